@@ -1,0 +1,48 @@
+import stylistic from '@stylistic/eslint-plugin'
+import { defineConfig, globalIgnores } from 'eslint/config'
+import tseslint from 'typescript-eslint'
+
+/** Import borders of the layers; test/architecture.test.ts enforces them, this shows them in the editor. */
+const border = (files, group, message) => ({
+  files,
+  rules: { 'no-restricted-imports': ['error', { patterns: [{ group, message }] }] }
+})
+
+export default defineConfig(
+  globalIgnores(['dist/', 'node_modules/', '.svc/', '.tap/', 'plugin-template/dist/', 'plugin-template/node_modules/']),
+  tseslint.configs.strict,
+  stylistic.configs.customize({ quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', arrowParens: false }),
+  {
+    rules: {
+      '@stylistic/max-len': ['error', { code: 130, ignoreUrls: true, ignoreStrings: true, ignoreTemplateLiterals: true, ignoreRegExpLiterals: true }],
+      '@stylistic/space-before-function-paren': ['error', 'always'],
+      '@stylistic/arrow-parens': ['error', 'as-needed'],
+      '@stylistic/max-statements-per-line': 'off',
+      '@stylistic/multiline-ternary': 'off',
+      '@stylistic/operator-linebreak': 'off',
+      '@typescript-eslint/no-invalid-void-type': 'off',
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      '@typescript-eslint/no-dynamic-delete': 'off',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', caughtErrors: 'none' }]
+    }
+  },
+  {
+    files: ['kernel/**/*.ts', 'plugins/**/*.ts', 'cli/**/*.ts', 'test/**/*.ts'],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false, attributes: false, properties: false, returns: false } }],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }]
+    }
+  },
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      // tap's subtests are promises that the parent test awaits by itself
+      '@typescript-eslint/no-floating-promises': 'off'
+    }
+  },
+  border(['kernel/**/*.ts'], ['**/plugins/**', '**/cli/**'], 'the kernel never imports plugins or the cli'),
+  border(['plugins/**/*.ts'], ['**/kernel/**', '**/cli/**'], 'plugins import svc-gateway/plugin, node, zod and files of their own folder')
+)
