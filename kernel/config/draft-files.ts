@@ -1,0 +1,99 @@
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger, Paths } from '../contract/index.js'
+import { readText } from './read-file.js'
+import { parseToml, readToml, type Table } from './toml-file.js'
+import type { FileChange } from './transaction.js'
+import { parseFailed } from './write-errors.js'
+
+interface DraftFile {
+  readonly root: FileChange['root']
+  readonly file: string
+  /** As it is on disk; null when it is not there. */
+  readonly before: string | null
+  after: string | null
+}
+
+/** Texts of the files that a draft looked at or changed. Each is read once, when it is first asked for. */
+export class DraftFiles {
+  readonly #paths: Paths
+  readonly #log: Logger
+  readonly #files = new Map<string, DraftFile>()
+
+  constructor (paths: Paths, log: Logger) {
+    this.#paths = paths
+    this.#log = log
+  }
+
+  /** What differs from the disk. */
+  changes (): readonly FileChange[] {
+    return [...this.#files.values()].filter(({ before, after }) => before !== after)
+      .map(({ root, file, before, after }) => ({ root, file, content: after, fresh: before === null }))
+  }
+
+  /** Files below the configuration root that were read or changed. */
+  touched (): readonly string[] {
+    return [...this.#files.values()].filter(({ root }) => root === 'etc').map(({ file }) => file)
+  }
+
+  /** A TOML file below the configuration root, or null. Throws `config.parse_error`. */
+  async toml (file: string): Promise<{ readonly text: string, readonly data: Table } | null> {
+    const known = this.#files.get(keyOf('etc', file))
+    if (known !== undefined) return known.after === null ? null : { text: known.after, data: parseToml(known.after) }
+    const read = await readToml(join(this.#paths.etc, file), file)
+    if (read.status === 'bad') throw parseFailed([read.diagnostic])
+    const found = read.status === 'missing' ? null : { text: read.text, data: read.data }
+    this.#files.set(keyOf('etc', file), { root: 'etc', file, before: found?.text ?? null, after: found?.text ?? null })
+    return found
+  }
+
+  /** Sets the text of a file that was read before. */
+  put (file: string, text: string | null): void {
+    this.#files.get(keyOf('etc', file))!.after = text
+  }
+
+  /** Changes the values of a TOML file; comments and placements stay. A file that is not there is made. */
+  async editToml (file: string, edit: (data: Table) => Table): Promise<void> {
+    const found = await this.toml(file)
+    const { patchToml } = await import('./toml-patch.js')
+    const text = found?.text ?? ''
+    const next = patchToml(text, edit(found?.data ?? {}), reason => {
+      this.#log.warn({ file, reason }, 'the file was written anew; its comments are lost')
+    })
+    if (next !== text) this.put(file, next)
+  }
+
+  /** Whether there was such a file, readable or not. */
+  async remove (file: string): Promise<boolean> {
+    const key = keyOf('etc', file)
+    const known = this.#files.get(key)
+    if (known !== undefined) {
+      const was = known.after
+      known.after = null
+      return was !== null
+    }
+    const found = await lstat(join(this.#paths.etc, file)).then(() => true, () => false)
+    if (found) this.#files.set(key, { root: 'etc', file, before: UNREAD, after: null })
+    return found
+  }
+
+  /** Sets a file of either root as a whole; null removes it. Throws `config.parse_error` for one that cannot be read. */
+  async replace (root: FileChange['root'], file: string, content: string | null): Promise<void> {
+    const key = keyOf(root, file)
+    const known = this.#files.get(key)
+    if (known !== undefined) {
+      known.after = content
+      return
+    }
+    const read = await readText(join(root === 'etc' ? this.#paths.etc : this.#paths.state, file), file)
+    if (read.status === 'bad') throw parseFailed([read.diagnostic])
+    this.#files.set(key, { root, file, before: read.status === 'missing' ? null : read.text, after: content })
+  }
+}
+
+/** Stands for a content that nobody needs to know; no text can be it. */
+const UNREAD = '\0'
+
+function keyOf (root: FileChange['root'], file: string): string {
+  return `${root}:${file}`
+}

@@ -1,0 +1,180 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { z } from 'zod'
+import {
+  capabilityGroupOf, nameSchema, profileSchema, stackSchema, svcError,
+  type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigRows,
+  type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig, type NamedStack,
+  type Paths, type Profile, type Stack, type SvcConfig, type Upstream
+} from '../contract/index.js'
+import { DraftFiles } from './draft-files.js'
+import { DraftRows } from './draft-rows.js'
+import { configFiles, slotFile } from './parts.js'
+import { checkShape, invalid } from './problems.js'
+import { seedProfiles } from './profiles/seeds.js'
+import { withSelection } from './schema/capabilities-file.js'
+import { providerRows, upstreamRows } from './schema/catalog-files.js'
+import { checkSlotFile } from './schema/slot-file.js'
+import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } from './slot-writer.js'
+import { seedStacks } from './stacks/seeds.js'
+import { isTable, type Table } from './toml-file.js'
+import type { FileChange } from './transaction.js'
+
+type Raw = Readonly<Record<string, unknown>>
+
+/** A `ConfigDraft` on the files as they are. Made with the configuration lock held. */
+export class Draft implements ConfigDraft {
+  readonly svc: SvcConfig
+  readonly upstreams: ConfigRows<Upstream>
+  readonly providers: ConfigRows<ExternalProvider>
+  readonly #files: DraftFiles
+  readonly #log: Logger
+  readonly #slots: Map<string, NamedSlotConfig>
+  readonly #profiles: Map<string, NamedProfile>
+  readonly #stacks: Map<string, NamedStack>
+  #capabilities: CapabilitySelections
+
+  constructor (snapshot: ConfigSnapshot, paths: Paths, log: Logger) {
+    this.svc = snapshot.svc
+    this.#files = new DraftFiles(paths, log)
+    this.#log = log
+    this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
+    this.providers = new DraftRows(this.#files, log, { ...providerRows, file: configFiles.providers })
+    this.#slots = new Map(snapshot.slots)
+    this.#profiles = new Map(snapshot.profiles)
+    this.#stacks = new Map(snapshot.stacks)
+    this.#capabilities = snapshot.capabilities
+  }
+
+  get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
+  get profiles (): ReadonlyMap<string, NamedProfile> { return this.#profiles }
+  get stacks (): ReadonlyMap<string, NamedStack> { return this.#stacks }
+  get capabilities (): CapabilitySelections { return this.#capabilities }
+
+  changes (): readonly FileChange[] {
+    return this.#files.changes()
+  }
+
+  touched (): readonly string[] {
+    return this.#files.touched()
+  }
+
+  checkSlot (name: string, config: Raw): NamedSlotConfig {
+    const { slot } = previewSlot(name, { ...config })
+    if (this.#slots.has(name)) throw slotExists(name)
+    return slot
+  }
+
+  async createSlot (name: string, config: Raw): Promise<NamedSlotConfig> {
+    const { slot, raw: { name: _, ...raw } } = previewSlot(name, { ...config })
+    // the file and not the snapshot: one that is broken is there too
+    if (await this.#files.toml(slotFile(name)).catch(() => slot) !== null) throw slotExists(name)
+    const { stringifyToml } = await import('./toml-patch.js')
+    this.#files.put(slotFile(name), stringifyToml(raw))
+    this.#slots.set(name, slot)
+    return slot
+  }
+
+  async patchSlot (name: string, patch: Raw): Promise<NamedSlotConfig> {
+    const file = await this.#slotFile(name)
+    const { slot, text } = await patchedSlot(name, file, { ...patch }, this.#log)
+    this.#files.put(slotFile(name), text)
+    this.#slots.set(name, slot)
+    return slot
+  }
+
+  /** The slot as its file says, else its last good configuration. */
+  async slotOnDisk (name: string): Promise<NamedSlotConfig | null> {
+    const file = await this.#slotFile(name)
+    return checkSlotFile(name, file.data, 'client').value ?? this.#slots.get(name) ?? null
+  }
+
+  async deleteSlot (name: string): Promise<void> {
+    requireSlotName(name)
+    if (!await this.#files.remove(slotFile(name))) throw slotNotFound(name)
+    this.#slots.delete(name)
+  }
+
+  async putProfile (name: string, profile: Profile | null): Promise<void> {
+    if (seedProfiles.has(name)) {
+      throw svcError('profiles.seed_immutable', `profile '${name}' is built in and cannot be changed; clone it under another name`, { details: { name } })
+    }
+    const checked = checkRow('profile', name, profileSchema, without(profile, 'name', 'seed'))
+    await this.#editRow(configFiles.profiles, 'profile', name, checked, profileSchema)
+    if (checked === null) this.#profiles.delete(name)
+    else this.#profiles.set(name, { ...checked, name, seed: false })
+  }
+
+  async putStack (slug: string, stack: Stack | null): Promise<void> {
+    if (seedStacks.has(slug)) {
+      throw svcError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`, { details: { slug } })
+    }
+    const checked = checkRow('stack', slug, stackSchema, without(stack, 'slug', 'seed'))
+    await this.#editRow(configFiles.stacks, 'stack', slug, checked, stackSchema)
+    if (checked === null) this.#stacks.delete(slug)
+    else this.#stacks.set(slug, { ...checked, slug, seed: false })
+  }
+
+  async putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void> {
+    const { [child]: before, ...others } = this.#capabilities
+    if (isDeepStrictEqual(before ?? null, selection)) return
+    const file = configFiles.capabilities
+    const old = await this.#files.toml(file)
+    if (old?.data.schema_version === 1) await this.#files.replace('etc', `${file}.v1.bak`, old.text)
+    await this.#files.editToml(file, data => withSelection(data, capabilityGroupOf(child), child, selection))
+    this.#capabilities = selection === null ? others : { ...others, [child]: selection }
+  }
+
+  putState (file: string, content: string | null): Promise<void> {
+    return this.#files.replace('state', file, content)
+  }
+
+  async #slotFile (name: string): Promise<{ readonly text: string, readonly data: Table }> {
+    requireSlotName(name)
+    const file = await this.#files.toml(slotFile(name))
+    if (file === null) throw slotNotFound(name)
+    return file
+  }
+
+  /** Values that stay are left as the user wrote them; those that are their default are not written at all. */
+  #editRow (file: string, key: string, name: string, next: object | null, schema: z.ZodObject): Promise<void> {
+    return this.#files.editToml(file, data => {
+      const tables = isTable(data[key]) ? data[key] : {}
+      const { [name]: old, ...others } = tables
+      if (next === null) return Object.keys(others).length === 0 ? without(data, key) as Table : { ...data, [key]: others }
+      return { ...data, [key]: { ...tables, [name]: mergedRow(isTable(old) ? old : {}, next as Raw, schema) } }
+    })
+  }
+}
+
+function mergedRow (table: Table, next: Raw, schema: z.ZodObject): Table {
+  const present = schema.safeParse(table)
+  const known: Raw = present.success ? present.data : {}
+  const row = present.success ? { ...table } : {}
+  for (const [key, value] of Object.entries(next)) {
+    if (isDeepStrictEqual(value, Object.hasOwn(row, key) ? known[key] : schema.shape[key]?.safeParse(undefined).data)) continue
+    if (value === null) delete row[key]
+    else row[key] = withoutNulls(value)
+  }
+  return row
+}
+
+/** Rows of the snapshot carry more than rows of the file. */
+function without (row: object | null, ...keys: readonly string[]): object | null {
+  return row === null ? null : Object.fromEntries(Object.entries(row).filter(([key]) => !keys.includes(key)))
+}
+
+/** TOML has no null: what is null is left out. */
+function withoutNulls (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (!isTable(value)) return value
+  const kept = Object.entries(value).filter(([, item]) => item !== null)
+  return Object.fromEntries(kept.map(([key, item]) => [key, withoutNulls(item)]))
+}
+
+function checkRow<S extends z.ZodType> (what: string, name: string, schema: S, value: unknown): z.output<S> | null {
+  const named = checkShape(nameSchema, name, { audience: 'client', userPath: () => ['name'] })
+  const checked = value === null ? null : checkShape(schema, value, { audience: 'client' })
+  const problems = [...named.problems, ...checked?.problems ?? []]
+  if (problems.length > 0) throw invalid(`${what} ${name}`, problems)
+  return checked?.value ?? null
+}

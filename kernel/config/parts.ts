@@ -1,0 +1,53 @@
+import type {
+  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedSlotConfig, NamedStack,
+  SvcConfig, Upstream
+} from '../contract/index.js'
+
+/** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
+export interface Part<T> {
+  readonly value: T
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+/** Everything under the configuration root, file by file: so that each can keep its last good value. */
+export interface ConfigParts {
+  readonly svc: Part<SvcConfig | null>
+  /** By name of the slot; one for every file, also for those that are left out. */
+  readonly slots: ReadonlyMap<string, Part<NamedSlotConfig | null>>
+  /** Problems of the folder and of files in it that are no slots. */
+  readonly slotFolder: readonly Diagnostic[]
+  readonly profiles: Part<readonly NamedProfile[]>
+  readonly stacks: Part<readonly NamedStack[]>
+  readonly capabilities: Part<CapabilitySelections>
+  readonly upstreams: Part<readonly Upstream[]>
+  readonly providers: Part<readonly ExternalProvider[]>
+  readonly manifest: Part<Manifest | null>
+  readonly hardware: Part<HardwareInfo>
+  readonly secrets: Part<ReadonlyMap<string, string>>
+}
+
+/** Names below the configuration root; diagnostics show them. */
+export const configFiles = {
+  svc: 'svc.toml',
+  profiles: 'profiles.toml',
+  stacks: 'stacks.toml',
+  capabilities: 'capabilities.toml',
+  upstreams: 'upstreams.toml',
+  providers: 'providers.toml',
+  manifest: 'manifest.json',
+  hardware: 'hardware.json',
+  secrets: 'api.env'
+} as const
+
+export function slotFile (name: string): string {
+  return `slots/${name}.toml`
+}
+
+export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
+  const { svc, slots, slotFolder, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
+  return [
+    ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...profiles.diagnostics,
+    ...stacks.diagnostics, ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
+    ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics
+  ]
+}

@@ -1,0 +1,182 @@
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  manifestSchema, messageOf, NAME_PATTERN,
+  type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Manifest, type Paths
+} from '../contract/index.js'
+import { sweepTempFiles, type FileOps } from './atomic-file.js'
+import { Draft } from './draft.js'
+import { isUnfinished } from './journal.js'
+import {
+  loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
+} from './load-parts.js'
+import { loadSlot } from './load-slots.js'
+import type { WithLock } from './locker.js'
+import type { ConfigMigration } from './migrations/index.js'
+import { configFiles, type ConfigParts } from './parts.js'
+import { writeSecret } from './secrets-writer.js'
+import { secretCleaner } from './secret-text.js'
+import { createSerial } from './serial.js'
+import { previewSlot, readSlotRaw, slotExists, type WriterContext } from './slot-writer.js'
+import { snapshotOf } from './snapshot.js'
+import { refuseStart } from './start-check.js'
+import { patchSvcFile } from './svc-writer.js'
+import { commitFiles, recoverFiles } from './transaction.js'
+
+export interface ConfigServiceOptions {
+  readonly paths: Paths
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Logger
+  readonly clock: Clock
+  readonly withLock: WithLock
+  /** The manifest that came with this release; manifest.json of the operator lies over it. */
+  readonly releaseManifest?: Manifest
+  readonly migrations?: readonly ConfigMigration[]
+  readonly ops?: FileOps
+}
+
+interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnapshot) => void }
+
+/**
+ * Reads everything under the configuration root and keeps it (DESIGN 7; rules in README.md of this folder). Rejects
+ * only when svc.toml is broken: with `config.parse_error` or `validation.invalid` that list all problems of all files.
+ */
+export async function createConfigService (options: ConfigServiceOptions): Promise<ConfigService> {
+  const { paths, env, log, withLock, migrations } = options
+  const release = options.releaseManifest ?? manifestSchema.parse({})
+  const load = { paths, ...(migrations === undefined ? {} : { migrations }) }
+  const writer: WriterContext = { paths, log, ...(options.ops === undefined ? {} : { ops: options.ops }) }
+  const serial = createSerial()
+  let listeners: readonly Listener[] = []
+  let cleaner: { readonly of: ReadonlyMap<string, string>, readonly clean: (text: string) => string } | null = null
+
+  // before the sweep: what an unfinished change needs lies there as temporary files
+  if (await isUnfinished(paths)) await withLock(lockOf(paths), () => recoverFiles(writer))
+  await Promise.all([paths.etc, paths.slots, paths.state].map(folder => sweepTempFiles(folder, options.clock.now())))
+  let parts = await loadParts(load, null)
+  refuseStart(parts)
+  let snapshot = snapshotOf(parts, release, null)
+  report(snapshot.diagnostics, [])
+
+  function report (now: readonly Diagnostic[], before: readonly Diagnostic[]): void {
+    for (const diagnostic of now) {
+      if (before.some(old => isDeepStrictEqual(old, diagnostic))) continue
+      const { file, path, line, message } = diagnostic
+      log.warn({ file, path, line }, `${file}: ${path === '' ? '' : `${path} `}${message}`)
+    }
+  }
+
+  function adopt (next: ConfigParts): void {
+    const previous = snapshot
+    parts = next
+    snapshot = snapshotOf(parts, release, previous)
+    if (snapshot === previous) return
+    report(snapshot.diagnostics, previous.diagnostics)
+    for (const { call } of listeners) {
+      try {
+        call(snapshot, previous)
+      } catch (error) {
+        log.error({ err: error }, `a listener of configuration changes failed: ${messageOf(error)}`)
+      }
+    }
+  }
+
+  /** Reads these files again and no others, so that half-done edits of other files stay out until a reload. */
+  const refresh = (files: readonly string[]): Promise<void> => serial(async () => {
+    const slots = new Map(parts.slots)
+    for (const file of files) {
+      const name = /^slots\/(.+)\.toml$/.exec(file)?.[1]
+      if (name === undefined) continue
+      const part = await loadSlot(paths, name, parts.slots.get(name)?.value ?? null)
+      if (part === null) slots.delete(name)
+      else slots.set(name, part)
+    }
+    adopt({
+      ...parts,
+      slots: new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1)),
+      ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts) } : {},
+      ...files.includes(configFiles.stacks) ? { stacks: await loadStacks(paths, parts) } : {},
+      ...files.includes(configFiles.capabilities) ? { capabilities: await loadCapabilities(paths, parts) } : {},
+      ...files.includes(configFiles.upstreams) ? { upstreams: await loadUpstreams(paths, parts) } : {},
+      ...files.includes(configFiles.providers) ? { providers: await loadProviders(paths, parts) } : {}
+    })
+  })
+
+  /** The snapshot has the change before the lock is free: the next draft sees it. */
+  const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(lockOf(paths), async () => {
+    await recoverFiles(writer)
+    const draft = new Draft(snapshot, paths, log)
+    const result = await work(draft)
+    if (dryRun) return result
+    await commitFiles(writer, draft.changes())
+    await refresh(draft.touched())
+    return result
+  })
+
+  const changeSecret = (name: string, value: string | null): Promise<void> => withLock(lockOf(paths), async () => {
+    await writeSecret(writer, name, value)
+    await serial(async () => adopt({ ...parts, secrets: await loadSecrets(paths, parts) }))
+  })
+
+  return {
+    get snapshot () { return snapshot },
+    paths,
+    reload: () => serial(async () => {
+      adopt(await loadParts(load, parts))
+      return snapshot
+    }),
+    onChange (listener) {
+      const entry = { call: listener }
+      listeners = [...listeners, entry]
+      return () => { listeners = listeners.filter(other => other !== entry) }
+    },
+    checkSlot (name, config) {
+      const { slot } = previewSlot(name, config)
+      if (parts.slots.has(name)) throw slotExists(name)
+      return slot
+    },
+    readSlotFile: async name => NAME_PATTERN.test(name) ? (await readSlotRaw(paths, name))?.data ?? null : null,
+    async createSlot (name, config, check = () => {}) {
+      const created = await change(async draft => {
+        const slot = await draft.createSlot(name, config)
+        check(slot)
+        return slot
+      })
+      return snapshot.slots.get(name) ?? created
+    },
+    async patchSlot (name, patch, check = () => {}) {
+      const patched = await change(async draft => {
+        const previous = await draft.slotOnDisk(name)
+        const slot = await draft.patchSlot(name, patch)
+        check(slot, previous ?? slot)
+        return slot
+      })
+      return snapshot.slots.get(name) ?? patched
+    },
+    deleteSlot: name => change(draft => draft.deleteSlot(name)),
+    change: (work, options = {}) => change(work, options.dryRun),
+    patchSvc: (patch, check) => withLock(lockOf(paths), async () => {
+      const patched = await patchSvcFile(writer, patch, migrations, check)
+      await serial(async () => adopt({ ...parts, svc: await loadSvc(load, parts.svc.value) }))
+      return patched
+    }),
+    secret: name => parts.secrets.value.get(name) ?? env[name],
+    withoutSecrets (text) {
+      const secrets = parts.secrets.value
+      if (cleaner?.of !== secrets) cleaner = { of: secrets, clean: secretCleaner(secrets.values()) }
+      return cleaner.clean(text)
+    },
+    secretNames: () => [...parts.secrets.value.keys()].sort(),
+    setSecret: (name, value) => changeSecret(name, value),
+    async deleteSecret (name) {
+      const had = parts.secrets.value.has(name)
+      await changeSecret(name, null)
+      return had
+    }
+  }
+}
+
+/** One coarse lock for every file under the configuration root. */
+function lockOf (paths: Paths): string {
+  return join(paths.etc, '.config.lock')
+}

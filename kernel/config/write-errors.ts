@@ -1,0 +1,30 @@
+import { relative } from 'node:path'
+import { svcError, type Diagnostic, type SvcError } from '../contract/index.js'
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full; free some space and try again',
+  EDQUOT: 'the disk quota is used up; free some space and try again',
+  EROFS: 'the file system is read-only; mount it writable or choose another SVC_HOME',
+  EACCES: 'permission denied; the user that runs the gateway must be able to write there',
+  EPERM: 'permission denied; the user that runs the gateway must be able to write there',
+  EISDIR: 'a folder is in its place; remove it',
+  ENOTDIR: 'a folder on its path is a file; remove that file',
+  EMFILE: 'the process has too many open files'
+}
+
+/** `config.write_failed` for an error of the file system. `root` is what the shown path is below. */
+export function writeFailed (root: string, path: string, cause: unknown): SvcError {
+  const code = (cause as NodeJS.ErrnoException | null)?.code ?? 'unknown'
+  const shown = relative(root, path)
+  return svcError('config.write_failed', `${shown} cannot be written: ${reasons[code] ?? code} (${code})`, {
+    details: { path: shown, reason: code }, cause
+  })
+}
+
+/** `config.parse_error` for files that cannot be read or parsed. Lists everything that is wrong. */
+export function parseFailed (diagnostics: readonly Diagnostic[]): SvcError {
+  const first = diagnostics[0]
+  const what = first === undefined ? 'the configuration' : `${first.file}${first.path === '' ? '' : ` ${first.path}`} ${first.message}`
+  const more = diagnostics.length > 1 ? `, and ${diagnostics.length - 1} more` : ''
+  return svcError('config.parse_error', `${what}${more}; repair the file and try again`, { details: { diagnostics } })
+}

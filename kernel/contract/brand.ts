@@ -1,0 +1,15 @@
+/**
+ * Brands: how the host recognises things that cross a package border. A plugin may carry its own copy
+ * of a library, so identity is a registered symbol and never `instanceof` (DESIGN 3).
+ */
+export const PLUGIN_BRAND = Symbol.for('svc.plugin')
+export const ROUTE_BRAND = Symbol.for('svc.route')
+export const PROVIDER_BRAND = Symbol.for('svc.provider')
+export const TOOL_BRAND = Symbol.for('svc.tool')
+export const SERVICE_REF_BRAND = Symbol.for('svc.service-ref')
+export const ERROR_BRAND = Symbol.for('svc.error')
+export const SSE_BRAND = Symbol.for('svc.sse')
+
+export function hasBrand (value: unknown, brand: symbol): boolean {
+  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+}

@@ -1,0 +1,61 @@
+import type { FastifyInstance } from 'fastify'
+import type { z } from 'zod'
+import type { Logger } from './logger.js'
+import type { EngineProvider } from './provider.js'
+import type { AnyRoute } from './route.js'
+import type { Requires, ServiceRef, ServicesOf } from './service-ref.js'
+import type { SettingDefinition } from './setting.js'
+import type { ToolDefinition } from './tool.js'
+
+export const pluginKinds = ['provider', 'routes', 'mcp', 'service'] as const
+export type PluginKind = typeof pluginKinds[number]
+
+/**
+ * What every plugin may do in `register`. All of it stages and touches nothing; after `register` has
+ * returned, every method throws `plugin.late_call` (DESIGN 3).
+ */
+export interface BaseContext<R extends Requires, C extends z.ZodType> {
+  readonly name: string
+  /** `[plugins.config.<name>]`, validated. */
+  readonly config: z.output<C>
+  readonly services: ServicesOf<R>
+  readonly log: Logger
+  /** Offers a service to other plugins. The ref must be listed in `provides`. */
+  provide<T> (ref: ServiceRef<T>, implementation: T): void
+  addSetting (setting: SettingDefinition): void
+  /** Shown by `GET /api/plugins`; must be quick and must not throw. */
+  addHealth (probe: () => Readonly<Record<string, unknown>>): void
+  /**
+   * Work with I/O, after every plugin is mounted. Deadline 30 s. The signal aborts at the deadline and when
+   * the gateway stops: pass it on to whatever the work waits for.
+   */
+  onStart (work: (signal: AbortSignal) => void | Promise<void>): void
+  /** Called in reverse order of start, also after a failed start. Deadline 10 s. */
+  onStop (work: () => void | Promise<void>): void
+}
+
+export interface RouteMethods {
+  addRoute (route: AnyRoute): void
+  /**
+   * The escape hatch for what routes as data cannot say (raw multipart, WebSocket): runs inside the plugin's
+   * own Fastify scope. It is run more than once: on a scratch instance first, and again when plugins change.
+   */
+  configureScope (configure: (app: FastifyInstance) => void | Promise<void>): void
+}
+
+export interface ProviderMethods {
+  addProvider (provider: EngineProvider): void
+}
+
+export interface ToolMethods {
+  addTool (tool: ToolDefinition): void
+}
+
+export interface KindMethods {
+  provider: ProviderMethods
+  routes: RouteMethods
+  mcp: ToolMethods & RouteMethods
+  service: Record<never, never>
+}
+
+export type PluginContext<K extends PluginKind, R extends Requires, C extends z.ZodType> = BaseContext<R, C> & KindMethods[K]

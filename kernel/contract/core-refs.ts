@@ -1,0 +1,61 @@
+import type { Logger } from './logger.js'
+import { createServiceRef } from './service-ref.js'
+import type { ActivityLog } from './services/activity.js'
+import type { Clock } from './services/clock.js'
+import type { ConfigService } from './services/config.js'
+import type { DispatchService } from './services/dispatch.js'
+import type { EventBus } from './services/events.js'
+import type { GpuArbiter } from './services/gpu.js'
+import type { HardwareService } from './services/hardware.js'
+import type { JobStore } from './services/jobs.js'
+import type { ModelFiles, ModelRegistry } from './services/models.js'
+import type { PluginService } from './services/plugins.js'
+import type { RequestService } from './services/requests.js'
+import type { RuntimeInfo } from './services/runtime.js'
+import type { SlotService } from './services/slots.js'
+import type { UpstreamService } from './services/upstreams.js'
+import type { EngineProvider } from './provider.js'
+
+export interface GatewayInfo {
+  readonly name: string
+  readonly version: string
+  /** Random id of this home; labels the containers that belong to it. */
+  readonly instance: string
+  readonly startedAt: string
+  /** The active container runtime. */
+  readonly runtime: RuntimeInfo
+  /** `http://host:port` once the gateway listens, else null. */
+  readonly baseUrl: string | null
+}
+
+/** The OpenAPI 3.1 document of every mounted route. */
+export interface ApiDocument {
+  document (): Record<string, unknown>
+}
+
+export interface ProviderCatalog {
+  list (): readonly EngineProvider[]
+  get (name: string): EngineProvider | undefined
+}
+
+/** The kernel's services. A plugin names the ones it uses in `requires`. */
+export const core = Object.freeze({
+  info: createServiceRef<GatewayInfo>('core.info'),
+  config: createServiceRef<ConfigService>('core.config'),
+  clock: createServiceRef<Clock>('core.clock'),
+  log: createServiceRef<Logger>('core.log'),
+  events: createServiceRef<EventBus>('core.events'),
+  activity: createServiceRef<ActivityLog>('core.activity'),
+  gpu: createServiceRef<GpuArbiter>('core.gpu'),
+  hardware: createServiceRef<HardwareService>('core.hardware'),
+  jobs: createServiceRef<JobStore>('core.jobs'),
+  models: createServiceRef<ModelRegistry>('core.models'),
+  modelFiles: createServiceRef<ModelFiles>('core.model-files'),
+  openapi: createServiceRef<ApiDocument>('core.openapi'),
+  providers: createServiceRef<ProviderCatalog>('core.providers'),
+  slots: createServiceRef<SlotService>('core.slots'),
+  dispatch: createServiceRef<DispatchService>('core.dispatch'),
+  upstreams: createServiceRef<UpstreamService>('core.upstreams'),
+  requests: createServiceRef<RequestService>('core.requests'),
+  plugins: createServiceRef<PluginService>('core.plugins')
+})

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { deviceSchema, slotTypeSchema } from './schemas/enums.js'
+import { envSchema, PLUGIN_NAME_PATTERN } from './schemas/names.js'
+import { exclusivities } from './provider.js'
+import { surfaceNames } from './provider-surface.js'
+
+const enginePath = z.string().startsWith('/', { error: 'must start with a slash' })
+
+/** Placeholders that `command` templates may use. A token whose placeholder has no value is left out with its flag. */
+export const descriptorPlaceholders = [
+  'model_path', 'model_name', 'port', 'host', 'context_size', 'mmproj_path', 'state_dir', 'workers'
+] as const
+
+/**
+ * A provider with no code: an image or a program, a command template and the paths it serves (DESIGN 3).
+ * Lives in a package (`"svc": { "descriptor": "./engine.toml" }`) or in `<etc>/engines/<name>.toml`.
+ */
+export const providerDescriptorSchema = z.strictObject({
+  name: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be kebab-case' }),
+  apiVersion: z.literal(1),
+  title: z.string().default(''),
+  family: z.string().optional(),
+  image: z.string().min(1).optional().meta({ description: 'Container image; absent for an engine that only runs as a process' }),
+  entrypoint: z.array(z.string()).optional(),
+  command: z.array(z.string()).default([]).meta({ description: 'Arguments with {placeholders}' }),
+  process: z.array(z.string()).min(1).optional().meta({ description: 'Program and arguments for running without a container' }),
+  env: envSchema.default({}),
+  devices: z.array(deviceSchema).min(1).default(['cpu']),
+  slot_types: z.array(slotTypeSchema).min(1).default(['llm']),
+  needs_model: z.boolean().default(true),
+  exclusivity: z.enum(exclusivities).default('standard'),
+  concurrency: z.enum(['workers', 'unlimited']).default('workers')
+    .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or as many as come' }),
+  health: z.strictObject({ path: enginePath.default('/health') }).prefault({}),
+  surfaces: z.partialRecord(z.enum(surfaceNames), z.strictObject({
+    path: enginePath,
+    streaming: z.boolean().default(true),
+    body: z.enum(['json', 'multipart']).default('json')
+  })).refine(s => Object.keys(s).length > 0, { error: 'must name at least one surface' })
+}).refine(d => d.image !== undefined || d.process !== undefined, {
+  path: ['image'], error: 'give `image`, `process`, or both'
+})
+
+export type ProviderDescriptor = z.output<typeof providerDescriptorSchema>

@@ -1,0 +1,33 @@
+/** Where an engine listens, as its runtime driver reports it; never assumed to be this host. */
+export interface EngineAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface EngineRequest {
+  readonly method?: 'GET' | 'POST' | 'DELETE'
+  /** Path and query on the engine, starting with a slash. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as is; an object is sent as JSON. */
+  readonly body?: Buffer | string | object
+  readonly signal: AbortSignal
+}
+
+export interface EngineResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly body: AsyncIterable<Buffer>
+  /** Reads the whole body (bounded to 16 MiB) and parses it. */
+  json (): Promise<unknown>
+  text (): Promise<string>
+}
+
+/**
+ * A plain HTTP client bound to one running engine. Throws `dispatch.upstream_unavailable` when the engine
+ * cannot be reached; a non-2xx answer is returned, not thrown. The signal cancels in every phase.
+ */
+export interface EngineClient {
+  readonly address: EngineAddress
+  request (request: EngineRequest): Promise<EngineResponse>
+}

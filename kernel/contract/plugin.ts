@@ -1,0 +1,35 @@
+import type { z } from 'zod'
+import { hasBrand, PLUGIN_BRAND } from './brand.js'
+import type { PluginContext, PluginKind } from './context.js'
+import type { Requires, ServiceRef } from './service-ref.js'
+
+/** Version of this contract, not of the gateway release. A plugin names the one it was written for. */
+export const API_VERSION = 1
+
+export interface PluginDefinition<K extends PluginKind, R extends Requires, C extends z.ZodType> {
+  /** kebab-case, unique; also the config table, the log field and the error domain. */
+  readonly name: string
+  readonly kind: K
+  readonly apiVersion: number
+  readonly requires?: R
+  readonly provides?: ReadonlyArray<ServiceRef<unknown>>
+  readonly configSchema?: C
+  /** Declares only: no I/O. Deadline 5 s. */
+  readonly register: (ctx: PluginContext<K, R, C>) => void | Promise<void>
+}
+
+export type AnyPlugin = PluginDefinition<PluginKind, Requires, z.ZodType>
+
+/**
+ * Marks an object as a plugin. It only adds a brand, so any copy of this function will do; the host checks
+ * the shape when it loads the plugin.
+ */
+export function definePlugin<
+  K extends PluginKind, R extends Requires = Record<never, never>, C extends z.ZodType = z.ZodType<unknown>
+> (definition: PluginDefinition<K, R, C>): AnyPlugin {
+  return Object.freeze({ ...definition, [PLUGIN_BRAND]: true }) as unknown as AnyPlugin
+}
+
+export function isPlugin (value: unknown): value is AnyPlugin {
+  return hasBrand(value, PLUGIN_BRAND)
+}

@@ -1,0 +1,97 @@
+import type { Device } from './schemas/enums.js'
+import type { HardwareInfo } from './schemas/hardware.js'
+import type { Model } from './schemas/model-row.js'
+import type { NamedProfile } from './schemas/profile.js'
+import type { SlotConfig } from './schemas/slot-config.js'
+
+/**
+ * Segments of an engine's argv, lowest precedence first; the last occurrence of a flag wins (DESIGN 5).
+ * The kernel adds `profile` (with the MTP bundle) and `extra_args`; a provider contributes the others.
+ */
+export const argvSegmentNames = [
+  'base', 'profile', 'model_defaults', 'chat_template', 'mmproj', 'slot_overrides', 'extra_args'
+] as const
+export type ArgvSegmentName = typeof argvSegmentNames[number]
+export type ProviderSegments = Readonly<Partial<Record<Exclude<ArgvSegmentName, 'profile' | 'extra_args'>, readonly string[]>>>
+
+/** What an engine's command line looks like, so that equal flags are recognised when segments merge. */
+export interface FlagGrammar {
+  /** Short or alternative spelling to the canonical one, without dashes: `{ c: 'ctx-size' }`. */
+  readonly aliases?: Readonly<Record<string, string>>
+  /** Canonical flags that may stand several times and are never merged. */
+  readonly repeatable?: readonly string[]
+  /** Canonical flags the gateway owns; refused in `extra_args` with `slot.managed_arg_denied`. */
+  readonly managed?: readonly string[]
+}
+
+/** Everything a launch depends on, as plain data: equal inputs give equal plans. */
+export interface LaunchInput {
+  readonly slot: SlotConfig & { readonly name: string }
+  readonly device: Device
+  /** `container`: the engine must listen on all addresses of its network; `process`: on `bindHost` only. */
+  readonly form: 'container' | 'process'
+  readonly bindHost: string
+  readonly port: number
+  readonly model: Model | null
+  /** For an engine with models of its own: the id in its spelling, null when the slot needs none, and its writable store. */
+  readonly engineModels?: { readonly id: string | null, readonly store: string }
+  readonly profile: NamedProfile | null
+  /** Tokens; null for slot types that have no context. */
+  readonly contextSize: number | null
+  /** Absolute path of the chat template file, or null for the one in the model. */
+  readonly chatTemplatePath: string | null
+  /** Absolute path of the projector, or null when there is none or the slot's `vision` is false. */
+  readonly mmprojPath: string | null
+  /** Folders that hold what this launch reads; the kernel mounts them read-only at the same path in containers. */
+  readonly modelRoots: readonly string[]
+  readonly hardware: HardwareInfo
+  /**
+   * A private, writable folder of this slot that survives restarts. What a container mounts of it is made before the
+   * launch and may be written to by any user of the container.
+   */
+  readonly stateDir: string
+}
+
+/** `LaunchInput` plus the merged argv. */
+export interface LaunchSpecInput extends LaunchInput {
+  readonly argv: readonly string[]
+}
+
+export interface MountSpec {
+  readonly source: string
+  readonly target: string
+  readonly readOnly: boolean
+}
+
+/**
+ * A container as a provider sees it. The kernel adds labels, the published port, GPU devices and visibility
+ * for the slot's device, the model mounts, and the explicit `[server] env`, which wins over `env`.
+ */
+export interface ProviderContainerSpec {
+  /** Image that wins over the profile's; rarely needed. */
+  readonly image?: string
+  readonly entrypoint?: readonly string[]
+  readonly command: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly mounts?: readonly MountSpec[]
+  /** Host device nodes beyond those of the slot's device, such as `/dev/accel/accel0`. */
+  readonly devices?: readonly string[]
+  readonly network?: 'bridge' | 'host'
+  readonly ipc?: 'private' | 'host'
+  readonly shmSizeBytes?: number
+  readonly ulimits?: Readonly<Record<string, { readonly soft: number, readonly hard: number }>>
+  readonly workingDir?: string
+}
+
+/** One way to run the engine as a child process; the first whose command exists on the host is taken. */
+export interface ProcessCandidate {
+  /** Program on PATH or absolute path. `node` means the gateway's own Node executable. */
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly workingDir?: string
+  /** Shown in `/api/slots` and logs: `llama-server`, `embedded`. */
+  readonly label: string
+  /** Files that must exist for this candidate to count, such as an optional dependency's entry. */
+  readonly requiresFiles?: readonly string[]
+}

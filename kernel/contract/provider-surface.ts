@@ -1,0 +1,43 @@
+import type { EngineClient } from './engine-client.js'
+import type { SlotConfig } from './schemas/slot-config.js'
+
+/** The dispatch targets of SPEC.md "Inference surface"; each `/v1` route aims at one of them. */
+export const surfaceNames = [
+  'chat', 'completions', 'embeddings', 'rerank', 'transcription', 'speech', 'image', 'responses', 'messages', 'count-tokens'
+] as const
+export type SurfaceName = typeof surfaceNames[number]
+
+export interface AdaptRequest {
+  /** The client's JSON body after the gateway's own rewrites. */
+  readonly body: Buffer
+  readonly contentType: string
+  readonly slot: SlotConfig & { readonly name: string }
+  readonly client: EngineClient
+  /** Id of the client's request, for events and logs. */
+  readonly requestId: string
+  readonly signal: AbortSignal
+}
+
+export interface AdaptedAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | AsyncIterable<Buffer>
+}
+
+export interface Surface {
+  /** Path on the engine, such as `/v1/chat/completions`. */
+  readonly path: string
+  /** Whether the engine can stream its answer on this surface. */
+  readonly streaming: boolean
+  readonly body: 'json' | 'multipart'
+  /** Answered at once, whatever else the engine works on: takes no worker of the slot and waits for none. */
+  readonly light?: boolean
+  /**
+   * For an engine that does not speak the wire format: turns the client's request into engine calls and
+   * their result into the wire answer. Must honour the signal. Without it bytes are forwarded unchanged. Not for
+   * `multipart` surfaces, whose bodies are streamed.
+   */
+  readonly adapt?: (request: AdaptRequest) => Promise<AdaptedAnswer>
+}
+
+export type Surfaces = Readonly<Partial<Record<SurfaceName, Surface>>>

@@ -1,0 +1,166 @@
+import type { z } from 'zod'
+import { hasBrand, PROVIDER_BRAND } from './brand.js'
+import type { EngineClient } from './engine-client.js'
+import type { EngineModels } from './engine-models.js'
+import type {
+  FlagGrammar, LaunchInput, LaunchSpecInput, ProcessCandidate, ProviderContainerSpec, ProviderSegments
+} from './provider-launch.js'
+import type { Surfaces } from './provider-surface.js'
+import type { Device, SlotType } from './schemas/enums.js'
+import type { NamedProfile } from './schemas/profile.js'
+import type { SlotConfig } from './schemas/slot-config.js'
+import type { NamedSlotConfig } from './services/config.js'
+
+/**
+ * How slots of a provider share a device: `standard` with anything; `exclusive` alone on the device;
+ * `coexist-by-type` one slot of each type; `unmetered` costs nothing.
+ */
+export const exclusivities = ['standard', 'exclusive', 'coexist-by-type', 'unmetered'] as const
+export type Exclusivity = typeof exclusivities[number]
+
+export interface HealthAnswer {
+  readonly status: number
+  /** The body when it is JSON, else null. */
+  readonly json: unknown
+}
+
+/** `ok` serves; `loading` is alive and not there yet; `failed` counts against the engine. */
+export type HealthVerdict = 'ok' | 'loading' | 'failed'
+
+export interface HealthCheck {
+  /** Path on the engine that the kernel polls. */
+  readonly path: string
+  /** Pure. Default: 200 is ok, 503 is loading, anything else failed. */
+  readonly verdict?: (answer: HealthAnswer) => HealthVerdict
+}
+
+/**
+ * A slot type that the same process serves besides the anchor's, as the NPU trio does. Each anchor has a slot
+ * `<anchor><suffix>` of this type, with no file and no engine of its own: it is up while the anchor is.
+ */
+export interface ChildSlot {
+  readonly suffix: string
+  readonly type: SlotType
+  readonly model: string
+  /** Other names that requests may use for it. */
+  readonly aliases?: readonly string[]
+  /** Whether the anchor's configuration switches this child on. Pure. */
+  readonly active: (anchor: SlotConfig) => boolean
+}
+
+/**
+ * A model that an engine switches to by itself, request by request. Requests for it go to a slot of this provider and
+ * name it to the engine, whatever `[model] default` of the slot says.
+ */
+export interface CatalogueModel {
+  readonly id: string
+  readonly title: string
+  readonly family: string
+  /** On disk; decimal gigabytes, as makers of models count. */
+  readonly sizeGb: number
+  readonly vramGbMin: number
+  readonly license: string
+  readonly licenseUrl: string
+  /** Where its file comes from: repository of the model hub, and name there. */
+  readonly hubRepo: string
+  readonly hubFile: string
+  /** Why no request can use it yet, as the client is told; null when they can. */
+  readonly problem: string | null
+}
+
+export interface EngineMetrics {
+  readonly requestsProcessing?: number
+  readonly kvCacheUsage?: number
+  readonly tokensPerSecond?: number
+}
+
+/**
+ * An engine that slots can run. Functions that take a `LaunchInput` are pure: no I/O, no clock, no
+ * environment (DESIGN 3). Functions that take an `EngineClient` must honour its signal and may throw.
+ */
+export interface EngineProvider {
+  readonly name: string
+  readonly title: string
+  /** Groups profiles by what can run them. */
+  readonly family: string
+  readonly devices: readonly Device[]
+  readonly slotTypes: readonly SlotType[]
+  /** Whether `svc slot create --provider` offers it. */
+  readonly cli: boolean
+  /** False for an engine that has its model built in: such a slot is ready without `[model] default`. */
+  readonly needsModel: boolean
+  /**
+   * Whether launches get the slot's model when it has one. Default: `needsModel`. True with `needsModel: false` is an
+   * engine that brings a model of its own and takes another.
+   */
+  readonly takesModel?: boolean
+  /** Models that are asked for by their own id instead of being loaded with the slot. */
+  readonly catalogue?: readonly CatalogueModel[]
+  /** Where its models come from, when that is not the registry. Launches then get `engineModels` instead of `model`. */
+  readonly models?: EngineModels
+  /** A slot that serves its children and nothing itself: it needs no model and takes no requests. Pure. */
+  readonly carriesOnly?: (slot: SlotConfig) => boolean
+  readonly surfaces: Surfaces
+  readonly health: HealthCheck
+  /** False for an engine that closes its connection after each answer without saying so: none is used twice. */
+  readonly keepsConnections?: boolean
+  readonly children?: readonly ChildSlot[]
+  readonly exclusivity: Exclusivity
+  readonly flags?: FlagGrammar
+  /** Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. */
+  readonly slotOptions?: z.ZodType
+  /**
+   * Why a slot with this profile cannot run, where no other field of the contract says it: flags that exclude each
+   * other. Told to whoever writes the slot; null is fine. `profile` is the slot's or its default. Pure.
+   */
+  readonly slotProblem?: (slot: SlotConfig & { readonly name: string }, profile: NamedProfile | null) => string | null
+  /**
+   * What the engine reads in a request's `model`, for one that knows its model by another name than the slot does:
+   * an engine with a fixed name, or one that takes a hub id. Default: the slot's model id, and the client's own word
+   * for a slot that has none. Gets the slot as its file has it, `options` without the schema's defaults. Pure.
+   */
+  readonly modelName?: (slot: NamedSlotConfig, modelId: string | null) => string
+  /**
+   * Container image for slots whose profile and file name none: a short name of the manifest, or a reference. A
+   * function where it depends on the slot, whose `options` have the schema's defaults filled in. Pure.
+   */
+  readonly image?: string | ((slot: NamedSlotConfig, device: Device) => string | undefined)
+  /** Profile that a slot without one gets; null runs without a profile, which is the default. Pure. */
+  readonly defaultProfile?: (device: Device, type: SlotType) => string | null
+  readonly argvSegments?: (input: LaunchInput) => ProviderSegments
+  /**
+   * How many requests an engine that is launched so works on at once; null takes as many as it is given. The slot lends
+   * no more than that at a time; others wait in its queue, in the order they came. Absent: `workers` of the slot. Pure.
+   */
+  readonly concurrency?: (input: LaunchSpecInput) => number | null
+  readonly containerSpec: (input: LaunchSpecInput) => ProviderContainerSpec
+  /** Ways to run without a container, best first. Absent or empty: containers only. */
+  readonly processSpec?: (input: LaunchSpecInput) => readonly ProcessCandidate[]
+  readonly voices?: (client: EngineClient, signal: AbortSignal) => Promise<readonly unknown[]>
+  readonly loadedModel?: (client: EngineClient, signal: AbortSignal) => Promise<string | null>
+  readonly metrics?: (client: EngineClient, signal: AbortSignal) => Promise<EngineMetrics>
+}
+
+/** Brands and freezes a provider. Checks what types cannot: names, at least one device and slot type. */
+export function defineProvider (provider: EngineProvider): EngineProvider {
+  const problem = providerProblem(provider)
+  if (problem !== null) throw new TypeError(`provider '${provider.name}': ${problem}`)
+  return Object.freeze({ ...provider, [PROVIDER_BRAND]: true })
+}
+
+export function isProvider (value: unknown): value is EngineProvider {
+  return hasBrand(value, PROVIDER_BRAND)
+}
+
+function providerProblem (provider: EngineProvider): string | null {
+  if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(provider.name)) return 'name must be kebab-case'
+  if (provider.devices.length === 0) return 'devices must name at least one device'
+  if (provider.slotTypes.length === 0) return 'slotTypes must name at least one slot type'
+  if (Object.keys(provider.surfaces).length === 0) return 'surfaces must hold at least one surface'
+  if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
+  for (const [name, surface] of Object.entries(provider.surfaces)) {
+    if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
+    if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`
+  }
+  return null
+}

@@ -1,0 +1,31 @@
+export { activityCategories } from './activity-category.js'
+export {
+  backendDevices, capabilityAliases, defaultProvider, defaultProviderOf, deviceBackends, deviceClasses, deviceClassOf,
+  deviceClassSchema,
+  deviceDefaultProfiles, devices, deviceSchema, gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, providerAliases,
+  slotRoleOf, slotRoles, slotStates, slotStateSchema, slotTypes, slotTypeSchema, specProviders
+} from './enums.js'
+export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotState, SlotType } from './enums.js'
+export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
+export { MAX_SLOT_PORT, MIN_CONTEXT_SIZE, slotConfigSchema, slotImageSchema, speechFormats } from './slot-config.js'
+export type { SlotConfig, SlotConfigInput } from './slot-config.js'
+export {
+  CAPABILITIES_VERSION, capabilityChildren, capabilityGroupOf, capabilityGroups, capabilitySelectionSchema
+} from './capabilities.js'
+export type { CapabilityChild, CapabilityGroup, CapabilitySelection, CapabilitySelections } from './capabilities.js'
+export { STACK_VERSION, stackCapabilitySchema, stackModelSchema, stackSchema, stackSlotSchema } from './stack.js'
+export type { NamedStack, Stack, StackCapability, StackModel, StackSlot } from './stack.js'
+export { profileSchema } from './profile.js'
+export type { NamedProfile, Profile } from './profile.js'
+export { modelDefaultsSchema, modelRowSchema } from './model-row.js'
+export type { Model, ModelRow } from './model-row.js'
+export { gpuInfoSchema, gpuVendors, hardwareSchema, platforms } from './hardware.js'
+export type { GpuInfo, HardwareInfo } from './hardware.js'
+export { modelsSchema, svcConfigSchema } from './svc-config.js'
+export type { SvcConfig } from './svc-config.js'
+export {
+  authStyles, externalProviderSchema, modelFiltersSchema, RESERVED_UPSTREAM_NAME, UPSTREAM_NAME_PATTERN, upstreamSchema
+} from './upstream.js'
+export type { AuthStyle, ExternalProvider, Upstream } from './upstream.js'
+export { manifestSchema } from './manifest.js'
+export type { Manifest } from './manifest.js'

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { defaultProvider, deviceSchema, slotRoles, slotTypeSchema } from './enums.js'
+import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
+
+/** Highest port a slot may be given (SPEC.md "Limits"); below 1024 needs privileges that engines do not have. */
+export const MAX_SLOT_PORT = 8200
+export const MIN_CONTEXT_SIZE = 128
+
+export const speechFormats = ['mp3', 'wav', 'opus', 'flac', 'pcm'] as const
+
+const extraArgsSchema = z.union([z.string(), z.array(z.string())], { error: 'must be a string or a list of strings' })
+
+export const slotModelSchema = z.strictObject({
+  default: z.string().min(1).nullable().default(null)
+    .meta({ description: 'Model id of the registry, or an absolute path of a model file, that the slot loads' }),
+  context_size: z.int().min(MIN_CONTEXT_SIZE).nullable().default(null)
+    .meta({ description: 'Context window in tokens; unset derives it from the model (at most 32768) or 8192' }),
+  n_gpu_layers: z.int().min(-1).default(-1).meta({ description: 'Layers offloaded to the GPU; -1 means all' }),
+  rope_freq_base: z.number().min(0).default(0).meta({ description: 'Deprecated: kept, never passed to the engine' }),
+  labels: z.array(z.string()).default([]).meta({ description: 'What the model can do: vision, tool-calling, ...' }),
+  extra: z.record(z.string(), z.unknown()).default({}).meta({ description: 'Free table for the provider' })
+})
+
+export const slotServerSchema = z.strictObject({
+  extra_args: extraArgsSchema.default([])
+    .meta({ description: 'Engine flags that win over the same flag anywhere else; a string is split as a shell would' }),
+  env: envSchema.default({}).meta({ description: 'Extra environment of the engine; wins over derived variables' })
+})
+
+export const slotNpuSchema = z.strictObject({
+  chat: z.boolean().default(true),
+  asr: z.boolean().default(false),
+  embed: z.boolean().default(false)
+}).meta({ description: 'Which of the NPU trio this anchor serves' })
+
+export const slotImageSchema = z.strictObject({
+  idle_restore_minutes: z.int().min(0).default(60)
+    .meta({ description: 'Quiet minutes before the GPU arbiter restores the LLM slots; 0 never. Applies live' }),
+  default_size: z.string().regex(/^\d{2,5}x\d{2,5}$/i, { error: 'must look like 1024x1024' }).default('1024x1024'),
+  default_steps: z.int().min(0).default(0).meta({ description: 'Sampling steps; 0 takes the default of the model' })
+})
+
+/**
+ * A slot after both placements of a slot file are folded into one (DESIGN 7). All defaults of SPEC.md
+ * "Slot configuration" live here and nowhere else. Units: seconds, tokens, TCP ports.
+ */
+export const slotConfigSchema = z.strictObject({
+  type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),
+  device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
+  port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset is allocated' }),
+  gpu_index: z.int().min(0).nullable().default(null).meta({ description: 'Pins one GPU; unset exposes all' }),
+  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).default(defaultProvider)
+    .meta({ description: 'Engine provider that runs the slot' }),
+  profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
+  role: z.enum(slotRoles).nullable().default(null).meta({ description: 'Routing hint; derived from the name when unset' }),
+  enabled: z.boolean().default(true).meta({ description: 'Serve this slot and start it with the gateway' }),
+  default: z.boolean().default(false).meta({ description: 'The default slot of its type; at most one per type' }),
+  pinned: z.boolean().default(false).meta({ description: 'Never evicted for memory or idleness' }),
+  enable_thinking: z.boolean().nullable().default(null).meta({ description: 'Reasoning default; a request may override it' }),
+  mtp: z.boolean().nullable().default(null).meta({ description: 'Multi-token prediction: true on, false off, unset automatic' }),
+  chat_template: z.string().min(1).nullable().default(null)
+    .meta({ description: 'Chat template id; unset or auto takes the one in the model file' }),
+  vision: z.boolean().default(true).meta({ description: 'Load the projector of the model when it has one' }),
+  workers: z.int().min(1).default(1).meta({ description: 'Requests that the engine works on in parallel' }),
+  idle_timeout_s: z.int().min(0).nullable().default(null)
+    .meta({ description: 'Seconds without a request before the slot is unloaded; 0 never; unset takes the global value' }),
+  default_voice: z.string().min(1).nullable().default(null).meta({ description: 'Voice for speech requests that name none' }),
+  default_speed: z.number().min(0.25).max(4).nullable().default(null).meta({ description: 'Speed for speech requests that name none' }),
+  default_response_format: z.enum(speechFormats).nullable().default(null)
+    .meta({ description: 'Audio format for speech requests that name none' }),
+  system_prompt: z.string().nullable().default(null).meta({ description: 'System prompt used when another model routes to this slot' }),
+  served_by: nameSchema.nullable().default(null).meta({ description: 'Anchor slot whose process serves this one' }),
+  container_image: z.string().min(1).nullable().default(null)
+    .meta({ description: 'Container image that replaces the one of the profile (`image` in the file)' }),
+  model: slotModelSchema.prefault({}),
+  server: slotServerSchema.prefault({}),
+  npu: slotNpuSchema.optional(),
+  image: slotImageSchema.optional(),
+  options: z.record(z.string(), z.unknown()).default({}).meta({ description: 'Settings of the provider plugin' })
+})
+
+export type SlotConfig = z.output<typeof slotConfigSchema>
+export type SlotConfigInput = z.input<typeof slotConfigSchema>

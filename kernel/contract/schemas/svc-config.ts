@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import type { ApplyClass } from '../setting.js'
+import { PLUGIN_NAME_PATTERN, nameSchema } from './names.js'
+
+/**
+ * svc.toml (SPEC.md "Top-level config", DESIGN 7). Every default, bound, description and apply class of these keys lives
+ * here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
+ */
+const port = z.int().min(1024).max(65535)
+const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
+const bareHost = z.string().regex(/^[^\s:/]+$/, { error: 'must be a bare host name or IPv4 address' })
+
+/** What is said about a key: `apply_class` is part of `GET /api/settings/schema` (setting.ts says what the classes mean). */
+type About = { readonly description: string, readonly apply_class: ApplyClass }
+const live = (description: string): About => ({ description, apply_class: 'live' })
+const slotRestart = (description: string): About => ({ description, apply_class: 'slot-restart' })
+const gatewayRestart = (description: string): About => ({ description, apply_class: 'gateway-restart' })
+
+export const serverSchema = z.strictObject({
+  host: z.string().min(1).default('127.0.0.1').meta(gatewayRestart('Address the gateway listens on')),
+  port: z.int().min(0).max(65535).default(8080).meta(gatewayRestart('Port the gateway listens on; 0 takes any free one')),
+  allowed_hosts: z.array(z.string()).default([])
+    .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),
+  allowed_origins: z.array(z.string()).default([])
+    .meta(live('Web origins that may call the gateway besides its own; `*` allows all')),
+  api_body_limit_bytes: z.int().min(1024).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
+  v1_body_limit_bytes: z.int().min(1024).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
+  upload_limit_bytes: z.int().min(1024).default(512 * 1024 * 1024)
+    .meta(live('Largest upload; one that has to wait takes as much disk')),
+  upload_idle_timeout_s: z.number().min(0).default(60)
+    .meta(live('How long a client may pause in the middle of an upload; 0 is no limit')),
+  shutdown_grace_s: z.number().min(0).default(20).meta(live('How long streams may go on after a stop was asked for')),
+  log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Least severity of log lines'))
+})
+
+export const runtimeDrivers = ['auto', 'docker', 'podman', 'process'] as const
+
+export const runtimeSchema = z.strictObject({
+  driver: z.enum(runtimeDrivers).default('auto').meta(gatewayRestart('What runs engines; auto prefers a container engine')),
+  stop_with_gateway: z.boolean().optional()
+    .meta(live('Stop engines when the gateway stops; unset keeps containers for adoption and stops child processes')),
+  connect_timeout_s: z.number().min(0.1).default(3).meta(gatewayRestart('How long to wait for a container engine to answer'))
+})
+
+export const slotsSchema = z.strictObject({
+  max_slots: z.int().min(0).default(0).meta(live('Most slots that may exist; 0 is unlimited')),
+  autostart: z.boolean().default(true)
+    .meta(gatewayRestart('Start enabled slots with the gateway; off starts them at their first request')),
+  port_range_start: port.default(8081).meta(live('First port of the allocation pool')),
+  port_range_end: port.default(8099).meta(live('Last port of the allocation pool, inclusive')),
+  idle_timeout_s: z.int().min(0).default(300).meta(live('Idle seconds before a slot is unloaded; 0 never')),
+  evict_pressure_mb: z.int().min(0).default(8192).meta(live('Free memory below which idle slots are evicted; 0 off')),
+  publish_host: bareHost.default('127.0.0.1')
+    .meta(slotRestart('Address engines publish their port on; 0.0.0.0 exposes them on the network, past the gateway')),
+  image_pull_timeout_s: z.number().min(1).default(3600).meta(live('How long the pull of a container image may take')),
+  model_fetch_timeout_s: z.number().min(1).default(3600).meta(live('How long an engine may fetch its model before it starts')),
+  start_timeout_s: z.number().min(1).default(60).meta(live('How long the start of a container or process may take')),
+  health_timeout_s: z.number().min(1).default(600).meta(live('How long a started engine may take to load its model')),
+  first_token_timeout_s: z.number().min(0).default(0).meta(live('Longest wait for the first byte of an answer; 0 is no limit')),
+  drain_timeout_s: z.number().min(0).default(30).meta(live('How long an unload waits for requests in flight')),
+  gpu_drain_timeout_s: z.number().min(0).default(120)
+    .meta(live('How long image mode waits for requests of the slots that it takes the GPU from')),
+  stop_timeout_s: z.number().min(0).default(10).meta(live('How long an engine may take to stop before it is killed'))
+}).refine(s => s.port_range_end >= s.port_range_start, {
+  path: ['port_range_end'], error: 'must not be below port_range_start'
+}).refine(s => s.port_range_start >= 8188 || s.port_range_end < 8188, {
+  path: ['port_range_end'], error: 'must stay below 8188, the port of the image engine'
+})
+
+export const dispatcherSchema = z.strictObject({
+  prefetch_timeout_s: z.number().positive().default(8).meta(live('Longest wait for the model lists of upstreams')),
+  prefetch_parallel_cap: z.int().min(1).default(4).meta(live('How many upstreams are asked for their model list at once')),
+  models_ttl_s: z.number().min(1).default(300).meta(live('How long the model list of an upstream is trusted')),
+  hold_headers_s: z.number().min(0).default(2)
+    .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
+  ping_interval_s: z.number().min(0).default(10).meta(live('Comment lines on a silent stream; 0 off')),
+  direct_read_timeout_s: z.number().min(0).default(0).meta(live('Longest silence of an engine in an answer; 0 is no limit')),
+  connect_timeout_s: z.number().min(0.1).default(5).meta(live('Longest wait for a connection to an engine or upstream')),
+  queue_per_slot: z.int().min(1).default(512)
+    .meta(live('How many requests may wait for a slot: for its start, or for a free worker; more are answered 503')),
+  slow_reader_buffer_kb: z.int().min(16).default(4096)
+    .meta(live('What a slow reader of a shared stream may fall behind before it is cut off'))
+})
+
+export const modelsSchema = z.strictObject({
+  roots: z.array(absolutePath).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
+  auto_scan_on_start: z.boolean().default(true).meta(gatewayRestart('Scan for models when the gateway starts')),
+  file_extensions: z.array(z.string()).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
+  store: z.union([z.literal(''), absolutePath]).default('')
+    .meta(slotRestart('Where models are read and written; empty is the folder below the state root')),
+  pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true }),
+  flm_store: z.union([z.literal(''), absolutePath]).default('').meta(slotRestart('Where the NPU runtime keeps its models'))
+})
+
+export const memorySchema = z.strictObject({
+  enabled: z.boolean().default(true).meta(gatewayRestart('Whether there is a memory')),
+  engine: z.enum(['hindsight', 'mem0', 'pgvector', 'cognee']).default('hindsight').meta(gatewayRestart('What keeps the memory')),
+  embedding: z.looseObject({
+    rerank_gateway_url: z.string().min(1).default('http://127.0.0.1:8080')
+      .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks')),
+    rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
+      .meta(gatewayRestart('Model that reranks; must resolve to one that a slot serves')),
+    rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),
+    rerank_read_timeout_s: z.number().min(0.05).max(60).default(8)
+      .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))
+  }).prefault({}),
+  graph: z.looseObject({
+    enabled: z.boolean().default(false).meta(gatewayRestart('Whether graph extraction is reported as on')),
+    extraction_slot: nameSchema.default('utility').meta(gatewayRestart('Local llm slot that extracts the graph')),
+    llm_timeout_s: z.int().min(30).max(3600).default(300).meta(gatewayRestart('Timeout of the memory engine for its model calls'))
+  }).prefault({})
+})
+
+export const activitySchema = z.strictObject({
+  enabled: z.boolean().default(true).meta(live('Keep audit rows')),
+  retention_days: z.int().min(1).default(30).meta(live('How long audit rows are kept')),
+  max_rows: z.int().min(100).default(50000).meta(live('How many audit rows are kept'))
+})
+
+const pluginName = z.string().min(1)
+
+export const pluginsSchema = z.strictObject({
+  allow: z.array(pluginName).default([]).meta(live('Exact package names of third-party plugins to load')),
+  required: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).default([])
+    .meta(gatewayRestart('Plugins without which the gateway refuses to start')),
+  disabled: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).default([]).meta(live('Plugins that are not loaded')),
+  config: z.record(z.string(), z.record(z.string(), z.unknown())).default({})
+    .meta(gatewayRestart('One table per plugin, checked by the schema of the plugin'))
+})
+
+export const svcConfigSchema = z.strictObject({
+  meta: z.strictObject({
+    schema_version: z.int().min(1).default(1).meta({ ...gatewayRestart('Kept by the gateway'), readOnly: true })
+  }).prefault({}),
+  server: serverSchema.prefault({}),
+  runtime: runtimeSchema.prefault({}),
+  slots: slotsSchema.prefault({}),
+  dispatcher: dispatcherSchema.prefault({}),
+  models: modelsSchema.prefault({}),
+  memory: memorySchema.prefault({}),
+  telemetry: z.strictObject({
+    enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
+    channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Releases that updates come from'))
+  }).prefault({}),
+  activity: activitySchema.prefault({}),
+  plugins: pluginsSchema.prefault({})
+})
+
+export type SvcConfig = z.output<typeof svcConfigSchema>

@@ -1,0 +1,54 @@
+import type { CapabilityChild, CapabilitySelection, CapabilitySelections } from '../schemas/capabilities.js'
+import type { NamedProfile, Profile } from '../schemas/profile.js'
+import type { NamedStack, Stack } from '../schemas/stack.js'
+import type { SvcConfig } from '../schemas/svc-config.js'
+import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
+import type { NamedSlotConfig } from './config.js'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The rows of a file that is one list of tables, as the file has them. Every other row keeps each byte. */
+export interface ConfigRows<T> {
+  ids (): Promise<readonly string[]>
+  /** Throws `validation.invalid`, `validation.unknown_keys`, or `upstream.already_exists`. */
+  create (row: Row): Promise<T>
+  /** Scalars and lists replace, tables merge, null deletes. Throws as `create` does, or `upstream.not_found`. */
+  patch (id: string, patch: Row): Promise<T>
+  /** Throws `upstream.not_found`. */
+  delete (id: string): Promise<void>
+}
+
+/**
+ * The configuration as it would be with all that was changed on this draft so far. Methods change the draft and no file;
+ * comments and placements of files are kept. It ends with the `change` that made it.
+ */
+export interface ConfigDraft {
+  readonly svc: SvcConfig
+  readonly slots: ReadonlyMap<string, NamedSlotConfig>
+  readonly profiles: ReadonlyMap<string, NamedProfile>
+  readonly stacks: ReadonlyMap<string, NamedStack>
+  readonly capabilities: CapabilitySelections
+  /** As `ConfigService.checkSlot`. */
+  checkSlot (name: string, config: Readonly<Record<string, unknown>>): NamedSlotConfig
+  /** As `ConfigService.createSlot`. */
+  createSlot (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  /** As `ConfigService.patchSlot`. */
+  patchSlot (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  deleteSlot (name: string): Promise<void>
+  /** Adds, replaces or, with null, removes. Throws `profiles.seed_immutable`; null for one that is not there does nothing. */
+  putProfile (name: string, profile: Profile | null): Promise<void>
+  /** As `putProfile`. Throws `stacks.seed_immutable`. */
+  putStack (slug: string, stack: Stack | null): Promise<void>
+  /** `[[upstream]]` of upstreams.toml, by name. */
+  readonly upstreams: ConfigRows<Upstream>
+  /** `[[provider]]` of providers.toml, by name, else by catalogue id. */
+  readonly providers: ConfigRows<ExternalProvider>
+  putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
+  /** A file right below the state root that changes together with the configuration; null removes it. */
+  putState (file: string, content: string | null): Promise<void>
+}
+
+export interface ChangeOptions {
+  /** The draft is thrown away; everything that can be refused is refused all the same. */
+  readonly dryRun?: boolean
+}

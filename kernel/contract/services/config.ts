@@ -1,0 +1,100 @@
+import type { CapabilitySelections } from '../schemas/capabilities.js'
+import type { HardwareInfo } from '../schemas/hardware.js'
+import type { Manifest } from '../schemas/manifest.js'
+import type { NamedProfile } from '../schemas/profile.js'
+import type { SlotConfig } from '../schemas/slot-config.js'
+import type { NamedStack } from '../schemas/stack.js'
+import type { SvcConfig } from '../schemas/svc-config.js'
+import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
+import type { ChangeOptions, ConfigDraft } from './config-draft.js'
+
+/** One thing wrong in one file. All problems of a load are reported together (SPEC.md "Slot configuration"). */
+export interface Diagnostic {
+  /** Path below the configuration root, such as `slots/agent.toml`. */
+  readonly file: string
+  /** Dotted path of the key as the user wrote it; empty for the file as a whole. */
+  readonly path: string
+  /** What is wrong, what is allowed, and where sensible what to do. Never holds the submitted value of a secret. */
+  readonly message: string
+  readonly line?: number
+}
+
+export interface NamedSlotConfig extends SlotConfig { readonly name: string }
+
+/** Everything under the configuration root at one moment. Immutable; a change makes a new one. */
+export interface ConfigSnapshot {
+  readonly revision: number
+  readonly svc: SvcConfig
+  readonly slots: ReadonlyMap<string, NamedSlotConfig>
+  /** Seeds and the operator's own; a seed's name always means the seed. */
+  readonly profiles: ReadonlyMap<string, NamedProfile>
+  /** Seeds and the operator's own; a seed's slug always means the seed. */
+  readonly stacks: ReadonlyMap<string, NamedStack>
+  readonly capabilities: CapabilitySelections
+  readonly upstreams: readonly Upstream[]
+  readonly providers: readonly ExternalProvider[]
+  readonly manifest: Manifest
+  readonly hardware: HardwareInfo
+  /** Problems of this load. What they concern keeps its last good value, or is left out at the first load. */
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+export interface Paths {
+  readonly home: string | null
+  readonly etc: string
+  readonly state: string
+  readonly slots: string
+  readonly models: string
+  readonly registry: string
+  readonly plugins: string
+  readonly database: string
+  readonly secretsEnv: string
+}
+
+export interface ConfigService {
+  readonly snapshot: ConfigSnapshot
+  readonly paths: Paths
+  /** Re-reads every file. What is broken keeps its last good value; the diagnostics say so. */
+  reload (): Promise<ConfigSnapshot>
+  /** Called after every change of the snapshot, in order of subscription. Returns the unsubscriber. */
+  onChange (listener: (next: ConfigSnapshot, previous: ConfigSnapshot) => void): () => void
+  /** A slot as it would be, with all defaults; writes nothing. Throws as `createSlot` does. */
+  checkSlot (name: string, config: Readonly<Record<string, unknown>>): NamedSlotConfig
+  /** The slot file as the user wrote it, as an object; null when there is none. */
+  readSlotFile (name: string): Promise<Record<string, unknown> | null>
+  /**
+   * Creates a slot file. Throws `validation.invalid`, `validation.unknown_keys`, or `slot.config_error` when it exists.
+   * `check` sees the result before anything is written, with the lock held, and may throw.
+   */
+  createSlot (name: string, config: Readonly<Record<string, unknown>>,
+    check?: (next: NamedSlotConfig) => void): Promise<NamedSlotConfig>
+  /**
+   * Merges `patch` into the file: scalars and lists replace, sub-tables merge one level deep, null deletes the
+   * key. `check` sees the result before anything is written and may throw. Keeps comments and placements.
+   */
+  patchSlot (name: string, patch: Readonly<Record<string, unknown>>,
+    check?: (next: NamedSlotConfig, previous: NamedSlotConfig) => void): Promise<NamedSlotConfig>
+  deleteSlot (name: string): Promise<void>
+  /**
+   * Changes several files as one: `work` shapes a draft, then every file that differs is written, all of them or none,
+   * also when the process dies in between; the snapshot changes once. Nothing is written when `work` throws. The lock is
+   * held all the while: `work` is quick and calls no other writer of this service, which would wait for it for ever.
+   * Throws `config.write_failed`.
+   */
+  change<T> (work: (draft: ConfigDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
+  /**
+   * Merges into svc.toml, deep; null deletes. Validates before it writes, and `check` sees the result before anything is
+   * written and may throw. Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`, `config.write_failed`.
+   */
+  patchSvc (patch: Readonly<Record<string, unknown>>, check?: (next: SvcConfig) => void): Promise<SvcConfig>
+  /** A value of api.env, else of the process environment. */
+  secret (name: string): string | undefined
+  /** A text with the values of api.env taken out (those of 6 characters or more): for what is logged or shown. */
+  withoutSecrets (text: string): string
+  /** Names in api.env, sorted. */
+  secretNames (): readonly string[]
+  /** Writes one line of api.env (mode 0600). Throws `validation.invalid` for a name or value that it cannot hold. */
+  setSecret (name: string, value: string): Promise<void>
+  /** Whether there was one. */
+  deleteSecret (name: string): Promise<boolean>
+}

@@ -1,0 +1,158 @@
+import type { Readable } from 'node:stream'
+import type { SvcError } from '../errors.js'
+import type { RouteCall, handled } from '../route.js'
+import type { AdaptedAnswer, SurfaceName } from '../provider-surface.js'
+import type { WireDialect } from '../wire-dialect.js'
+import type { NamedSlotConfig } from './config.js'
+
+/** An entry of `GET /v1/models` (SPEC.md "Model object"). `created` in epoch seconds, `context_length` in tokens. */
+export interface ModelObject {
+  readonly id: string
+  readonly object: 'model'
+  readonly created: number
+  readonly owned_by: string
+  readonly name?: string
+  readonly context_length?: number
+  readonly _svc?: Readonly<Record<string, unknown>>
+}
+
+/** The top level of a JSON body. Only what is asked for is parsed. */
+export interface JsonBody {
+  /** False when the member is absent or null: on the wire both say "not given". */
+  has (key: string): boolean
+  /** The value when it is a string, else null. */
+  string (key: string): string | null
+  /** The value parsed; undefined when the member is absent. Throws `request.invalid_json` when it cannot be read. */
+  value (key: string): unknown
+}
+
+/** Changes of a JSON body. Bytes outside of what changes stay as they came. Values are JSON values; undefined is skipped. */
+export interface BodyEdits {
+  /** Top-level members to set, whatever the request says. */
+  readonly set?: Readonly<Record<string, unknown>>
+  /**
+   * Top-level members to add where the request has none, or null. An object goes into an object that the request has
+   * in its place, member by member, by the same rule; any other value of the request wins.
+   */
+  readonly add?: Readonly<Record<string, unknown>>
+  /** Names of top-level members to take out. */
+  readonly drop?: readonly string[]
+}
+
+export interface ForwardOptions {
+  readonly surface: SurfaceName
+  /** Path below `/v1`, such as `/chat/completions`, for upstreams; slots use their provider's path. */
+  readonly path: string
+  /**
+   * What to change in the body besides `model`, once it is known who serves the request: with the configuration of
+   * that slot, null for an upstream. Returns null to leave the body alone. Pure.
+   */
+  readonly edit?: (body: JsonBody, slot: NamedSlotConfig | null) => BodyEdits | null
+  /** Names of top-level keys to take out before forwarding. */
+  readonly drop?: readonly string[]
+  /** How failures look on this route, when it is not the error envelope. */
+  readonly dialect?: WireDialect
+}
+
+export interface UploadOptions {
+  readonly surface: SurfaceName
+  /** Path below `/v1`, such as `/audio/transcriptions`, for upstreams; slots use their provider's path. */
+  readonly path: string
+  /**
+   * What to answer in place of a refusal (status 300 and above) of an engine or upstream; null lets it pass. Gets as
+   * much of its body as is worth reading, at most 64 KiB. Pure.
+   */
+  readonly refusal?: (status: number, body: string) => SvcError | null
+}
+
+export interface UpstreamView {
+  readonly name: string
+  readonly kind: 'slot' | 'remote'
+  readonly url: string
+  readonly enabled: boolean
+  readonly models: readonly string[]
+  /** ISO time of the last good model list, or null. */
+  readonly refreshed_at: string | null
+  readonly error: string | null
+}
+
+/** A request of a plugin's own, for `DispatchService.call`. */
+export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
+  /** What a client would send, `model` included. */
+  readonly body: Buffer
+  /** Default `application/json`. */
+  readonly contentType?: string
+  /** Who is asked, for a body that is not JSON: it then goes out as it is, and edits do not apply. */
+  readonly model?: string
+  /** Engines and logs see it; the id of the client's request that this is a part of. */
+  readonly requestId: string
+  readonly signal: AbortSignal
+}
+
+/** What came back, also when it is an engine's refusal. */
+export interface CallAnswer {
+  readonly status: number
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** At the reader's pace. Throws the `SvcError` of an answer that broke off. */
+  readonly body: AsyncIterable<Buffer>
+}
+
+/** Who would serve a request. */
+export type DispatchTarget =
+  | { readonly slot: string, readonly upstream: null, readonly modelId: string | null }
+  | { readonly slot: null, readonly upstream: string, readonly modelId: string }
+
+/** Whether it has taken the request over. */
+export type Interceptor = (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions) => boolean
+
+export interface ComposeOptions {
+  /** For the list of requests in flight. */
+  readonly surface: SurfaceName
+  readonly model: string
+  /** Whether the client waits for an event stream: its connection is then kept alive until the first byte. */
+  readonly stream: boolean
+  readonly dialect?: WireDialect
+}
+
+/** The dispatcher: the one path of every `/v1` request (DESIGN 6). */
+export interface DispatchService {
+  /**
+   * Resolves the body's `model`, waits for its slot, forwards, and answers on `call.reply`, which it takes over at
+   * once. Never throws: every failure is answered in the error envelope, or as the last event of a stream.
+   */
+  forward (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions): typeof handled
+  /**
+   * A call inside the gateway, on the same path as a client's: resolution, waiting for the slot, edits, meters,
+   * shared cold calls, the list of requests in flight. Rejects with the `SvcError` that a client would be answered,
+   * or the signal's reason. The body must be read to its end or left: until then it holds its engine.
+   */
+  call (request: PluginCall): Promise<CallAnswer>
+  /**
+   * Answers with what a plugin puts together, as `forward` does: takes over the reply at once, shows up among the
+   * requests in flight, ends with the client or the gateway, tells failures in the envelope or as the last event.
+   * `work` must honour its signal.
+   */
+  compose (call: RouteCall, options: ComposeOptions, work: (signal: AbortSignal) => Promise<AdaptedAnswer>): typeof handled
+  /**
+   * Takes over those client requests of a surface whose body has a top-level flag that is true. `answer` gets the
+   * request with the route's own options and uses `compose`, or returns false to let it go the plain way. One flag for
+   * each surface: throws `plugin.conflict`. Returns what takes it back.
+   */
+  intercept (surface: SurfaceName, flag: string, answer: Interceptor): () => void
+  /** Who would serve a request for this model at this moment; null when nobody would. Starts nothing. */
+  target (model: string, surface: SurfaceName): DispatchTarget | null
+  /**
+   * As `forward`, for a `multipart/form-data` body that is streamed and never held as a whole. The form's `model`,
+   * wherever it stands, says where to; its value is the only thing that is changed on the way. What comes before it,
+   * and what comes while the slot loads, waits in memory and then on disk, up to `[server] upload_limit_bytes`.
+   */
+  upload (call: RouteCall<unknown, unknown, Readable>, options: UploadOptions): typeof handled
+  /**
+   * The aggregated list: aliases, upstream models, virtual names. Waits at most the prefetch timeout, and only for upstreams
+   * that were never asked; old lists are served and asked for again behind the answer.
+   * @param via the `X-Svc-Via` header of the request: gateways that list each other do not wait for each other
+   */
+  models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]>
+  upstreams (): readonly UpstreamView[]
+}

@@ -1,0 +1,29 @@
+export { activityKinds, activityOutcomes, activitySeverities } from './activity.js'
+export type { ActivityFilter, ActivityLog, ActivityNote, ActivityQuery, ActivityRow, NewActivity } from './activity.js'
+export type { Clock, Timer } from './clock.js'
+export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
+export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths } from './config.js'
+export type {
+  BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
+  ModelObject, PluginCall, UploadOptions, UpstreamView
+} from './dispatch.js'
+export { severities } from './events.js'
+export type { EventBus, EventFilter, GatewayEvent, NewEvent, Severity } from './events.js'
+export { gpuModes } from './gpu.js'
+export type { GpuArbiter, GpuMode, GpuStatus } from './gpu.js'
+export type { HardwareService } from './hardware.js'
+export { jobStates } from './jobs.js'
+export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs.js'
+export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow } from './models.js'
+export { bootPhases, pluginStates } from './plugins.js'
+export type { BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState } from './plugins.js'
+export { requestPhases } from './requests.js'
+export type { RequestPhase, RequestService, RequestView } from './requests.js'
+export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
+export { convergences, pullStates, slotRules } from './slots.js'
+export type {
+  Convergence, ImagePullStatus, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics,
+  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices
+} from './slots.js'
+export { circuitStates, upstreamSources } from './upstreams.js'
+export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus, UpstreamTemplate } from './upstreams.js'

@@ -1,0 +1,47 @@
+import type { SettingDefinition } from '../setting.js'
+
+export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
+export type PluginState = typeof pluginStates[number]
+
+/** The twelve boot steps, in order (DESIGN 3). A failed plugin names the one it fell at. */
+export const bootPhases = [
+  'discover', 'manifest', 'import', 'shape', 'order', 'config', 'register', 'conflicts', 'preflight', 'mount', 'start', 'report'
+] as const
+export type BootPhase = typeof bootPhases[number]
+
+export interface PluginReport {
+  readonly name: string
+  readonly kind: string | null
+  readonly state: PluginState
+  /** Where it failed, or the last step it took. */
+  readonly phase: BootPhase
+  /** Error code, or null when active. */
+  readonly code: string | null
+  readonly message: string | null
+  /** Milliseconds that its import, register and start took together. */
+  readonly ms: number
+  /** `builtin`, `package:<name>@<version>`, `descriptor:<file>` or `inline`. */
+  readonly origin: string
+  readonly routes: readonly string[]
+  readonly providers: readonly string[]
+  readonly health?: Readonly<Record<string, unknown>>
+}
+
+/** A setting that a plugin declared with `ctx.addSetting`. */
+export interface PluginSetting extends SettingDefinition { readonly plugin: string }
+
+export interface PluginConfigProblem {
+  /** Dotted, below the plugin's table; empty for the table itself. */
+  readonly path: string
+  readonly message: string
+}
+
+export interface PluginService {
+  list (): readonly PluginReport[]
+  /** Reads the allow-list again, loads what is new and drops what is gone; running requests go on. */
+  reload (): Promise<readonly PluginReport[]>
+  /** Settings of the plugins that are active. */
+  settings (): readonly PluginSetting[]
+  /** What is wrong with a table `[plugins.config.<name>]`. Nothing is, for a plugin that is not loaded. */
+  checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[]
+}

@@ -1,0 +1,228 @@
+import type { EngineAddress, EngineClient } from '../engine-client.js'
+import type { EngineProvider } from '../provider.js'
+import type { ArgvSegmentName } from '../provider-launch.js'
+import type { ErrorCode } from '../error-codes.js'
+import type { Device, SlotState, SlotType } from '../schemas/enums.js'
+import type { NamedProfile } from '../schemas/profile.js'
+import type { NamedSlotConfig } from './config.js'
+import type { ChangeOptions, ConfigDraft } from './config-draft.js'
+
+/** Why a slot is in `error`. Times in epoch milliseconds. */
+export interface SlotFailure {
+  readonly code: string
+  readonly message: string
+  /** Failed loads in a row; an operator's verb resets it. */
+  readonly attempts: number
+  /** Until then requests are refused with Retry-After; a verb may try at once. */
+  readonly retryAt: number
+  /** Last lines the engine wrote. */
+  readonly logTail: readonly string[]
+}
+
+/** A slot at one moment, as its owner knows it. Times in epoch milliseconds. */
+export interface SlotStatus {
+  readonly name: string
+  readonly state: SlotState
+  readonly since: number
+  readonly message: string
+  /** Counts launches; a container of an older generation is never used. */
+  readonly generation: number
+  readonly modelId: string | null
+  readonly port: number | null
+  readonly address: EngineAddress | null
+  /** Container id, or the id of the child process. */
+  readonly engineId: string | null
+  /** What runs: an image reference, or the label of a process candidate. */
+  readonly engineLabel: string | null
+  readonly inFlight: number
+  /** Requests and verbs that wait: for the slot to come up, or for a worker. */
+  readonly waiting: number
+  /** Requests that the running engine works on at once; null without one, and when it takes as many as it is given. */
+  readonly workers: number | null
+  readonly lastUsedAt: number | null
+  readonly startedAt: number | null
+  readonly adopted: boolean
+  readonly healthOk: boolean | null
+  /** The running engine was started from another configuration than the present one. */
+  readonly configDrift: boolean
+  readonly failure: SlotFailure | null
+  /** 0 to 1 while an image or a model is being fetched. */
+  readonly progress: number | null
+}
+
+/** The right to send one request to a ready engine. While it is held the slot is not evicted or idle-stopped. */
+export interface SlotLease {
+  readonly slot: string
+  readonly provider: EngineProvider
+  readonly address: EngineAddress
+  readonly modelId: string | null
+  readonly generation: number
+  /** Must be called exactly once, on every exit. */
+  release (): void
+}
+
+export interface ResolvedArgv {
+  readonly argv: readonly string[] | null
+  /** One entry per surviving flag: the segment that set its final value. */
+  readonly provenance: ReadonlyArray<{ readonly flag: string, readonly value: string | null, readonly segment: ArgvSegmentName }>
+  /** Duplicate flags that were collapsed. */
+  readonly removed: number
+}
+
+/** What the next launch of a slot uses, with everything its file leaves open filled in. */
+export interface SlotOutlook {
+  readonly profile: string | null
+  /** Reference of the container image; null where engines run as processes, or the slot has none. */
+  readonly image: string | null
+  /** Tokens; null for slot types that have no context window. */
+  readonly contextSize: number | null
+}
+
+/** What becomes of a profile when a slot uses it. */
+export interface ProfileOutlook {
+  /** Engine that runs it; null when its plugin is away. */
+  readonly provider: string | null
+  readonly family: string | null
+  /** Types of slots that it suits. */
+  readonly slotTypes: readonly SlotType[]
+  /** Its flags, merged with those of multi-token prediction when it opts in. */
+  readonly resolvedFlags: string
+}
+
+export interface SlotMetrics {
+  readonly tokensPerSec: number
+  readonly ttftMs: number | null
+  readonly requestCount: number
+  readonly tokenCount: number
+}
+
+/** The voices of a speech slot (SPEC.md "Slots"), each as its engine words it: a name, or an object with an `id`. */
+export interface SlotVoices {
+  readonly name: string
+  readonly voices: readonly unknown[]
+  /** `offline`: the slot is not up, did not answer within two seconds, or its engine has no such listing. */
+  readonly source: 'live' | 'offline'
+}
+
+export const convergences = ['loaded', 'swapped', 'reloaded', 'skipped'] as const
+export type Convergence = typeof convergences[number]
+
+export const pullStates = ['present', 'pulling', 'completed', 'failed', 'missing', 'cancelled'] as const
+export type PullState = typeof pullStates[number]
+
+/** Progress of an image pull. `layer` counts finished layers. Bytes where the engine reports them. */
+export interface ImagePullStatus {
+  readonly slot_name: string
+  readonly image: string
+  readonly state: PullState
+  readonly layer: number
+  readonly total_layers: number
+  readonly current_bytes: number
+  readonly total_bytes: number
+  readonly error: string | null
+}
+
+export const slotRules = [
+  'capacity', 'anchor', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'profile'
+] as const
+export type SlotRule = typeof slotRules[number]
+
+/** What is wrong with one slot among others (reference 2.9). `param` is the key at fault, dotted. */
+export interface SlotProblem {
+  readonly slot: string
+  readonly rule: SlotRule
+  readonly code: ErrorCode
+  readonly message: string
+  readonly param: string | null
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface LogQuery {
+  readonly tail: number
+  readonly follow: boolean
+}
+
+/** The slots as they would be, and with `config` everything else that changes along with them. */
+export interface SlotDraft {
+  readonly config: ConfigDraft
+  /** As `SlotService.create`. */
+  create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  /** As `SlotService.update`. */
+  update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  /** Removes the file; the engine goes once that is written. */
+  delete (name: string): Promise<void>
+}
+
+/**
+ * The slots. Nobody outside asks for a state and then acts on it: `acquire` and `ensureReady` decide inside
+ * the slot's owner (DESIGN 5). Names that do not exist throw `slot.not_found`.
+ */
+export interface SlotService {
+  /** In configuration order; those that another slot's engine serves (`served_by`) stand behind it. */
+  names (): readonly string[]
+  config (name: string): NamedSlotConfig
+  status (name: string): SlotStatus
+  provider (name: string): EngineProvider | null
+  device (name: string): Device
+  /** Null while no engine runs. */
+  client (name: string): EngineClient | null
+  /** One snapshot now and one after every change, until the signal aborts or the slot is deleted. */
+  watch (name: string, signal: AbortSignal): AsyncIterable<SlotStatus>
+  /**
+   * Loads the slot if it must and waits for it. Rejects with `slot.load_failed`, `slot.crash_looping` or the
+   * signal's reason. Giving up never cancels the load for others.
+   */
+  ensureReady (name: string, signal: AbortSignal): Promise<void>
+  /**
+   * A lease if the slot serves and has a free worker at this moment, else null; starts nothing. The fast path of
+   * `acquire`. A `light` lease takes no worker (`Surface.light`).
+   */
+  tryAcquire (name: string, light?: boolean): SlotLease | null
+  /**
+   * `ensureReady` and the lease in one step, so that nothing can happen in between. Waits for a worker in the order of
+   * the calls; rejects with `slot.queue_full` when as many wait as `[dispatcher] queue_per_slot` allows.
+   */
+  acquire (name: string, signal: AbortSignal, light?: boolean): Promise<SlotLease>
+  /** Operator's verbs. They reset the failure count and return when done, or throw what failed. */
+  load (name: string, options?: { readonly model?: string, readonly signal?: AbortSignal }): Promise<void>
+  unload (name: string, options?: { readonly force?: boolean, readonly signal?: AbortSignal }): Promise<void>
+  restart (name: string, options?: { readonly signal?: AbortSignal }): Promise<void>
+  swap (name: string, model: string, options?: { readonly signal?: AbortSignal }): Promise<void>
+  /**
+   * Brings the engine in line with the configuration: loads a slot that is not up, restarts one that runs another model
+   * (`swapped`, also one that a swap put there) or was started from another configuration (`reloaded`), leaves alone one
+   * that is right. Throws as `load` does.
+   */
+  converge (name: string, options?: { readonly signal?: AbortSignal }): Promise<Convergence>
+  create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  delete (name: string, options?: { readonly force?: boolean }): Promise<void>
+  /**
+   * What would be wrong if these were all the slots there are, in this order: the rules that `create` and `update`
+   * hold every write against. With other profiles than the present ones when they are given. Pure; nothing is written.
+   */
+  check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[]
+  /**
+   * Several writes as one: `work` shapes a draft, the rules are held against the outcome, then all files are written or
+   * none (`ConfigService.change`, with its terms for `work`). What `create` and `update` fill in and re-derive, the
+   * draft does too.
+   */
+  change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
+  resolved (name: string): ResolvedArgv
+  /** Throws `slot.config_error` for a slot that cannot be launched, as `resolved` does. */
+  outlook (name: string): SlotOutlook
+  /** Throws `slot.config_error` for flags with an open quote. */
+  profileOutlook (profile: NamedProfile): ProfileOutlook
+  /**
+   * The engine's lines without what could be a secret, also while it loads its model; without an engine the last lines of
+   * the failed one.
+   */
+  logs (name: string, query: LogQuery, signal: AbortSignal): AsyncIterable<string>
+  metrics (name: string): SlotMetrics
+  /** Asks a running engine, for at most two seconds; starts nothing and never fails but for an unknown name. */
+  voices (name: string, signal: AbortSignal): Promise<SlotVoices>
+  /** Starts a pull or joins the running one. Throws `slot.config_error` when the slot has no image. */
+  pullImage (name: string): Promise<{ readonly resumed: boolean, readonly status: ImagePullStatus }>
+  pullStatus (name: string): Promise<ImagePullStatus>
+  watchPull (name: string, signal: AbortSignal): AsyncIterable<ImagePullStatus>
+}

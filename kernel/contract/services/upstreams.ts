@@ -1,0 +1,63 @@
+import type { SurfaceName } from '../provider-surface.js'
+import type { AuthStyle, Upstream } from '../schemas/upstream.js'
+
+/** `closed`: requests pass. `open`: they are refused at once. `half-open`: the next one goes through as a probe. */
+export const circuitStates = ['closed', 'open', 'half-open'] as const
+
+export interface CircuitView {
+  readonly state: typeof circuitStates[number]
+  /** In a row. */
+  readonly failures: number
+  /** How long the upstream is still left alone. */
+  readonly retry_in_ms: number
+}
+
+/** A provider that providers.toml and POST /api/upstreams may name by `catalog_id`. */
+export interface UpstreamTemplate {
+  readonly id: string
+  readonly title: string
+  readonly url: string
+  readonly auth_style: AuthStyle
+  readonly auth_header: string
+  /** Variable that holds the key by default; empty where none is needed. */
+  readonly auth_value_env: string
+  readonly category: 'cloud' | 'local'
+  readonly capabilities: readonly SurfaceName[]
+}
+
+export const upstreamSources = ['upstreams.toml', 'providers.toml'] as const
+
+/** An upstream as it is in force, and how it is. */
+export interface UpstreamStatus {
+  readonly config: Upstream
+  readonly source: typeof upstreamSources[number]
+  /** Ids of its last good list, and those that its filters name. */
+  readonly models: readonly string[]
+  /** ISO time of the last good list, or null. */
+  readonly refreshed_at: string | null
+  readonly error: string | null
+  readonly circuit: CircuitView
+}
+
+/** What an upstream said when it was asked for its models. */
+export interface UpstreamAnswer {
+  readonly ok: boolean
+  /** Null when there was no answer. */
+  readonly status: number | null
+  readonly latency_ms: number
+  readonly models_count: number | null
+  readonly error: string | null
+}
+
+/** The remote upstreams. Their rows are changed through `ConfigService.change`. */
+export interface UpstreamService {
+  readonly templates: readonly UpstreamTemplate[]
+  /** In order of routing: of one model id the first upstream that has it is asked. */
+  list (): readonly UpstreamStatus[]
+  get (name: string): UpstreamStatus | undefined
+  /**
+   * Asks for the model list now, whatever is known, and keeps the answer. A good one also ends the time in which a failing
+   * upstream is left alone. Throws `upstream.not_found`; every failure of the upstream is an answer.
+   */
+  ask (name: string, signal: AbortSignal): Promise<UpstreamAnswer>
+}

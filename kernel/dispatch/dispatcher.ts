@@ -1,0 +1,248 @@
+import type { ServerResponse } from 'node:http'
+import {
+  handled, isSvcError, svcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
+  type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type PluginCall, type RouteCall,
+  type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
+} from '../contract/index.js'
+import { isServing } from '../slots/slot-machine.js'
+import { ActiveRequests } from './active-requests.js'
+import type { HoldTimes } from './answer-sink.js'
+import { BodyView } from './body-view.js'
+import type { Breakers } from './breakers.js'
+import type { CallContext } from './call-context.js'
+import { CallSink } from './call-sink.js'
+import type { Catalog } from './catalog.js'
+import { clientLeft, isGone } from './client-gone.js'
+import { ClientSink, writeError } from './client-sink.js'
+import { composeAnswer } from './composed-answer.js'
+import { Flights } from './flights.js'
+import { Interceptors } from './interceptors.js'
+import { gatewaysOf } from './loop-guard.js'
+import type { Asked, Prepared } from './prepared.js'
+import { bodyError, missingModel, resolutionError } from './resolution-errors.js'
+import { isRoute, mayBeRemote, type Route } from './resolve.js'
+import { callSlot } from './slot-call.js'
+import { planSlotCall } from './slot-plan.js'
+import { UploadRun, type UploadCall } from './upload-run.js'
+import type { UpstreamPool } from './upstream-pool.js'
+import { UpstreamTrip, type TripDeps } from './upstream-trip.js'
+
+export interface DispatcherDeps extends CallContext {
+  readonly catalog: Catalog
+  readonly upstreams: UpstreamPool
+  readonly breakers: Breakers
+  readonly log: Logger
+  /** Folder for uploads that have to wait. */
+  readonly spool: string
+  /** Names this gateway among those that a request comes through. */
+  readonly token: string
+}
+
+type ClientCall = RouteCall<unknown, unknown, Buffer>
+
+/** The one path of every `/v1` request: resolve, wait for the slot, forward, answer (DESIGN 6). */
+export class GatewayDispatcher implements DispatchService {
+  readonly #deps: DispatcherDeps
+  readonly #flights = new Flights(error => this.#told(error))
+  readonly active = new ActiveRequests()
+  readonly #interceptors = new Interceptors()
+  readonly #trips: TripDeps
+
+  constructor (deps: DispatcherDeps) {
+    this.#deps = deps
+    this.#trips = {
+      ...deps,
+      resolve: (model, surface) => deps.catalog.resolve(model, surface),
+      holdTimes: () => this.#holdTimes(),
+      told: error => this.#told(error),
+      random: Math.random
+    }
+  }
+
+  forward (call: ClientCall, options: ForwardOptions): typeof handled {
+    call.reply.hijack()
+    if (isGone(call.reply.raw)) return handled
+    const refusal = this.#send(call, options, call.reply.raw, null)
+    if (refusal !== null) writeError(call.reply.raw, refusal, call.requestId, options.dialect)
+    return handled
+  }
+
+  async call ({ body, contentType = 'application/json', model, requestId, signal, ...options }: PluginCall): Promise<CallAnswer> {
+    signal.throwIfAborted()
+    const sink = new CallSink(signal)
+    const asked: Asked = {
+      requestId, body, request: { headers: { 'content-type': contentType }, raw: { rawHeaders: ['content-type', contentType] } }
+    }
+    const refusal = this.#send(asked, options, sink, model ?? null)
+    if (refusal !== null) sink.fail(refusal)
+    return await sink.answer
+  }
+
+  compose (call: RouteCall, options: ComposeOptions, work: (signal: AbortSignal) => Promise<AdaptedAnswer>): typeof handled {
+    call.reply.hijack()
+    const { active } = this
+    const told = (error: unknown): SvcError => this.#told(error)
+    composeAnswer({ active, clock: this.#deps.clock, holdTimes: this.#holdTimes(), told }, call, options, work)
+    return handled
+  }
+
+  intercept (surface: SurfaceName, flag: string, answer: Interceptor): () => void {
+    return this.#interceptors.add(surface, flag, answer)
+  }
+
+  target (model: string, surface: SurfaceName): DispatchTarget | null {
+    const found = this.#deps.catalog.resolve(model, surface)
+    if (found.kind === 'slot') return { slot: found.slot, upstream: null, modelId: found.modelId }
+    return found.kind === 'upstream' ? { slot: null, upstream: found.upstream, modelId: found.modelId } : null
+  }
+
+  upload (call: UploadCall, options: UploadOptions): typeof handled {
+    call.reply.hijack()
+    if (isGone(call.reply.raw)) return handled
+    new UploadRun({ ...this.#deps, active: this.active, told: error => this.#told(error) }, call, options).start()
+    return handled
+  }
+
+  async models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]> {
+    const { upstreams, token, catalog } = this.#deps
+    const passed = gatewaysOf(via)
+    // the question is our own: whoever asks waits for this answer to give us his
+    if (passed.includes(token)) return catalog.models()
+    await upstreams.refresh('untried', signal, passed)
+    void upstreams.refresh('old', signal, passed)
+    return catalog.models()
+  }
+
+  upstreams (): readonly UpstreamView[] {
+    return this.#deps.upstreams.views()
+  }
+
+  /**
+   * Puts the request on its way, or says why not.
+   * @param named the model, for a body that is not JSON
+   */
+  #send (asked: Asked, options: ForwardOptions, reader: ServerResponse | CallSink, named: string | null): SvcError | null {
+    try {
+      const view = named === null ? BodyView.of(asked.body) : null
+      if (typeof view === 'string') return bodyError(view)
+      const model = (view === null ? named : view.string('model'))?.trim() ?? ''
+      if (model === '') return missingModel(options.path)
+      // only a client's request has a socket to answer on
+      const isClients = view !== null && !(reader instanceof CallSink)
+      if (isClients && this.#interceptors.take(asked as ClientCall, options, view)) return null
+      const resolution = this.#deps.catalog.resolve(model, options.surface)
+      if (isRoute(resolution)) this.#go(this.#prepare(asked, options, view, model, reader), resolution)
+      else if (mayBeRemote(resolution) && this.#deps.upstreams.isDue('empty')) this.#askUpstreams(this.#prepare(asked, options, view, model, reader))
+      else return resolutionError(resolution, model, options.surface)
+      return null
+    } catch (error) {
+      return this.#told(error)
+    }
+  }
+
+  #prepare (
+    asked: Asked, options: ForwardOptions, view: BodyView | null, model: string, reader: ServerResponse | CallSink
+  ): Prepared {
+    const gone = (): void => prepared.giveUp(clientLeft())
+    const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, gone, options.dialect)
+    if (sink instanceof CallSink) sink.onGone = gone
+    const prepared: Prepared = {
+      asked,
+      options,
+      view,
+      sink,
+      id: asked.requestId,
+      model,
+      surface: options.surface,
+      slot: null,
+      upstream: null,
+      sent: false,
+      attempt: 0,
+      note: null,
+      startedAt: this.#deps.clock.now(),
+      bytesIn: asked.body.length,
+      tokens: 0,
+      shared: null,
+      index: -1,
+      giveUp: () => prepared.settle(),
+      settle: () => this.active.remove(prepared),
+      stop: error => {
+        sink.fail(error)
+        prepared.giveUp(error)
+      }
+    }
+    this.active.add(prepared)
+    return prepared
+  }
+
+  /** From here on the client's answer is the sink's: nothing may escape. */
+  #go (prepared: Prepared, route: Route): void {
+    try {
+      if (route.kind === 'slot') this.#toSlot(prepared, route)
+      else new UpstreamTrip(this.#trips, prepared, route).start()
+    } catch (error) {
+      prepared.sink.fail(this.#told(error))
+      prepared.settle()
+    }
+  }
+
+  /** No list has the model: those that could not be had so far are asked before that is the last word. */
+  #askUpstreams (prepared: Prepared): void {
+    const { sink, settle, model, options } = prepared
+    const waiting = new AbortController()
+    prepared.giveUp = reason => {
+      waiting.abort(reason)
+      settle()
+    }
+    void this.#deps.upstreams.refresh('empty', waiting.signal).then(() => {
+      if (sink.done) return
+      const resolution = this.#deps.catalog.resolve(model, options.surface)
+      if (isRoute(resolution)) return this.#go(prepared, resolution)
+      sink.fail(resolutionError(resolution, model, options.surface))
+      settle()
+    })
+  }
+
+  #toSlot (prepared: Prepared, { slot, modelId }: Extract<Route, { kind: 'slot' }>): void {
+    const { slots, clock, config } = this.#deps
+    const { view, sink, settle } = prepared
+    prepared.slot = slot
+    prepared.attempt = 1
+    const { surface, body, input } = planSlotCall(this.#deps, prepared, slot, modelId)
+    if (view?.isTrue('stream') === true) sink.hold(clock, this.#holdTimes())
+    const lease = slots.tryAcquire(slot, surface.light)
+    if (lease !== null) {
+      prepared.sent = true
+      prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle)
+      return
+    }
+    const seat = this.#flights.board({
+      slot,
+      path: surface.path,
+      body,
+      limitBytes: config.snapshot.svc.dispatcher.slow_reader_buffer_kb * 1024,
+      shared: !isServing(slots.status(slot).state),
+      acquire: signal => slots.acquire(slot, signal, surface.light),
+      send: (lease, fanOut, settled) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled)
+    }, sink, {
+      sent: counter => {
+        prepared.sent = true
+        prepared.shared = counter
+      },
+      done: settle
+    })
+    prepared.giveUp = seat.leave
+  }
+
+  #holdTimes (): HoldTimes {
+    const { hold_headers_s: hold, ping_interval_s: ping } = this.#deps.config.snapshot.svc.dispatcher
+    return { holdMs: hold * 1000, pingMs: ping * 1000 }
+  }
+
+  /** What a client learns of a failure: what was not expected stays in the log. */
+  #told (error: unknown): SvcError {
+    if (isSvcError(error)) return error
+    this.#deps.log.error({ err: error }, 'a request could not be dispatched')
+    return svcError('system.internal', 'internal error; the log of the gateway has it', { cause: error })
+  }
+}

@@ -1,0 +1,191 @@
+const LF = 0x0a
+const CR = 0x0d
+const DASH = 0x2d
+const EMPTY = Buffer.alloc(0)
+/** Spaces that may stand between a boundary and the end of its line. */
+const LONGEST_PADDING = 256
+const LONGEST_HEADERS = 16 * 1024
+
+/** A field of a form: its text, and where that stands in the body; the end is exclusive. */
+export interface FoundField {
+  readonly value: string
+  readonly start: number
+  readonly end: number
+}
+
+export interface FieldFinderOptions {
+  readonly boundary: string
+  /** Name of the field; of several the first counts, and one with a file name is no field. */
+  readonly name: string
+  readonly longestValue: number
+}
+
+/**
+ * Finds one field of a `multipart/form-data` body (RFC 7578, RFC 2046 5.1) while the body passes in pieces of any
+ * size. Looks and copies nothing but the little that may be cut in two by the end of a piece; the rest of the body
+ * can be as large as it likes. Takes lines that end with a bare line feed too: what to make of them is the engine's
+ * to decide.
+ */
+export class FieldFinder {
+  readonly #needle: Buffer
+  readonly #options: FieldFinderOptions
+  #state: 'body' | 'value' | 'headers' | 'done' = 'body'
+  /** Bytes that were seen and not decided on. A line break stands in front of the body: it may start with a boundary. */
+  #rest: Buffer = Buffer.from('\n')
+  /** Offset of the first byte of `#rest` in the body. */
+  #at = -1
+  #field: FoundField | null = null
+  #problem: string | null = null
+
+  constructor (options: FieldFinderOptions) {
+    this.#options = options
+    this.#needle = Buffer.from(`\n--${options.boundary}`, 'latin1')
+  }
+
+  get field (): FoundField | null { return this.#field }
+  /** Nothing more is looked for: the field was found, the form has ended, or it cannot be read. */
+  get done (): boolean { return this.#state === 'done' }
+  /** Why the form cannot be read, in words. */
+  get problem (): string | null { return this.#problem }
+
+  push (chunk: Buffer): void {
+    if (this.#state === 'done') return
+    if (this.#state === 'body' && this.#passes(chunk)) return
+    let data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
+    for (;;) {
+      const used = this.#state === 'headers' ? this.#readHeaders(data) : this.#readBody(data)
+      if (this.done) {
+        this.#rest = EMPTY
+        return
+      }
+      if (used === null) break
+      this.#at += used
+      data = data.subarray(used)
+    }
+    // a copy, so that a few bytes do not hold on to a whole piece
+    this.#rest = Buffer.from(data)
+  }
+
+  /** The common case, without a copy of the piece: neither it nor the seam in front of it holds a boundary. */
+  #passes (chunk: Buffer): boolean {
+    const needle = this.#needle
+    if (chunk.length < needle.length || chunk.includes(needle)) return false
+    const seam = Buffer.concat([this.#rest, chunk.subarray(0, needle.length - 1)])
+    if (seam.includes(needle)) return false
+    this.#at += this.#rest.length + chunk.length - (needle.length - 1)
+    this.#rest = Buffer.from(chunk.subarray(chunk.length - (needle.length - 1)))
+    return true
+  }
+
+  /** Reads up to the next boundary. Returns how much is decided, or null when more has to come. */
+  #readBody (data: Buffer): number | null {
+    const needle = this.#needle
+    let from = 0
+    for (;;) {
+      const found = data.indexOf(needle, from)
+      if (found === -1) return this.#waitForBoundary(data)
+      const line = boundaryLine(data, found + needle.length)
+      if (line === 'open') return this.#state === 'value' || found === 0 ? null : this.#skip(found)
+      if (line === 'other') {
+        from = found + 1
+        continue
+      }
+      if (this.#state === 'value') this.#take(data, found)
+      else if (line === 'last') this.#state = 'done'
+      else this.#state = 'headers'
+      return line === 'last' ? 0 : line
+    }
+  }
+
+  /** What may be the beginning of a boundary is kept; a value is kept whole. */
+  #waitForBoundary (data: Buffer): number | null {
+    if (this.#state === 'value') {
+      if (data.length <= this.#options.longestValue + this.#needle.length + LONGEST_PADDING) return null
+      return this.#refuse(`the field '${this.#options.name}' is longer than ${this.#options.longestValue} bytes`)
+    }
+    return this.#skip(data.length - (this.#needle.length - 1))
+  }
+
+  #skip (bytes: number): number | null {
+    return bytes > 0 ? bytes : null
+  }
+
+  #readHeaders (data: Buffer): number | null {
+    const end = headersEnd(data)
+    if (end === -1 ? data.length > LONGEST_HEADERS : end > LONGEST_HEADERS) {
+      return this.#refuse(`the headers of a part are longer than ${LONGEST_HEADERS} bytes`)
+    }
+    if (end === -1) return null
+    const { name, isFile } = disposition(data.toString('utf8', 0, end))
+    this.#state = name === this.#options.name && !isFile ? 'value' : 'body'
+    return end
+  }
+
+  /** @param boundary offset of the line break in front of it */
+  #take (data: Buffer, boundary: number): void {
+    const end = boundary > 0 && data[boundary - 1] === CR ? boundary - 1 : boundary
+    if (end > this.#options.longestValue) {
+      this.#refuse(`the field '${this.#options.name}' is longer than ${this.#options.longestValue} bytes`)
+      return
+    }
+    this.#field = { value: data.toString('utf8', 0, end), start: this.#at, end: this.#at + end }
+    this.#state = 'done'
+  }
+
+  #refuse (problem: string): number {
+    this.#problem = problem
+    this.#state = 'done'
+    return 0
+  }
+}
+
+/**
+ * What stands behind a boundary: offset behind its line; `last` for the one that ends the form, `other` when it is
+ * only the beginning of another word, `open` when more has to come.
+ */
+function boundaryLine (data: Buffer, at: number): number | 'last' | 'other' | 'open' {
+  if (data[at] === DASH) return data[at + 1] === DASH ? 'last' : at + 1 >= data.length ? 'open' : 'other'
+  for (let pos = at; pos < data.length; pos++) {
+    const byte = data[pos]
+    if (byte === LF) return pos + 1
+    if ((byte !== CR && byte !== 0x20 && byte !== 0x09) || pos - at > LONGEST_PADDING) return 'other'
+  }
+  return 'open'
+}
+
+/** Offset behind the empty line that ends a part's headers, or -1. */
+function headersEnd (data: Buffer): number {
+  for (let line = 0; ;) {
+    const end = data.indexOf(LF, line)
+    if (end === -1) return -1
+    if (end === line || (end === line + 1 && data[line] === CR)) return end + 1
+    line = end + 1
+  }
+}
+
+const parameter = /;\s*([^\s=;]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^;\s]*))/g
+
+/** The name of a part, and whether it is a file. Names of headers and parameters count in any case. */
+function disposition (headers: string): { readonly name: string | null, readonly isFile: boolean } {
+  const unfolded = headers.replace(/\r?\n[ \t]+/g, ' ')
+  const line = /^content-disposition[ \t]*:(.*)$/im.exec(unfolded)?.[1] ?? ''
+  let name: string | null = null
+  let isFile = false
+  for (const [, key, quoted, plain] of line.matchAll(parameter)) {
+    const lower = key!.toLowerCase()
+    if (lower === 'name') name ??= quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
+    else if (lower === 'filename' || lower === 'filename*') isFile = true
+  }
+  return { name, isFile }
+}
+
+/** The boundary that a content type names; null when it is no `multipart/form-data` or names none. Pure. */
+export function formBoundary (contentType: string): string | null {
+  if (!/^\s*multipart\/form-data\s*(;|$)/i.test(contentType)) return null
+  for (const [, key, quoted, plain] of contentType.matchAll(parameter)) {
+    if (key!.toLowerCase() !== 'boundary') continue
+    const boundary = quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
+    return boundary === '' || boundary.length > 200 ? null : boundary
+  }
+  return null
+}

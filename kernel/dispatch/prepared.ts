@@ -1,0 +1,34 @@
+import type { ForwardOptions, NamedSlotConfig, RouteCall } from '../contract/index.js'
+import type { ActiveRequest } from './active-requests.js'
+import type { ReaderSink } from './answer-sink.js'
+import type { BodyView } from './body-view.js'
+import type { VIA_HEADER } from './loop-guard.js'
+import { rewrittenBody } from './rewritten-body.js'
+
+/** What is sent on: a client's request, or a plugin's in the same shape. */
+export interface Asked extends Pick<RouteCall<unknown, unknown, Buffer>, 'requestId' | 'body'> {
+  readonly request: {
+    readonly headers: {
+      readonly 'content-type'?: string | undefined
+      readonly [VIA_HEADER]?: string | readonly string[] | undefined
+    }
+    readonly raw: { readonly rawHeaders: readonly string[] }
+  }
+}
+
+/** A request on its way. */
+export interface Prepared extends ActiveRequest {
+  readonly asked: Asked
+  readonly options: ForwardOptions
+  /** Null for a body that is not JSON, which goes out as it is. */
+  readonly view: BodyView | null
+  readonly sink: ReaderSink
+  /** Gives up what the client waits for. Set once the request is on its way. */
+  giveUp: (reason: Error) => void
+  readonly settle: () => void
+}
+
+/** The body as one place gets it. @param slot its configuration, null for an upstream */
+export function outgoingBody ({ asked, options, view }: Prepared, modelId: string, slot: NamedSlotConfig | null): Buffer {
+  return view === null ? asked.body : rewrittenBody(view, options, modelId, slot)
+}

@@ -1,0 +1,179 @@
+import type { SlotRole, SlotState, SlotType, SurfaceName } from '../contract/index.js'
+import { isLoading, isServing } from '../slots/slot-machine.js'
+
+/** What resolution knows of a slot. */
+export interface SlotRoute {
+  readonly name: string
+  readonly type: SlotType
+  readonly enabled: boolean
+  readonly state: SlotState
+  /** Model id that requests are rewritten to: what the engine runs, else what is configured; null when the slot has none. */
+  readonly modelId: string | null
+  /** What the slot's file names; after a swap or an edit the engine may run another. */
+  readonly configuredModel: string | null
+  /** False for engines with a built-in model. */
+  readonly needsModel: boolean
+  readonly isNpu: boolean
+  /** The slot whose engine serves this one; it is not started for this one's sake. */
+  readonly anchor: string | null
+  /** What it was given, or what its name says. */
+  readonly role: SlotRole | null
+  /** The operator's default among the slots of its type. */
+  readonly isDefault: boolean
+  readonly surfaces: ReadonlySet<SurfaceName>
+  /** Models that the engine switches between by itself. */
+  readonly catalogue: readonly string[]
+}
+
+export interface UpstreamRoute {
+  readonly upstream: string
+  readonly modelId: string
+}
+
+/** Everything resolution looks at, at one moment. Immutable. */
+export interface RouteSnapshot {
+  /** In configuration order. */
+  readonly slots: ReadonlyMap<string, SlotRoute>
+  /** Other names of slots. */
+  readonly aliases: ReadonlyMap<string, string>
+  /** Slots by the model they are configured with. */
+  readonly byModel: ReadonlyMap<string, readonly SlotRoute[]>
+  /** Slots by each model of their engine's own catalogue. */
+  readonly byCatalogue: ReadonlyMap<string, readonly SlotRoute[]>
+  readonly registry: { has (id: string): boolean }
+  /** Upstream models by raw id, and by `<upstream>/<id>`. */
+  readonly upstreamModels: ReadonlyMap<string, UpstreamRoute>
+}
+
+export type Resolution =
+  | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: 'slot' | 'virtual' | 'registry' }
+  | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
+  | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
+  | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean }
+  | { readonly kind: 'no-route', readonly reason: string, readonly slot: string }
+  | { readonly kind: 'not-found' }
+
+/** A request that can be sent. */
+export type Route = Extract<Resolution, { kind: 'slot' | 'upstream' }>
+
+export function isRoute (resolution: Resolution): resolution is Route {
+  return resolution.kind === 'slot' || resolution.kind === 'upstream'
+}
+
+/** Whether an upstream whose list is not here yet could have the model. */
+export function mayBeRemote (deadEnd: Exclude<Resolution, Route>): boolean {
+  return deadEnd.kind === 'not-found' || (deadEnd.kind === 'not-loaded' && deadEnd.slot === null)
+}
+
+const VIRTUAL_PREFIX = 'svc/'
+
+/** Slot types that serve a surface. */
+export const surfaceTypes: Readonly<Record<SurfaceName, SlotType>> = {
+  'chat': 'llm',
+  'completions': 'llm',
+  'responses': 'llm',
+  'messages': 'llm',
+  'count-tokens': 'llm',
+  'embeddings': 'embedding',
+  'rerank': 'reranking',
+  'transcription': 'transcription',
+  'speech': 'tts',
+  'image': 'image'
+}
+
+/**
+ * Where a request for `model` on `surface` goes. Pure. Order (DESIGN 6): slot name or alias, virtual name,
+ * registry ref, model of an engine's own catalogue, upstream model. Never another model than the one asked for; a
+ * virtual name's chain is part of what it means.
+ */
+export function resolveModel (snapshot: RouteSnapshot, model: string, surface: SurfaceName): Resolution {
+  const named = snapshot.slots.get(model) ?? snapshot.slots.get(snapshot.aliases.get(model) ?? '')
+  if (named !== undefined) return toSlot(named, surface, 'slot')
+  if (model.startsWith(VIRTUAL_PREFIX)) {
+    const virtual = resolveVirtual(snapshot, model.slice(VIRTUAL_PREFIX.length), surfaceTypes[surface])
+    if (virtual !== null) return toSlot(virtual, surface, 'virtual')
+  }
+  const owner = ownerOf(snapshot.byModel.get(model) ?? [], surface)
+  if (owner !== null) return toSlot(owner, surface, 'registry')
+  const host = ownerOf(snapshot.byCatalogue.get(model) ?? [], surface)
+  if (host !== null) {
+    const resolution = toSlot(host, surface, 'registry')
+    return resolution.kind === 'slot' ? { ...resolution, modelId: model } : resolution
+  }
+  const otherwise = [...snapshot.slots.values()].find(slot => slot.enabled && slot.configuredModel === model)
+  if (otherwise !== undefined) {
+    return {
+      kind: 'not-loaded',
+      slot: otherwise.name,
+      reason: `slot '${otherwise.name}' is configured with it and runs '${otherwise.modelId}' now; \`svc slot swap ${otherwise.name} --model ${model}\` loads it`
+    }
+  }
+  const remote = snapshot.upstreamModels.get(model)
+  if (remote !== undefined) return { kind: 'upstream', ...remote }
+  if (snapshot.registry.has(model)) {
+    return { kind: 'not-loaded', slot: null, reason: `no slot has it as its model; assign it with \`svc slot swap <slot> --model ${model}\`` }
+  }
+  return { kind: 'not-found' }
+}
+
+/** Which roles a virtual name asks, one after the other. Any other name is that of a slot. */
+const chains: ReadonlyMap<string, readonly SlotRole[]> = new Map([
+  ['agent', ['primary']], ['utility', ['utility', 'primary']], ['npu', ['npu', 'utility', 'primary']]
+])
+
+/**
+ * Slots that a virtual name stands for among those of a type, best first (reference 1.4): those that play the roles
+ * of its chain, then the operator's default.
+ */
+export function virtualChain (snapshot: RouteSnapshot, role: string, type: SlotType): readonly SlotRoute[] {
+  const usable = [...snapshot.slots.values()]
+    .filter(slot => slot.type === type && slot.enabled && (slot.modelId !== null || !slot.needsModel))
+  const roles = chains.get(role)
+  if (roles === undefined) return usable.filter(slot => slot.name === role)
+  const players = roles.flatMap(wanted => usable.filter(slot => playsRole(slot, wanted)))
+  return [...new Set([...players, ...usable.filter(slot => slot.isDefault)])]
+}
+
+/**
+ * A role goes to the first member of its chain that is up, else to the first that there is. A slot asked for
+ * by its own name is that slot, cold or not: another model would be a silent fallback.
+ */
+function resolveVirtual (snapshot: RouteSnapshot, role: string, type: SlotType): SlotRoute | null {
+  const chain = chains.has(role) ? virtualChain(snapshot, role, type) : []
+  return chain.find(slot => isServing(slot.state)) ?? chain[0] ?? snapshot.slots.get(role) ?? null
+}
+
+function playsRole (slot: SlotRoute, role: SlotRole): boolean {
+  return slot.role === role || (role === 'npu' && slot.isNpu)
+}
+
+/** Of several slots with the same model, the one closest to serving that fits the surface. */
+function ownerOf (owners: readonly SlotRoute[], surface: SurfaceName): SlotRoute | null {
+  const usable = owners.filter(slot => slot.enabled)
+  const fitting = usable.filter(slot => slot.type === surfaceTypes[surface] && slot.surfaces.has(surface))
+  const candidates = fitting.length > 0 ? fitting : usable.length > 0 ? usable : owners
+  return [...candidates].sort((a, b) => distance(a) - distance(b))[0] ?? null
+}
+
+function distance (slot: SlotRoute): number {
+  if (isServing(slot.state)) return 0
+  if (isLoading(slot.state)) return 1
+  if (slot.anchor !== null) return 4
+  return slot.state === 'error' ? 3 : 2
+}
+
+function toSlot (slot: SlotRoute, surface: SurfaceName, via: 'slot' | 'virtual' | 'registry'): Resolution {
+  if (slot.anchor !== null && (!slot.enabled || slot.state === 'offline' || slot.state === 'error')) {
+    return { kind: 'unserved', slot: slot.name, anchor: slot.anchor, enabled: slot.enabled }
+  }
+  if (!slot.enabled) {
+    return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' is disabled; enable it with \`svc slot edit ${slot.name} --enable\`` }
+  }
+  if (slot.type !== surfaceTypes[surface] || !slot.surfaces.has(surface)) {
+    return { kind: 'no-route', slot: slot.name, reason: `slot '${slot.name}' is of type ${slot.type} and serves no ${surface} requests` }
+  }
+  if (slot.modelId === null && slot.needsModel) {
+    return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\`` }
+  }
+  return { kind: 'slot', slot: slot.name, modelId: slot.modelId, via }
+}

@@ -1,0 +1,53 @@
+import type { SlotLease, Surface } from '../contract/index.js'
+import type { Throughput } from '../slots/throughput.js'
+import type { TokenCount } from './active-requests.js'
+import type { AnswerSink } from './answer-sink.js'
+import { runAdapted } from './adapted-call.js'
+import { originOf } from './connections.js'
+import { Exchange, type ExchangeRequest } from './exchange.js'
+import { StreamShaper } from './stream-shaper.js'
+import type { CallContext } from './call-context.js'
+
+export interface SlotCallInput {
+  readonly lease: SlotLease
+  readonly surface: Surface
+  readonly body: Buffer
+  readonly requestId: string
+  readonly contentType: string
+  readonly headers: string[]
+  readonly throughput: Throughput
+  readonly counter: TokenCount
+  readonly firstTokenMs: number
+  readonly silenceMs: number
+}
+
+/**
+ * Sends one request to a leased engine and its answer to a sink. Owns the lease: it is released exactly once,
+ * when the call has settled. Returns the function that gives the call up.
+ */
+export function callSlot (
+  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: () => void
+): (reason: Error) => void {
+  const { lease, surface } = input
+  const release = (): void => {
+    lease.release()
+    settled()
+  }
+  input.throughput.request()
+  const shaper = new StreamShaper(sink, input.throughput, input.counter, context.clock)
+  if (surface.adapt !== undefined) return runAdapted(context, surface.adapt, input, shaper, release)
+  const exchange = new Exchange(shaper, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, release)
+  const request: ExchangeRequest = {
+    origin: originOf(lease.address),
+    path: surface.path,
+    method: 'POST',
+    headers: input.headers,
+    body: input.body,
+    alone: lease.provider.keepsConnections === false,
+    headersTimeoutMs: input.firstTokenMs,
+    bodyTimeoutMs: input.silenceMs,
+    resend: true
+  }
+  exchange.send(context.connections, request)
+  return reason => exchange.abort(reason)
+}

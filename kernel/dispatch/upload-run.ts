@@ -1,0 +1,232 @@
+import type { Readable } from 'node:stream'
+import {
+  svcError, type EngineProvider, type Logger, type RouteCall, type SlotLease, type SurfaceName, type SvcError,
+  type UploadOptions
+} from '../contract/index.js'
+import type { Throughput } from '../slots/throughput.js'
+import type { ActiveRequest, ActiveRequests, TokenCount } from './active-requests.js'
+import type { AnswerSink } from './answer-sink.js'
+import type { Breakers } from './breakers.js'
+import type { CallContext } from './call-context.js'
+import type { Catalog } from './catalog.js'
+import { ClientSink } from './client-sink.js'
+import { originOf } from './connections.js'
+import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
+import type { FoundField } from './field-finder.js'
+import { requestHeaders } from './headers.js'
+import { RefusalFilter } from './refusal-filter.js'
+import { missingModel, resolutionError } from './resolution-errors.js'
+import { isRoute, mayBeRemote, type Route } from './resolve.js'
+import { StreamShaper } from './stream-shaper.js'
+import type { Replacement } from './upload-body.js'
+import { UploadSource } from './upload-source.js'
+import { judgedOnce } from './judged-once.js'
+import { upstreamEnvelope } from './upstream-call.js'
+import type { UpstreamPool } from './upstream-pool.js'
+
+export interface UploadDeps extends CallContext {
+  readonly catalog: Catalog
+  readonly upstreams: UpstreamPool
+  readonly active: ActiveRequests
+  readonly log: Logger
+  readonly breakers: Breakers
+  /** Names this gateway among those that a request comes through. */
+  readonly token: string
+  /** Folder for what has to wait on disk. */
+  readonly spool: string
+  /** What a client learns of a failure. */
+  readonly told: (error: unknown) => SvcError
+}
+
+export type UploadCall = RouteCall<unknown, unknown, Readable>
+
+interface Target extends ExchangeTarget, Omit<ExchangeRequest, 'method' | 'body'> {
+  readonly throughput: Throughput | null
+}
+
+/**
+ * One upload on its way. The form's `model` is looked for while the form arrives; as soon as it is there the request
+ * is resolved and sent, while the rest still comes in. Whatever ends it (the answer, a failure, the client's leaving,
+ * a stop) ends in `#finish`, once.
+ */
+export class UploadRun implements ActiveRequest, TokenCount {
+  readonly id: string
+  readonly surface: SurfaceName
+  readonly startedAt: number
+  readonly sink: ClientSink
+  readonly shared = null
+  model = ''
+  slot: string | null = null
+  upstream: string | null = null
+  sent = false
+  attempt = 0
+  readonly note = null
+  tokens = 0
+  index = -1
+  readonly #deps: UploadDeps
+  readonly #call: UploadCall
+  readonly #options: UploadOptions
+  readonly #source: UploadSource
+  #finished = false
+  /** Frees what the request waits for or runs on; in the end `#finish` is called. */
+  #giveUp: (reason: Error) => void = () => this.#finish()
+
+  constructor (deps: UploadDeps, call: UploadCall, options: UploadOptions) {
+    const { clock, spool } = deps
+    const { upload_limit_bytes: limitBytes, upload_idle_timeout_s: idleS } = deps.config.snapshot.svc.server
+    this.#deps = deps
+    this.#call = call
+    this.#options = options
+    this.id = call.requestId
+    this.surface = options.surface
+    this.startedAt = clock.now()
+    this.#source = new UploadSource(call.request.raw, 'model', {
+      clock,
+      spool,
+      limitBytes,
+      idleMs: idleS * 1000,
+      found: field => this.#resolve(field),
+      failed: error => {
+        if (error.status >= 500) deps.log.error({ err: error.cause, folder: spool }, error.message)
+        this.stop(error)
+      }
+    })
+    this.sink = new ClientSink(call.reply.raw, call.requestId, () => this.#giveUp(new Error('the client closed its connection')))
+  }
+
+  get bytesIn (): number { return this.#source.bytes }
+
+  /** Never throws: every failure is answered. */
+  start (): void {
+    this.#deps.active.add(this)
+    this.#source.start()
+  }
+
+  stop (error: SvcError): void {
+    this.sink.fail(error)
+    this.#giveUp(error)
+  }
+
+  #resolve (field: FoundField | null): void {
+    this.model = field?.value.trim() ?? ''
+    if (field === null || this.model === '') return this.stop(missingModel(this.#options.path))
+    const { catalog, upstreams } = this.#deps
+    const resolution = catalog.resolve(this.model, this.surface)
+    if (isRoute(resolution)) this.#go(field, resolution)
+    else if (mayBeRemote(resolution) && upstreams.isDue('empty')) this.#askUpstreams(field)
+    else this.stop(resolutionError(resolution, this.model, this.surface))
+  }
+
+  /** No list has the model: those that could not be had so far are asked before that is the last word. */
+  #askUpstreams (field: FoundField): void {
+    const { catalog, upstreams } = this.#deps
+    void upstreams.refresh('empty', this.#waiting()).then(() => {
+      if (this.#finished) return
+      const resolution = catalog.resolve(this.model, this.surface)
+      if (isRoute(resolution)) this.#go(field, resolution)
+      else this.stop(resolutionError(resolution, this.model, this.surface))
+    })
+  }
+
+  #go (field: FoundField, route: Route): void {
+    try {
+      if (route.kind === 'slot') this.#toSlot(field, route)
+      else this.#toUpstream(field, route)
+    } catch (error) {
+      this.stop(this.#deps.told(error))
+    }
+  }
+
+  #toSlot (field: FoundField, { slot, modelId }: Extract<Route, { kind: 'slot' }>): void {
+    const { slots, config } = this.#deps
+    this.slot = slot
+    const provider = slots.provider(slot)
+    const path = streamedPath(provider, slot, this.surface)
+    const name = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? this.model
+    const send = (lease: SlotLease): void => {
+      this.#send(field, name, {
+        label: `slot '${slot}'`,
+        details: { slot },
+        origin: originOf(lease.address),
+        path,
+        headers: this.#headers(),
+        alone: lease.provider.keepsConnections === false,
+        headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
+        bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,
+        throughput: slots.throughput(slot)
+      }, this.#answer(), () => lease.release())
+    }
+    const lease = slots.tryAcquire(slot)
+    if (lease !== null) return send(lease)
+    slots.acquire(slot, this.#waiting()).then(late => {
+      if (this.#finished) late.release()
+      else send(late)
+    }).catch((error: unknown) => {
+      if (!this.#finished) this.stop(this.#deps.told(error))
+    })
+  }
+
+  #toUpstream (field: FoundField, { upstream: name, modelId }: Extract<Route, { kind: 'upstream' }>): void {
+    const { upstreams, breakers, clock, token } = this.#deps
+    this.upstream = name
+    const upstream = upstreams.get(name)
+    if (upstream === undefined) throw svcError('model.not_found', `upstream '${name}' is no longer configured`, { param: 'model' })
+    const envelope = upstreamEnvelope(this.#deps, token, upstream, this.#options.path, this.#call)
+    const { sink, settled } = judgedOnce(breakers, upstream, clock, this.#answer())
+    this.#send(field, modelId, { ...envelope, throughput: null }, sink, settled)
+  }
+
+  /** @param name what stands in the place of `model` on the way out */
+  #send ({ value, start, end }: FoundField, name: string, target: Target, answer: AnswerSink, release: () => void): void {
+    const { clock, connections } = this.#deps
+    const replacement: Replacement | null = name === value ? null : { start, end, bytes: Buffer.from(name) }
+    const exchange = new Exchange(new StreamShaper(answer, target.throughput, this, clock), target, () => {
+      release()
+      this.#finish()
+    })
+    target.throughput?.request()
+    this.sent = true
+    this.attempt = 1
+    this.#giveUp = reason => exchange.abort(reason)
+    exchange.send(connections, {
+      ...target,
+      method: 'POST',
+      headers: [...target.headers, ...this.#source.lengthHeader(replacement)],
+      body: this.#source.body(replacement)
+    })
+  }
+
+  #answer (): AnswerSink {
+    const { refusal } = this.#options
+    return refusal === undefined ? this.sink : new RefusalFilter(this.sink, refusal)
+  }
+
+  #headers (): string[] {
+    return requestHeaders(this.#call.request.raw.rawHeaders, this.id)
+  }
+
+  /** Aborts when the request is given up while it waits. */
+  #waiting (): AbortSignal {
+    const controller = new AbortController()
+    this.#giveUp = reason => {
+      controller.abort(reason)
+      this.#finish()
+    }
+    return controller.signal
+  }
+
+  #finish (): void {
+    if (this.#finished) return
+    this.#finished = true
+    this.#deps.active.remove(this)
+    this.#source.close()
+  }
+}
+
+/** Where an engine takes the form. */
+function streamedPath (provider: EngineProvider | null, slot: string, surface: SurfaceName): string {
+  const target = provider?.surfaces[surface]
+  if (target === undefined) throw svcError('plugin.unavailable', `the provider of slot '${slot}' is not there at the moment; see GET /api/plugins`)
+  if (target.body === 'multipart') return target.path
+  throw svcError('dispatch.no_route', `slot '${slot}' takes ${surface} requests as JSON, not as a form`, { details: { slot, surface } })
+}

@@ -1,0 +1,254 @@
+import type { Dispatcher } from 'undici'
+import type {
+  Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamView
+} from '../contract/index.js'
+import { isListed } from './model-filters.js'
+import type { UpstreamRoute } from './resolve.js'
+import { fetchModelIds, type ListAnswer } from './upstream-list.js'
+import { upstreamOfProvider } from './upstream-templates.js'
+
+export interface KnownList {
+  readonly ids: readonly string[]
+  /** Epoch milliseconds of the last good list; null before the first. */
+  readonly refreshedAt: number | null
+  /** When the list was last asked for, monotonic; decides when to ask again. */
+  readonly triedAt: number
+  readonly error: string | null
+}
+
+export interface UpstreamPoolDeps {
+  readonly config: ConfigService
+  readonly clock: Clock
+  readonly events: EventBus
+  readonly log: Logger
+  readonly dispatcher: (origin: string, connectTimeoutMs?: number) => Dispatcher
+  /** Names this gateway among those that a question comes through. */
+  readonly token: string
+  /** Called when a model list changed. */
+  readonly changed: () => void
+  /** Called when a name stands for another upstream, or for none. */
+  readonly replaced: (name: string) => void
+}
+
+/**
+ * Which lists to fetch: `untried` those that were never asked for, `empty` also those that could not be had and
+ * may be tried again, `old` also those that were had long ago.
+ */
+export type Due = 'untried' | 'empty' | 'old'
+
+const RETRY_AFTER_ERROR_MS = 15_000
+
+/** The remote upstreams: who they are, and which models they said they have. One fetch at a time per upstream. */
+export class UpstreamPool {
+  readonly #deps: UpstreamPoolDeps
+  readonly #cache = new Map<string, KnownList>()
+  readonly #running = new Map<string, Promise<ListAnswer>>()
+  readonly #stopped = new AbortController()
+  #known: { readonly of: ConfigSnapshot, readonly upstreams: ReadonlyMap<string, Upstream> } | null = null
+
+  constructor (deps: UpstreamPoolDeps) {
+    this.#deps = deps
+  }
+
+  all (): readonly Upstream[] {
+    return [...this.#upstreams.values()]
+  }
+
+  get (name: string): Upstream | undefined {
+    return this.#upstreams.get(name)
+  }
+
+  list (name: string): KnownList | undefined {
+    return this.#cache.get(name)
+  }
+
+  /** What it said it has, and what its filters name: some models are in no list, and a list may not be there. */
+  models ({ name, model_filters: filters }: Upstream): readonly string[] {
+    const ids = this.#cache.get(name)?.ids ?? []
+    const named = (filters?.models ?? []).filter(id => !ids.includes(id))
+    return named.length === 0 ? ids : [...ids, ...named]
+  }
+
+  views (): UpstreamView[] {
+    return this.all().map(upstream => {
+      const { name, kind, url, enabled } = upstream
+      const cached = this.#cache.get(name)
+      return {
+        name,
+        kind,
+        url,
+        enabled,
+        models: this.models(upstream),
+        refreshed_at: cached?.refreshedAt == null ? null : new Date(cached.refreshedAt).toISOString(),
+        error: cached?.error ?? null
+      }
+    })
+  }
+
+  /** Every model that can be asked for: by raw id, the first upstream that has it, and by `<upstream>/<id>`. */
+  routes (): Map<string, UpstreamRoute> {
+    const routes = new Map<string, UpstreamRoute>()
+    for (const upstream of this.#upstreams.values()) {
+      if (!upstream.enabled) continue
+      for (const modelId of this.models(upstream)) {
+        const route = { upstream: upstream.name, modelId }
+        if (!routes.has(modelId)) routes.set(modelId, route)
+        routes.set(`${upstream.name}/${modelId}`, route)
+      }
+    }
+    return routes
+  }
+
+  /** What `GET /v1/models` shows, in upstream order. */
+  listed (): ReadonlyArray<{ readonly upstream: string, readonly ids: readonly string[] }> {
+    return this.all().filter(upstream => upstream.enabled && upstream.advertise_models).map(upstream => ({
+      upstream: upstream.name,
+      ids: this.models(upstream).filter(id => isListed(id, upstream.model_filters))
+    }))
+  }
+
+  /** Whether `refresh` would ask anybody. */
+  isDue (which: Due): boolean {
+    return this.#due(which).length > 0
+  }
+
+  /**
+   * Fetches the lists that are due, some at a time, and waits at most the prefetch timeout; what comes later is
+   * kept all the same.
+   * @param passed gateways that the question came through: the more there are, the less each waits for the next
+   */
+  async refresh (which: Due, signal: AbortSignal, passed: readonly string[] = []): Promise<void> {
+    const { prefetch_timeout_s: timeoutS } = this.#deps.config.snapshot.svc.dispatcher
+    const due = this.#due(which)
+    if (due.length === 0 || signal.aborted) return
+    const all = this.#fetchAll(due, passed)
+    await new Promise<void>(resolve => {
+      const done = (): void => {
+        timer.cancel()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = this.#deps.clock.setTimer(timeoutS * 1000 / (1 + passed.length), done)
+      signal.addEventListener('abort', done, { once: true })
+      void all.then(done)
+    })
+  }
+
+  /** Asks one for its list now, whatever is known of it. The wait ends with the signal, the question goes on. */
+  async ask (upstream: Upstream, signal: AbortSignal): Promise<ListAnswer> {
+    this.#running.delete(upstream.name)
+    const answer = this.#fetchOnce(upstream, [])
+    return await new Promise((resolve, reject) => {
+      const leave = (): void => reject(signal.reason as Error)
+      if (signal.aborted) leave()
+      signal.addEventListener('abort', leave, { once: true })
+      void answer.then(resolve).finally(() => signal.removeEventListener('abort', leave))
+    })
+  }
+
+  /** Asks those that are to be known before anybody needs them. */
+  warm (): void {
+    void this.#fetchAll(this.all().filter(({ enabled, warmup_strategy: strategy }) => enabled && (strategy === 'always' || strategy === 'eager')), [])
+  }
+
+  close (): void {
+    this.#stopped.abort(new Error('the gateway is stopping'))
+  }
+
+  /** Upstreams were changed: what is known of those that are another now, or gone, is forgotten. */
+  follow (next: ConfigSnapshot, previous: ConfigSnapshot): void {
+    const now = upstreamsOf(next)
+    for (const before of upstreamsOf(previous).values()) {
+      const { url, auth_style, auth_header, auth_value_env } = now.get(before.name) ?? {}
+      const same = url === before.url && auth_style === before.auth_style &&
+        auth_header === before.auth_header && auth_value_env === before.auth_value_env
+      if (same) continue
+      this.#cache.delete(before.name)
+      this.#running.delete(before.name)
+      this.#deps.replaced(before.name)
+    }
+  }
+
+  get #upstreams (): ReadonlyMap<string, Upstream> {
+    const { snapshot } = this.#deps.config
+    if (this.#known?.of !== snapshot) this.#known = { of: snapshot, upstreams: upstreamsOf(snapshot) }
+    return this.#known.upstreams
+  }
+
+  /** Those that answered last time come first: one that keeps silent takes the place of another. */
+  #due (which: Due): Upstream[] {
+    const due = this.all().filter(({ enabled, name }) => enabled && this.#isDue(name, which))
+    const failed = ({ name }: Upstream): number => this.#cache.get(name)?.error == null ? 0 : 1
+    return due.sort((a, b) => failed(a) - failed(b))
+  }
+
+  #isDue (name: string, which: Due): boolean {
+    const cached = this.#cache.get(name)
+    if (cached === undefined) return true
+    if (which === 'untried') return false
+    const age = this.#deps.clock.monotonic() - cached.triedAt
+    if (cached.error !== null) return age > RETRY_AFTER_ERROR_MS && (which === 'old' || cached.ids.length === 0)
+    return which === 'old' && age > this.#deps.config.snapshot.svc.dispatcher.models_ttl_s * 1000
+  }
+
+  async #fetchAll (due: readonly Upstream[], passed: readonly string[]): Promise<void> {
+    const queue = [...due]
+    const { prefetch_parallel_cap: cap } = this.#deps.config.snapshot.svc.dispatcher
+    await Promise.all(Array.from({ length: Math.min(cap, queue.length) }, async () => {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) await this.#fetchOnce(next, passed)
+    }))
+  }
+
+  #fetchOnce (upstream: Upstream, passed: readonly string[]): Promise<ListAnswer> {
+    const running = this.#running.get(upstream.name)
+    if (running !== undefined) return running
+    const isLatest = (): boolean => this.#running.get(upstream.name) === fetched
+    const fetched: Promise<ListAnswer> = this.#fetch(upstream, passed, isLatest).finally(() => {
+      if (isLatest()) this.#running.delete(upstream.name)
+    })
+    this.#running.set(upstream.name, fetched)
+    return fetched
+  }
+
+  /** @param counts whether the upstream is still the one that is asked */
+  async #fetch (upstream: Upstream, passed: readonly string[], counts: () => boolean): Promise<ListAnswer> {
+    const { config, dispatcher, token } = this.#deps
+    const answer = await fetchModelIds({
+      upstream,
+      dispatcher,
+      secret: name => config.secret(name),
+      timeoutMs: config.snapshot.svc.dispatcher.prefetch_timeout_s * 1000,
+      signal: this.#stopped.signal,
+      via: [...passed, token]
+    })
+    if (counts()) this.#keep(upstream.name, answer)
+    return answer
+  }
+
+  #keep (name: string, { ids, error }: ListAnswer): void {
+    const { clock, log, events, changed } = this.#deps
+    const before = this.#cache.get(name)
+    const triedAt = clock.monotonic()
+    if (ids !== null) {
+      this.#cache.set(name, { ids, refreshedAt: clock.now(), triedAt, error: null })
+      if (before?.ids.join('\n') !== ids.join('\n')) changed()
+      return
+    }
+    this.#cache.set(name, { ids: before?.ids ?? [], refreshedAt: before?.refreshedAt ?? null, triedAt, error })
+    log.debug({ upstream: name, error }, 'model list of upstream could not be fetched')
+    if (before?.error == null && !this.#stopped.signal.aborted) {
+      events.emit({ type: 'system.upstream_unhealthy', severity: 'warn', source: `upstream:${name}`, message: error, data: { upstream: name } })
+    }
+  }
+}
+
+/** Remote upstreams of both files by name; a name in upstreams.toml wins over one in providers.toml. */
+function upstreamsOf ({ upstreams, providers }: ConfigSnapshot): ReadonlyMap<string, Upstream> {
+  const named = new Map<string, Upstream>()
+  for (const provider of providers) {
+    const upstream = upstreamOfProvider(provider)
+    if (upstream !== null) named.set(upstream.name, upstream)
+  }
+  for (const upstream of upstreams) if (upstream.kind === 'remote') named.set(upstream.name, upstream)
+  return named
+}

@@ -1,0 +1,164 @@
+import {
+  messageOf, redact, type ActivityLog, type ActivityNote, type ActivityQuery, type ActivityRow, type CleanText, type Clock,
+  type Logger, type NewActivity, type Timer
+} from '../contract/index.js'
+import type { ActivityStore } from './activity-store.js'
+import { Wakers } from './wakers.js'
+
+export interface ActivitySettings {
+  readonly enabled: boolean
+  readonly retention_days: number
+  readonly max_rows: number
+}
+
+export interface ActivityLogOptions {
+  readonly store: ActivityStore
+  readonly clock: Clock
+  readonly log: Logger
+  /** Asked at every use, so that a changed `[activity]` table takes effect at once. */
+  readonly settings: () => ActivitySettings
+  /** Takes the values of secrets out of a text. */
+  readonly clean?: CleanText
+}
+
+/** What the kernel does with the log besides. */
+export interface OwnedActivityLog extends ActivityLog {
+  /**
+   * Writes the row a moment later, together with its neighbours, and before any row that is recorded meanwhile. For what
+   * comes in bursts and is lost without harm when the process dies in that moment.
+   */
+  recordSoon (row: NewActivity): void
+  /** Removes rows that the settings of this moment no longer keep. */
+  prune (): void
+  /** Writes what waits and ends every `follow`. */
+  close (): void
+}
+
+/** Rows between two prunings: the table may be this much longer than `max_rows`. */
+const PRUNE_EVERY = 200
+/** Longest `before` or `after`, in characters of JSON. */
+const MAX_JSON = 64 * 1024
+const DAY_MS = 24 * 60 * 60 * 1000
+/** How long, and how many, rows of `recordSoon` wait. */
+const SOON_MS = 200
+const MOST_WAITING = 200
+/** Rows that a follower reads at a time. */
+const PAGE = 200
+
+/** The durable audit trail (SPEC.md "Events", management 13). Prunes at the start and every 200 rows. */
+export function createActivityLog (options: ActivityLogOptions): OwnedActivityLog {
+  const { store, clock, log, settings, clean = text => text } = options
+  const followers = new Wakers()
+  let waiting: Array<Omit<ActivityRow, 'id'>> = []
+  let timer: Timer | null = null
+  let sincePruned = 0
+  prune()
+
+  function prune (): void {
+    const { enabled, retention_days: days, max_rows: maxRows } = settings()
+    if (!enabled) return
+    sincePruned = 0
+    attempt('old activity rows were not removed', () => store.prune(new Date(clock.now() - days * DAY_MS).toISOString(), maxRows))
+  }
+
+  function attempt<T> (complaint: string, work: () => T): T | null {
+    try {
+      return work()
+    } catch (error) {
+      log.error({ err: error }, `${complaint}: ${messageOf(error)}`)
+      return null
+    }
+  }
+
+  function write (rows: ReadonlyArray<Omit<ActivityRow, 'id'>>): void {
+    timer?.cancel()
+    timer = null
+    waiting = []
+    const named = rows.length === 1 ? `the activity row ${rows[0]!.action} was` : `${rows.length} activity rows were`
+    if (attempt(`${named} not written`, () => store.insert(rows)) !== null) followers.wake()
+    sincePruned += rows.length
+    if (sincePruned >= PRUNE_EVERY) prune()
+  }
+
+  function record (row: NewActivity): void {
+    if (settings().enabled) write([...waiting, complete(row, clock, clean)])
+  }
+
+  return {
+    epoch: store.epoch,
+    get lastId () { return attempt('activity rows cannot be read', () => store.lastId()) ?? 0 },
+    record,
+    prune,
+    recordSoon (row) {
+      if (!settings().enabled) return
+      waiting.push(complete(row, clock, clean))
+      if (waiting.length >= MOST_WAITING) write(waiting)
+      else timer ??= clock.setTimer(SOON_MS, () => { write(waiting) })
+    },
+    list: (query = {}) => settings().enabled ? store.list(query) : [],
+    follow: (query, signal) => follow(store, followers, query, signal),
+    close () {
+      if (waiting.length > 0) write(waiting)
+      followers.close()
+    },
+    async audited (row, work) {
+      const started = clock.monotonic()
+      let learned: ActivityNote = {}
+      const finish = (outcome: Partial<NewActivity>): void => {
+        record({ ...row, ...learned, ...outcome, duration_ms: Math.round(clock.monotonic() - started) })
+      }
+      try {
+        const result = await work(note => { learned = { ...learned, ...note } })
+        finish({ severity: 'ok', outcome: 'ok', error: null })
+        return result
+      } catch (error) {
+        finish({ severity: 'error', outcome: 'error', error: messageOf(error) })
+        throw error
+      }
+    }
+  }
+}
+
+async function* follow (
+  store: ActivityStore, followers: Wakers, { since, before: _before, limit = 0, ...filter }: ActivityQuery, signal: AbortSignal
+): AsyncGenerator<ActivityRow> {
+  let last = since ?? store.lastId()
+  if (since === undefined) yield* store.list({ ...filter, limit }).toReversed()
+  while (!signal.aborted && !followers.closed) {
+    const newest = store.lastId()
+    const rows = store.after(last, filter, PAGE)
+    for (const row of rows) {
+      if (signal.aborted) return
+      yield row
+    }
+    // where the filter lets little through, what it held back is not looked at again
+    last = rows.length < PAGE ? Math.max(last, newest) : rows.at(-1)!.id
+    if (store.lastId() <= last) await followers.wait(signal)
+  }
+}
+
+function complete (row: NewActivity, clock: Clock, clean: CleanText): Omit<ActivityRow, 'id'> {
+  return {
+    ts: new Date(clock.now()).toISOString(),
+    kind: row.kind ?? 'action',
+    category: row.category,
+    action: row.action,
+    target: row.target,
+    actor: row.actor,
+    severity: row.severity ?? 'info',
+    outcome: row.outcome ?? null,
+    message: clean(row.message ?? ''),
+    before: bounded(row.before, clean),
+    after: bounded(row.after, clean),
+    error: row.error == null ? null : clean(row.error),
+    duration_ms: row.duration_ms ?? null,
+    request_id: row.request_id ?? null
+  }
+}
+
+function bounded (value: unknown, clean: CleanText): unknown {
+  if (value === undefined || value === null) return null
+  const safe = redact(value, clean)
+  const length = JSON.stringify(safe)?.length ?? 0
+  return length > MAX_JSON ? { truncated: true, length } : safe
+}

@@ -1,0 +1,322 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { core, messageOf, svcError, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
+import type { GatewayOptions } from './gateway-options.js'
+import { spoolFolder, sweepSpool } from './dispatch/spool-file.js'
+import {
+  builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
+} from './host/discover.js'
+import { preparePluginHome } from './host/plugin-home.js'
+import { PluginHost } from './host/plugin-host.js'
+import { guardProcess } from './host/process-guard.js'
+import { Services } from './host/services.js'
+import { createApp } from './http/app.js'
+import { createGuards, type Guards } from './http/guards.js'
+import { HttpServer } from './http/http-server.js'
+import { allowedMethods } from './http/methods.js'
+import { openApiDocument } from './http/openapi.js'
+import { OpenStreams } from './http/sse-reply.js'
+import { createInference, type Inference } from './inference.js'
+import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
+import { settlesWithin } from './runtime/waiting.js'
+import { createLogger, withPlugin } from './logger.js'
+import { autostart } from './slots/autostart.js'
+import { createSystemClock } from './state/system-clock.js'
+import { version } from './version.js'
+
+/** What a request may take to end once it was told to: longer takes only a plugin that ignores its signal. */
+const LAST_REQUESTS_MS = 2_000
+
+export interface StartedGateway {
+  readonly baseUrl: string
+  readonly info: GatewayInfo
+  /** Milliseconds from `start` to the moment it listened. */
+  readonly listeningMs: number
+}
+
+export interface Gateway {
+  /**
+   * Resolves when it listens and every plugin has started or fallen. Rejects, with everything closed, when the
+   * kernel cannot stand.
+   */
+  start (): Promise<StartedGateway>
+  /** Lets running answers end up to the configured grace, then ends them. Idempotent; never rejects. */
+  stop (): Promise<void>
+  /** Ends the grace of a `stop` that is under way. */
+  hurry (): void
+  readonly report: () => readonly PluginReport[]
+  /** The Fastify instance that serves, for `inject`. */
+  readonly app: () => FastifyInstance
+  readonly kernel: () => KernelServices
+  readonly inference: () => Inference
+}
+
+/** Puts the gateway together (kernel/README.md draws it). Nothing happens before `start`. */
+export function createGateway (options: GatewayOptions = {}): Gateway {
+  return new GatewayRun(options)
+}
+
+class GatewayRun implements Gateway {
+  readonly #options: GatewayOptions
+  readonly #log: Logger
+  readonly #services = new Services()
+  readonly #server = new HttpServer()
+  readonly #streams = new OpenStreams()
+  /** Aborts when a stop is asked for. */
+  readonly #halt = new AbortController()
+  readonly #hurried = new AbortController()
+  #kernel: KernelServices | null = null
+  #inference: Inference | null = null
+  #host: PluginHost | null = null
+  #unguard: () => void = () => {}
+  /** The clock's timers do not keep the process alive; this does, from start to the end of stop. */
+  #alive: NodeJS.Timeout | null = null
+  #baseUrl: string | null = null
+  #starting: Promise<StartedGateway> | null = null
+  #stopping: Promise<void> | null = null
+  #autostarted: Promise<void> = Promise.resolve()
+  readonly #startedAt = new Date().toISOString()
+
+  constructor (options: GatewayOptions) {
+    const env = options.env ?? process.env
+    const own = createLogger(env)
+    this.#log = options.log ?? own
+    const follows = options.log === undefined && env.SVC_LOG_LEVEL === undefined
+    this.#options = follows ? { setLogLevel: level => { own.level = level }, ...options } : options
+  }
+
+  readonly report = (): readonly PluginReport[] => this.#host?.list() ?? []
+  readonly app = (): FastifyInstance => present(this.#host?.app)
+  readonly kernel = (): KernelServices => present(this.#kernel)
+  readonly inference = (): Inference => present(this.#inference)
+  readonly hurry = (): void => this.#hurried.abort()
+
+  start (): Promise<StartedGateway> {
+    return this.#starting ??= this.#start()
+  }
+
+  stop (): Promise<void> {
+    return this.#stopping ??= this.#stop()
+  }
+
+  /** Looks after every wait whether it is still to start: `stop` waits for it to give up. */
+  async #start (): Promise<StartedGateway> {
+    const from = performance.now()
+    const goOn = (): void => this.#halt.signal.throwIfAborted()
+    goOn()
+    this.#alive = setInterval(() => {}, 2 ** 30)
+    try {
+      const clock = this.#options.clock ?? createSystemClock()
+      const kernel = this.#kernel = await openKernel(this.#options, clock, this.#log)
+      goOn()
+      await sweepSpool(spoolFolder(kernel.config.paths.state))
+      const host = this.#host = this.#createHost(kernel)
+      const inference = this.#inference = createInference(kernel, host.providers, this.#options)
+      if (this.#options.guardProcess === true) {
+        this.#unguard = guardProcess({
+          owner: error => host.ownerOf(error),
+          blame: (name, error) => host.blame(name, error),
+          fatal: error => this.#fatal(error),
+          stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is no error')
+        })
+      }
+      this.#provide(kernel, inference, host)
+      await preparePluginHome(kernel.config.paths.plugins)
+      await host.boot()
+      goOn()
+      await inference.gpu.open()
+      await inference.fleet.start()
+      inference.gpu.resume()
+      inference.pressure.start()
+      goOn()
+      const baseUrl = this.#baseUrl = await this.#listen(kernel)
+      const listeningMs = performance.now() - from
+      // both at once: from its first moment on, whoever calls waits for the plugins to start
+      const outcomes = await Promise.allSettled([host.start(), kernel.lock.update(baseUrl)])
+      goOn()
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+      inference.upstreams.warm()
+      this.#autostarted = autostart(inference.slots, kernel.config, name => inference.gpu.allows(name), this.#halt.signal)
+      return { baseUrl, info: this.#info(kernel), listeningMs }
+    } catch (error) {
+      await this.#shutDown()
+      throw error
+    }
+  }
+
+  async #listen (kernel: KernelServices): Promise<string> {
+    const { server } = kernel.config.snapshot.svc
+    const host = this.#options.host ?? server.host
+    const port = await this.#server.listen(host, this.#options.port ?? server.port)
+    const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+    const baseUrl = `http://${named.includes(':') ? `[${named}]` : named}:${port}`
+    if (!isLoopback(host)) {
+      this.#log.warn({ host, port }, `listening beyond this machine on ${host}: there is no authentication, so anyone who reaches the port can use and manage the gateway`)
+    }
+    return baseUrl
+  }
+
+  #createHost (kernel: KernelServices): PluginHost {
+    const { config, clock, events, log } = kernel
+    const guards = this.#guards(kernel)
+    const { checkAnswers = false, pluginConfig = {} } = this.#options
+    const host: PluginHost = new PluginHost({
+      clock,
+      log,
+      config,
+      events,
+      pluginConfig,
+      services: this.#services,
+      logOf: plugin => withPlugin(log, plugin),
+      mount: {
+        log,
+        clock,
+        streams: this.#streams,
+        checkAnswers,
+        limits: () => {
+          const { api_body_limit_bytes: api, v1_body_limit_bytes: v1 } = config.snapshot.svc.server
+          return { api, v1 }
+        }
+      },
+      createApp: () => createApp({
+        log,
+        guards,
+        methodsOf: path => allowedMethods(host.routes.map(({ route }) => route), path),
+        isStopping: () => this.#stopping !== null
+      }),
+      serve: app => this.#server.serve((request, response) => app.routing(request, response)),
+      candidates: async () => [
+        ...builtinCandidates(this.#options.builtins ?? []),
+        ...inlineCandidates(this.#options.plugins ?? []),
+        ...await descriptorCandidates(join(config.paths.etc, 'engines')),
+        ...await packageCandidates(config.paths.plugins, config.snapshot.svc.plugins.allow)
+      ],
+      providersChanged: () => this.#inference?.providersChanged()
+    })
+    return host
+  }
+
+  /** Read anew when the configuration changes, so that an added name counts at once. */
+  #guards ({ config }: KernelServices): Guards {
+    const make = (): Guards => {
+      const { allowed_hosts: allowedHosts, allowed_origins: allowedOrigins, host } = config.snapshot.svc.server
+      const own = hostname().toLowerCase()
+      return createGuards({ allowedHosts, allowedOrigins, ownNames: [own, `${own}.local`, this.#options.host ?? host] })
+    }
+    let guards = make()
+    config.onChange(() => { guards = make() })
+    return { host: header => guards.host(header), origin: (header, host) => guards.origin(header, host) }
+  }
+
+  #provide (kernel: KernelServices, inference: Inference, host: PluginHost): void {
+    const services = this.#services
+    const info = (): GatewayInfo => this.#info(kernel)
+    services.add(core.info, Object.defineProperties({}, Object.fromEntries(
+      (['name', 'version', 'instance', 'startedAt', 'runtime', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => info()[key] }])
+    )))
+    services.add(core.config, kernel.config)
+    services.add(core.clock, kernel.clock)
+    services.add(core.log, kernel.log)
+    services.add(core.events, kernel.events)
+    services.add(core.activity, kernel.activity)
+    services.add(core.gpu, inference.gpu)
+    services.add(core.hardware, kernel.hardware)
+    services.add(core.jobs, kernel.jobs)
+    services.add(core.models, kernel.models)
+    services.add(core.modelFiles, kernel.modelFiles)
+    services.add(core.openapi, { document: () => openApiDocument(host.routes, version) })
+    services.add(core.providers, host.providers)
+    services.add(core.slots, inference.slots)
+    services.add(core.dispatch, inference.dispatcher)
+    services.add(core.upstreams, inference.desk)
+    services.add(core.requests, inference.requests)
+    services.add(core.plugins, host)
+  }
+
+  #info (kernel: KernelServices): GatewayInfo {
+    return {
+      name: 'svc', version, instance: kernel.instance, startedAt: this.#startedAt, runtime: kernel.runtime.info, baseUrl: this.#baseUrl
+    }
+  }
+
+  async #stop (): Promise<void> {
+    this.#halt.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
+    this.#host?.halt()
+    const isUp = await this.#starting?.then(() => true, () => false) ?? false
+    // one that did not get up has cleaned up after itself
+    if (isUp) await this.#shutDown()
+  }
+
+  async #shutDown (): Promise<void> {
+    const closed = this.#server.close()
+    const { dispatcher, fleet, gpu, pressure, pulls, upstreams, connections } = this.#inference ?? {}
+    if (dispatcher !== undefined) await this.#drain(dispatcher.active)
+    this.#streams.closeAll()
+    await this.#attempt('plugins', this.#host?.stop())
+    await this.#attempt('image pulls', pulls?.close())
+    upstreams?.close()
+    gpu?.halt()
+    pressure?.halt()
+    await this.#attempt('slots', fleet?.close(!this.#stopsEngines()))
+    await this.#attempt('GPU arbiter', gpu?.close())
+    await this.#attempt('memory pressure', pressure?.close())
+    await this.#autostarted
+    this.#inference?.unsubscribe()
+    this.#server.closeAll()
+    await closed
+    await this.#attempt('connections', connections?.close())
+    if (this.#kernel !== null) await this.#attempt('kernel', closeKernel(this.#kernel))
+    this.#unguard()
+    if (this.#alive !== null) clearInterval(this.#alive)
+  }
+
+  /** Waits for running answers up to the grace, or until somebody is in a hurry; then ends them with an error event. */
+  async #drain (active: Inference['dispatcher']['active']): Promise<void> {
+    const { clock, config } = this.#kernel!
+    const idle = active.idle()
+    await new Promise<void>(resolve => {
+      const timer = clock.setTimer(config.snapshot.svc.server.shutdown_grace_s * 1000, resolve)
+      const done = (): void => {
+        timer.cancel()
+        resolve()
+      }
+      void idle.then(done)
+      if (this.#hurried.signal.aborted) done()
+      else this.#hurried.signal.addEventListener('abort', done, { once: true })
+    })
+    active.stopAll(svcError('gateway.stopping', 'the gateway is shutting down', { details: { retry_after_s: 5 } }))
+    if (await settlesWithin(clock, LAST_REQUESTS_MS, idle)) return
+    this.#log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests do not end although they were told to')
+  }
+
+  #stopsEngines (): boolean {
+    const kernel = this.#kernel
+    if (kernel === null) return false
+    return this.#options.stopEngines ?? kernel.config.snapshot.svc.runtime.stop_with_gateway ?? kernel.runtime.form === 'process'
+  }
+
+  async #attempt (what: string, work: Promise<void> | undefined): Promise<void> {
+    try {
+      await work
+    } catch (error) {
+      this.#log.error({ err: error }, `${what} did not stop in good order: ${messageOf(error)}`)
+    }
+  }
+
+  /** A defect of the gateway itself: nothing can be trusted any more. Engines stay and are adopted by the next run. */
+  #fatal (error: unknown): void {
+    this.#log.error({ err: error }, 'fatal: an error that nobody handled')
+    process.exitCode = 70
+    setImmediate(() => process.exit(70))
+  }
+}
+
+function present<T> (value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error('the gateway has not been started')
+  return value
+}
+
+function isLoopback (host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}

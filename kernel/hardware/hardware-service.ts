@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import { hardwareSchema, messageOf, type Clock, type HardwareInfo, type HardwareService, type Logger, type Paths } from '../contract/index.js'
+import { writeFileAtomic } from '../config/atomic-file.js'
+import { configFiles } from '../config/parts.js'
+import { createSerial } from '../config/serial.js'
+import { defaultDeviceOf } from './default-device.js'
+import { probeHardware } from './probe.js'
+
+export interface HardwareServiceOptions {
+  readonly paths: Paths
+  readonly clock: Clock
+  readonly log: Logger
+  /** What hardware.json says; the schema's defaults when there is none. */
+  readonly cached: HardwareInfo
+  readonly root?: string
+  /** The model store, for its free space. */
+  readonly diskPath: string
+  /** Called after hardware.json was written, so that the configuration reads it again. */
+  readonly onWritten?: () => Promise<unknown>
+}
+
+/** The probe and its cache in hardware.json. */
+export interface CachingHardwareService extends HardwareService {
+  /** Probes when there is no cached probe yet. */
+  ensureProbed (): Promise<HardwareInfo>
+}
+
+/** A home that cannot be written keeps its probe in memory: hardware is known either way. */
+export function createHardwareService (options: HardwareServiceOptions): CachingHardwareService {
+  const { paths, clock, log, root = '/', diskPath, onWritten } = options
+  let info = options.cached
+  const serial = createSerial()
+
+  const probe = (): Promise<HardwareInfo> => serial(async () => {
+    const probed = await probeHardware({ root, clock, diskPath })
+    // what the operator keeps in the file besides the probe, such as overrides of slots, stays
+    info = Object.freeze({ ...extraKeys(info), ...probed })
+    try {
+      await writeFileAtomic(join(paths.etc, configFiles.hardware), JSON.stringify(info, null, 2) + '\n')
+      await onWritten?.()
+    } catch (error) {
+      log.warn({ err: error }, `hardware.json was not written: ${messageOf(error)}; the probe is kept until the gateway stops`)
+    }
+    return info
+  })
+
+  return {
+    get info () { return info },
+    get defaultDevice () { return defaultDeviceOf(info) },
+    probe,
+    ensureProbed: async () => info.probed_at === '' ? await probe() : info
+  }
+}
+
+/** Keys that no probe writes. */
+function extraKeys (info: HardwareInfo): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(info).filter(([key]) => !Object.hasOwn(hardwareSchema.shape, key)))
+}

@@ -1,0 +1,22 @@
+import type { GpuInfo } from '../contract/index.js'
+import type { ProbeFiles } from './probe-files.js'
+import { parseUevent } from './proc-text.js'
+
+/** AMD's XDNA is the one that the `npu` device means; accelerators of other makers are not reported. */
+export async function probeNpu (files: ProbeFiles, gpus: readonly GpuInfo[]): Promise<Record<string, unknown>> {
+  for (const node of await files.list('/sys/class/accel')) {
+    const device = `/sys/class/accel/${node}/device`
+    const driver = parseUevent(await files.text(`${device}/uevent`) ?? '').get('DRIVER')
+    if (driver !== 'amdxdna') continue
+    const reachable = await files.exists(`/dev/accel/${node}`)
+    return {
+      present: true,
+      vendor: 'amd',
+      name: await files.text(`${device}/vbnv`) ?? 'AMD XDNA NPU',
+      driver,
+      accel_path: reachable ? `/dev/accel/${node}` : '',
+      render_path: gpus.find(gpu => gpu.vendor === 'amd')?.drm_path ?? ''
+    }
+  }
+  return {}
+}

@@ -1,0 +1,46 @@
+import { hardwareSchema, type Clock, type HardwareInfo } from '../contract/index.js'
+import { probeCgroupMax } from './cgroup.js'
+import { probeGpus } from './gpus.js'
+import { probeHost, withSystemFallback } from './host.js'
+import { probeNpu } from './npu.js'
+import { platformOf } from './platform.js'
+import { createProbeFiles } from './probe-files.js'
+
+export interface ProbeOptions {
+  /** `/`, or a recorded tree. */
+  readonly root: string
+  readonly clock: Clock
+  /** The file system whose free space counts: where models are stored. */
+  readonly diskPath: string
+  readonly timeoutMs?: number
+}
+
+const TIMEOUT_MS = 3000
+
+/**
+ * What this machine is (reference management 6.1), from /proc, /sys, /dev and /etc. Never rejects and takes at most
+ * `timeoutMs` (3000); what cannot be told stays at the schema's default.
+ */
+export async function probeHardware (options: ProbeOptions): Promise<HardwareInfo> {
+  const { root, clock, diskPath } = options
+  const files = createProbeFiles(root, clock, options.timeoutMs ?? TIMEOUT_MS)
+  try {
+    const [host, graphics, cgroup, free] = await Promise.all([
+      probeHost(files), probeGpus(files), probeCgroupMax(files), files.diskFree(diskPath)
+    ])
+    const { virtual, container, dmi, ...plain } = root === '/' ? withSystemFallback(host) : host
+    return hardwareSchema.parse({
+      ...plain,
+      unified_memory_mb: graphics.integratedAmd ? graphics.gttMb : 0,
+      disk_free_mb: Math.floor((free ?? 0) / 1024 ** 2),
+      gpus: graphics.gpus,
+      npu: await probeNpu(files, graphics.gpus),
+      cgroup_max_mb: cgroup,
+      probed_at: new Date(clock.now()).toISOString(),
+      platform: platformOf({ cpuModel: plain.cpu_model, osRelease: plain.kernel, virtual, dmi, container, gpus: graphics.gpus }),
+      extra: { gtt_total_mb: graphics.gttMb, container, virtual }
+    })
+  } finally {
+    files.close()
+  }
+}

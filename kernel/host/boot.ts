@@ -1,0 +1,232 @@
+import {
+  isSvcError, messageOf, svcError, type AnyPlugin, type BootPhase, type Clock, type ConfigService, type ErrorCode, type Logger
+} from '../contract/index.js'
+import { checkShape, dotted } from '../config/problems.js'
+import type { MountDeps } from '../http/mount-route.js'
+import { findConflicts } from './conflicts.js'
+import { withDeadline } from './deadline.js'
+import { orderPlugins } from './order.js'
+import { inPlugin } from './plugin-scope.js'
+import { preflight } from './preflight.js'
+import { fail, isAlive, skip, type PluginRecord } from './record.js'
+import type { Services } from './services.js'
+import { checkPluginShape } from './shape.js'
+import { createContext } from './stage.js'
+
+export interface BootDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly config: ConfigService
+  readonly services: Services
+  readonly mount: MountDeps
+  /** Laid over `[plugins.config.<name>]` for this run. */
+  readonly pluginConfig: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** A logger that carries the plugin's name. */
+  readonly logOf: (plugin: string) => Logger
+}
+
+const STEP_DEADLINE_MS = 5_000
+
+/**
+ * The boot steps from manifest to preflight (DESIGN 3). Each takes what is still alive and marks what falls; no
+ * failure reaches another plugin, except those that need the fallen one.
+ */
+export class Boot {
+  readonly #deps: BootDeps
+  #running: readonly PluginRecord[] = []
+
+  constructor (deps: BootDeps) {
+    this.#deps = deps
+  }
+
+  /** A plugin that is on its way through the steps. */
+  booting (name: string): PluginRecord | undefined {
+    return this.#running.find(record => record.name === name || nameOf(record) === name)
+  }
+
+  /**
+   * Takes the new records through all steps. `standing` are the plugins that are there already: their services,
+   * routes and names are taken. Returns the new ones in dependency order.
+   */
+  async run (fresh: readonly PluginRecord[], standing: readonly PluginRecord[]): Promise<readonly PluginRecord[]> {
+    this.#running = fresh
+    this.#refuseDisabled(fresh)
+    this.#manifest(fresh)
+    await Promise.all(fresh.filter(isAlive).map(record => this.#import(record)))
+    this.#refuseDisabled(fresh.filter(isAlive))
+    this.#uniqueNames(fresh, standing)
+    const ordered = this.#order(fresh)
+    for (const record of ordered.filter(isAlive)) this.#config(record)
+    for (const record of ordered) await this.#register(record, ordered)
+    this.#conflicts(ordered, standing)
+    await this.#preflight(ordered, standing)
+    this.#cascade(ordered, 'preflight')
+    return ordered
+  }
+
+  #refuseDisabled (records: readonly PluginRecord[]): void {
+    const disabled = new Set(this.#deps.config.snapshot.svc.plugins.disabled)
+    for (const record of records) {
+      if (!disabled.has(record.name) && !disabled.has(nameOf(record))) continue
+      Object.assign(record, { state: 'disabled', phase: 'discover', code: 'plugin.disabled', message: 'it is listed in [plugins] disabled' })
+    }
+  }
+
+  #manifest (records: readonly PluginRecord[]): void {
+    for (const record of records.filter(isAlive)) {
+      record.phase = 'manifest'
+      const { problem } = record.candidate
+      if (problem !== null) fail(record, 'manifest', problem.code as ErrorCode, problem.message)
+    }
+  }
+
+  async #import (record: PluginRecord): Promise<void> {
+    await this.#timed(record, 'import', 'plugin.import_failed', async () => {
+      const module = await withDeadline(this.#deps.clock, STEP_DEADLINE_MS, `importing '${record.name}'`, () =>
+        inPlugin(record.name, () => record.candidate.load()))
+      record.phase = 'shape'
+      const checked = checkPluginShape(module, record.name, record.candidate.manifest)
+      if ('code' in checked) return fail(record, 'shape', checked.code, checked.message)
+      record.plugin = checked
+    })
+  }
+
+  #uniqueNames (fresh: readonly PluginRecord[], standing: readonly PluginRecord[]): void {
+    const taken = new Set(standing.filter(isAlive).map(nameOf))
+    for (const record of fresh.filter(isAlive)) {
+      const name = nameOf(record)
+      if (taken.has(name)) fail(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already`)
+      taken.add(name)
+    }
+  }
+
+  #order (records: readonly PluginRecord[]): readonly PluginRecord[] {
+    const alive = records.filter(isAlive)
+    for (const record of alive) record.phase = 'order'
+    const result = orderPlugins(alive.map(record => ({
+      name: record.name,
+      requires: Object.values(record.plugin!.requires ?? {}).map(ref => ref.id),
+      provides: (record.plugin!.provides ?? []).map(ref => ref.id)
+    })), this.#deps.services.ids)
+    const byName = new Map(alive.map(record => [record.name, record]))
+    for (const [name, id] of result.missing) {
+      fail(byName.get(name)!, 'order', 'plugin.missing_service', `it requires the service '${id}', which nothing provides`)
+    }
+    for (const [name, path] of result.cycles) fail(byName.get(name)!, 'order', 'plugin.cycle', `plugins require each other: ${path}`)
+    for (const [name, id] of result.duplicates) {
+      fail(byName.get(name)!, 'order', 'plugin.conflict', `it provides the service '${id}', which is provided already`)
+    }
+    for (const [name, culprit] of result.skipped) skip(byName.get(name)!, 'order', culprit)
+    return result.order.map(name => byName.get(name)!)
+  }
+
+  #config (record: PluginRecord): void {
+    record.phase = 'config'
+    const schema = record.plugin!.configSchema
+    const name = nameOf(record)
+    const table = { ...this.#deps.config.snapshot.svc.plugins.config[name], ...this.#deps.pluginConfig[name] }
+    if (schema === undefined) {
+      record.config = table
+      return
+    }
+    const checked = checkShape(schema, table, { audience: 'file' })
+    if (checked.problems.length === 0) {
+      record.config = checked.value
+      return
+    }
+    const listed = checked.problems.map(({ path, message }) => `${dotted(['plugins', 'config', name, ...path])} ${message}`).join('; ')
+    fail(record, 'config', 'plugin.config_invalid', listed)
+  }
+
+  async #register (record: PluginRecord, all: readonly PluginRecord[]): Promise<void> {
+    if (!isAlive(record)) return
+    const culprit = this.#deadDependency(record, all)
+    if (culprit !== null) return skip(record, 'register', culprit)
+    const plugin = record.plugin!
+    await this.#timed(record, 'register', 'plugin.register_failed', async () => {
+      const { services, clock, logOf, log } = this.#deps
+      const staged = createContext(plugin, record.config, services.of(plugin.requires ?? {}), logOf(plugin.name))
+      const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
+      try {
+        await withDeadline(clock, STEP_DEADLINE_MS, `register of '${plugin.name}'`, () =>
+          inPlugin(record.name, () => plugin.register(staged.context as never)), late)
+      } finally {
+        staged.seal()
+      }
+      // a rejection that nobody waits for shows after this turn of the event loop, and counts as part of register
+      await new Promise(resolve => { setImmediate(resolve) })
+      if (!isAlive(record)) return
+      for (const ref of plugin.provides ?? []) {
+        if (!staged.stage.provided.has(ref.id)) throw new Error(`it lists '${ref.id}' in \`provides\` and never provided it`)
+      }
+      for (const [id, implementation] of staged.stage.provided) services.add({ id }, implementation)
+      record.stage = staged.stage
+    })
+  }
+
+  #conflicts (records: readonly PluginRecord[], standing: readonly PluginRecord[]): void {
+    const claims = [...standing, ...records].filter(record => isAlive(record) && record.stage !== null)
+    const conflicts = findConflicts(claims.map(record => ({ plugin: record.name, stage: record.stage! })))
+    for (const record of records.filter(isAlive)) {
+      record.phase = 'conflicts'
+      const conflict = conflicts.get(record.name)
+      if (conflict !== undefined) fail(record, 'conflicts', 'plugin.conflict', conflict)
+    }
+    this.#cascade(records, 'conflicts')
+  }
+
+  async #preflight (records: readonly PluginRecord[], standing: readonly PluginRecord[]): Promise<void> {
+    const { services, mount, clock } = this.#deps
+    const owners = new Map<string, string>()
+    for (const record of standing) for (const key of record.routeKeys) owners.set(key, record.name)
+    for (const record of records.filter(isAlive)) {
+      await this.#timed(record, 'preflight', 'plugin.preflight_failed', async () => {
+        const keys = await withDeadline(clock, STEP_DEADLINE_MS, `the dry run of '${record.name}'`, () => preflight(record, services, mount))
+        const clash = [...keys].find(key => owners.has(key))
+        if (clash !== undefined) throw svcError('plugin.conflict', `${clash} belongs to plugin '${owners.get(clash)!}'`)
+        for (const key of keys) owners.set(key, record.name)
+        record.routeKeys = keys
+      })
+    }
+  }
+
+  /** What needs a fallen plugin falls with it, and its services are withdrawn. */
+  #cascade (records: readonly PluginRecord[], phase: BootPhase): void {
+    for (const record of records.filter(isAlive)) {
+      const culprit = this.#deadDependency(record, records)
+      if (culprit !== null) skip(record, phase, culprit)
+    }
+    for (const record of records) {
+      if (!isAlive(record)) for (const id of record.stage?.provided.keys() ?? []) this.#deps.services.remove(id)
+    }
+  }
+
+  #deadDependency (record: PluginRecord, all: readonly PluginRecord[]): string | null {
+    return deadDependency(record.plugin!, all)
+  }
+
+  async #timed (record: PluginRecord, phase: BootPhase, code: ErrorCode, work: () => Promise<void>): Promise<void> {
+    record.phase = phase
+    const from = performance.now()
+    try {
+      await work()
+    } catch (error) {
+      const known = isSvcError(error) && error.code.startsWith('plugin.') ? error.code as ErrorCode : code
+      fail(record, record.phase, known, messageOf(error))
+      this.#deps.log.error({ plugin: record.name, phase: record.phase, code: known, err: error }, 'plugin failed')
+    } finally {
+      record.ms += performance.now() - from
+    }
+  }
+}
+
+export function nameOf (record: PluginRecord): string {
+  return record.plugin?.name ?? record.name
+}
+
+/** The name of a plugin that provides something `plugin` requires and is not active; null when all is well. */
+export function deadDependency (plugin: AnyPlugin, all: readonly PluginRecord[]): string | null {
+  const needed = new Set(Object.values(plugin.requires ?? {}).map(ref => ref.id))
+  const dead = all.find(other => !isAlive(other) && (other.plugin?.provides ?? []).some(ref => needed.has(ref.id)))
+  return dead?.name ?? null
+}

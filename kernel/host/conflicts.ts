@@ -1,0 +1,53 @@
+import type { Stage } from './stage.js'
+
+export interface Claim {
+  readonly plugin: string
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'tools'>
+}
+
+const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
+
+/**
+ * The first contribution of each plugin that clashes with an earlier one or cannot be mounted, in words. Pure.
+ * Names of path parameters do not make two routes different.
+ */
+export function findConflicts (claims: readonly Claim[], taken: ReadonlySet<string> = new Set()): ReadonlyMap<string, string> {
+  const owners = new Map<string, string>([...taken].map(key => [key, 'the gateway']))
+  const conflicts = new Map<string, string>()
+  for (const { plugin, stage } of claims) {
+    const mine = new Set<string>()
+    for (const claim of claimsOf(stage)) {
+      const problem = claim.problem ?? (mine.has(claim.key) ? `it declares ${claim.what} twice` : clash(claim.what, owners.get(claim.key)))
+      if (problem !== null && !conflicts.has(plugin)) conflicts.set(plugin, problem)
+      mine.add(claim.key)
+    }
+    // a plugin that is refused claims nothing
+    if (!conflicts.has(plugin)) for (const key of mine) owners.set(key, `plugin '${plugin}'`)
+  }
+  return conflicts
+}
+
+/** A route as a key: method and pattern, parameters without their names. */
+export function routeKey (method: string, url: string): string {
+  return `route ${method} ${url.replace(/:[A-Za-z_]\w*/g, ':').replace(/(.)\/$/, '$1')}`
+}
+
+export function isMountable (url: string): boolean {
+  return URL_PATTERN.test(url)
+}
+
+function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, problem: string | null }> {
+  return [
+    ...stage.routes.map(({ method, url }) => ({
+      key: routeKey(method, url),
+      what: `${method} ${url}`,
+      problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
+    })),
+    ...stage.providers.map(({ name }) => ({ key: `provider ${name}`, what: `provider '${name}'`, problem: null })),
+    ...stage.tools.map(({ server, name }) => ({ key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }))
+  ]
+}
+
+function clash (what: string, owner: string | undefined): string | null {
+  return owner === undefined ? null : `${what} belongs to ${owner}`
+}

@@ -1,0 +1,32 @@
+import { mkdir, readlink, rm, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { writeFileAtomic } from '../config/atomic-file.js'
+
+/** Root of this package: the nearest folder upwards that holds its package.json, built or not. */
+export const packageRoot = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))))
+
+const LOADER = 'export const load = name => import(name)\n'
+const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, description: 'Plugins of a svc gateway; managed by `svc plugin`' }, null, 2)}\n`
+
+/**
+ * Makes the folder that third-party plugins are installed in, and links this gateway into it: so that
+ * `svc-gateway/plugin` means one and the same module for the host and for every plugin (DESIGN 3).
+ */
+export async function preparePluginHome (home: string): Promise<void> {
+  const modules = join(home, 'node_modules')
+  await mkdir(modules, { recursive: true })
+  await writeFileAtomic(join(home, 'loader.mjs'), LOADER)
+  await writeFileAtomic(join(home, 'package.json'), MANIFEST, { exclusive: true }).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  })
+  await linkHost(modules)
+}
+
+/** Installing packages may sweep the link away: it is set again after every change. */
+export async function linkHost (modules: string): Promise<void> {
+  const link = join(modules, 'svc-gateway')
+  if (await readlink(link).catch(() => null) === packageRoot) return
+  await rm(link, { recursive: true, force: true })
+  await symlink(packageRoot, link, 'dir')
+}

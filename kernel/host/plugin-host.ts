@@ -1,0 +1,230 @@
+import type { FastifyInstance } from 'fastify'
+import {
+  messageOf, svcError, type EngineProvider, type EventBus, type PluginConfigProblem, type PluginReport, type PluginService,
+  type PluginSetting, type ProviderCatalog
+} from '../contract/index.js'
+import { checkShape, dotted } from '../config/problems.js'
+import type { DocumentedRoute } from '../http/openapi.js'
+import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
+import { blamedByStack, leaveScopes } from './plugin-scope.js'
+import { withDeadline } from './deadline.js'
+import { planReload } from './reload-plan.js'
+import { renderPlugins, type Fallen } from './render.js'
+import { PluginStarter } from './plugin-starter.js'
+import { fail, isAlive, newRecord, skip, toReport, type Candidate, type PluginRecord } from './record.js'
+
+const CLOSE_DEADLINE_MS = 10_000
+
+export interface PluginHostDeps extends BootDeps {
+  readonly events: EventBus
+  readonly createApp: () => FastifyInstance
+  /** Requests go to this instance from now on. */
+  readonly serve: (app: FastifyInstance) => void
+  /** Everything that may be loaded at this moment. */
+  readonly candidates: () => Promise<readonly Candidate[]>
+  /** The set of providers changed. */
+  readonly providersChanged: () => void
+}
+
+/** Owner of all plugins, from discovery to stop. Collects failures and keeps serving (DESIGN 3). */
+export class PluginHost implements PluginService {
+  readonly #deps: PluginHostDeps
+  readonly #boot: Boot
+  readonly #starter: PluginStarter
+  #records: readonly PluginRecord[] = []
+  #app: FastifyInstance | null = null
+  #line: Promise<unknown> = Promise.resolve()
+
+  /** Providers of plugins that are up. */
+  readonly providers: ProviderCatalog = {
+    list: () => [...this.#catalog().values()],
+    get: name => this.#catalog().get(name)
+  }
+
+  /** Looked at by every request: made anew when a plugin comes or goes. */
+  #byName: ReadonlyMap<string, EngineProvider> | null = null
+
+  constructor (deps: PluginHostDeps) {
+    this.#deps = deps
+    this.#boot = new Boot(deps)
+    this.#starter = new PluginStarter(deps)
+  }
+
+  list (): readonly PluginReport[] {
+    return this.#records.map(toReport)
+  }
+
+  settings (): readonly PluginSetting[] {
+    return this.#records.filter(isAlive).flatMap(record =>
+      (record.stage?.settings ?? []).map(setting => ({ ...setting, plugin: nameOf(record) })))
+  }
+
+  checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[] {
+    const schema = this.#records.find(record => isAlive(record) && nameOf(record) === name)?.plugin?.configSchema
+    if (schema === undefined) return []
+    const { problems } = checkShape(schema, table, { audience: 'client' })
+    return problems.map(({ path, message }) => ({ path: dotted(path), message }))
+  }
+
+  get routes (): readonly DocumentedRoute[] {
+    return this.#records.filter(isAlive).flatMap(record =>
+      (record.stage?.routes ?? []).map(route => ({ plugin: nameOf(record), route })))
+  }
+
+  /** The instance that serves, for `inject`. Null before the boot. */
+  get app (): FastifyInstance | null { return this.#app }
+
+  /** All steps up to mounting. Throws when a required plugin fell, or none stands. */
+  async boot (): Promise<void> {
+    const fresh = (await this.#deps.candidates()).map(newRecord)
+    const ordered = await this.#boot.run(fresh, [])
+    this.#setRecords(inOrder(fresh, ordered))
+    await this.#render()
+    this.#checkRequired()
+  }
+
+  /** Runs the start hooks. Rejects only when a required plugin fell, or none stands. */
+  async start (): Promise<void> {
+    await this.#starter.start(this.#records)
+    this.#setRecords(this.#records)
+    this.#checkRequired()
+    for (const record of this.#records) this.#report(record)
+    leaveScopes()
+  }
+
+  /** Reads the allow-list again. What is new goes through all steps, what is gone is stopped; the rest goes on. */
+  reload (): Promise<readonly PluginReport[]> {
+    const result = this.#line.then(() => this.#reload())
+    this.#line = result.catch(() => {})
+    return result
+  }
+
+  /** Start hooks that run are told to end, and no more begin. The first step of a stop. */
+  halt (): void {
+    this.#starter.halt()
+  }
+
+  /** Stops in reverse order of start. Never rejects. */
+  async stop (): Promise<void> {
+    this.halt()
+    await this.#line
+    await this.#starter.stopAll()
+    await this.#closeApp(this.#app)
+  }
+
+  /** Whose code an error comes from, by its stack. */
+  ownerOf (error: unknown): string | null {
+    const roots = new Map(this.#records.flatMap(({ name, candidate: { root } }) => root === null ? [] : [[name, root] as const]))
+    return blamedByStack(error, roots)
+  }
+
+  /** A plugin's own asynchronous work failed and nobody waited for it. During the boot it falls for that. */
+  blame (name: string, error: unknown): void {
+    const isIt = (record: PluginRecord): boolean => record.name === name || nameOf(record) === name
+    const record = this.#records.find(isIt) ?? this.#boot.booting(name)
+    const message = `work that nobody waits for failed: ${messageOf(error)}`
+    this.#deps.log.error({ plugin: name, err: error }, message)
+    if (record?.state === 'booting') fail(record, record.phase, 'plugin.background_failure', message)
+    this.#deps.events.emit({
+      type: 'plugin.background_failure', severity: 'error', source: `plugin:${name}`, message, data: { plugin: name }
+    })
+  }
+
+  async #reload (): Promise<readonly PluginReport[]> {
+    await this.#deps.config.reload()
+    const wanted = await this.#deps.candidates()
+    const { staying, leaving, fresh: candidates } = planReload(this.#records, wanted,
+      new Set(this.#deps.config.snapshot.svc.plugins.disabled))
+    await this.#starter.stop(leaving)
+    for (const record of leaving) for (const id of record.stage?.provided.keys() ?? []) this.#deps.services.remove(id)
+    const fresh = candidates.map(newRecord)
+    const ordered = await this.#boot.run(fresh, staying)
+    this.#setRecords([...staying, ...inOrder(fresh, ordered)])
+    const before = await this.#render()
+    // at once, so that whoever calls a new plugin waits for its start
+    const starting = this.#starter.start(ordered)
+    await this.#closeApp(before)
+    await starting
+    this.#setRecords(this.#records)
+    for (const record of fresh) this.#report(record)
+    leaveScopes()
+    return this.list()
+  }
+
+  /** Also called when plugins have risen or fallen: what was made of them is made anew. */
+  #setRecords (records: readonly PluginRecord[]): void {
+    this.#records = records
+    this.#byName = null
+    this.#deps.providersChanged()
+  }
+
+  /** Serves from a new instance and gives back the one that served before. */
+  async #render (): Promise<FastifyInstance | null> {
+    let app = this.#deps.createApp()
+    for (let fallen = await renderPlugins(app, this.#records, this.#deps); fallen !== null;) {
+      void app.close().catch(() => {})
+      await this.#dropFallen(fallen)
+      app = this.#deps.createApp()
+      fallen = await renderPlugins(app, this.#records, this.#deps)
+    }
+    const before = this.#app
+    this.#app = app
+    this.#deps.serve(app)
+    return before
+  }
+
+  /** Takes down a plugin that cannot be mounted again, and with it whatever needs its services. */
+  async #dropFallen ({ record, error }: Fallen): Promise<void> {
+    const { log, services } = this.#deps
+    log.error({ plugin: nameOf(record), phase: 'mount', err: error }, 'plugin failed')
+    fail(record, 'mount', 'plugin.preflight_failed', messageOf(error))
+    for (let lost: PluginRecord | undefined = record; lost !== undefined;) {
+      await this.#starter.stop([lost])
+      for (const id of lost.stage?.provided.keys() ?? []) services.remove(id)
+      lost = this.#records.find(other => isAlive(other) && deadDependency(other.plugin!, this.#records) !== null)
+      if (lost !== undefined) skip(lost, 'mount', deadDependency(lost.plugin!, this.#records)!)
+    }
+    this.#setRecords(this.#records)
+  }
+
+  /** Requests that run on an instance end there: only its scopes are closed. */
+  async #closeApp (app: FastifyInstance | null): Promise<void> {
+    const { clock, log } = this.#deps
+    try {
+      await withDeadline(clock, CLOSE_DEADLINE_MS, 'closing the scopes of plugins', async () => { await app?.close() })
+    } catch (error) {
+      log.error({ err: error }, 'a plugin did not close its scope')
+    }
+  }
+
+  #catalog (): ReadonlyMap<string, EngineProvider> {
+    return this.#byName ??= new Map(this.#records.filter(isAlive).flatMap(record => record.stage?.providers ?? [])
+      .map(provider => [provider.name, provider]))
+  }
+
+  #checkRequired (): void {
+    const fallen = this.#deps.config.snapshot.svc.plugins.required.flatMap(name => {
+      const record = this.#records.find(candidate => nameOf(candidate) === name)
+      return record !== undefined && isAlive(record) ? [] : [`${name}: ${record?.message ?? 'there is no such plugin'}`]
+    })
+    if (fallen.length > 0) throw svcError('plugin.unavailable', `required plugins are not active: ${fallen.join('; ')}`)
+    if (this.#records.length === 0 || this.#records.some(isAlive)) return
+    const reasons = this.#records.map(record => `${nameOf(record)}: ${record.message ?? ''}`)
+    throw svcError('plugin.unavailable', `no plugin is active: ${reasons.join('; ')}`)
+  }
+
+  /** One line per plugin (DESIGN 3, the last step). */
+  #report (record: PluginRecord): void {
+    if (isAlive(record)) Object.assign(record, { state: 'active', phase: 'report' })
+    const { name, state, phase, code, message, ms, origin } = toReport(record)
+    const line = `plugin ${name}: ${state} in ${ms} ms`
+    const level = state === 'active' || state === 'disabled' ? 'debug' : 'error'
+    const reason = message === null ? {} : { reason: message }
+    this.#deps.log[level]({ plugin: name, state, phase, code, ms, origin, ...reason }, line)
+  }
+}
+
+/** Plugins in dependency order, the ones that fell before there was an order last. */
+function inOrder (all: readonly PluginRecord[], ordered: readonly PluginRecord[]): readonly PluginRecord[] {
+  return [...ordered, ...all.filter(record => !ordered.includes(record))]
+}

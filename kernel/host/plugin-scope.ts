@@ -1,0 +1,33 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+/**
+ * Which plugin the running code belongs to, while plugins are brought up. Follows asynchronous work, so that a
+ * rejection nobody waited for can be laid at the right door. Node pays for this with every promise and every
+ * socket event of the process, so `leaveScopes` ends it once all plugins are up; from then on a stray failure is
+ * laid at a plugin's door by the files in its stack (`blamedByStack`).
+ */
+const scope = new AsyncLocalStorage<string>()
+
+export function inPlugin<T> (name: string, work: () => T): T {
+  return scope.run(name, work)
+}
+
+export function currentPlugin (): string | null {
+  return scope.getStore() ?? null
+}
+
+/** Everything is up: tracking ends until the next `inPlugin`. */
+export function leaveScopes (): void {
+  scope.disable()
+}
+
+/** The plugin whose files stand highest in the error's stack; null when none of them does. `roots`: name to folder. */
+export function blamedByStack (error: unknown, roots: ReadonlyMap<string, string>): string | null {
+  const stack = error instanceof Error ? error.stack ?? '' : ''
+  for (const line of stack.split('\n')) {
+    for (const [name, root] of roots) {
+      if (line.includes(root)) return name
+    }
+  }
+  return null
+}

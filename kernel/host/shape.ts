@@ -1,0 +1,42 @@
+import { API_VERSION, isPlugin, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode } from '../contract/index.js'
+import type { PluginManifest } from './record.js'
+
+export interface ShapeProblem {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** Checks what was imported. Pure; gives the plugin or says what is wrong with it. */
+export function checkPluginShape (module: unknown, name: string, manifest: PluginManifest | null): AnyPlugin | ShapeProblem {
+  const exported = (module as { default?: unknown } | null)?.default
+  if (!isPlugin(exported)) return { code: 'plugin.not_a_plugin', message: 'the default export is not made by definePlugin' }
+  const problem = shapeProblem(exported)
+  if (problem !== null) return { code: 'plugin.not_a_plugin', message: problem }
+  if (exported.apiVersion !== API_VERSION) return wrongApiVersion(exported.apiVersion)
+  if (manifest === null && exported.name !== name) {
+    return { code: 'plugin.not_a_plugin', message: `it calls itself '${exported.name}' and is listed as '${name}'` }
+  }
+  if (manifest !== null && exported.kind !== manifest.kind) {
+    return { code: 'plugin.manifest_invalid', message: `package.json says kind '${manifest.kind}', the plugin says '${exported.kind}'` }
+  }
+  return exported
+}
+
+export function wrongApiVersion (found: unknown): ShapeProblem {
+  return {
+    code: 'plugin.api_version',
+    message: `it was written for version ${String(found)} of the plugin contract; this gateway has version ${API_VERSION}`
+  }
+}
+
+function shapeProblem (plugin: AnyPlugin): string | null {
+  if (typeof plugin.name !== 'string' || !PLUGIN_NAME_PATTERN.test(plugin.name)) return 'its name is not kebab-case'
+  if (!pluginKinds.includes(plugin.kind)) return `its kind '${String(plugin.kind)}' is none of ${pluginKinds.join(', ')}`
+  if (typeof plugin.register !== 'function') return 'it has no register function'
+  for (const [key, ref] of Object.entries(plugin.requires ?? {})) {
+    if (!isServiceRef(ref)) return `requires.${key} is not a service ref`
+  }
+  if (!(plugin.provides ?? []).every(isServiceRef)) return '`provides` holds something that is not a service ref'
+  if (plugin.configSchema !== undefined && typeof plugin.configSchema.safeParse !== 'function') return 'its configSchema is not a zod schema'
+  return null
+}

@@ -1,0 +1,80 @@
+import type { FastifyInstance } from 'fastify'
+import {
+  isProvider, isRoute, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger, type ServiceRef,
+  type SettingDefinition, type ToolDefinition
+} from '../contract/index.js'
+
+/** What a plugin declared. Data until it is mounted and started. */
+export interface Stage {
+  readonly routes: AnyRoute[]
+  readonly scopes: Array<(app: FastifyInstance) => void | Promise<void>>
+  readonly providers: EngineProvider[]
+  readonly tools: ToolDefinition[]
+  readonly settings: SettingDefinition[]
+  readonly provided: Map<string, unknown>
+  readonly healthProbes: Array<() => Readonly<Record<string, unknown>>>
+  readonly startHooks: Array<(signal: AbortSignal) => void | Promise<void>>
+  readonly stopHooks: Array<() => void | Promise<void>>
+}
+
+export interface StagedContext {
+  readonly stage: Stage
+  readonly context: Record<string, unknown>
+  /** After this, every method of the context throws `plugin.late_call`. */
+  readonly seal: () => void
+}
+
+/** The `ctx` of one plugin: every method checks its argument and stages it, none has an effect. */
+export function createContext (plugin: AnyPlugin, config: unknown, services: object, log: Logger): StagedContext {
+  const stage: Stage = {
+    routes: [],
+    scopes: [],
+    providers: [],
+    tools: [],
+    settings: [],
+    provided: new Map(),
+    healthProbes: [],
+    startHooks: [],
+    stopHooks: []
+  }
+  let open = true
+  const staging = <A extends unknown[]>(method: string, put: (...args: A) => void) => (...args: A): void => {
+    if (!open) {
+      throw svcError('plugin.late_call', `plugin '${plugin.name}' called ctx.${method} after its register had ended; declare everything in register`)
+    }
+    put(...args)
+  }
+  const listOf = (method: string, list: unknown[], accepts: (value: unknown) => boolean, what: string) =>
+    staging(method, (value: unknown) => {
+      if (!accepts(value)) throw new TypeError(`ctx.${method} takes ${what}`)
+      list.push(value)
+    })
+  const isFunction = (value: unknown): boolean => typeof value === 'function'
+  const addRoute = listOf('addRoute', stage.routes, isRoute, 'a route made by defineRoute')
+  const configureScope = listOf('configureScope', stage.scopes, isFunction, 'a function')
+  const addTool = listOf('addTool', stage.tools, isTool, 'a tool made by defineTool')
+  const byKind = {
+    provider: { addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider') },
+    routes: { addRoute, configureScope },
+    mcp: { addTool, addRoute, configureScope },
+    service: {}
+  }
+  const context = {
+    name: plugin.name,
+    config,
+    services,
+    log,
+    provide: staging('provide', (ref: ServiceRef<unknown>, implementation: unknown) => {
+      if (!(plugin.provides ?? []).some(declared => declared.id === ref.id)) {
+        throw new TypeError(`ctx.provide('${ref.id}') is not listed in the plugin's \`provides\``)
+      }
+      stage.provided.set(ref.id, implementation)
+    }),
+    addSetting: staging('addSetting', (setting: SettingDefinition) => { stage.settings.push(setting) }),
+    addHealth: listOf('addHealth', stage.healthProbes, isFunction, 'a function'),
+    onStart: listOf('onStart', stage.startHooks, isFunction, 'a function'),
+    onStop: listOf('onStop', stage.stopHooks, isFunction, 'a function'),
+    ...byKind[plugin.kind]
+  }
+  return { stage, context: Object.freeze(context), seal: () => { open = false } }
+}

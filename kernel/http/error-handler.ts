@@ -1,0 +1,41 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { errorEnvelope, isSvcError, retryAfterS, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
+import { bodyTooLarge } from './whole-body.js'
+
+/**
+ * Answers every failure of a route in the one envelope (DESIGN 8), or as its dialect has it. What we did not expect
+ * stays in the log.
+ */
+export function createErrorHandler (log: Logger, dialect?: WireDialect) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const known = toSvcError(error)
+    if (request.raw.readableAborted) log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete')
+    else if (known === null) log.error({ request_id: request.id, method: request.method, url: request.url, err: error }, 'request failed')
+    sendError(reply, known ?? svcError('system.internal', `internal error; the log has it under request id ${request.id}`), request.id, dialect)
+  }
+}
+
+export function sendError (reply: FastifyReply, error: SvcError, requestId: string, dialect?: WireDialect): void {
+  const wait = retryAfterS(error)
+  if (wait !== null) void reply.header('retry-after', wait)
+  if (error.status === 413) void reply.header('connection', 'close')
+  if (dialect?.requestIdHeader !== undefined) void reply.header(dialect.requestIdHeader, requestId)
+  const failure = (dialect?.failure ?? errorEnvelope)(error, requestId)
+  void reply.code(error.status).header('x-request-id', requestId).header('content-type', 'application/json; charset=utf-8').send(failure)
+}
+
+function toSvcError (error: FastifyError): SvcError | null {
+  if (isSvcError(error)) return error
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return bodyTooLarge()
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return svcError('request.unsupported_media_type', error.message, { cause: error })
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return svcError('validation.invalid', error.message, { cause: error, details: { fields: [] } })
+    default:
+      return null
+  }
+}

@@ -1,0 +1,151 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { z } from 'zod'
+import {
+  handled, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
+} from '../contract/index.js'
+import { checkShape, invalid } from '../config/problems.js'
+import { createErrorHandler } from './error-handler.js'
+import { Call } from './route-call.js'
+import { sendSse, type OpenStreams } from './sse-reply.js'
+import { readWhole } from './whole-body.js'
+
+export interface MountDeps {
+  readonly log: Logger
+  readonly clock: Clock
+  readonly streams: OpenStreams
+  readonly limits: () => { readonly api: number, readonly v1: number }
+  /** Checks every answer against its schema and fails the request when it does not fit: for tests. */
+  readonly checkAnswers: boolean
+}
+
+/** Whether requests may pass: null yes, a promise of the verdict when that is not settled yet. */
+export type Gate = () => Promise<SvcError | null> | null
+
+const EMPTY: Readonly<Record<never, never>> = Object.freeze({})
+
+export function bodyKindOf (route: AnyRoute): BodyKind {
+  return route.bodyKind ?? (route.schema?.body === undefined ? 'none' : 'json')
+}
+
+/** Puts a route, which is data, on a Fastify scope whose bodies arrive as buffers. */
+export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDeps, gate: Gate): void {
+  const { schema = {} } = route
+  for (const [part, value] of Object.entries(schema)) {
+    if (typeof (value as Partial<z.ZodType>).safeParse !== 'function') {
+      throw new TypeError(`schema.${part} of ${route.method} ${route.url} is not a zod schema`)
+    }
+  }
+  const kind = bodyKindOf(route)
+  const limits = deps.limits()
+  const bodyLimit = route.bodyLimit ?? (route.url.startsWith('/v1/') ? limits.v1 : limits.api)
+  const run = (request: FastifyRequest, reply: FastifyReply, raw: unknown): unknown => {
+    const params = schema.params === undefined ? EMPTY : check(schema.params, request.params, 'the path')
+    const { querystring } = schema
+    const query = querystring === undefined ? EMPTY : check(querystring, request.query, 'the query', route.queryError)
+    const body = kind === 'stream' ? raw : readBody(kind, schema.body, raw, route.bodyError)
+    return route.handler(new Call(request, reply, deps.log, params, query, body) as never)
+  }
+  // no promise unless there is something to wait for: an inference request is handed over in one go
+  const serve: Serve = (request, reply, raw) => {
+    const verdict = gate()
+    const result = verdict === null ? run(request, reply, raw) : passed(verdict).then(() => run(request, reply, raw))
+    if (result === handled) return
+    if (!(result instanceof Promise)) return answer(route, deps, request, reply, result)
+    return result.then((value: unknown) => answer(route, deps, request, reply, value))
+  }
+  app.route({
+    method: route.method,
+    url: route.url,
+    ...(route.dialect === undefined ? {} : { errorHandler: createErrorHandler(deps.log, route.dialect) }),
+    bodyLimit,
+    ...hook(kind, serve, bodyLimit, deps.log),
+    handler: (request, reply) => serve(request, reply, request.body)
+  })
+}
+
+type Serve = (request: FastifyRequest, reply: FastifyReply, raw: unknown) => Promise<FastifyReply> | undefined
+
+/**
+ * Serves a route whose handler wants the bytes, past Fastify's parsers: they keep an asynchronous resource for each
+ * body, which costs an inference request as much as all of its routing. Such a hook never goes on, so what comes after
+ * it in Fastify's cycle does not run.
+ */
+function hook (kind: BodyKind, serve: Serve, limit: number, log: Logger): { onRequest?: onRequestHookHandler } {
+  if (kind !== 'buffer' && kind !== 'stream') return {}
+  const give = (request: FastifyRequest, reply: FastifyReply, body: unknown): void => {
+    try {
+      serve(request, reply, body)?.catch((failure: unknown) => { reply.send(failure) })
+    } catch (failure) {
+      reply.send(failure)
+    }
+  }
+  if (kind === 'stream') return { onRequest: (request, reply) => give(request, reply, request.raw) }
+  return {
+    onRequest: (request, reply) => {
+      readWhole(request.raw, limit, (error, body) => {
+        if (error === null) give(request, reply, body)
+        else reply.send(error)
+      }, () => log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete'))
+    }
+  }
+}
+
+async function passed (verdict: Promise<SvcError | null>): Promise<void> {
+  const refusal = await verdict
+  if (refusal !== null) throw refusal
+}
+
+async function answer (
+  route: AnyRoute, deps: MountDeps, request: FastifyRequest, reply: FastifyReply, result: unknown
+): Promise<FastifyReply> {
+  if (result === handled || reply.sent) return reply
+  if (isSse(result) && request.method === 'HEAD') {
+    // an answer without a body has to end, or the next request on the connection waits for it for ever
+    return reply.headers({ 'x-request-id': request.id, 'content-type': 'text/event-stream; charset=utf-8' }).send()
+  }
+  if (isSse(result)) {
+    reply.hijack()
+    await sendSse(reply.raw, result, request.id, deps)
+    return reply
+  }
+  void reply.header('x-request-id', request.id)
+  if (result === undefined) return reply.code(route.status ?? 204).send()
+  if (deps.checkAnswers && route.schema?.response !== undefined) checkAnswer(route, result)
+  return reply.code(route.status ?? 200).send(result)
+}
+
+function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: ErrorCode | undefined): unknown {
+  if (kind === 'none') return undefined
+  const bytes = Buffer.isBuffer(raw) ? raw : Buffer.alloc(0)
+  if (kind === 'buffer') return bytes
+  const body = parseJson(bytes)
+  return schema === undefined ? body : check(schema, body, 'the body', code)
+}
+
+/** An empty body counts as an empty object: what is required is then told by name. */
+function parseJson (bytes: Buffer): unknown {
+  if (bytes.length === 0) return {}
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(bytes.toString('utf8'))
+  } catch (error) {
+    throw svcError('request.invalid_json', 'the body is not valid JSON', { cause: error })
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw svcError('request.not_an_object', 'the body is JSON but not an object')
+  }
+  return parsed
+}
+
+function check (schema: z.ZodType, value: unknown, what: string, code?: ErrorCode): unknown {
+  const checked = checkShape(schema, value, { audience: 'client' })
+  if (checked.value !== null || checked.problems.length === 0) return checked.value
+  const refusal = invalid(what, checked.problems)
+  const { message, details, param } = refusal
+  throw code === undefined ? refusal : svcError(code, message, { details, ...(param === null ? {} : { param }) })
+}
+
+function checkAnswer (route: AnyRoute, result: unknown): void {
+  const checked = route.schema!.response!.safeParse(JSON.parse(JSON.stringify(result)))
+  if (!checked.success) throw new Error(`answer of ${route.method} ${route.url} does not fit its schema: ${z.prettifyError(checked.error)}`)
+}

@@ -1,0 +1,112 @@
+import type { z } from 'zod'
+import type { AnyRoute } from '../contract/index.js'
+import { bodyKindOf } from './mount-route.js'
+import { OpenApiSchemas, type Json } from './openapi-schemas.js'
+
+export interface DocumentedRoute {
+  readonly plugin: string
+  readonly route: AnyRoute
+}
+
+const errorSchema: Json = {
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['code', 'message', 'type', 'param', 'details', 'request_id'],
+      properties: {
+        code: { type: 'string', description: 'Stable, dotted' },
+        message: { type: 'string' },
+        type: { type: 'string' },
+        param: { type: ['string', 'null'] },
+        details: { type: 'object' },
+        request_id: { type: 'string' }
+      }
+    }
+  }
+}
+
+/** The OpenAPI 3.1 document of all mounted routes. Schemas are the ones that validate. */
+export function openApiDocument (routes: readonly DocumentedRoute[], version: string): Json {
+  const paths: Record<string, Json> = {}
+  const schemas = new OpenApiSchemas()
+  const ids = new Set<string>()
+  for (const { plugin, route } of routes) {
+    const path = openApiPath(route.url)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(plugin, route, operationId(route, ids), schemas) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'svc', version, description: 'Local inference gateway' },
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => a < b ? -1 : 1)),
+    components: { schemas: { ...schemas.components, Error: errorSchema } }
+  }
+}
+
+/** `/a/:id` and `/a/*` as OpenAPI spells them. */
+export function openApiPath (url: string): string {
+  return url.replace(/:([A-Za-z_]\w*)/g, '{$1}').replace(/\*$/, '{path}')
+}
+
+function operation (plugin: string, route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
+  const { schema = {} } = route
+  return {
+    tags: [route.tag ?? plugin],
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    operationId: id,
+    parameters: [...pathParameters(route, id, schemas), ...parameters(schema.querystring, 'query', id, schemas)],
+    ...requestBody(route, id, schemas),
+    responses: {
+      [String(route.status ?? (schema.response === undefined && route.produces === undefined ? 204 : 200))]: {
+        description: 'Success',
+        ...(schema.response === undefined
+          ? route.produces === undefined ? {} : { content: { [route.produces]: {} } }
+          : { content: { [route.produces ?? 'application/json']: { schema: schemas.convert(schema.response, 'output', `${id}Answer`) } } })
+      },
+      default: { description: 'Error', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }
+    }
+  }
+}
+
+/** `GET /api/slots/:name` as `getApiSlotsByName`; numbered where two would be called the same. */
+function operationId ({ method, url }: AnyRoute, taken: Set<string>): string {
+  const words = openApiPath(url).replaceAll('{', 'by-').split(/[^A-Za-z0-9]+/).filter(word => word !== '')
+  const base = method.toLowerCase() + words.map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+  let id = base
+  for (let n = 2; taken.has(id); n++) id = `${base}${n}`
+  taken.add(id)
+  return id
+}
+
+function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
+  const kind = bodyKindOf(route)
+  const body = route.schema?.body
+  if (kind === 'none' && body === undefined) return {}
+  const schema = body === undefined ? { type: 'object' } : schemas.convert(body, 'input', `${id}Body`)
+  const type = route.consumes ?? (kind === 'stream' ? 'multipart/form-data' : 'application/json')
+  return { requestBody: { content: { [type]: { schema } } } }
+}
+
+/** Every placeholder of the path is a parameter, described or not. */
+function pathParameters ({ url, schema }: AnyRoute, id: string, schemas: OpenApiSchemas): Json[] {
+  const described = new Map(parameters(schema?.params, 'path', id, schemas).map(parameter => [parameter.name, parameter]))
+  const names = [...openApiPath(url).matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
+  return names.map(name => described.get(name) ?? { name, in: 'path', required: true, schema: { type: 'string' } })
+}
+
+function parameters (schema: z.ZodType | undefined, where: 'path' | 'query', id: string, schemas: OpenApiSchemas): Json[] {
+  if (schema === undefined) return []
+  const name = `${id}${where === 'path' ? 'Path' : 'Query'}`
+  const converted = schemas.convert(schema, 'input', name)
+  const object = (schemas.components[name] ?? converted) as { properties?: Record<string, Json>, required?: string[] }
+  const { properties = {}, required = [] } = object
+  return Object.entries(properties).map(([name, property]) => ({
+    name: where === 'path' && name === '*' ? 'path' : name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    ...(typeof property.description === 'string' ? { description: property.description } : {}),
+    schema: property
+  }))
+}

@@ -1,0 +1,194 @@
+import { deviceClassOf, type CircuitView, type NamedSlotConfig, type ProviderCatalog } from './contract/index.js'
+import { Breakers } from './dispatch/breakers.js'
+import { Catalog } from './dispatch/catalog.js'
+import { Connections, originOf } from './dispatch/connections.js'
+import { GatewayDispatcher } from './dispatch/dispatcher.js'
+import { newGatewayToken } from './dispatch/loop-guard.js'
+import { RequestList } from './dispatch/request-list.js'
+import { spoolFolder } from './dispatch/spool-file.js'
+import { UpstreamDesk } from './dispatch/upstream-desk.js'
+import { UpstreamPool } from './dispatch/upstream-pool.js'
+import { readGpuMemory } from './hardware/gpu-memory.js'
+import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
+import type { KernelServices } from './kernel-services.js'
+import { deviceAccess } from './runtime/device-access.js'
+import { resolveImage } from './runtime/image-manifest.js'
+import { SlotGpuArbiter } from './slots/gpu-arbiter.js'
+import { GpuStateFile } from './slots/gpu-arbiter-file.js'
+import { gpuSlots } from './slots/gpu-slots.js'
+import { assertNoRival } from './slots/guards.js'
+import { isLive } from './slots/leases.js'
+import { probeHealth, type HealthProbe } from './slots/health.js'
+import { ImagePulls } from './slots/image-pulls.js'
+import { watchRelease } from './slots/memory-release.js'
+import { PressureEviction } from './slots/pressure-eviction.js'
+import { ShadowSlots } from './slots/shadow-slots.js'
+import { SlotFleet } from './slots/slot-fleet.js'
+import { SlotManager } from './slots/slot-manager.js'
+import { SlotPlans } from './slots/slot-plans.js'
+import { SlotStateFiles } from './slots/slot-state-file.js'
+import { SlotWriter } from './slots/slot-writer.js'
+
+/** Slots and dispatch, wired together. The order of `close` is the gateway's to keep. */
+export interface Inference {
+  readonly slots: SlotManager
+  readonly fleet: SlotFleet
+  readonly gpu: SlotGpuArbiter
+  readonly pressure: PressureEviction
+  readonly dispatcher: GatewayDispatcher
+  readonly requests: RequestList
+  readonly catalog: Catalog
+  /** Looks at providers anew: some came, or went. */
+  readonly providersChanged: () => void
+  readonly upstreams: UpstreamPool
+  readonly desk: UpstreamDesk
+  readonly pulls: ImagePulls
+  readonly connections: Connections
+  /** Takes the subscriptions back. */
+  readonly unsubscribe: () => void
+}
+
+export interface InferenceOptions {
+  readonly probe?: HealthProbe | undefined
+  /** Replaces the look into /dev: device nodes of GPUs and NPUs. */
+  readonly deviceNodes?: readonly string[] | undefined
+  readonly readMemory?: (() => Promise<readonly MemoryPool[]>) | undefined
+}
+
+export function createInference (
+  kernel: KernelServices, providers: ProviderCatalog, { probe = probeHealth, deviceNodes, readMemory }: InferenceOptions = {}
+): Inference {
+  const { config, models, hardware, runtime, instance, clock, events, log, env } = kernel
+  const connections = new Connections(() => config.snapshot.svc.dispatcher.connect_timeout_s * 1000)
+  const plans = new SlotPlans({
+    config,
+    models,
+    providers,
+    hardware,
+    runtime,
+    instance,
+    path: env.PATH ?? '',
+    image: name => resolveImage(name, config.snapshot.manifest, env),
+    access: (device, gpuIndex, form) => deviceAccess(device, gpuIndex, form, hardware.info, deviceNodes)
+  })
+  const writer = new SlotWriter({
+    config,
+    models,
+    modelFiles: kernel.modelFiles,
+    providers,
+    events,
+    defaultDevice: slot => plans.device(slot),
+    runtimePorts: () => fleet.runtimePorts()
+  })
+  const fleet: SlotFleet = new SlotFleet({
+    config,
+    plans,
+    runtime,
+    clock,
+    events,
+    log,
+    instance,
+    probe,
+    stateFiles: new SlotStateFiles(`${config.paths.state}/slots`, clock, log),
+    assertMayRun: name => {
+      gpu.assertAllows(name)
+      const context = { provider: (of: string) => providers.get(of), device: (slot: NamedSlotConfig) => plans.device(slot) }
+      const live = [...config.snapshot.slots.values()].filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
+      assertNoRival(name, live, context)
+    },
+    freePort: () => writer.freePort(),
+    changed: () => catalog.invalidate(),
+    engineGone: engine => connections.forget(originOf(engine.address)),
+    watchRelease: async name => {
+      const slot = config.snapshot.slots.get(name)
+      const usesGpu = slot !== undefined && deviceClassOf(plans.device(slot)) === 'gpu'
+      return usesGpu ? await watchRelease(readGpuMemory, clock) : () => Promise.resolve()
+    }
+  })
+  const gpu: SlotGpuArbiter = new SlotGpuArbiter({
+    config,
+    clock,
+    events,
+    log,
+    file: new GpuStateFile(`${config.paths.state}/gpu_arbiter.json`, log),
+    slots: gpuSlots(fleet, plans, address => slots.clientOf(address))
+  })
+  const pressure = new PressureEviction({
+    config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))
+  })
+  const pulls = new ImagePulls(runtime, events)
+  const shadows = new ShadowSlots({ config, providers, fleet })
+  const slots: SlotManager = new SlotManager({
+    config,
+    plans,
+    runtime,
+    clock,
+    log,
+    instance,
+    fleet,
+    shadows,
+    gpu,
+    writer,
+    pulls,
+    connection: address => ({ dispatcher: connections.to(originOf(address)), origin: originOf(address) })
+  })
+  const token = newGatewayToken()
+  const breakers = new Breakers({ clock, changed: (name, circuit) => tellCircuit(kernel, name, circuit) })
+  const upstreams: UpstreamPool = new UpstreamPool({
+    config,
+    clock,
+    events,
+    log,
+    token,
+    dispatcher: (origin, connectTimeoutMs) => connections.to(origin, connectTimeoutMs),
+    changed: () => catalog.invalidate(),
+    replaced: name => breakers.reset(name)
+  })
+  const catalog: Catalog = new Catalog({ clock, models, slots, upstreams: () => upstreams })
+  const dispatcher = new GatewayDispatcher({
+    clock, config, connections, slots, catalog, upstreams, breakers, log, token, spool: spoolFolder(config.paths.state)
+  })
+  const requests = new RequestList({ active: dispatcher.active, clock, slots })
+  const subscriptions = [
+    config.onChange((next, previous) => {
+      if (next.svc.dispatcher.connect_timeout_s !== previous.svc.dispatcher.connect_timeout_s) connections.renew()
+      fleet.follow(next, previous)
+      gpu.follow()
+      upstreams.follow(next, previous)
+      catalog.invalidate()
+    }),
+    models.onChange(() => catalog.invalidate())
+  ]
+  return {
+    slots,
+    fleet,
+    gpu,
+    pressure,
+    dispatcher,
+    requests,
+    catalog,
+    providersChanged: () => {
+      shadows.forget()
+      catalog.invalidate()
+    },
+    upstreams,
+    desk: new UpstreamDesk({ clock, config, pool: upstreams, breakers }),
+    pulls,
+    connections,
+    unsubscribe: () => { for (const take of subscriptions) take() }
+  }
+}
+
+function tellCircuit ({ events, log }: KernelServices, upstream: string, circuit: CircuitView): void {
+  const { state, failures, retry_in_ms: waitMs } = circuit
+  const isWell = state === 'closed'
+  const message = isWell ? 'answers again' : `failed ${failures} times in a row and is left alone for ${Math.ceil(waitMs / 1000)} s`
+  log[isWell ? 'info' : 'warn']({ upstream }, `upstream '${upstream}' ${message}`)
+  events.emit({
+    type: isWell ? 'system.upstream_healthy' : 'system.upstream_unhealthy',
+    severity: isWell ? 'info' : 'warn',
+    source: `upstream:${upstream}`,
+    message,
+    data: { upstream, circuit: state }
+  })
+}

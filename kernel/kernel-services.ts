@@ -1,0 +1,103 @@
+import type {
+  Clock, ConfigService, ConfigSnapshot, EventBus, HardwareService, JobStore, Logger, ModelRegistry
+} from './contract/index.js'
+import { createConfigService } from './config/store.js'
+import { resolvePaths } from './config/paths.js'
+import { createActivityLog, type ActivitySettings, type OwnedActivityLog } from './events/activity-log.js'
+import { createEventBus } from './events/event-bus.js'
+import { rowOfEvent } from './events/event-mirror.js'
+import type { GatewayOptions } from './gateway-options.js'
+import { createHardwareService } from './hardware/hardware-service.js'
+import { createJobStore } from './jobs/job-store.js'
+import { createModelFiles, type ClosableModelFiles } from './models/model-files.js'
+import { createModelRegistry } from './models/registry.js'
+import type { ContainerRuntime } from './runtime/container-runtime.js'
+import { releaseManifest } from './runtime/image-manifest.js'
+import { selectRuntime } from './runtime/select-runtime.js'
+import { createActivityTable } from './state/activity-table.js'
+import { openDatabase, type Database } from './state/database.js'
+import { createWithLock, type HeldLock } from './state/file-lock.js'
+import { acquireHomeLock } from './state/home-lock.js'
+import { instanceId } from './state/instance-id.js'
+
+/** What everything else stands on. Opened in order, closed in reverse by `closeKernel`. */
+export interface KernelServices {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly lock: HeldLock
+  readonly instance: string
+  readonly config: ConfigService
+  readonly database: Database
+  readonly events: EventBus
+  readonly activity: OwnedActivityLog
+  readonly jobs: JobStore
+  readonly models: ModelRegistry
+  readonly modelFiles: ClosableModelFiles
+  readonly hardware: HardwareService
+  readonly runtime: ContainerRuntime
+}
+
+/** Rejects with what is wrong with the home; leaves nothing open behind when it does. */
+export async function openKernel (options: GatewayOptions, clock: Clock, log: Logger): Promise<KernelServices> {
+  const env = options.env ?? process.env
+  const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
+  const lock = await acquireHomeLock(paths, 'starting')
+  let database: Database | null = null
+  try {
+    const withLock = createWithLock()
+    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest })
+    const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
+    applyLevel(config.snapshot)
+    config.onChange(applyLevel)
+    const [opened, instance, models] = await Promise.all([
+      openDatabase({ path: paths.database }),
+      instanceId(paths.state),
+      createModelRegistry({ paths, env, log, clock, withLock, settings: () => config.snapshot.svc.models })
+    ])
+    database = opened
+    const clean = (text: string): string => config.withoutSecrets(text)
+    const activity = createActivityLog({
+      store: createActivityTable(opened), clock, log, clean, settings: () => activitySettings(config.snapshot.svc.activity, env)
+    })
+    config.onChange((next, previous) => {
+      if (next.svc.activity !== previous.svc.activity) activity.prune()
+    })
+    const events = createEventBus({
+      clock,
+      clean,
+      onEvent: event => {
+        const row = rowOfEvent(event)
+        if (row !== null) activity.recordSoon(row)
+      }
+    })
+    const hardware = createHardwareService({
+      paths, clock, log, cached: config.snapshot.hardware, diskPath: models.store, onWritten: () => config.reload()
+    })
+    const [runtime] = await Promise.all([
+      options.runtime ?? selectRuntime({ settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log }),
+      hardware.ensureProbed()
+    ])
+    const jobs = createJobStore(opened, clock)
+    const modelFiles = createModelFiles(clock)
+    return { env, clock, log, lock, instance, config, database, events, activity, jobs, models, modelFiles, hardware, runtime }
+  } catch (error) {
+    database?.close()
+    await lock.release()
+    throw error
+  }
+}
+
+export async function closeKernel (kernel: KernelServices): Promise<void> {
+  await kernel.runtime.close()
+  await kernel.modelFiles.close()
+  kernel.activity.close()
+  kernel.database.close()
+  await kernel.lock.release()
+}
+
+/** SVC_ACTIVITY_RETENTION_DAYS wins over svc.toml (management 30.4); what is no whole number of days does not count. */
+function activitySettings (settings: ActivitySettings, env: KernelServices['env']): ActivitySettings {
+  const days = /^[1-9]\d{0,5}$/.test(env.SVC_ACTIVITY_RETENTION_DAYS ?? '') ? Number(env.SVC_ACTIVITY_RETENTION_DAYS) : null
+  return days === null ? settings : { ...settings, retention_days: days }
+}

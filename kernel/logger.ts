@@ -1,0 +1,17 @@
+import { pino } from 'pino'
+import type { Logger } from './contract/index.js'
+
+/** JSON lines on standard error. `SVC_LOG_LEVEL` wins over the default `info`. */
+export function createLogger (env: Readonly<Record<string, string | undefined>>, level = 'info'): Logger & { level: string } {
+  const options = { level: env.SVC_LOG_LEVEL ?? level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+  return pino(options, pino.destination({ fd: 2, sync: true }))
+}
+
+/** The same log, every line marked with the plugin it comes from. */
+export function withPlugin (log: Logger, plugin: string): Logger {
+  const line = (level: keyof Logger) => (first: object | string, message?: string): void => {
+    if (typeof first === 'string') log[level]({ plugin }, first)
+    else log[level]({ ...first, plugin }, message)
+  }
+  return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
+}

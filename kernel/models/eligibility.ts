@@ -1,0 +1,44 @@
+import { basename } from 'node:path'
+import type { Model, ModelCapability, SlotType } from '../contract/index.js'
+
+/** What a model must be able to do to be loaded by a slot of a type; one of them is enough. */
+const wantedBy: Readonly<Record<SlotType, readonly ModelCapability[]>> = {
+  llm: ['chat', 'vision'], embedding: ['embed'], reranking: ['rerank'], transcription: ['asr'], tts: ['tts'], image: ['image']
+}
+
+/** Words in an id or file name that tell what a model is for (management 4.11). In order: rerankers are named after embedders. */
+const tokens: readonly (readonly [ModelCapability, RegExp])[] = [
+  ['rerank', /rerank/],
+  ['embed', /embed|bge|(^|[^a-z0-9])e5-|nomic|gte-|jina-embed/],
+  ['vision', /(^|[^a-z0-9])vl([^a-z]|$)|vision|(^|[^a-z0-9])vit([^a-z]|$)/],
+  ['asr', /whisper|moonshine|(^|[^a-z0-9])(asr|stt)([^a-z]|$)/],
+  ['tts', /(^|[^a-z0-9])tts([^a-z]|$)|kokoro|vibevoice/],
+  ['image', /sdxl|flux|stable-diffusion|(^|[^a-z0-9])sd-?1[.-]?5/]
+]
+
+type Described = Pick<Model, 'id' | 'path' | 'capabilities' | 'tags'>
+
+/** What the registry says, else what the name suggests, else chat. Pure. */
+export function capabilitiesOf (model: Omit<Described, 'tags'>): readonly ModelCapability[] {
+  if (model.capabilities.length > 0) return model.capabilities
+  return capabilitiesOfName(model.id) ?? capabilitiesOfName(basename(model.path)) ?? ['chat']
+}
+
+/** Null for a name that gives nothing away. Pure. */
+export function capabilitiesOfName (name: string): readonly ModelCapability[] | null {
+  const found = tokens.find(([, pattern]) => pattern.test(name.toLowerCase()))
+  if (found === undefined) return null
+  return found[0] === 'vision' ? ['chat', 'vision'] : [found[0]]
+}
+
+/** Whether a slot of this type can serve the model. Pure. */
+export function fitsSlotType (model: Omit<Described, 'tags'>, type: SlotType): boolean {
+  const able = capabilitiesOf(model)
+  return wantedBy[type].some(capability => able.includes(capability))
+}
+
+/** Multi-token prediction: tag `mtp`, or `mtp` as a word of its own in the id or file name (SPEC.md "MTP rules"). Pure. */
+export function isMtpEligible (model: Omit<Described, 'capabilities'>): boolean {
+  if (model.tags.some(tag => tag.toLowerCase() === 'mtp')) return true
+  return [model.id, basename(model.path)].some(name => /(^|[^a-z0-9])mtp([^a-z0-9]|$)/i.test(name))
+}

@@ -1,0 +1,145 @@
+import { readFileSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  modelRowSchema, type Clock, type Logger, type Model, type ModelRegistry, type NewModelRow, type Paths, type SvcConfig
+} from '../contract/index.js'
+import { sweepTempFiles, writeFileAtomic, type FileOps } from '../config/atomic-file.js'
+import type { WithLock } from '../config/locker.js'
+import { parseToml, tomlDiagnostic, type Table } from '../config/toml-file.js'
+import { parseFailed, writeFailed } from '../config/write-errors.js'
+import { asTables, describeProblems, isTableForm, readRegistry, requireRow, withRows } from './registry-file.js'
+import { engineStoreOf, storeOf } from './store-folder.js'
+
+export interface ModelRegistryOptions {
+  readonly paths: Paths
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Logger
+  readonly clock: Clock
+  readonly withLock: WithLock
+  /** `[models]` of svc.toml as it is now. */
+  readonly settings: () => SvcConfig['models']
+  readonly ops?: FileOps
+}
+
+/** How often, at most, a read looks whether another process wrote the file. */
+const LOOK_EVERY_MS = 1000
+
+/**
+ * The models of this home (SPEC.md "Top-level config", reference 3.7). Reads come from memory; at most once a second one of
+ * them asks for the file's time and reads it again when another process wrote it. Never rejects for a bad file.
+ */
+export async function createModelRegistry (options: ModelRegistryOptions): Promise<ModelRegistry> {
+  const { paths, env, log, clock, withLock } = options
+  let models: ReadonlyMap<string, Model> = new Map()
+  let stamp = ''
+  let lookedAt = -Infinity
+  let listeners: readonly { readonly call: () => void }[] = []
+
+  await sweepTempFiles(dirname(paths.registry), clock.now())
+  refresh(true)
+
+  /** Synchronous: readers are. The file is small, and it is read only when it changed. */
+  function refresh (now: boolean): void {
+    if (!now && clock.monotonic() - lookedAt < LOOK_EVERY_MS) return
+    lookedAt = clock.monotonic()
+    const seen = stampOf(paths.registry)
+    if (seen === stamp) return
+    stamp = seen
+    const data = seen === '' ? {} : readParsed()
+    if (data !== null) adopt(data)
+  }
+
+  /** Null keeps what is known: the next reader tries again once the file changes. */
+  function readParsed (): Table | null {
+    try {
+      const text = readFileSync(paths.registry, 'utf8')
+      try {
+        return parseToml(text)
+      } catch (error) {
+        const { message } = tomlDiagnostic(error, text, 'registry.toml')
+        log.warn({ file: paths.registry }, `registry.toml ${message}; the models known so far are kept`)
+      }
+    } catch (error) {
+      log.warn({ file: paths.registry, err: error }, 'registry.toml cannot be read; the models known so far are kept')
+    }
+    return null
+  }
+
+  function adopt (data: Table): void {
+    const { models: read, problems } = readRegistry(data)
+    for (const message of describeProblems(problems)) log.warn({ file: paths.registry }, `registry.toml: ${message}; the row is left out`)
+    if (isDeepStrictEqual(read, models)) return
+    models = new Map([...read].map(([id, model]) => [id, isDeepStrictEqual(models.get(id), model) ? models.get(id)! : model]))
+    for (const { call } of listeners) {
+      try {
+        call()
+      } catch (error) {
+        log.error({ err: error }, 'a listener of registry changes failed')
+      }
+    }
+  }
+
+  /** Read, change, write under the lock; what other processes wrote meanwhile stays. */
+  function change (edit: (known: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>): Promise<void> {
+    return withLock(`${paths.registry}.lock`, async () => {
+      const text = stampOf(paths.registry) === '' ? '' : readFileSync(paths.registry, 'utf8')
+      const parsed = parsedOrThrow(text)
+      refresh(true)
+      const data = isTableForm(parsed) ? parsed : asTables(parsed)
+      const next = withRows(data, edit(models))
+      if (next === null) return
+      const { patchToml } = await import('../config/toml-patch.js')
+      const written = patchToml(text, next, reason => {
+        log.warn({ file: paths.registry, reason }, 'registry.toml was written anew; its comments are lost')
+      })
+      await writeFileAtomic(paths.registry, written, options.ops === undefined ? {} : { ops: options.ops })
+        .catch(error => { throw writeFailed(paths.state, paths.registry, error) })
+      refresh(true)
+    })
+  }
+
+  return {
+    list () { refresh(false); return [...models.values()] },
+    get (id) { refresh(false); return models.get(id) },
+    async put (id, row) {
+      const fresh = requireRow(id, row)
+      await change(() => new Map([[id, row]]))
+      return models.get(id) ?? Object.freeze({ id, ...modelRowSchema.parse(fresh) })
+    },
+    async remove (id) {
+      let known = false
+      await change(rows => {
+        known = rows.has(id)
+        return new Map([[id, null]])
+      })
+      return known
+    },
+    change,
+    onChange (listener) {
+      const entry = { call: listener }
+      listeners = [...listeners, entry]
+      return () => { listeners = listeners.filter(other => other !== entry) }
+    },
+    get store () { return storeOf(env, options.settings(), paths) },
+    get engineStore () { return engineStoreOf(env, options.settings(), paths) }
+  }
+}
+
+function parsedOrThrow (text: string): Table {
+  try {
+    return parseToml(text)
+  } catch (error) {
+    throw parseFailed([tomlDiagnostic(error, text, 'registry.toml')])
+  }
+}
+
+/** Changes whenever the file is replaced; empty when there is none. */
+function stampOf (path: string): string {
+  try {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats === undefined ? '' : `${stats.ino}-${stats.mtimeNs}-${stats.size}`
+  } catch {
+    return 'unreadable'
+  }
+}

@@ -1,0 +1,153 @@
+import type { EngineAddress, MountSpec, RuntimeInfo } from '../contract/index.js'
+
+/**
+ * Labels on everything the gateway starts, so that a later run finds it again (DESIGN 4).
+ * `svc.instance` is the home, `svc.slot` the slot, `svc.config` the hash of what it was started from.
+ */
+export const LABEL_INSTANCE = 'svc.instance'
+export const LABEL_SLOT = 'svc.slot'
+export const LABEL_CONFIG = 'svc.config'
+export const LABEL_GENERATION = 'svc.generation'
+/** Added by drivers that cannot read the engine's port back from anything else. */
+export const LABEL_PORT = 'svc.port'
+
+/** What a container needs of the host beyond its image. */
+export interface ContainerForm {
+  readonly kind: 'container'
+  readonly image: string
+  /** `sha256:…` that the image must have, or null: by tag. */
+  readonly digest: string | null
+  readonly entrypoint: readonly string[] | null
+  readonly command: readonly string[]
+  readonly mounts: readonly MountSpec[]
+  /** Host device nodes, mapped to the same path. */
+  readonly devices: readonly string[]
+  /** Container Device Interface names, such as `nvidia.com/gpu=0`. */
+  readonly cdiDevices: readonly string[]
+  /** Numeric supplementary groups. */
+  readonly groups: readonly number[]
+  readonly network: 'bridge' | 'host'
+  /** Host address to publish the engine's port on; null with host networking. */
+  readonly publishHost: string | null
+  readonly ipc: 'private' | 'host'
+  readonly shmSizeBytes: number | null
+  readonly ulimits: Readonly<Record<string, { readonly soft: number, readonly hard: number }>>
+  readonly securityOpts: readonly string[]
+  readonly workingDir: string | null
+}
+
+export interface ProcessForm {
+  readonly kind: 'process'
+  /** Absolute path of an executable. */
+  readonly command: string
+  readonly args: readonly string[]
+  readonly workingDir: string | null
+  /** Address that the engine was told to listen on; its port there must be free at the start. */
+  readonly bindHost: string
+  readonly label: string
+}
+
+/** A launch, complete: equal specs start equal engines. */
+export interface EngineSpec {
+  /** For people, unique per launch: `svc-<instance>-<slot>-<generation>`. Never used to act on. */
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly env: Readonly<Record<string, string>>
+  /** Port the engine listens on, inside its network. Published on the same number. */
+  readonly port: number
+  readonly form: ContainerForm | ProcessForm
+}
+
+export type EngineRunState = 'created' | 'running' | 'exited'
+
+export interface EngineInspection {
+  readonly id: string
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly state: EngineRunState
+  /** Null unless exited. 137 is SIGKILL, which is also what an out-of-memory kill looks like. */
+  readonly exitCode: number | null
+  readonly oomKilled: boolean
+  /** Where to reach the engine from here; null until it runs. Read back from the driver, never assumed. */
+  readonly address: EngineAddress | null
+  /** Image reference or process label. */
+  readonly label: string
+  /** Epoch milliseconds; null when it never ran. */
+  readonly startedAt: number | null
+}
+
+/** Sent once for each engine of ours that ended, however it ended. */
+export interface EngineExit {
+  readonly id: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly exitCode: number | null
+}
+
+export interface PullProgress {
+  /** Finished and known layers. */
+  readonly layer: number
+  readonly totalLayers: number
+  /** Bytes over all layers, as far as they are known. */
+  readonly currentBytes: number
+  readonly totalBytes: number
+  readonly message: string
+}
+
+export interface LogOptions {
+  /** Number of last lines to begin with. */
+  readonly tail: number
+  readonly follow: boolean
+  readonly signal: AbortSignal
+}
+
+/**
+ * What runs engines. One driver is active in a gateway. Every method may be called at any time and from
+ * several callers at once; ids are the driver's own and are the only way to name an engine.
+ * Failures are `SvcError`s: `runtime.failed`, `runtime.image_missing`, `runtime.digest_mismatch`,
+ * `runtime.not_found`, `runtime.unavailable`, `slot.port_conflict`.
+ */
+export interface ContainerRuntime {
+  readonly info: RuntimeInfo
+  /** Which form of a launch this driver takes. */
+  readonly form: 'container' | 'process'
+  /** Whether the image is there already. Always true for processes. */
+  imagePresent (image: string, digest: string | null, signal: AbortSignal): Promise<boolean>
+  /**
+   * Pulls by digest when there is one, else by tag. Resolves when the image is usable and its digest is the
+   * pinned one. The signal stops the pull; finished layers stay.
+   */
+  pull (image: string, digest: string | null, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<void>
+  /** Creates and starts nothing. Returns the id. Rejects with the signal's reason and leaves nothing when that aborts. */
+  create (spec: EngineSpec, signal: AbortSignal): Promise<string>
+  /**
+   * Resolves when the engine runs; whether it serves is for its health check to say. An engine that runs is left as
+   * it is. Rejects with the signal's reason when that aborts; the engine may then run or not, so remove it.
+   */
+  start (id: string, signal: AbortSignal): Promise<void>
+  /**
+   * Asks the engine to stop, kills it after `timeoutS`, and resolves when it has really ended.
+   * An engine that is gone or ended counts as stopped.
+   */
+  stop (id: string, timeoutS: number): Promise<void>
+  /** Stops at once if need be, removes, and resolves when it is really gone. Idempotent. */
+  remove (id: string): Promise<void>
+  /** Null when there is no such engine. */
+  inspect (id: string): Promise<EngineInspection | null>
+  /** Engines, running or not, that carry all the labels. One that goes away meanwhile may be missing. */
+  list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]>
+  /**
+   * Lines of stdout and stderr together, oldest first, without line ends, in pieces of at most 16384 characters. A
+   * follower is told what comes until the engine ends or the signal aborts, which throws nothing. Reads on only as
+   * fast as it is read. Throws `runtime.not_found` at the first line asked for.
+   */
+  logs (id: string, options: LogOptions): AsyncIterable<string>
+  /**
+   * Tells once of every engine with the label `svc.instance` = `instance` that ends, also when it is stopped or
+   * removed. What had ended before is not told unless `list` or `inspect` of this runtime showed it running: listen
+   * first, then list. Survives a restart of the container engine: what ended meanwhile is told of after the
+   * reconnect. A listener that throws is logged and harms nobody. Returns the unsubscriber.
+   */
+  onExit (instance: string, listener: (exit: EngineExit) => void): () => void
+  /** Releases sockets, timers and watches; leaves engines alone. Idempotent. */
+  close (): Promise<void>
+}

@@ -1,0 +1,34 @@
+import { createServer } from 'node:net'
+import { svcError, type SvcError } from '../contract/index.js'
+
+/**
+ * Throws `slot.port_conflict` when something listens on the port already. A real bind, because only the
+ * operating system knows; what takes the port between this check and the engine's own bind still collides there.
+ */
+export async function assertPortFree (host: string, port: number): Promise<void> {
+  const code = await bindError(host, port)
+  if (code === null) return
+  if (code === 'EADDRINUSE') throw portConflict(host, port)
+  throw svcError('runtime.failed', `port ${port} on ${host} cannot be listened on (${code}); ${bindAdvice(code)}`,
+    { details: { host, port, code } })
+}
+
+export function portConflict (host: string, port: number, cause?: unknown): SvcError {
+  return svcError('slot.port_conflict',
+    `port ${port} on ${host} is in use by another program; stop that program or give the slot another port`,
+    { details: { host, port }, cause })
+}
+
+function bindError (host: string, port: number): Promise<string | null> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)))
+  })
+}
+
+function bindAdvice (code: string): string {
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'no network interface has that address: check [slots] publish_host'
+  if (code === 'EACCES') return 'the gateway may not use that port: choose one above 1023'
+  return 'choose another port or [slots] publish_host'
+}

@@ -1,0 +1,68 @@
+import type { Clock } from '../contract/index.js'
+
+/** Resolves after `ms`, or at once when the signal aborts; never rejects. */
+export function pause (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
+  return new Promise(resolve => {
+    const done = (): void => {
+      timer.cancel()
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = clock.setTimer(ms, done)
+    signal?.addEventListener('abort', done)
+  })
+}
+
+/** Whether `promise` settles within `ms`. Its rejection counts as settled and stays the caller's to handle. */
+export async function settlesWithin (clock: Clock, ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const over = new AbortController()
+  const settled = promise.then(() => true, () => true)
+  const late = pause(clock, ms, over.signal).then(() => false)
+  try {
+    return await Promise.race([settled, late])
+  } finally {
+    over.abort()
+  }
+}
+
+/** Asks `condition` again and again, at least once, until it says yes (true) or `withinMs` is over (false). */
+export async function pollUntil (
+  clock: Clock, everyMs: number, withinMs: number, condition: () => Promise<boolean>
+): Promise<boolean> {
+  const deadline = clock.monotonic() + withinMs
+  while (!await condition()) {
+    if (clock.monotonic() >= deadline) return false
+    await pause(clock, everyMs)
+  }
+  return true
+}
+
+/** Rejects with the signal's reason when it aborts before `promise` settles. The work itself is not stopped by this. */
+export function abortable<T> (promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => undefined) // its outcome no longer interests anyone
+    return Promise.reject(abortReason(signal))
+  }
+  return new Promise((resolve, reject) => {
+    const aborted = (): void => reject(abortReason(signal))
+    signal.addEventListener('abort', aborted, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted))
+  })
+}
+
+function abortReason (signal: AbortSignal): Error {
+  return signal.reason instanceof Error ? signal.reason : new DOMException('aborted', 'AbortError')
+}
+
+/** A signal of its own that aborts with any of the given ones. `dispose` unhooks it from them: they may live long. */
+export function linkedAbort (...sources: readonly AbortSignal[]): { controller: AbortController, dispose: () => void } {
+  const controller = new AbortController()
+  const hooks = sources.map(source => {
+    const forward = (): void => controller.abort(source.reason)
+    if (source.aborted) forward()
+    else source.addEventListener('abort', forward)
+    return () => source.removeEventListener('abort', forward)
+  })
+  return { controller, dispose: () => { for (const unhook of hooks) unhook() } }
+}

@@ -1,0 +1,26 @@
+import type { Model, SlotConfig } from '../contract/index.js'
+
+const DERIVED_CAP = 32_768
+const SAFE_FLOOR = 8_192
+
+/** Context window the model was trained for, in tokens, or null when nobody knows. */
+export function nativeContext (model: Pick<Model, 'metadata' | 'defaults'> | null): number | null {
+  const fromFile = model?.metadata.context_length
+  if (typeof fromFile === 'number' && Number.isInteger(fromFile) && fromFile > 0) return fromFile
+  return model?.defaults.context_size ?? null
+}
+
+/**
+ * Context size a slot runs with, in tokens: what the slot says, else the model's own size up to 32768, else
+ * 8192. Never silently 4096 (SPEC.md "Slot configuration", rule 1).
+ */
+export function contextSizeFor (slot: SlotConfig, model: Pick<Model, 'metadata' | 'defaults'> | null): number {
+  if (slot.model.context_size !== null) return slot.model.context_size
+  const native = nativeContext(model)
+  return native === null ? SAFE_FLOOR : Math.min(native, DERIVED_CAP)
+}
+
+/** Slot types whose engines have a context window. */
+export function hasContext (slot: SlotConfig): boolean {
+  return slot.type === 'llm' || slot.type === 'embedding' || slot.type === 'reranking'
+}

@@ -1,0 +1,44 @@
+import type { EngineAddress, EngineClient } from '../contract/index.js'
+import type { GpuSlots } from './gpu-arbiter.js'
+import { isBusy } from './leases.js'
+import type { SlotCore } from './slot-core.js'
+import type { SlotFleet } from './slot-fleet.js'
+import { isServing } from './slot-machine.js'
+import type { SlotPlans } from './slot-plans.js'
+
+/** The slots as the GPU arbiter sees them: straight at their owners, past its own gate. */
+export function gpuSlots (
+  fleet: SlotFleet, plans: SlotPlans, clientOf: (address: EngineAddress) => EngineClient
+): GpuSlots {
+  return {
+    device: slot => plans.device(slot),
+    launchedAs: name => fleet.launchedAs(name),
+    isUp: name => hasEngine(fleet.core(name)),
+    isBusy: name => {
+      const core = fleet.core(name)
+      return core !== null && isBusy(core)
+    },
+    lastUsedAt: name => fleet.core(name)?.lastUsedAt ?? null,
+    stop: async (name, force, drainMs) => {
+      if (fleet.core(name) !== null) await fleet.owner(name).unload(force, drainMs)
+    },
+    departed: () => fleet.departed(),
+    start: (name, signal) => fleet.owner(name).ensureReady(signal),
+    engineBusy: async (name, signal) => {
+      const core = fleet.core(name)
+      const metrics = plans.provider(name)?.metrics
+      if (core === null || core.engine === null || !isServing(core.state) || metrics === undefined) return false
+      try {
+        const { requestsProcessing = 0 } = await metrics(clientOf(core.engine.address), signal)
+        return requestsProcessing > 0
+      } catch {
+        // an engine that cannot tell is not kept for it
+        return false
+      }
+    }
+  }
+}
+
+function hasEngine (core: SlotCore | null): boolean {
+  return core !== null && (core.engine !== null || core.op !== null || core.wanted)
+}

@@ -1,0 +1,230 @@
+import {
+  deviceClassOf, deviceDefaultProfiles, gpuBackendOf, messageOf, svcError, isSvcError, type Device, type EngineProvider,
+  type ErrorCode, type GpuBackend, type NamedProfile, type NamedSlotConfig, type SlotProblem, type SlotRule
+} from '../contract/index.js'
+import { invalid } from '../config/problems.js'
+import { checkAnchors } from './anchor-rules.js'
+import { managedFlags } from './argv/merge.js'
+import { splitArgs } from './launch-plan.js'
+import { profileMisfit } from './profile-fit.js'
+import { checkOptions } from './slot-options.js'
+
+/** What the rules look at besides the slots themselves. */
+export interface SlotSetContext {
+  readonly profiles: ReadonlyMap<string, NamedProfile>
+  readonly provider: (name: string) => EngineProvider | undefined
+  /** The device of a slot, also of one whose file names none. */
+  readonly device: (slot: NamedSlotConfig) => Device
+  /** Most slots that may exist; 0 is unlimited. */
+  readonly maxSlots: number
+  /** Where the gateway listens. */
+  readonly gatewayPort: number
+}
+
+type Facts = { readonly param?: string, readonly details?: Readonly<Record<string, unknown>> }
+export type Report = (slot: NamedSlotConfig, rule: SlotRule, code: ErrorCode, message: string, facts?: Facts) => void
+
+/**
+ * Every rule between slots and inside one, on all slots as they would be, in their order (reference 2.9). Pure. Every
+ * writer asks here before it writes; a clash is told for each slot that has a part in it. A provider that is not there
+ * is no problem: its plugin may be away for now, which is told when the slot is loaded.
+ */
+export function checkSlotSet (slots: readonly NamedSlotConfig[], context: SlotSetContext): readonly SlotProblem[] {
+  const problems: SlotProblem[] = []
+  const report: Report = (slot, rule, code, message, { param, details = {} } = {}) => {
+    problems.push({ slot: slot.name, rule, code, message, param: param ?? null, details: { slot: slot.name, ...details } })
+  }
+  checkCapacity(slots, context, report)
+  checkAnchors(slots, context, report)
+  checkPorts(slots, context, report)
+  checkDefaults(slots, report)
+  checkExclusivity(slots, context, report)
+  for (const slot of slots) checkAlone(slot, context, report)
+  return problems
+}
+
+/** The problem as the error that a writer throws. */
+export function slotProblemError ({ code, message, param, details }: SlotProblem): Error {
+  return svcError(code, message, { details, ...(param === null ? {} : { param }) })
+}
+
+function checkCapacity (slots: readonly NamedSlotConfig[], { maxSlots }: SlotSetContext, report: Report): void {
+  if (maxSlots === 0) return
+  for (const slot of slots.slice(maxSlots)) {
+    report(slot, 'capacity', 'slot.capacity_exhausted', `there are ${maxSlots} slots and max_slots allows no more`, { details: { max_slots: maxSlots } })
+  }
+}
+
+/** Ports are not shared, except by slots of one process. */
+function checkPorts (slots: readonly NamedSlotConfig[], { gatewayPort }: SlotSetContext, report: Report): void {
+  for (const group of groupsOf(slots, slot => slot.port)) {
+    for (const slot of group) {
+      const owners = group.filter(other => !sameProcess(slot, other)).map(other => other.name)
+      if (slot.port === gatewayPort) owners.push('the gateway')
+      if (owners.length === 0) continue
+      const owner = owners[0] === 'the gateway' ? owners[0] : `slot '${owners[0]}'`
+      report(slot, 'port', 'slot.port_conflict', `port ${slot.port} belongs to ${owner}; leave \`port\` out to get a free one`,
+        { param: 'port', details: { port: slot.port, owners } })
+    }
+  }
+}
+
+/** At most one default slot per type. */
+function checkDefaults (slots: readonly NamedSlotConfig[], report: Report): void {
+  for (const group of groupsOf(slots.filter(slot => slot.default), slot => slot.type)) {
+    for (const slot of group) {
+      const others = group.filter(other => other !== slot).map(other => other.name)
+      if (others.length === 0) continue
+      report(slot, 'default', 'slot.config_error', `'${others[0]}' is the default ${slot.type} slot already`,
+        { param: 'default', details: { type: slot.type, conflicting_slots: others } })
+    }
+  }
+}
+
+/** What enabled slots claim of a device: the NPU runs one llm engine; other claims are their providers' to make. */
+function checkExclusivity (slots: readonly NamedSlotConfig[], context: SlotSetContext, report: Report): void {
+  for (const [slot, rivals] of rivalsOf(slots, context)) {
+    const names = rivals.map(rival => rival.name)
+    const details = { conflicting_slots: names, hint: `svc slot edit ${names[0]} --disable` }
+    if (context.device(slot) === 'npu') {
+      report(slot, 'exclusivity', 'slot.npu_exclusivity_violation',
+        `the NPU runs one engine at a time and '${names[0]}' has it; disable that slot first`, { details })
+      continue
+    }
+    report(slot, 'exclusivity', 'slot.config_error',
+      `slot '${slot.name}' wants device ${context.device(slot)} for itself and so does '${names[0]}'; disable one of them`, { param: 'device', details })
+  }
+}
+
+/** Slots that cannot run beside each other, each with those it clashes with. Pure. */
+export function rivalsOf (
+  slots: readonly NamedSlotConfig[], context: Pick<SlotSetContext, 'provider' | 'device'>
+): ReadonlyMap<NamedSlotConfig, readonly NamedSlotConfig[]> {
+  const running = slots.filter(slot => slot.enabled && slot.served_by === null)
+  const rivals = new Map<NamedSlotConfig, readonly NamedSlotConfig[]>()
+  for (const slot of running) {
+    const found = running.filter(other => other !== slot && excludeEachOther(slot, other, context))
+    if (found.length > 0) rivals.set(slot, found)
+  }
+  return rivals
+}
+
+/**
+ * Throws when a slot cannot run beside one of those that do. Writers keep such slots from being enabled together; files
+ * that were written by hand may say otherwise, and then the first one that is asked for has the device.
+ */
+export function assertNoRival (
+  name: string, running: readonly NamedSlotConfig[], context: Pick<SlotSetContext, 'provider' | 'device'>
+): void {
+  const [, [rival] = []] = [...rivalsOf(running, context)].find(([slot]) => slot.name === name) ?? []
+  if (rival === undefined) return
+  const code = context.device(rival) === 'npu' ? 'slot.npu_exclusivity_violation' : 'slot.config_error'
+  throw svcError(code, `slot '${name}' cannot run beside '${rival.name}', which is up; unload that slot first`,
+    { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` } })
+}
+
+function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { provider, device }: Pick<SlotSetContext, 'provider' | 'device'>): boolean {
+  const [deviceA, deviceB] = [device(a), device(b)]
+  if (deviceA === 'npu' && deviceB === 'npu' && a.type === 'llm' && b.type === 'llm') return true
+  const sameDevice = deviceClassOf(deviceA) === deviceClassOf(deviceB) &&
+    (a.gpu_index === b.gpu_index || a.gpu_index === null || b.gpu_index === null)
+  if (!sameDevice) return false
+  const claims = [provider(a.provider)?.exclusivity, provider(b.provider)?.exclusivity]
+  if (claims.every(claim => claim === 'exclusive')) return true
+  return a.provider === b.provider && claims[0] === 'coexist-by-type' && a.type === b.type
+}
+
+/** Rules that need no other slot. */
+function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Report): void {
+  const provider = context.provider(slot.provider)
+  if (provider === undefined) return
+  if (!provider.slotTypes.includes(slot.type)) {
+    report(slot, 'provider', 'slot.config_error', `provider ${provider.name} runs ${provider.slotTypes.join(', ')} slots, not ${slot.type}`,
+      { param: 'type', details: { provider: provider.name, types: provider.slotTypes } })
+  }
+  if (slot.device !== undefined && !provider.devices.includes(slot.device)) {
+    report(slot, 'provider', 'slot.config_error', `provider ${provider.name} runs on ${provider.devices.join(', ')}, not ${slot.device}`,
+      { param: 'device', details: { provider: provider.name, devices: provider.devices } })
+  }
+  const model = slot.model.default
+  if (slot.served_by === null && model !== null && provider.models?.canonical(model) === null) {
+    report(slot, 'model', 'slot.config_error', `'${model}' is no model of ${provider.title}`, { param: 'model.default', details: { model } })
+  }
+  checkArgs(slot, provider, report)
+  const options = checkOptions(slot, provider).problems
+  if (options.length > 0) {
+    const { code, message, details, param } = invalid(`slot '${slot.name}'`, options)
+    report(slot, 'options', code as ErrorCode, message, { details, ...(param === null ? {} : { param }) })
+  }
+  checkProfile(slot, provider, context, report)
+  const profile = slot.profile ?? provider.defaultProfile?.(context.device(slot), slot.type) ?? null
+  const problem = provider.slotProblem?.(slot, profile === null ? null : context.profiles.get(profile) ?? null) ?? null
+  if (problem !== null) report(slot, 'args', 'slot.config_error', problem)
+}
+
+function checkArgs (slot: NamedSlotConfig, provider: EngineProvider, report: Report): void {
+  try {
+    const denied = managedFlags(splitArgs(slot.server.extra_args, 'server.extra_args'), provider.flags)
+    if (denied.length === 0) return
+    report(slot, 'args', 'slot.managed_arg_denied', `extra_args sets ${denied.join(', ')}, which the gateway owns; use the field of the slot instead`,
+      { param: 'server.extra_args', details: { flags: denied } })
+  } catch (error) {
+    // an open quote
+    report(slot, 'args', isSvcError(error) ? error.code as ErrorCode : 'slot.config_error', messageOf(error), { param: 'server.extra_args' })
+  }
+}
+
+function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context: SlotSetContext, report: Report): void {
+  const device = context.device(slot)
+  if (slot.profile === null || !provider.slotTypes.includes(slot.type)) return
+  const profile = context.profiles.get(slot.profile)
+  if (profile === undefined) {
+    return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'`, { param: 'profile', details: { profile: slot.profile } })
+  }
+  const misfit = profileMisfit(profile, device, slot.type, provider)
+  if (misfit === null) return
+  report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}`,
+    { param: 'profile', details: { device, profile: profile.name, device_backend: gpuBackendOf(device), profile_backend: profile.backend } })
+}
+
+export interface CoherenceChange { readonly device?: Device, readonly profile?: string }
+
+/**
+ * Device and profile must name the same GPU runtime. Changing one re-derives the other; changing both into a
+ * contradiction is refused; changing neither is left alone.
+ */
+export function reconcileDeviceProfile (
+  device: Device, profile: NamedProfile | null, changed: { readonly device: boolean, readonly profile: boolean }
+): CoherenceChange {
+  const runtime = gpuBackendOf(device)
+  if (profile === null || profile.backend === null || runtime === profile.backend) return {}
+  if (changed.device && changed.profile) {
+    throw svcError('slot.config_error',
+      `device ${device} and profile '${profile.name}' contradict each other: the profile is for ${profile.backend}`,
+      { details: { device, profile: profile.name, device_backend: runtime, profile_backend: profile.backend }, param: 'profile' })
+  }
+  if (changed.profile) return { device: deviceOf(profile.backend) }
+  if (changed.device) return { profile: deviceDefaultProfiles[device] }
+  return {}
+}
+
+function deviceOf (backend: GpuBackend): Device {
+  return `gpu-${backend}`
+}
+
+/** Values that are undefined belong to no group. */
+function groupsOf<K> (slots: readonly NamedSlotConfig[], key: (slot: NamedSlotConfig) => K | undefined): NamedSlotConfig[][] {
+  const groups = new Map<K, NamedSlotConfig[]>()
+  for (const slot of slots) {
+    const value = key(slot)
+    if (value === undefined) continue
+    const group = groups.get(value)
+    if (group === undefined) groups.set(value, [slot])
+    else group.push(slot)
+  }
+  return [...groups.values()]
+}
+
+function sameProcess (a: NamedSlotConfig, b: NamedSlotConfig): boolean {
+  return a === b || a.served_by === b.name || b.served_by === a.name || (a.served_by !== null && a.served_by === b.served_by)
+}

@@ -1,0 +1,87 @@
+import { request } from 'undici'
+import type { Clock, EngineAddress, HealthAnswer, HealthCheck, HealthVerdict } from '../contract/index.js'
+import { pause } from '../runtime/waiting.js'
+
+/** `refused` nobody listens; `silent` somebody does and says nothing in time. */
+export type ProbeResult = HealthVerdict | 'refused' | 'silent'
+
+/** Asks an engine once for its health. Never rejects, except with the signal's reason. */
+export type HealthProbe = (address: EngineAddress, check: HealthCheck, signal: AbortSignal) => Promise<ProbeResult>
+
+const PROBE_TIMEOUT_MS = 3_000
+const LONGEST_ANSWER_BYTES = 1024 * 1024
+const FIRST_PAUSE_MS = 25
+const LONGEST_PAUSE_MS = 500
+const WATCH_INTERVAL_MS = 2_000
+const STRIKES = 2
+
+export function defaultVerdict (answer: HealthAnswer): HealthVerdict {
+  if (answer.status === 200) return 'ok'
+  return answer.status === 503 ? 'loading' : 'failed'
+}
+
+export const probeHealth: HealthProbe = async (address, check, signal) => {
+  const host = address.host.includes(':') ? `[${address.host}]` : address.host
+  try {
+    const answer = await request(`http://${host}:${address.port}${check.path}`, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]),
+      headersTimeout: PROBE_TIMEOUT_MS,
+      bodyTimeout: PROBE_TIMEOUT_MS
+    })
+    return (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    const code = (error as { code?: string }).code
+    return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'UND_ERR_SOCKET' ? 'refused' : 'silent'
+  }
+}
+
+/** Polls until the engine is well. Ends only by success or by the signal: the caller holds the budget. */
+export async function untilHealthy (
+  probe: HealthProbe, address: EngineAddress, check: HealthCheck, clock: Clock, signal: AbortSignal
+): Promise<void> {
+  for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+    if (await probe(address, check, signal) === 'ok') return
+    await pause(clock, wait, signal)
+    signal.throwIfAborted()
+  }
+}
+
+/**
+ * Watches a serving engine and calls `lost` once when two probes in a row fail. While requests run, silence is
+ * no failure: an engine may be too busy to answer, and activity counts, not wall time (DESIGN 5).
+ */
+export async function watchHealth (
+  probe: HealthProbe, address: EngineAddress, check: HealthCheck, clock: Clock,
+  busy: () => boolean, lost: (message: string) => void, signal: AbortSignal
+): Promise<void> {
+  let strikes = 0
+  try {
+    for (;;) {
+      await pause(clock, WATCH_INTERVAL_MS, signal)
+      if (signal.aborted) return
+      const result = await probe(address, check, signal)
+      const ill = result === 'refused' || result === 'failed' || (result === 'silent' && !busy())
+      strikes = ill ? strikes + 1 : 0
+      if (strikes >= STRIKES) return lost(`the engine does not answer its health check at ${check.path} (${result})`)
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
+async function readJson (body: AsyncIterable<Buffer>): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > LONGEST_ANSWER_BYTES) return null
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
+  } catch {
+    // a health answer may be plain text; only its status counts then
+    return null
+  }
+}

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import {
+  canonicalJson, gpuBackendOf, messageOf, shellWords, svcError, type EngineProvider, type LaunchInput, type ProcessCandidate,
+  type ProviderSegments, type SvcError
+} from '../contract/index.js'
+import type { ContainerForm } from '../runtime/container-runtime.js'
+import { managedFlags, mergeArgv, type MergedArgv } from './argv/merge.js'
+import { mtpFlags } from './mtp.js'
+
+/** What the slot's device gives the engine (kernel/runtime/gpu-visibility.ts). */
+export interface DeviceAccess {
+  readonly devices: readonly string[]
+  readonly cdiDevices: readonly string[]
+  readonly groups: readonly number[]
+  readonly securityOpts: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface PlanInput {
+  readonly launch: LaunchInput
+  readonly provider: EngineProvider
+  readonly mtp: boolean
+  readonly access: DeviceAccess
+  readonly image: { readonly ref: string, readonly digest: string | null } | null
+  readonly publishHost: string
+}
+
+/** A launch, decided and not done: equal inputs give equal plans and equal hashes. */
+export interface LaunchPlan {
+  readonly argv: MergedArgv
+  readonly env: Readonly<Record<string, string>>
+  readonly form: ContainerForm | { readonly kind: 'candidates', readonly candidates: readonly ProcessCandidate[] }
+  /** Engines with the same hash are interchangeable: adoption and drift compare it. */
+  readonly configHash: string
+  /** Requests the engine works on at once; null takes as many as it is given. */
+  readonly workers: number | null
+}
+
+/** The merged command line of a slot, shared by launch and by `GET /api/slots/{name}/resolved` (DESIGN 5). */
+export function planArgv (provider: EngineProvider, launch: LaunchInput, mtp: boolean): MergedArgv {
+  const own: ProviderSegments = provider.argvSegments?.(launch) ?? {}
+  const extra = splitArgs(launch.slot.server.extra_args, 'server.extra_args')
+  const denied = managedFlags(extra, provider.flags)
+  if (denied.length > 0) throw managedArg(launch.slot.name, denied)
+  const tuned = launch.profile === null ? [] : splitArgs(launch.profile.flags, `flags of profile ${launch.profile.name}`)
+  const draft = mtp ? mtpFlags(launch.profile === null ? gpuBackendOf(launch.device) : launch.profile.backend) : []
+  return mergeArgv({ ...own, profile: [...draft, ...tuned], extra_args: extra }, provider.flags)
+}
+
+export function planLaunch (input: PlanInput): LaunchPlan {
+  const { launch, provider, access } = input
+  const argv = planArgv(provider, launch, input.mtp)
+  const specInput = { ...launch, argv: argv.argv }
+  const explicit = launch.slot.server.env
+  const workers = provider.concurrency === undefined ? launch.slot.workers : provider.concurrency(specInput)
+  if (launch.form === 'process') {
+    const candidates = provider.processSpec?.(specInput) ?? []
+    const env = { ...access.env, ...explicit }
+    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, port: launch.port }), workers }
+  }
+  const spec = provider.containerSpec(specInput)
+  const image = spec.image === undefined ? input.image : { ref: spec.image, digest: null }
+  if (image === null) throw noImage(launch.slot.name)
+  const network = spec.network ?? 'bridge'
+  const form: ContainerForm = {
+    kind: 'container',
+    image: image.ref,
+    digest: image.digest,
+    entrypoint: spec.entrypoint ?? null,
+    command: spec.command,
+    mounts: [...launch.modelRoots.map(root => ({ source: root, target: root, readOnly: true })), ...spec.mounts ?? []],
+    devices: [...access.devices, ...spec.devices ?? []],
+    cdiDevices: access.cdiDevices,
+    groups: access.groups,
+    network,
+    publishHost: network === 'host' ? null : input.publishHost,
+    ipc: spec.ipc ?? 'private',
+    shmSizeBytes: spec.shmSizeBytes ?? null,
+    ulimits: spec.ulimits ?? {},
+    securityOpts: access.securityOpts,
+    workingDir: spec.workingDir ?? null
+  }
+  const env = { ...spec.env, ...access.env, ...explicit }
+  return { argv, env, form, configHash: hashOf({ form, env, port: launch.port }), workers }
+}
+
+/** Splits a flag string; an open quote is a configuration error that names the key. */
+export function splitArgs (value: string | readonly string[], key: string): readonly string[] {
+  try {
+    return typeof value === 'string' ? shellWords(value) : value
+  } catch (error) {
+    throw svcError('slot.config_error', `${key}: ${messageOf(error)}`, { param: key, details: { path: key } })
+  }
+}
+
+function managedArg (slot: string, flags: readonly string[]): SvcError {
+  return svcError('slot.managed_arg_denied',
+    `extra_args of slot '${slot}' sets ${flags.join(', ')}, which the gateway owns; use the field of the slot instead`,
+    { param: 'server.extra_args', details: { slot, flags } })
+}
+
+function noImage (slot: string): SvcError {
+  return svcError('slot.config_error', `slot '${slot}' has no container image: give it a profile or an \`image\``, { details: { slot } })
+}
+
+function hashOf (value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 32)
+}

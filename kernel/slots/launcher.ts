@@ -1,0 +1,228 @@
+import {
+  isSvcError, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type SvcConfig, type SvcError
+} from '../contract/index.js'
+import type { ContainerRuntime, EngineInspection, EngineSpec } from '../runtime/container-runtime.js'
+import { withBudget } from './budget.js'
+import type { ExitHub } from './exit-hub.js'
+import { untilHealthy, type HealthProbe } from './health.js'
+import type { Engine, LaunchFailure, LaunchPhase } from './slot-core.js'
+
+/** A launch ready to run: everything decided, nothing done. */
+export interface PreparedLaunch {
+  readonly spec: EngineSpec
+  readonly provider: EngineProvider
+  /** Model id that the engine will serve. */
+  readonly modelId: string | null
+  readonly configHash: string
+  /** Requests it will work on at once; null takes as many as it is given. */
+  readonly workers: number | null
+  readonly image: { readonly ref: string, readonly digest: string | null, readonly warning: string | null } | null
+}
+
+/** What an engine that runs was launched as. */
+export type Launched = Pick<PreparedLaunch, 'provider' | 'configHash' | 'workers'>
+
+export interface Budgets {
+  readonly imagePullMs: number
+  readonly modelFetchMs: number
+  readonly startMs: number
+  readonly healthMs: number
+  readonly stopS: number
+}
+
+export function launchBudgets ({ slots }: SvcConfig): Budgets {
+  return {
+    imagePullMs: slots.image_pull_timeout_s * 1000,
+    modelFetchMs: slots.model_fetch_timeout_s * 1000,
+    startMs: slots.start_timeout_s * 1000,
+    healthMs: slots.health_timeout_s * 1000,
+    stopS: slots.stop_timeout_s
+  }
+}
+
+export interface LauncherDeps {
+  readonly runtime: ContainerRuntime
+  readonly exits: ExitHub
+  readonly clock: Clock
+  readonly events: EventBus
+  readonly probe: HealthProbe
+  readonly budgets: () => Budgets
+  /** Takes secrets out of a line that an engine wrote. */
+  readonly cleanLine: CleanText
+}
+
+export type Report = (phase: LaunchPhase, message: string) => void
+
+const TAIL_LINES = 20
+const TAIL_TIMEOUT_MS = 2_000
+
+/** Brings engines up and takes them down. Keeps no state of its own; every call cleans up after itself. */
+export class Launcher {
+  readonly #deps: LauncherDeps
+
+  constructor (deps: LauncherDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Prepares, fetches, creates, starts and waits until healthy. Rejects with a `LaunchFailure` once the engine
+   * it made is gone again; aborted with `gateway.stopping`, an engine that runs is left for the next gateway.
+   * `prepare` may throw a `SvcError` and checks the model under its own budget.
+   */
+  async launch (
+    slot: string, prepare: (signal: AbortSignal) => Promise<PreparedLaunch>, signal: AbortSignal, report: Report
+  ): Promise<Engine> {
+    const { runtime, clock } = this.#deps
+    const budgets = this.#deps.budgets()
+    const budget = <T>(ms: number, doing: string, work: (inner: AbortSignal) => Promise<T>): Promise<T> =>
+      withBudget(clock, ms, signal, () => overspent(slot, doing, ms), work)
+    let id: string | null = null
+    let spec: EngineSpec | null = null
+    let runs = false
+    try {
+      const prepared = await budget(budgets.modelFetchMs, 'fetching the model', prepare)
+      signal.throwIfAborted()
+      await this.#fetchImage(slot, prepared, signal, report)
+      report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
+      await budget(budgets.startMs, 'starting the engine', async inner => {
+        spec = prepared.spec
+        id = await runtime.create(prepared.spec, inner)
+        await runtime.start(id, inner)
+      })
+      runs = true
+      return await this.#settle(slot, await this.#inspect(id!), prepared, signal, report, false)
+    } catch (error) {
+      throw await this.#failed(slot, id ?? await this.#unnamed(spec), error, { quiet: false, runs })
+    }
+  }
+
+  /** Waits until an engine that was found running is healthy. Removes it when it is not fit. */
+  async adopt (slot: string, found: EngineInspection, launched: Launched, signal: AbortSignal, report: Report): Promise<Engine> {
+    try {
+      return await this.#settle(slot, found, launched, signal, report, true)
+    } catch (error) {
+      throw await this.#failed(slot, found.id, error, { quiet: true, runs: true })
+    }
+  }
+
+  /** Stops and removes, and resolves with the last log lines when the engine is really gone. */
+  async stop (engineId: string, crashed: boolean): Promise<readonly string[]> {
+    const { runtime } = this.#deps
+    if (!crashed) await runtime.stop(engineId, this.#deps.budgets().stopS)
+    const tail = crashed ? await this.#tail(engineId) : []
+    await runtime.remove(engineId)
+    return tail
+  }
+
+  async #fetchImage (slot: string, { image }: PreparedLaunch, signal: AbortSignal, report: Report): Promise<void> {
+    if (image === null) return
+    const { runtime, clock, events } = this.#deps
+    const { imagePullMs } = this.#deps.budgets()
+    if (image.warning !== null) {
+      events.emit({ type: 'slot.image', severity: 'warn', source: `slot:${slot}`, message: image.warning, data: { slot, image: image.ref } })
+    }
+    if (await runtime.imagePresent(image.ref, image.digest, signal)) return
+    report('pulling', `pulling ${image.ref}`)
+    await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
+      runtime.pull(image.ref, image.digest, progress => {
+        report('pulling', `pulling ${image.ref}: ${progress.layer} of ${progress.totalLayers} layers`)
+        events.emit({
+          type: 'pull.progress',
+          source: `slot:${slot}`,
+          message: `${image.ref}: ${progress.layer} of ${progress.totalLayers} layers`,
+          data: { slot, image: image.ref, ...progress }
+        })
+      }, inner))
+  }
+
+  async #settle (
+    slot: string, found: EngineInspection, { provider, configHash, workers }: Launched, signal: AbortSignal, report: Report,
+    adopted: boolean
+  ): Promise<Engine> {
+    const { clock, exits, probe } = this.#deps
+    const { healthMs } = this.#deps.budgets()
+    const dead = new AbortController()
+    const unwatch = exits.onExit(found.id, exit => dead.abort(exitedEarly(slot, exit.exitCode)))
+    try {
+      const { address } = found
+      if (found.state !== 'running' || address === null) throw exitedEarly(slot, found.exitCode)
+      report('warming', adopted ? 'adopting a running engine' : 'loading the model')
+      await withBudget(clock, healthMs, AbortSignal.any([signal, dead.signal]),
+        () => overspent(slot, `waiting for ${provider.health.path} to say that the model is loaded`, healthMs),
+        inner => untilHealthy(probe, address, provider.health, clock, inner))
+      // something may answer on the port although our engine is gone: health counts only while it runs
+      const after = await this.#inspect(found.id)
+      if (after.state !== 'running') throw exitedEarly(slot, after.exitCode)
+      return { id: found.id, address, label: found.label, configHash, adopted, workers }
+    } finally {
+      unwatch()
+    }
+  }
+
+  async #inspect (id: string): Promise<EngineInspection> {
+    const found = await this.#deps.runtime.inspect(id)
+    if (found === null) throw svcError('runtime.not_found', 'the engine vanished right after its start')
+    return found
+  }
+
+  async #failed (
+    slot: string, id: string | null, error: unknown, { quiet, runs }: { readonly quiet: boolean, readonly runs: boolean }
+  ): Promise<LaunchFailure> {
+    const reason = toSvcError(slot, error)
+    const failure = { code: reason.code, message: reason.message, quiet }
+    if (id === null || (runs && reason.code === 'gateway.stopping')) return { ...failure, logTail: [], leftover: null }
+    const logTail = await this.#tail(id)
+    try {
+      await this.#deps.runtime.stop(id, this.#deps.budgets().stopS)
+      await this.#deps.runtime.remove(id)
+      return { ...failure, logTail, leftover: null }
+    } catch (cleanup) {
+      return {
+        ...failure,
+        message: `${failure.message}; and its engine could not be removed: ${messageOf(cleanup)}`,
+        logTail,
+        leftover: { id, address: { host: '', port: 0 }, label: '', configHash: '', adopted: false, workers: null }
+      }
+    }
+  }
+
+  /** The engine of a `create` that was cut off before it told its id: found by the labels only it can carry. */
+  async #unnamed (spec: EngineSpec | null): Promise<string | null> {
+    if (spec === null) return null
+    try {
+      const [found] = await this.#deps.runtime.list(spec.labels)
+      return found?.id ?? null
+    } catch {
+      // the container engine does not answer; the reconcile of the next start finds what may be left
+      return null
+    }
+  }
+
+  async #tail (id: string): Promise<readonly string[]> {
+    const lines: string[] = []
+    try {
+      const signal = AbortSignal.timeout(TAIL_TIMEOUT_MS)
+      for await (const line of this.#deps.runtime.logs(id, { tail: TAIL_LINES, follow: false, signal })) {
+        lines.push(this.#deps.cleanLine(line))
+      }
+    } catch {
+      // the reason of the failure is known without its log; a log that cannot be read must not hide it
+    }
+    return lines.slice(-TAIL_LINES)
+  }
+}
+
+function overspent (slot: string, doing: string, ms: number): SvcError {
+  return svcError('slot.load_failed', `slot '${slot}' spent its ${Math.round(ms / 1000)} s for ${doing}`, { details: { slot } })
+}
+
+function exitedEarly (slot: string, exitCode: number | null): SvcError {
+  return svcError('slot.load_failed',
+    `the engine of slot '${slot}' exited while it was loading${exitCode === null ? '' : `, with code ${exitCode}`}`,
+    { details: { slot, exit_code: exitCode } })
+}
+
+function toSvcError (slot: string, error: unknown): SvcError {
+  if (isSvcError(error)) return error
+  return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error })
+}

@@ -1,0 +1,38 @@
+import type { EngineInspection } from '../runtime/container-runtime.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_SLOT } from '../runtime/container-runtime.js'
+
+export interface ReconcilePlan {
+  readonly adopt: ReadonlyArray<{ readonly slot: string, readonly engine: EngineInspection }>
+  readonly remove: ReadonlyArray<{ readonly engine: EngineInspection, readonly reason: string }>
+}
+
+/**
+ * What to do with engines of this home that an earlier gateway left (DESIGN 4). Pure. `wanted` gives the
+ * configuration hash each slot would be started with now, or null for a slot that must not run. Of several
+ * engines of one slot only the youngest may live.
+ */
+export function reconcileEngines (found: readonly EngineInspection[], wanted: ReadonlyMap<string, string | null>): ReconcilePlan {
+  const adopt = new Map<string, EngineInspection>()
+  const remove: Array<{ engine: EngineInspection, reason: string }> = []
+  for (const engine of [...found].sort((a, b) => generationOf(b) - generationOf(a))) {
+    const slot = engine.labels[LABEL_SLOT] ?? ''
+    const reason = unfit(engine, wanted.get(slot), adopt.has(slot))
+    if (reason === null) adopt.set(slot, engine)
+    else remove.push({ engine, reason })
+  }
+  return { adopt: [...adopt].map(([slot, engine]) => ({ slot, engine })), remove }
+}
+
+function unfit (engine: EngineInspection, hash: string | null | undefined, taken: boolean): string | null {
+  if (hash === undefined) return 'its slot no longer exists'
+  if (hash === null) return 'its slot is disabled, cannot be started or may not have its GPU'
+  if (engine.state !== 'running') return 'it is not running'
+  if (engine.labels[LABEL_CONFIG] !== hash) return 'the configuration of its slot has changed'
+  if (taken) return 'a younger engine of its slot is there'
+  return null
+}
+
+function generationOf (engine: EngineInspection): number {
+  const value = Number(engine.labels[LABEL_GENERATION])
+  return Number.isFinite(value) ? value : 0
+}

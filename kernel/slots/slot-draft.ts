@@ -1,0 +1,142 @@
+import { isAbsolute } from 'node:path'
+import {
+  deviceSchema, svcError, type ConfigDraft, type Device, type Model, type NamedProfile, type NamedSlotConfig, type NewEvent,
+  type SlotDraft, type SlotProblem, type SlotRule
+} from '../contract/index.js'
+import { contextSizeFor, hasContext } from './context-size.js'
+import { checkSlotSet, reconcileDeviceProfile, slotProblemError, type SlotSetContext } from './guards.js'
+import { freePort } from './ports.js'
+import { preferredProfile } from './preferred-profile.js'
+import type { SlotWriterDeps } from './slot-writer.js'
+
+type Raw = Readonly<Record<string, unknown>>
+
+/** Keys that a slot's profile depends on: a write that touches none of them leaves a profile that does not fit alone. */
+const profileKeys = ['profile', 'device', 'backend', 'type', 'provider']
+
+/** Slots as they would be: fills in what callers leave open, and holds the whole against the rules at the end. */
+export class SlotChange implements SlotDraft {
+  readonly config: ConfigDraft
+  /** To be told once it is written. */
+  readonly events: NewEvent[] = []
+  readonly #deps: SlotWriterDeps
+  /** Slots that were written, each with the rule that does not concern the write. */
+  readonly #touched = new Map<string, SlotRule | null>()
+
+  constructor (deps: SlotWriterDeps, config: ConfigDraft) {
+    this.#deps = deps
+    this.config = config
+  }
+
+  async create (name: string, raw: Raw): Promise<NamedSlotConfig> {
+    const draft = this.config.checkSlot(name, raw)
+    const device = this.#deviceFor(draft)
+    const profile = draft.profile ?? this.preferredProfile(draft, device, draft.model.default)
+    const slot = { ...draft, device, profile }
+    this.#touched.set(name, null)
+    return await this.config.createSlot(name, {
+      ...raw,
+      device,
+      port: slot.port ?? await freePort(this.config, this.#deps.runtimePorts()),
+      ...(profile === null ? {} : { profile }),
+      ...(hasContext(slot) && slot.model.context_size === null
+        ? { model: { ...asTable(raw.model), context_size: contextSizeFor(slot, await this.#model(slot.model.default)) } }
+        : {})
+    })
+  }
+
+  async update (name: string, patch: Raw): Promise<NamedSlotConfig> {
+    const previous = this.config.slots.get(name)
+    const change = previous === undefined ? {} : { ...this.#adopted(previous, patch), ...this.#coherence(previous, patch) }
+    const leftAlone = profileKeys.some(key => Object.hasOwn(patch, key)) || this.#touched.get(name) === null ? null : 'profile'
+    this.#touched.set(name, leftAlone)
+    return await this.config.patchSlot(name, { ...patch, ...change })
+  }
+
+  async delete (name: string): Promise<void> {
+    await this.config.deleteSlot(name)
+    this.#touched.delete(name)
+  }
+
+  preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string | null): string | null {
+    const { profile, skipped } = preferredProfile(slot, device, modelId, { ...this.#deps, profiles: this.config.profiles })
+    if (skipped !== null) this.events.push(skipped)
+    return profile
+  }
+
+  /** Throws what is wrong with a slot of this change. What is wrong with others, and was before, stops nobody. */
+  guard (): void {
+    if (this.#touched.size === 0) return
+    const problem = this.check().find(({ slot, rule }) => this.#touched.has(slot) && this.#touched.get(slot) !== rule)
+    if (problem !== undefined) throw slotProblemError(problem)
+  }
+
+  check (slots: readonly NamedSlotConfig[] = [...this.config.slots.values()]): readonly SlotProblem[] {
+    return checkSlotSet(slots, ruleContext(this.#deps, this.config))
+  }
+
+  /** With another model comes the profile that it prefers, unless the patch says otherwise (SPEC.md "Preferred profile"). */
+  #adopted (previous: NamedSlotConfig, patch: Raw): { profile?: string } {
+    const model = asTable(patch.model).default
+    if (typeof model !== 'string' || model === previous.model.default) return {}
+    if (patch.profile !== undefined || patch.device !== undefined) return {}
+    const profile = this.preferredProfile(previous, this.#deps.defaultDevice(previous), model)
+    return profile === null ? {} : { profile }
+  }
+
+  /** Changing only one of device and profile re-derives the other (reference 2.9). */
+  #coherence (previous: NamedSlotConfig, patch: Raw): { device?: Device, profile?: string } {
+    // null takes the key out; what is no device at all is refused when the result is checked
+    const { device: _, ...undecided } = previous
+    const wanted = patch.device === null ? this.#deps.defaultDevice(undecided) : deviceSchema.safeParse(patch.device).data
+    const changed = {
+      device: wanted !== undefined && wanted !== previous.device,
+      profile: typeof patch.profile === 'string' && patch.profile !== previous.profile
+    }
+    const device = wanted ?? this.#deps.defaultDevice(previous)
+    const name = changed.profile ? patch.profile as string : previous.profile
+    const profile = this.#profile(name)
+    if (changed.profile && profile === null) {
+      throw svcError('profiles.not_found', `no profile is named '${String(name)}'`, { param: 'profile', details: { profile: name } })
+    }
+    return reconcileDeviceProfile(device, profile, changed)
+  }
+
+  /** A profile that was chosen with no device says which. */
+  #deviceFor (draft: NamedSlotConfig): Device {
+    const device = this.#deps.defaultDevice(draft)
+    const changed = { device: draft.device !== undefined, profile: true }
+    return reconcileDeviceProfile(device, this.#profile(draft.profile), changed).device ?? device
+  }
+
+  #profile (name: string | null): NamedProfile | null {
+    return name === null ? null : this.config.profiles.get(name) ?? null
+  }
+
+  /** A file that is in no registry speaks for itself, as far as it can be read. */
+  async #model (id: string | null): Promise<Pick<Model, 'metadata' | 'defaults'> | null> {
+    if (id === null) return null
+    const known = this.#deps.models.get(id)
+    if (known !== undefined || !isAbsolute(id)) return known ?? null
+    const facts = await this.#deps.modelFiles.inspect(id).catch(() => null)
+    return facts === null ? null : { metadata: { context_length: facts.context_length }, defaults: {} }
+  }
+}
+
+/** What the rules look at, from the configuration as it is or as it would be. */
+export function ruleContext (
+  { providers, defaultDevice }: Pick<SlotWriterDeps, 'providers' | 'defaultDevice'>, { profiles, svc }: Pick<ConfigDraft, 'profiles' | 'svc'>
+): SlotSetContext {
+  return {
+    profiles,
+    provider: name => providers.get(name),
+    device: defaultDevice,
+    maxSlots: svc.slots.max_slots,
+    gatewayPort: svc.server.port
+  }
+}
+
+function asTable (value: unknown): Record<string, unknown> {
+  if (typeof value === 'string') return { default: value }
+  return typeof value === 'object' && value !== null ? value as Record<string, unknown> : {}
+}

@@ -1,0 +1,25 @@
+import { svcError, type SvcError } from '../contract/index.js'
+import type { Refusal } from './slot-core.js'
+
+export function slotNotFound (name: string): SvcError {
+  return svcError('slot.not_found', `no slot is named '${name}'; see \`svc slot list\``, { details: { slot: name } })
+}
+
+/** Why a slot that runs in another one's engine cannot be used, and what to do. */
+export function unservedMessage (slot: string, anchor: string, enabled: boolean): string {
+  return `slot '${slot}' runs in the engine of slot '${anchor}' ` + (enabled
+    ? `and that is not up or was started without it; load it first: \`svc slot restart ${anchor}\``
+    : 'and is switched off there; switch it on in its [npu] table and restart it')
+}
+
+/** The refusal of a waiter in the words of the error table (DESIGN 5 and 8). */
+export function refusalError (slot: string, refusal: Refusal): SvcError {
+  return svcError(refusal.code, `slot '${slot}' ${refusal.code === 'slot.load_failed' ? 'could not be loaded: ' : ''}${refusal.message}`, {
+    details: {
+      slot,
+      reason: refusal.cause,
+      ...(refusal.retryAfterS === null ? {} : { retry_after_s: refusal.retryAfterS }),
+      ...(refusal.logTail.length === 0 ? {} : { log_tail: refusal.logTail })
+    }
+  })
+}

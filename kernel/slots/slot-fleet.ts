@@ -1,0 +1,398 @@
+import {
+  messageOf, redactLine, svcError, type Clock, type ConfigService, type ConfigSnapshot, type EventBus, type Logger,
+  type SlotStatus
+} from '../contract/index.js'
+import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../runtime/container-runtime.js'
+import { abortable } from '../runtime/waiting.js'
+import { ExitHub } from './exit-hub.js'
+import { watchHealth, type HealthProbe } from './health.js'
+import type { Member } from './fleet-member.js'
+import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
+import { reconcileEngines } from './reconcile.js'
+import type { PlacedSlot } from './gpu-groups.js'
+import type { Engine, LaunchFailure, SlotCore } from './slot-core.js'
+import { slotNotFound } from './slot-errors.js'
+import { isJournalled, SlotJournal } from './slot-journal.js'
+import { isServing } from './slot-machine.js'
+import { SlotOwner } from './slot-owner.js'
+import type { SlotPlans } from './slot-plans.js'
+import { withEngine } from './shadows.js'
+import type { SlotStateFile, SlotStateFiles } from './slot-state-file.js'
+import { StatusFeed } from './status-feed.js'
+import { idleTimeoutMs, SOFT_IDLE_MS } from './idle-policy.js'
+
+export interface FleetDeps {
+  readonly config: ConfigService
+  readonly plans: SlotPlans
+  readonly runtime: ContainerRuntime
+  readonly clock: Clock
+  readonly events: EventBus
+  readonly log: Logger
+  readonly instance: string
+  readonly stateFiles: SlotStateFiles
+  readonly probe: HealthProbe
+  /**
+   * Throws why a slot may not have an engine at the moment. Asked right before one is started, and of those that were
+   * found at start, which are removed.
+   */
+  readonly assertMayRun: (name: string) => void
+  /** A free port for a slot whose file names none. */
+  readonly freePort: () => Promise<number>
+  /** Called when a slot came up, went down, appeared or vanished: routing looks again. */
+  readonly changed: (name: string) => void
+  /** An engine is gone: connections to it are of no use. */
+  readonly engineGone: (engine: Engine) => void
+  /** Called before a stop; the function it gives waits until the device has the engine's memory back. */
+  readonly watchRelease: (slot: string) => Promise<() => Promise<void>>
+}
+
+/** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
+export class SlotFleet {
+  readonly #deps: FleetDeps
+  readonly #members = new Map<string, Member>()
+  readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
+  /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
+  readonly #stranded = new Map<string, Engine>()
+  readonly #exits: ExitHub
+  readonly #launcher: Launcher
+  readonly #journal: SlotJournal
+
+  constructor (deps: FleetDeps) {
+    this.#deps = deps
+    this.#journal = new SlotJournal(deps)
+    this.#exits = new ExitHub(deps.runtime, deps.instance)
+    this.#launcher = new Launcher({
+      runtime: deps.runtime,
+      exits: this.#exits,
+      clock: deps.clock,
+      events: deps.events,
+      probe: deps.probe,
+      cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
+      budgets: () => launchBudgets(deps.config.snapshot.svc)
+    })
+  }
+
+  owner (name: string): SlotOwner {
+    return this.#member(name).owner
+  }
+
+  /** Null when there is no such slot. */
+  core (name: string): SlotCore | null {
+    return this.#members.get(name)?.owner.core ?? null
+  }
+
+  /** What a slot was when its engine was started; null when it has none. */
+  launchedAs (name: string): PlacedSlot | null {
+    return this.#members.get(name)?.launched?.placed ?? null
+  }
+
+  feed (name: string): StatusFeed<SlotStatus> {
+    return this.#member(name).feed
+  }
+
+  runtimePorts (): number[] {
+    return [...this.#members.values()].flatMap(member => member.port ?? [])
+  }
+
+  /** Makes an owner for every configured slot, then adopts or removes what an earlier gateway left running. */
+  async start (): Promise<void> {
+    const { config, runtime, instance, stateFiles } = this.#deps
+    const names = [...withEngine(config.snapshot.slots).keys()]
+    const states = await Promise.all(names.map(name => stateFiles.read(name)))
+    names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
+    const found = await runtime.list({ [LABEL_INSTANCE]: instance })
+    for (const { labels, address } of found) this.#rememberPort(labels[LABEL_SLOT] ?? '', address?.port ?? null)
+    const plan = reconcileEngines(found, new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)])))
+    await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
+    for (const { slot, engine } of plan.adopt) {
+      const member = this.#members.get(slot)
+      if (member === undefined) continue
+      member.found = engine
+      member.owner.adopt()
+    }
+  }
+
+  /** Follows a change of configuration: new slots get an owner, vanished ones are stopped, running ones keep running. */
+  follow (next: ConfigSnapshot, previous: ConfigSnapshot): void {
+    const [after, earlier] = [withEngine(next.slots), withEngine(previous.slots)]
+    for (const name of earlier.keys()) {
+      if (!after.has(name)) this.#background(name, this.#leave(name, false))
+    }
+    for (const [name, slot] of after) {
+      const before = earlier.get(name)
+      if (before === undefined) {
+        this.#join(name, null)
+        continue
+      }
+      const member = this.#members.get(name)
+      if (member === undefined) continue
+      if (before.model.default !== slot.model.default) this.#deps.plans.overrides.delete(name)
+      if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
+      member.owner.retime()
+    }
+    for (const member of this.#members.values()) this.#checkDrift(member)
+  }
+
+  /** Stops a slot's engine and forgets the slot. */
+  async drop (name: string, force: boolean): Promise<void> {
+    const departing = this.#departing.get(name)
+    if (departing === undefined) return await this.#leave(name, force)
+    if (force) await departing.owner.unload(true)
+    await departing.gone
+  }
+
+  /** Resolves when every slot that has left until now has let go of its engine, or has failed to. */
+  async departed (): Promise<void> {
+    await Promise.all([...this.#departing.values()].map(({ gone }) => gone))
+  }
+
+  status (name: string): SlotStatus {
+    return this.#statusOf(this.#member(name))
+  }
+
+  #statusOf (member: Member): SlotStatus {
+    const { name, launched, owner: { core } } = member
+    const { config, plans } = this.#deps
+    const slot = config.snapshot.slots.get(name)
+    const configured = slot === undefined ? null : plans.modelId(name)
+    return {
+      name,
+      state: core.state,
+      since: core.since,
+      message: core.message,
+      generation: core.generation,
+      modelId: launched === null ? configured : launched.modelId,
+      port: slot?.port ?? member.port,
+      address: core.engine?.address ?? null,
+      engineId: core.engine?.id ?? null,
+      engineLabel: core.engine?.label ?? null,
+      inFlight: core.inFlight,
+      waiting: core.waitingWorkers + core.waitingLeases + core.waitingReady,
+      workers: core.engine?.workers ?? null,
+      lastUsedAt: core.lastUsedAt,
+      startedAt: core.readyAt,
+      adopted: core.engine?.adopted ?? false,
+      healthOk: isServing(core.state) ? true : core.state === 'error' ? false : null,
+      configDrift: member.drift,
+      failure: core.state === 'error' ? core.failure : null,
+      progress: null
+    }
+  }
+
+  /** Ends every owner. Engines stay when `keepEngines`. */
+  async close (keepEngines: boolean): Promise<void> {
+    await this.departed()
+    await Promise.all([...this.#members].map(async ([name, member]) => {
+      await member.owner.close(keepEngines).catch((error: unknown) => {
+        this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot could not be closed in good order')
+      })
+      member.unwatchExit()
+      member.feed.close()
+    }))
+    this.#exits.close()
+    await this.#deps.stateFiles.flush()
+  }
+
+  /** One that resists goes to its slot, which removes it before it starts another. */
+  async #removeFound (engine: EngineInspection, reason: string): Promise<void> {
+    const { runtime, log } = this.#deps
+    log.info({ engine: engine.id, name: engine.name, reason }, 'removing an engine of an earlier run')
+    try {
+      await runtime.remove(engine.id)
+    } catch (error) {
+      log.error({ engine: engine.id, error: messageOf(error) }, 'an engine of an earlier run could not be removed')
+      this.#members.get(engine.labels[LABEL_SLOT] ?? '')?.owner.inherit({
+        id: engine.id,
+        address: engine.address ?? { host: '', port: 0 },
+        label: engine.label,
+        configHash: '',
+        adopted: true,
+        workers: null
+      }, `an engine of an earlier run could not be removed: ${messageOf(error)}`)
+    }
+  }
+
+  #join (name: string, state: SlotStateFile | null): void {
+    if (this.#members.has(name)) return
+    const { clock, plans } = this.#deps
+    const override = state?.extra.override
+    if (typeof override === 'string') plans.overrides.set(name, { model: override, profile: null })
+    const member: Member = {
+      name,
+      owner: new SlotOwner(name, clock, this.#actions(name, () => member), {
+        generation: state?.generation ?? 0,
+        lastUsedAt: state?.last_used_at == null ? null : state.last_used_at * 1000
+      }),
+      feed: new StatusFeed(),
+      free: this.#departing.get(name)?.gone ?? Promise.resolve(),
+      port: null,
+      launched: null,
+      unwatchExit: () => {},
+      found: null,
+      drift: false
+    }
+    this.#members.set(name, member)
+    this.#rememberPort(name, state?.port ?? null)
+    this.#deps.changed(name)
+  }
+
+  /** A slot whose file names no port keeps the one it had, unless it belongs to another slot by now. */
+  #rememberPort (name: string, port: number | null): void {
+    const member = this.#members.get(name)
+    const { slots } = this.#deps.config.snapshot
+    if (port === null || member === undefined || member.port !== null || slots.get(name)?.port !== undefined) return
+    const claimed = [...slots.values()].some(slot => slot.port === port) || this.runtimePorts().includes(port)
+    if (!claimed) member.port = port
+  }
+
+  /** The name is free at once; the engine goes as soon as it may. */
+  #leave (name: string, force: boolean): Promise<void> {
+    const member = this.#members.get(name)
+    if (member === undefined) return Promise.resolve()
+    this.#members.delete(name)
+    this.#deps.plans.overrides.delete(name)
+    this.#deps.changed(name)
+    const ended = this.#end(name, member, force)
+    // an earlier one of this name may still be on its way out
+    const entry = { owner: member.owner, gone: Promise.allSettled([ended, member.free]).then(() => {}) }
+    this.#departing.set(name, entry)
+    void entry.gone.then(() => { if (this.#departing.get(name) === entry) this.#departing.delete(name) })
+    return ended
+  }
+
+  async #end (name: string, member: Member, force: boolean): Promise<void> {
+    try {
+      await member.owner.unload(force)
+      await member.owner.close(false)
+    } catch (error) {
+      await member.owner.close(true)
+      const { engine } = member.owner.core
+      if (engine !== null) this.#stranded.set(name, engine)
+      throw error
+    } finally {
+      member.unwatchExit()
+      member.feed.close()
+    }
+    if (!this.#members.has(name)) await this.#deps.stateFiles.remove(name)
+  }
+
+  #actions (name: string, self: () => Member): ConstructorParameters<typeof SlotOwner>[2] {
+    const { plans, config, clock, probe } = this.#deps
+    return {
+      launch: (generation, signal, report) => this.#launch(self(), generation, signal, report),
+      adopt: async (_generation, signal, report) => {
+        const member = self()
+        const found = member.found!
+        const provider = plans.provider(name)
+        if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
+        member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
+        const { workers } = plans.plan(name, plans.slot(name).port ?? member.port ?? 0)
+        return await this.#launcher.adopt(name, found, { provider, configHash: found.labels[LABEL_CONFIG] ?? '', workers }, signal, report)
+      },
+      stop: async (engine, crashed) => {
+        const released = await this.#deps.watchRelease(name)
+        const tail = await this.#launcher.stop(engine.id, crashed)
+        this.#deps.engineGone(engine)
+        await released()
+        return tail
+      },
+      watch: (engine, busy, lost, signal) => {
+        void watchHealth(probe, engine.address, self().launched!.provider.health, clock, busy, lost, signal)
+      },
+      provider: () => self().launched!.provider,
+      modelId: () => self().launched!.modelId,
+      softIdleMs: () => SOFT_IDLE_MS,
+      idleTimeoutMs: () => {
+        const slot = config.snapshot.slots.get(name)
+        if (slot === undefined) return null
+        const facts = { slot, provider: plans.provider(name), device: plans.device(slot) }
+        return idleTimeoutMs(facts, config.snapshot.svc.slots.idle_timeout_s)
+      },
+      drainMs: () => config.snapshot.svc.slots.drain_timeout_s * 1000,
+      queueBound: () => config.snapshot.svc.dispatcher.queue_per_slot,
+      changed: (core, before) => this.#changed(self(), core, before)
+    }
+  }
+
+  async #launch (member: Member, generation: number, signal: AbortSignal, report: Report): Promise<Engine> {
+    const { name } = member
+    const { plans, runtime } = this.#deps
+    await abortable(member.free, signal)
+    const stranded = this.#stranded.get(name)
+    if (stranded !== undefined) await runtime.remove(stranded.id)
+    this.#stranded.delete(name)
+    const port = plans.slot(name).port ?? (member.port ??= await this.#deps.freePort())
+    const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
+      const placed = this.#place(name)
+      // a file system that is gone answers nothing, and cannot be told to stop
+      const prepared = await abortable(plans.prepare(name, port, generation), inner)
+      this.#deps.assertMayRun(name)
+      member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
+      return prepared
+    }
+    try {
+      return await this.#launcher.launch(name, prepare, signal, report)
+    } catch (error) {
+      // a port of the gateway's own choice: the next try takes another
+      if ((error as LaunchFailure).code === 'slot.port_conflict') member.port = null
+      throw error
+    }
+  }
+
+  #wantedHash (name: string, now = false): string | null {
+    const slot = this.#deps.config.snapshot.slots.get(name)
+    if (slot === undefined || !slot.enabled) return null
+    try {
+      if (now) this.#deps.assertMayRun(name)
+      return this.#deps.plans.plan(name, slot.port ?? this.#members.get(name)?.port ?? 0).configHash
+    } catch (error) {
+      this.#deps.log.warn({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
+      return null
+    }
+  }
+
+  #place (name: string): PlacedSlot {
+    const { plans } = this.#deps
+    const slot = plans.slot(name)
+    return { slot, device: plans.device(slot) }
+  }
+
+  #checkDrift (member: Member): void {
+    const { engine } = member.owner.core
+    member.drift = engine !== null && engine.configHash !== this.#wantedHash(member.name)
+  }
+
+  #changed (member: Member, core: SlotCore, before: SlotCore): void {
+    if (core.engine === null && core.op !== 'launch') member.launched = null
+    if (core.engine !== before.engine) {
+      this.#checkDrift(member)
+      this.#watchExit(member, core.engine)
+    }
+    if (member.feed.size > 0) member.feed.publish(this.#statusOf(member))
+    if (!isJournalled(core, before)) return
+    const status = this.#statusOf(member)
+    this.#journal.announce(status, core, before)
+    // the name of one that has left may be another's by now
+    if (this.#members.get(member.name) !== member) return
+    this.#journal.note(status, core, this.#deps.plans.overrides.get(member.name)?.model ?? null)
+    this.#deps.changed(member.name)
+  }
+
+  /** From the moment the owner knows its engine; what ended before that was the launcher's to see, or is remembered. */
+  #watchExit (member: Member, engine: Engine | null): void {
+    member.unwatchExit()
+    member.unwatchExit = engine === null
+      ? () => {}
+      : this.#exits.onExit(engine.id, exit => member.owner.exited(exit.id, exit.exitCode))
+  }
+
+  #background (name: string, work: Promise<void>): void {
+    work.catch((error: unknown) => this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot could not be stopped'))
+  }
+
+  #member (name: string): Member {
+    const member = this.#members.get(name)
+    if (member === undefined) throw slotNotFound(name)
+    return member
+  }
+}

@@ -1,0 +1,58 @@
+import type { Clock, EventBus, Logger, SlotStatus } from '../contract/index.js'
+import type { SlotCore } from './slot-core.js'
+import { isServing } from './slot-machine.js'
+import type { SlotStateFiles } from './slot-state-file.js'
+
+export interface SlotJournalDeps {
+  readonly events: EventBus
+  readonly log: Logger
+  readonly clock: Clock
+  readonly stateFiles: SlotStateFiles
+}
+
+/** `ready` to `serving` and back happens with every request: readers of the feed see it, the journal does not. */
+export function isJournalled (core: SlotCore, before: SlotCore): boolean {
+  const flips = core.engine === before.engine && isServing(core.state) && isServing(before.state) && core.state !== 'idle'
+  return core.state !== before.state && !flips
+}
+
+/** Tells what becomes of slots: on the event bus, in the log, and in their state files. */
+export class SlotJournal {
+  readonly #deps: SlotJournalDeps
+
+  constructor (deps: SlotJournalDeps) {
+    this.#deps = deps
+  }
+
+  announce ({ name, modelId }: SlotStatus, core: SlotCore, before: SlotCore): void {
+    const { events, log } = this.#deps
+    const message = `${name}: ${before.state} -> ${core.state}`
+    const data = {
+      slot: name,
+      from: before.state,
+      to: core.state,
+      ...(core.message === '' ? {} : { message: core.message }),
+      model_id: modelId
+    }
+    const failed = core.state === 'error'
+    events.emit({ type: 'slot.state', severity: failed ? 'error' : 'info', source: `slot:${name}`, message, data })
+    if (failed) log.error({ ...data, log_tail: core.failure?.logTail }, message)
+    else log.info(data, message)
+  }
+
+  /** @param override model that a swap put in force without writing it down */
+  note (status: SlotStatus, core: SlotCore, override: string | null): void {
+    const { stateFiles, clock } = this.#deps
+    stateFiles.note(status.name, {
+      name: status.name,
+      state: core.state,
+      model_id: status.modelId,
+      port: status.port,
+      updated_at: clock.now() / 1000,
+      last_used_at: core.lastUsedAt === null ? null : core.lastUsedAt / 1000,
+      generation: core.generation,
+      message: core.message,
+      extra: { adopted: status.adopted, engine_id: status.engineId, override }
+    })
+  }
+}

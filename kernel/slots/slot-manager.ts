@@ -1,0 +1,282 @@
+import type { Dispatcher } from 'undici'
+import {
+  isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
+  type EngineProvider, type ImagePullStatus, type LogQuery, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
+  type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics, type SlotOutlook, type SlotProblem, type SlotService,
+  type SlotStatus, type SlotVoices
+} from '../contract/index.js'
+import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
+import type { ResolvedImage } from '../runtime/image-manifest.js'
+import { contextSizeFor, hasContext } from './context-size.js'
+import { createEngineClient } from './engine-client.js'
+import type { SlotGpuArbiter } from './gpu-arbiter.js'
+import type { ImagePulls } from './image-pulls.js'
+import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
+import type { FleetDeps, SlotFleet } from './slot-fleet.js'
+import { isLoading, isServing } from './slot-machine.js'
+import type { SlotOwner } from './slot-owner.js'
+import type { SlotWriter } from './slot-writer.js'
+import { Throughput } from './throughput.js'
+import { readVoices } from './voices.js'
+
+export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'runtime' | 'clock' | 'log' | 'instance'> {
+  readonly fleet: SlotFleet
+  readonly shadows: ShadowSlots
+  readonly gpu: Pick<SlotGpuArbiter, 'admit' | 'assertAllows' | 'released'>
+  readonly writer: SlotWriter
+  readonly pulls: ImagePulls
+  readonly connection: (address: EngineAddress) => { readonly dispatcher: Dispatcher, readonly origin: string }
+}
+
+const never = new AbortController().signal
+
+/** The slots as the rest of the gateway sees them (contract `SlotService`). */
+export class SlotManager implements SlotService {
+  readonly #deps: SlotManagerDeps
+  readonly #throughput = new Map<string, Throughput>()
+
+  constructor (deps: SlotManagerDeps) {
+    this.#deps = deps
+  }
+
+  names (): readonly string[] { return this.#deps.shadows.names() }
+  config (name: string): NamedSlotConfig { return this.#deps.shadows.find(name)?.slot ?? this.#deps.plans.slot(name) }
+  provider (name: string): EngineProvider | null { return this.#deps.plans.providerOf(this.config(name)) }
+  device (name: string): Device { return this.#deps.plans.device(this.config(name)) }
+
+  /** Other names that requests may use for slots, with the slots they mean. */
+  aliases (): ReadonlyArray<readonly [alias: string, slot: string]> { return this.#deps.shadows.aliases() }
+
+  status (name: string): SlotStatus {
+    const shadow = this.#deps.shadows.find(name)
+    return shadow === null ? this.#deps.fleet.status(name) : this.#deps.shadows.status(shadow)
+  }
+
+  resolved (name: string): ResolvedArgv {
+    const shadow = this.#deps.shadows.find(name)
+    return shadow === null ? this.#deps.plans.resolved(name) : { argv: null, provenance: [], removed: 0 }
+  }
+
+  outlook (name: string): SlotOutlook {
+    const { plans, runtime, shadows } = this.#deps
+    const shadow = shadows.find(name)
+    if (shadow !== null) return { ...this.outlook(shadow.anchor), contextSize: null }
+    const { slot, profile, model } = plans.effective(name)
+    return {
+      profile: profile?.name ?? null,
+      image: runtime.form === 'process' ? null : plans.image(name)?.ref ?? null,
+      contextSize: hasContext(slot) ? contextSizeFor(slot, model) : null
+    }
+  }
+
+  profileOutlook (profile: NamedProfile): ProfileOutlook {
+    return this.#deps.plans.profileOutlook(profile)
+  }
+
+  client (name: string): EngineClient | null {
+    const { address } = this.status(name)
+    return address === null ? null : this.clientOf(address, this.provider(name))
+  }
+
+  clientOf (address: EngineAddress, provider: EngineProvider | null = null): EngineClient {
+    const { dispatcher, origin } = this.#deps.connection(address)
+    return createEngineClient(address, dispatcher, origin, provider?.keepsConnections !== false)
+  }
+
+  async* watch (name: string, signal: AbortSignal): AsyncIterable<SlotStatus> {
+    const { fleet, shadows } = this.#deps
+    const shadow = shadows.find(name)
+    yield* shadow === null ? fleet.feed(name).read(() => this.status(name), signal) : shadows.watch(shadow, signal)
+  }
+
+  async ensureReady (name: string, signal: AbortSignal): Promise<void> {
+    const shadow = this.#deps.shadows.find(name)
+    if (shadow !== null) return (await this.#deps.shadows.acquire(shadow, signal, true)).release()
+    await this.#admitted(name, signal, owner => owner.ensureReady(signal))
+  }
+
+  tryAcquire (name: string, light = false): SlotLease | null {
+    const shadow = this.#deps.shadows.find(name)
+    if (shadow !== null) return this.#deps.shadows.tryAcquire(shadow, light)
+    return this.#deps.fleet.owner(name).tryAcquire(light)
+  }
+
+  acquire (name: string, signal: AbortSignal, light = false): Promise<SlotLease> {
+    const shadow = this.#deps.shadows.find(name)
+    if (shadow !== null) return this.#deps.shadows.acquire(shadow, signal, light)
+    return this.#admitted(name, signal, owner => owner.acquire(signal, light))
+  }
+
+  /** Another model than the configured one is loaded, and written down once it serves (reference 2.2). */
+  async load (name: string, { model, signal = never }: { model?: string, signal?: AbortSignal } = {}): Promise<void> {
+    const slot = this.config(name)
+    if (slot.served_by !== null && model === undefined) return this.ensureReady(name, signal)
+    if (!slot.enabled) throw svcError('slot.config_error', `slot '${name}' is disabled; enable it with \`svc slot edit ${name} --enable\``)
+    if (model === undefined || model === this.status(name).modelId) {
+      return this.#admitted(name, signal, owner => owner.load(signal))
+    }
+    await this.swap(name, model, { signal })
+    await this.#deps.writer.update(name, { model: { default: model } })
+  }
+
+  async unload (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
+    this.#mustHaveEngine(name, 'unloaded')
+    if (this.config(name).pinned && !force) throw pinned(name)
+    await this.#deps.fleet.owner(name).unload(force)
+    this.#deps.gpu.released(name)
+  }
+
+  async restart (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
+    this.#mustHaveEngine(name, 'restarted')
+    await this.#admitted(name, signal, owner => owner.restart(false, signal))
+  }
+
+  /** Puts another model in force without writing it down; the slot keeps it until it is restarted with another. */
+  async swap (name: string, model: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
+    this.#mustHaveEngine(name, 'given another model')
+    const slot = this.config(name)
+    const { plans, writer } = this.#deps
+    const problem = plans.modelProblem(slot, model)
+    if (problem !== null) throw svcError('model.not_found', problem, { param: 'model', details: { model_id: model, slot: name } })
+    const before = plans.overrides.get(name)
+    if (model === slot.model.default) plans.overrides.delete(name)
+    else plans.overrides.set(name, { model, profile: writer.preferredProfile(slot, this.device(name), model) })
+    try {
+      plans.effective(name)
+    } catch (error) {
+      if (before === undefined) plans.overrides.delete(name)
+      else plans.overrides.set(name, before)
+      throw error
+    }
+    const wanted = plans.modelId(name)
+    await this.#admitted(name, signal, owner => owner.restart(false, signal))
+    if (this.status(name).modelId === wanted) return
+    throw svcError('slot.stopped', `slot '${name}' was given another model while '${model}' was on its way`, { details: { slot: name, model } })
+  }
+
+  async converge (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<Convergence> {
+    const { plans, fleet } = this.#deps
+    this.config(name)
+    plans.overrides.delete(name)
+    const wasUp = isServing(this.status(name).state)
+    if (!wasUp) await this.load(name, { signal })
+    // also what was just loaded may have been on its way from an older configuration
+    const { modelId, configDrift } = this.status(name)
+    const isRight = modelId === plans.modelId(name) && !configDrift
+    if (!isRight) await fleet.owner(name).restart(false, signal)
+    if (!wasUp) return 'loaded'
+    return isRight ? 'skipped' : modelId === plans.modelId(name) ? 'reloaded' : 'swapped'
+  }
+
+  create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig> {
+    return this.#deps.writer.create(name, config)
+  }
+
+  async update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig> {
+    this.#mustHaveFile(name, 'changed')
+    return await this.#deps.writer.update(name, patch)
+  }
+
+  async delete (name: string, { force = false }: { force?: boolean } = {}): Promise<void> {
+    this.#mustHaveFile(name, 'deleted')
+    if (this.config(name).pinned && !force) throw pinned(name)
+    // the file first: a crash in between leaves an engine without a slot, which the next start removes
+    await this.#deps.writer.delete(name)
+    await this.#deps.fleet.drop(name, force)
+    this.#throughput.delete(name)
+  }
+
+  check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[] {
+    return this.#deps.writer.check(slots, profiles)
+  }
+
+  change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T> {
+    return this.#deps.writer.change(work, options)
+  }
+
+  async* logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
+    const runs = this.#deps.shadows.find(name)?.anchor ?? name
+    const { engineId, failure, state } = this.#deps.fleet.status(runs)
+    const id = engineId ?? (isLoading(state) ? await this.#loadingEngine(runs) : null)
+    if (id === null) return yield* failure?.logTail ?? []
+    const { config, runtime } = this.#deps
+    for await (const line of runtime.logs(id, { ...query, signal })) yield redactLine(config.withoutSecrets(line))
+  }
+
+  metrics (name: string): SlotMetrics {
+    this.config(name)
+    return this.throughput(name).read()
+  }
+
+  async voices (name: string, signal: AbortSignal): Promise<SlotVoices> {
+    return await readVoices(name, this.provider(name), this.client(name), this.#deps.clock, signal)
+  }
+
+  /** The counters of a slot, for the dispatcher to feed. */
+  throughput (name: string): Throughput {
+    let throughput = this.#throughput.get(name)
+    if (throughput === undefined) this.#throughput.set(name, throughput = new Throughput(this.#deps.clock))
+    return throughput
+  }
+
+  async pullImage (name: string): Promise<{ readonly resumed: boolean, readonly status: ImagePullStatus }> {
+    return this.#deps.pulls.start(name, this.#image(name))
+  }
+
+  pullStatus (name: string): Promise<ImagePullStatus> {
+    return this.#deps.pulls.status(name, this.#image(name), never)
+  }
+
+  watchPull (name: string, signal: AbortSignal): AsyncIterable<ImagePullStatus> {
+    return this.#deps.pulls.watch(name, this.#image(name), signal)
+  }
+
+  /**
+   * Hands a slot's owner over once the slot may have its GPU. Between the last answer of the arbiter and `work` nothing is
+   * awaited: from there on the arbiter sees what is asked of the slot.
+   */
+  async #admitted<T> (name: string, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T> {
+    const { fleet, gpu } = this.#deps
+    fleet.owner(name)
+    for (let wait = gpu.admit(name, signal); wait !== null; wait = gpu.admit(name, signal)) await wait
+    try {
+      return await work(fleet.owner(name))
+    } catch (error) {
+      // whoever waited for a slot that had to make room for images is told so
+      if (isSvcError(error) && error.code === 'slot.stopped') gpu.assertAllows(name)
+      throw error
+    }
+  }
+
+  #mustHaveEngine (name: string, what: string): void {
+    const shadow = this.#deps.shadows.find(name)
+    if (shadow !== null) throw notItsOwn(shadow, what)
+    this.config(name)
+  }
+
+  /** A shadow that an operator made is his; the others are made of the anchor's configuration. */
+  #mustHaveFile (name: string, what: string): void {
+    const shadow = this.#deps.shadows.find(name)
+    if (shadow !== null && !shadow.hasFile) throw notItsOwn(shadow, what)
+    this.config(name)
+  }
+
+  /** A slot knows its engine once it serves; until then its labels tell which one it is. */
+  async #loadingEngine (name: string): Promise<string | null> {
+    const { runtime, instance } = this.#deps
+    const found = await runtime.list({ [LABEL_INSTANCE]: instance, [LABEL_SLOT]: name })
+    return found.filter(engine => engine.state === 'running').at(-1)?.id ?? null
+  }
+
+  #image (name: string): ResolvedImage {
+    const runs = this.#deps.shadows.find(name)?.anchor ?? name
+    const image = this.#deps.runtime.form === 'process' ? null : this.#deps.plans.image(runs)
+    if (image !== null) return image
+    throw svcError('slot.config_error', `slot '${name}' runs no container image${this.#deps.runtime.form === 'process' ? ': engines run as processes here' : ''}`,
+      { details: { slot: name } })
+  }
+}
+
+function pinned (name: string): Error {
+  return svcError('slot.pinned', `slot '${name}' is pinned; use force to stop it all the same`, { details: { slot: name } })
+}

@@ -1,0 +1,330 @@
+import { randomBytes } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { access, constants, mkdir } from 'node:fs/promises'
+import { basename, dirname, extname, isAbsolute, join } from 'node:path'
+import {
+  modelRowSchema, svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
+  type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
+  type ResolvedArgv
+} from '../contract/index.js'
+import { invalid } from '../config/problems.js'
+import { isMtpEligible } from '../models/eligibility.js'
+import {
+  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineSpec
+} from '../runtime/container-runtime.js'
+import type { ResolvedImage } from '../runtime/image-manifest.js'
+import { contextSizeFor, hasContext } from './context-size.js'
+import { chooseCandidate } from './process-candidates.js'
+import { makeMountPoints } from './mount-points.js'
+import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
+import type { PreparedLaunch } from './launcher.js'
+import { mtpEffective } from './mtp.js'
+import { needsModel } from './needs-model.js'
+import { profileMisfit } from './profile-fit.js'
+import { profileOutlook } from './profile-outlook.js'
+import { slotNotFound } from './slot-errors.js'
+import { checkOptions } from './slot-options.js'
+
+/** A model and profile that a swap put in force without writing them down. */
+export interface RuntimeOverride {
+  readonly model: string
+  readonly profile: string | null
+}
+
+/** A slot with everything its file leaves open filled in. */
+export interface EffectiveSlot {
+  readonly slot: NamedSlotConfig
+  readonly provider: EngineProvider
+  readonly device: Device
+  readonly profile: NamedProfile | null
+  readonly model: Model | null
+}
+
+export interface SlotPlansDeps {
+  readonly config: ConfigService
+  readonly models: ModelRegistry
+  readonly providers: ProviderCatalog
+  readonly hardware: HardwareService
+  readonly runtime: ContainerRuntime
+  readonly instance: string
+  /** Short name or reference to a pullable image. */
+  readonly image: (name: string) => ResolvedImage
+  /** What the device gives an engine; throws `slot.load_failed` when it is not there. */
+  readonly access: (device: Device, gpuIndex: number | null, form: 'container' | 'process') => DeviceAccess
+  /** Search path for programs. */
+  readonly path: string
+}
+
+/** Turns configuration into launches. Holds the swaps that are in force; reads everything else where it lives. */
+export class SlotPlans {
+  readonly #deps: SlotPlansDeps
+  readonly overrides = new Map<string, RuntimeOverride>()
+
+  constructor (deps: SlotPlansDeps) {
+    this.#deps = deps
+  }
+
+  slot (name: string): NamedSlotConfig {
+    const slot = this.#deps.config.snapshot.slots.get(name)
+    if (slot === undefined) throw slotNotFound(name)
+    return slot
+  }
+
+  provider (name: string): EngineProvider | null {
+    return this.providerOf(this.slot(name))
+  }
+
+  providerOf (slot: NamedSlotConfig): EngineProvider | null {
+    return this.#deps.providers.get(slot.provider) ?? null
+  }
+
+  modelId (name: string): string | null {
+    const slot = this.slot(name)
+    const id = this.overrides.get(name)?.model ?? slot.model.default
+    if (id === null) return null
+    const own = this.providerOf(slot)?.models
+    if (own !== undefined) return own.canonical(id) ?? id
+    return isAbsolute(id) ? modelOfPath(id).id : id
+  }
+
+  /** Why a slot cannot be given this model, in words; null when it can. */
+  modelProblem (slot: NamedSlotConfig, id: string): string | null {
+    const provider = this.providerOf(slot)
+    if (provider?.models !== undefined) return provider.models.canonical(id) === null ? notOf(provider, id) : null
+    return this.#deps.models.get(id) === undefined && !isAbsolute(id) ? `model '${id}' is not in the registry` : null
+  }
+
+  device (slot: NamedSlotConfig): Device {
+    if (slot.device !== undefined) return slot.device
+    const { defaultDevice } = this.#deps.hardware
+    const devices = this.#deps.providers.get(slot.provider)?.devices ?? []
+    if (devices.length === 0 || devices.includes(defaultDevice)) return defaultDevice
+    return devices.includes('cpu') ? 'cpu' : devices[0]!
+  }
+
+  profileOutlook (profile: NamedProfile): ProfileOutlook {
+    return profileOutlook(profile, this.#deps.providers)
+  }
+
+  /** Throws `slot.config_error` for what cannot work, naming the field. */
+  effective (name: string): EffectiveSlot {
+    const slot = this.slot(name)
+    const provider = this.provider(name)
+    if (provider === null) throw this.#unknownProvider(slot)
+    const device = this.device(slot)
+    const profile = this.#profile(slot, provider, device)
+    const model = provider.models === undefined ? this.#model(slot, provider) : null
+    return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
+  }
+
+  resolved (name: string): ResolvedArgv {
+    const effective = this.effective(name)
+    if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
+    const input = this.#input(effective, effective.slot.port ?? 0)
+    const { argv, provenance, removed } = planArgv(effective.provider, input, this.#mtp(effective))
+    return { argv, provenance, removed }
+  }
+
+  plan (name: string, port: number): LaunchPlan & { readonly image: ResolvedImage | null } {
+    const effective = this.effective(name)
+    const { runtime, config } = this.#deps
+    const launch = this.#input(effective, port)
+    const image = runtime.form === 'process' ? null : this.image(name)
+    const plan = planLaunch({
+      launch,
+      provider: effective.provider,
+      mtp: this.#mtp(effective),
+      access: this.#deps.access(effective.device, effective.slot.gpu_index, runtime.form),
+      image,
+      publishHost: config.snapshot.svc.slots.publish_host
+    })
+    if (plan.form.kind !== 'container') return { ...plan, image: null }
+    return { ...plan, image: { ref: plan.form.image, digest: plan.form.digest, warning: image?.warning ?? null } }
+  }
+
+  /** The image a slot would run, or null for one that has none. */
+  image (name: string): ResolvedImage | null {
+    const { slot, profile, provider, device } = this.effective(name)
+    const own = typeof provider.image === 'function' ? provider.image(slot, device) : provider.image
+    const wanted = slot.container_image ?? profile?.image ?? own
+    return wanted === undefined ? null : this.#deps.image(wanted)
+  }
+
+  /** A launch, checked against what is on this host: model files, programs. Throws what is missing. */
+  async prepare (name: string, port: number, generation: number): Promise<PreparedLaunch> {
+    const effective = this.effective(name)
+    const { provider, slot } = effective
+    if (needsModel(provider, slot) && this.modelId(name) === null) throw this.#noModel(slot)
+    await this.#checkFiles(effective)
+    const plan = this.plan(name, port)
+    if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
+    const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
+    const { form, env } = plan.form.kind === 'container'
+      ? { form: plan.form, env: {} }
+      : await chooseCandidate(name, provider, plan.form.candidates, this.#deps.path, bindHost)
+    const spec: EngineSpec = {
+      name: `svc-${this.#deps.instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
+      labels: {
+        [LABEL_INSTANCE]: this.#deps.instance,
+        [LABEL_SLOT]: name,
+        [LABEL_CONFIG]: plan.configHash,
+        [LABEL_GENERATION]: String(generation)
+      },
+      env: { ...env, ...plan.env },
+      port,
+      form
+    }
+    return { spec, provider, modelId: this.modelId(name), configHash: plan.configHash, workers: plan.workers, image: plan.image }
+  }
+
+  #input ({ slot, provider, device, profile, model }: EffectiveSlot, port: number): LaunchInput {
+    const { config, runtime, hardware, models } = this.#deps
+    const form = runtime.form
+    const chatTemplatePath = this.#chatTemplate(slot, model)
+    const mmprojPath = projectorOf(slot, model)
+    return {
+      slot,
+      device,
+      form,
+      bindHost: form === 'container' ? '0.0.0.0' : config.snapshot.svc.slots.publish_host,
+      port,
+      model: takesModel(provider) ? model : null,
+      ...(provider.models === undefined
+        ? {}
+        : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore } }),
+      profile,
+      contextSize: hasContext(slot) ? contextSizeFor(slot, model) : null,
+      chatTemplatePath,
+      mmprojPath,
+      modelRoots: foldersOf([model?.path, mmprojPath, chatTemplatePath], [...config.snapshot.svc.models.roots, models.store]),
+      hardware: hardware.info,
+      stateDir: join(config.paths.state, 'slots', slot.name)
+    }
+  }
+
+  #mtp ({ slot, profile, model }: EffectiveSlot): boolean {
+    return mtpEffective(slot, profile, model !== null && isMtpEligible(model))
+  }
+
+  #chatTemplate (slot: NamedSlotConfig, model: Model | null): string | null {
+    const id = slot.chat_template ?? model?.defaults.chat_template ?? 'auto'
+    return id === 'auto' ? null : join(this.#deps.models.store, 'chat-templates', `${basename(id)}.jinja`)
+  }
+
+  #profile (slot: NamedSlotConfig, provider: EngineProvider, device: Device): NamedProfile | null {
+    const { profiles } = this.#deps.config.snapshot
+    const name = this.overrides.get(slot.name)?.profile ?? slot.profile
+    if (name === null) {
+      const fallback = provider.defaultProfile?.(device, slot.type) ?? null
+      return fallback === null ? null : profiles.get(fallback) ?? null
+    }
+    const profile = profiles.get(name)
+    const misfit = profileMisfit(profile, device, slot.type, provider)
+    if (misfit === null) return profile!
+    throw svcError('slot.config_error', `profile '${name}' does not suit slot '${slot.name}': ${misfit}`,
+      { param: 'profile', details: { slot: slot.name, profile: name, device } })
+  }
+
+  #options (slot: NamedSlotConfig, provider: EngineProvider): NamedSlotConfig['options'] {
+    const { value, problems } = checkOptions(slot, provider)
+    if (value !== null) return value
+    const { message, details, param } = invalid(`slot '${slot.name}'`, problems)
+    throw svcError('slot.config_error', message, { details: { ...details, slot: slot.name }, ...(param === null ? {} : { param }) })
+  }
+
+  /** Null for a slot without a model, and for a model that its engine loads by itself. */
+  #model (slot: NamedSlotConfig, { catalogue = [] }: EngineProvider): Model | null {
+    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    if (id === null || catalogue.some(model => model.id === id)) return null
+    if (isAbsolute(id)) return modelOfPath(id)
+    const model = this.#deps.models.get(id)
+    if (model !== undefined) return model
+    throw svcError('slot.config_error', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
+      { param: 'model.default', details: { slot: slot.name, model: id } })
+  }
+
+  /** In the engine's spelling. */
+  #engineModel (slot: NamedSlotConfig, provider: EngineProvider): string | null {
+    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    if (id === null || provider.models === undefined || provider.carriesOnly?.(slot) === true) return null
+    const canonical = provider.models.canonical(id)
+    if (canonical !== null) return canonical
+    throw svcError('slot.config_error', notOf(provider, id), { param: 'model.default', details: { slot: slot.name, model: id } })
+  }
+
+  async #checkFiles ({ slot, model, provider }: EffectiveSlot): Promise<void> {
+    if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore)
+    if (model === null || !takesModel(provider)) return
+    const template = this.#chatTemplate(slot, model)
+    const files: Array<[string, string | null]> = [
+      [`the file of model '${model.id}'`, model.path],
+      [`the projector of model '${model.id}' (\`vision = false\` does without)`, projectorOf(slot, model)],
+      ['the chat template', template]
+    ]
+    for (const [what, path] of files) {
+      if (path === null) continue
+      await access(path, constants.R_OK).catch((error: unknown) => {
+        throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause: error, details: { slot: slot.name, path } })
+      })
+    }
+  }
+
+  #noModel (slot: NamedSlotConfig): Error {
+    return svcError('slot.config_error', `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\``,
+      { param: 'model.default', details: { slot: slot.name } })
+  }
+
+  #unknownProvider (slot: NamedSlotConfig): Error {
+    const names = this.#deps.providers.list().map(provider => provider.name).sort()
+    return svcError('slot.config_error', `no provider is named '${slot.provider}'; there are: ${names.join(', ') || 'none'}`,
+      { param: 'provider', details: { slot: slot.name, provider: slot.provider, providers: names } })
+  }
+}
+
+function takesModel (provider: EngineProvider): boolean {
+  return provider.takesModel ?? provider.needsModel
+}
+
+/** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
+async function makeStore (path: string): Promise<void> {
+  await mkdir(path, { recursive: true }).catch((error: unknown) => {
+    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] flm_store in svc.toml`,
+      { cause: error, details: { path } })
+  })
+}
+
+function notOf (provider: EngineProvider, id: string): string {
+  return `'${id}' is no model of ${provider.title}`
+}
+
+/** The projector that goes with the model, unless the slot or the model does without. */
+function projectorOf (slot: NamedSlotConfig, model: Model | null): string | null {
+  return slot.vision && model?.defaults.vision !== false ? model?.mmproj ?? null : null
+}
+
+/** A model that is only a file: no registry row, its name is the file's. */
+function modelOfPath (path: string): Model {
+  return { ...modelRowSchema.parse({ path }), id: basename(path, extname(path)) }
+}
+
+/**
+ * The folders that hold what a launch reads, and no others: a root or the store where one covers the file, else the
+ * file's own folder. A file that is a link (a hub's cache keeps its files so) brings along where it leads to.
+ */
+function foldersOf (files: ReadonlyArray<string | null | undefined>, roots: readonly string[]): readonly string[] {
+  const folders = new Set<string>()
+  for (const file of files) {
+    if (file == null) continue
+    for (const place of [file, realPath(file)]) folders.add(roots.find(root => place.startsWith(`${root}/`)) ?? dirname(place))
+  }
+  return [...folders]
+}
+
+function realPath (path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    // it is missing: told when the launch is prepared
+    return path
+  }
+}

@@ -1,0 +1,83 @@
+import type {
+  ChangeOptions, ConfigService, Device, EventBus, ModelFiles, ModelRegistry, NamedProfile, NamedSlotConfig, ProviderCatalog,
+  SlotProblem
+} from '../contract/index.js'
+import { checkSlotSet } from './guards.js'
+import { Mutex } from './mutex.js'
+import { freePort } from './ports.js'
+import { preferredProfile } from './preferred-profile.js'
+import { ruleContext, SlotChange } from './slot-draft.js'
+
+export interface SlotWriterDeps {
+  readonly config: ConfigService
+  readonly models: ModelRegistry
+  readonly modelFiles: ModelFiles
+  readonly providers: ProviderCatalog
+  readonly events: EventBus
+  readonly defaultDevice: (slot: NamedSlotConfig) => Device
+  /** Ports in use that no file names. */
+  readonly runtimePorts: () => readonly number[]
+}
+
+type Raw = Readonly<Record<string, unknown>>
+
+/** Writes slot files. Every writer of slots goes through here, one at a time, past the same guards. */
+export class SlotWriter {
+  readonly #deps: SlotWriterDeps
+  readonly #line = new Mutex()
+
+  constructor (deps: SlotWriterDeps) {
+    this.#deps = deps
+  }
+
+  /** Several writes as one (contract `SlotService.change`). Events are told when it is written, and not by a dry run. */
+  async change<T> (work: (draft: SlotChange) => Promise<T>, options: ChangeOptions = {}): Promise<T> {
+    const { config, events } = this.#deps
+    return await this.#line.run(async () => {
+      let told: SlotChange['events'] = []
+      const result = await config.change(async draft => {
+        const change = new SlotChange(this.#deps, draft)
+        const value = await work(change)
+        change.guard()
+        told = change.events
+        return value
+      }, options)
+      if (options.dryRun !== true) for (const event of told) events.emit(event)
+      return result
+    })
+  }
+
+  /** Fills in what the caller left open and persists it: device, port, context size, preferred profile (reference 2.2). */
+  async create (name: string, raw: Raw): Promise<NamedSlotConfig> {
+    const created = await this.change(draft => draft.create(name, raw))
+    return this.#deps.config.snapshot.slots.get(name) ?? created
+  }
+
+  async update (name: string, patch: Raw): Promise<NamedSlotConfig> {
+    const updated = await this.change(draft => draft.update(name, patch))
+    return this.#deps.config.snapshot.slots.get(name) ?? updated
+  }
+
+  delete (name: string): Promise<void> {
+    return this.change(draft => draft.delete(name))
+  }
+
+  /** What would be wrong if these were all the slots there are. */
+  check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[] {
+    const { snapshot } = this.#deps.config
+    return checkSlotSet(slots, ruleContext(this.#deps, { svc: snapshot.svc, profiles: profiles ?? snapshot.profiles }))
+  }
+
+  /** A free port for a slot whose file names none; not written down. */
+  freePort (): Promise<number> {
+    return this.#line.run(() => freePort(this.#deps.config.snapshot, this.#deps.runtimePorts()))
+  }
+
+  /** The profile a model asks for, when it suits the slot; otherwise null, and the skip is told. */
+  preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null {
+    const { config, events } = this.#deps
+    const { profile, skipped } = preferredProfile(slot, device, modelId, { ...this.#deps, profiles: config.snapshot.profiles })
+    if (skipped !== null) events.emit(skipped)
+    return profile
+  }
+}
