@@ -1,0 +1,95 @@
+import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type HealthVerdict } from 'svc-gateway/plugin'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { curatedImages } from './curated.js'
+import { ComfyUi } from './engine-api.js'
+import { argvSegments, comfyFlags, containerSpec, dataFolders, processCandidates, type EngineHome } from './launch.js'
+import { pruneOutputs } from './outputs.js'
+import { render } from './render.js'
+
+const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
+
+const configSchema = z.strictObject({
+  data_root: absolutePath.optional()
+    .meta({ description: 'Folder with models, output, input and user of the image engine; unset is comfyui in the state folder' }),
+  app_dir: absolutePath.default('/opt/ComfyUI').meta({ description: 'Folder of ComfyUI in its container image' }),
+  python: z.string().min(1).default('python3').meta({ description: 'Python for an image engine that runs as a process' }),
+  main: absolutePath.optional().meta({ description: 'main.py of a ComfyUI on this host; unset runs containers only' }),
+  silence_timeout_s: z.number().min(0).default(600)
+    .meta({ description: 'Longest time without progress before an image job is cancelled; 0 is no limit' })
+})
+
+/** ComfyUI: images from workflow graphs. See README.md. */
+export default definePlugin({
+  name: 'imagegen',
+  kind: 'provider',
+  apiVersion: 1,
+  requires: { clock: core.clock, config: core.config, events: core.events },
+  configSchema,
+  register (ctx) {
+    const { clock, config, events } = ctx.services
+    const { data_root: dataRoot = join(config.paths.state, 'comfyui'), app_dir: appDir, python, main, silence_timeout_s: silenceS } = ctx.config
+    const home: EngineHome = { dataRoot, appDir, python, main }
+    /** Runs that have not let go of the engine yet. */
+    const runs = new Set<Promise<unknown>>()
+    const tracked = <T>(work: Promise<T>): Promise<T> => {
+      runs.add(work)
+      const done = (): void => { runs.delete(work) }
+      work.then(done, done)
+      return work
+    }
+    ctx.addProvider(defineProvider({
+      name: 'imagegen',
+      title: 'ComfyUI',
+      family: 'imagegen',
+      devices: ['gpu-rocm', 'gpu-cuda', 'cpu'],
+      slotTypes: ['image'],
+      cli: false,
+      needsModel: false,
+      catalogue: curatedImages,
+      surfaces: {
+        image: {
+          path: '/prompt',
+          streaming: false,
+          body: 'json',
+          adapt: request => tracked(render({
+            clock, events, silenceS, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
+          }, request))
+        }
+      },
+      health: { path: '/system_stats', verdict },
+      exclusivity: 'standard',
+      flags: comfyFlags,
+      image: 'imagegen',
+      defaultProfile: device => device === 'cpu' ? null : 'imagegen',
+      argvSegments,
+      containerSpec: input => containerSpec(input, home),
+      processSpec: input => processCandidates(input, home),
+      metrics: async (client, signal) => {
+        const { running, pending } = await new ComfyUi(client).queue(signal)
+        return { requestsProcessing: running.length + pending.length }
+      }
+    }))
+    ctx.addSetting({ key: 'silence_timeout_s', schema: configSchema.shape.silence_timeout_s, description: 'Longest time without progress of an image job', apply: 'gateway-restart' })
+    ctx.onStart(async () => {
+      // a container engine mounts what is there; it would make folders of its own that belong to root
+      await Promise.all([...dataFolders, 'models/checkpoints'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
+        .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be made: ${messageOf(error)}`))
+    })
+    // requests that were cut off still have prompts to take out of the engine's queue
+    ctx.onStop(async () => { await Promise.allSettled(runs) })
+  }
+})
+
+/** Anything may answer on a port: it is ComfyUI when it tells which Python it runs on. Pure. */
+function verdict ({ status, json }: HealthAnswer): HealthVerdict {
+  if (status === 503) return 'loading'
+  if (status !== 200 || typeof json !== 'object' || json === null) return 'failed'
+  const { system } = json as { system?: unknown }
+  return hasPython(system) || hasPython(json) ? 'ok' : 'failed'
+}
+
+function hasPython (value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as { python_version?: unknown }).python_version === 'string'
+}

@@ -1,0 +1,78 @@
+import { messageOf, svcError, type AdaptedAnswer, type AdaptRequest, type Clock, type EventBus } from 'svc-gateway/plugin'
+import { randomBytes } from 'node:crypto'
+import { curatedImage, curatedImages, type CuratedImage } from './curated.js'
+import { RunEvents } from './progress-events.js'
+import { graphParams, parseRequest } from './request.js'
+import { runGraph } from './run.js'
+import { fillGraph, shippedWorkflow, type GraphParams } from './workflow.js'
+
+export interface RenderDeps {
+  readonly clock: Clock
+  readonly events: EventBus
+  /** Longest silence of a run in seconds; 0 is no limit. */
+  readonly silenceS: number
+  /** Called after images were fetched: the engine's own copies may go. */
+  readonly fetched: () => void
+}
+
+/**
+ * One request of `/v1/images/generations` as a run of the engine (contract `Surface.adapt`): parameters into the model's
+ * workflow, the run, its images as base64 PNG in the wire format.
+ */
+export async function render (deps: RenderDeps, request: AdaptRequest): Promise<AdaptedAnswer> {
+  const { clock, events, silenceS } = deps
+  const asked = parseRequest(request.body)
+  const model = usableModel(asked.model)
+  const workflow = shippedWorkflow(model.workflow!)
+  const params = graphParams(asked, model, workflow, `svc-${randomBytes(6).toString('hex')}`)
+  const told = new RunEvents(events, clock, { requestId: request.requestId, slot: request.slot.name, model: model.id })
+  const from = clock.monotonic()
+  try {
+    const { client, signal } = request
+    const run = await runGraph({
+      client, clock, signal, graph: fillGraph(workflow, params), silenceMs: silenceS * 1000, onStep: step => told.step(step)
+    })
+    if (run.images.length === 0) throw svcError('dispatch.upstream_failed', 'the image engine ended the job without images')
+    deps.fetched()
+    told.completed(run.images.length)
+    return json({
+      created: Math.floor(clock.now() / 1000),
+      data: run.images.map(image => ({ b64_json: image.toString('base64') })),
+      _svc: {
+        workflow: workflow.name,
+        checkpoint: params.ckpt_name,
+        ...meta(model, params),
+        slot: request.slot.name,
+        prompt_id: run.promptId,
+        duration_ms: Math.round(clock.monotonic() - from)
+      }
+    })
+  } catch (error) {
+    if (request.signal.aborted) told.cancelled()
+    else told.failed(messageOf(error))
+    throw error
+  }
+}
+
+function usableModel (id: string): CuratedImage {
+  const model = curatedImage(id)
+  if (model === undefined) {
+    throw svcError('image.model_not_curated', `'${id}' is no image model; there are ${curatedImages.map(one => one.id).join(', ')}`,
+      { param: 'model', details: { model: id } })
+  }
+  if (model.workflow === null) {
+    throw svcError('image.workflow_not_found', `image model '${id}' cannot be used: ${String(model.problem)}`, { param: 'model', details: { model: id } })
+  }
+  return model
+}
+
+/** What was really run, under the names of reference 1.12. */
+function meta (model: CuratedImage, params: GraphParams): Record<string, unknown> {
+  const { width, height, batch_size, seed, steps, cfg, negative_prompt, filename_prefix } = params
+  const ran = { width, height, batch_size, seed, steps, cfg, negative_prompt, filename_prefix }
+  return { model: model.id, model_class: model.modelClass, ...ran }
+}
+
+function json (body: unknown): AdaptedAnswer {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(body)) }
+}

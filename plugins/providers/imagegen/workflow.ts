@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module'
+import { svcError } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const pointer = z.string().regex(/^(\/[^/]+)+$/, { error: 'must be a JSON pointer such as /sampler/inputs/seed' })
+const bounds = z.strictObject({ min: z.number(), max: z.number() })
+
+const nodeSchema = z.looseObject({ class_type: z.string().min(1), inputs: z.record(z.string(), z.unknown()) })
+
+const metaSchema = z.strictObject({
+  title: z.string(),
+  defaults: z.strictObject({ steps: z.int().min(1), cfg: z.number() }),
+  limits: z.strictObject({ steps: bounds, cfg: bounds }),
+  /** Where in the graph each parameter goes. A workflow without a pointer cannot be given that parameter. */
+  params: z.strictObject({
+    ckpt_name: pointer,
+    positive_prompt: pointer,
+    negative_prompt: pointer.optional(),
+    width: pointer,
+    height: pointer,
+    batch_size: pointer,
+    seed: pointer,
+    steps: pointer,
+    cfg: pointer,
+    filename_prefix: pointer
+  })
+})
+
+const workflowSchema = z.object({ _meta: metaSchema }).catchall(nodeSchema)
+
+/** What a graph is filled in with. */
+export interface GraphParams {
+  readonly ckpt_name: string
+  readonly positive_prompt: string
+  readonly negative_prompt: string
+  readonly width: number
+  readonly height: number
+  readonly batch_size: number
+  readonly seed: number
+  readonly steps: number
+  readonly cfg: number
+  readonly filename_prefix: string
+}
+
+/** As the engine takes it: node id to node. */
+export type Graph = Readonly<Record<string, z.output<typeof nodeSchema>>>
+
+export interface Workflow {
+  readonly name: string
+  readonly meta: z.output<typeof metaSchema>
+  readonly graph: Graph
+}
+
+/** Workflows that ship with the plugin, by name: JSON files beside this one. */
+export const workflowNames = ['sdxl_turbo_simple', 'sd15_simple'] as const
+
+const load = createRequire(import.meta.url)
+
+export function shippedWorkflow (name: string): Workflow {
+  if (!(workflowNames as readonly string[]).includes(name)) {
+    throw svcError('image.workflow_not_found', `there is no workflow '${name}'; there are ${workflowNames.join(', ')}`, { details: { workflow: name } })
+  }
+  return parseWorkflow(name, load(`./workflows/${name}.json`))
+}
+
+/** Checks a workflow file: its shape, and that every pointer leads to an input of a node. Throws `image.workflow_invalid`. */
+export function parseWorkflow (name: string, json: unknown): Workflow {
+  const parsed = workflowSchema.safeParse(json)
+  if (!parsed.success) throw invalid(name, z.prettifyError(parsed.error))
+  const { _meta: meta, ...graph } = parsed.data
+  for (const [param, path] of Object.entries(meta.params)) {
+    if (path !== undefined && target(graph as Graph, path) === null) throw invalid(name, `${param} points at ${path}, where nothing is`)
+  }
+  return { name, meta, graph: graph as Graph }
+}
+
+/** The graph with its parameters filled in. Pure; the workflow stays as it is. */
+export function fillGraph ({ meta, graph }: Workflow, params: GraphParams): Graph {
+  const filled = structuredClone(graph)
+  for (const [param, path] of Object.entries(meta.params)) {
+    const place = path === undefined ? null : target(filled, path)
+    if (place !== null) place.inputs[place.key] = params[param as keyof GraphParams]
+  }
+  return filled
+}
+
+function target (graph: Graph, path: string): { readonly inputs: Record<string, unknown>, readonly key: string } | null {
+  const [node = '', inputs, key = '', ...more] = path.slice(1).split('/').map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const found = Object.hasOwn(graph, node) ? graph[node]! : null
+  if (found === null || inputs !== 'inputs' || more.length > 0 || !Object.hasOwn(found.inputs, key)) return null
+  return { inputs: found.inputs, key }
+}
+
+function invalid (name: string, reason: string): Error {
+  return svcError('image.workflow_invalid', `workflow '${name}' cannot be used: ${reason}`, { details: { workflow: name } })
+}

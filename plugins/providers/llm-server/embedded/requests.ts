@@ -1,0 +1,95 @@
+import { z } from 'zod'
+
+const number = z.number().nullish()
+const integer = z.int().nullish()
+const tokens = z.array(z.int().min(0)).min(1)
+const stopSchema = z.union([z.string(), z.array(z.string())], { error: 'must be a string or a list of strings' }).nullish()
+
+/** Things that a caller must not believe to have, so they are refused instead of left out. */
+const unsupported = z.unknown().refine(value => !value, {
+  error: 'is not supported by the embedded engine; install llama-server to use it'
+}).optional()
+
+const generation = {
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  n: z.int().min(1).max(16).nullish(),
+  stop: stopSchema,
+  max_tokens: integer,
+  max_completion_tokens: integer,
+  n_predict: integer,
+  seed: number,
+  temperature: number,
+  top_k: integer,
+  top_p: number,
+  min_p: number,
+  repeat_penalty: number,
+  repeat_last_n: integer,
+  presence_penalty: number,
+  frequency_penalty: number,
+  logit_bias: z.union([
+    z.record(z.string().regex(/^\d+$/, { error: 'keys must be token ids' }), z.number()),
+    z.array(z.tuple([z.int().min(0), z.number()]))
+  ], { error: 'must map token ids to numbers' }).nullish(),
+  logprobs: unsupported,
+  grammar: unsupported,
+  json_schema: unsupported,
+  response_format: z.looseObject({
+    type: z.literal(['text'], { error: 'must be text; for other formats install llama-server' })
+  }).nullish()
+}
+
+export const generationSchema = z.looseObject(generation)
+export type GenerationBody = z.output<typeof generationSchema>
+
+const partSchema = z.looseObject({
+  type: z.literal('text'),
+  text: z.string()
+})
+
+const messageSchema = z.looseObject({
+  role: z.string().min(1),
+  content: z.union([z.string(), z.array(partSchema)], {
+    error: 'must be a string or a list of text parts; images need llama-server and a model with a projector'
+  }).nullish()
+}).refine(message => message.role === 'assistant' || (message.content !== null && message.content !== undefined), {
+  path: ['content'], error: 'is required in messages that are not from the assistant'
+})
+export type ChatMessage = z.output<typeof messageSchema>
+
+export const chatSchema = z.looseObject({
+  ...generation,
+  messages: z.array(messageSchema, { error: issue => issue.input === undefined ? 'is required' : 'must be an array' }),
+  tools: z.array(z.unknown()).nullish(),
+  chat_template_kwargs: z.record(z.string(), z.unknown()).nullish(),
+  add_generation_prompt: z.boolean().nullish()
+})
+export type ChatBody = z.output<typeof chatSchema>
+
+export const completionSchema = z.looseObject({
+  ...generation,
+  prompt: z.union([z.string(), tokens, z.array(z.union([z.string(), tokens])).min(1)], {
+    error: issue => issue.input === undefined ? 'is required' : 'must be a string, a list of tokens, or a list of these'
+  })
+})
+export type CompletionBody = z.output<typeof completionSchema>
+
+export const embeddingsSchema = z.looseObject({
+  input: z.union([z.string(), tokens, z.array(z.union([z.string(), tokens])).min(1)], {
+    error: issue => issue.input === undefined ? 'is required' : 'must be a string, a list of tokens, or a list of these, and not be empty'
+  }),
+  encoding_format: z.enum(['float', 'base64']).nullish()
+})
+
+export const rerankSchema = z.looseObject({
+  query: z.string(),
+  documents: z.array(z.string()).min(1),
+  top_n: z.int().min(1).nullish()
+})
+
+export const tokenizeSchema = z.looseObject({
+  content: z.string(),
+  add_special: z.boolean().nullish(),
+  with_pieces: z.boolean().nullish()
+})
+export const detokenizeSchema = z.looseObject({ tokens: z.array(z.int().min(0)) })

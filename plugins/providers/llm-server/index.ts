@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { definePlugin, defineProvider, deviceDefaultProfiles, type Device, type SlotType, type Surface } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { argvSegments, parallelOf, slotProblem } from './argv.js'
+import { locateEmbeddedEngine } from './embedded-engine.js'
+import { engineMetrics, loadedModel } from './engine-status.js'
+import { llamaFlags } from './flags.js'
+import { containerSpec, engineChoices, processCandidates } from './launch.js'
+
+const binarySchema = z.string().min(1)
+  .refine(value => value.startsWith('/') || !value.includes('/'), { error: 'must be an absolute path or a command name' })
+  .meta({ description: 'llama-server to run where engines are child processes; unset looks on PATH' })
+
+const preferSchema = z.enum(engineChoices).default('auto')
+  .meta({ description: 'Engine of child processes: llama-server else the embedded one, llama-server only, or the embedded one on CPU slots' })
+
+const configSchema = z.strictObject({ binary: binarySchema.optional(), prefer: preferSchema })
+
+const surface = (path: string, streaming: boolean): Surface => ({ path, streaming, body: 'json' })
+
+/** llama.cpp's server: chat, completions, embeddings and reranking on GPU and CPU. See README.md. */
+export default definePlugin({
+  name: 'llm-server',
+  kind: 'provider',
+  apiVersion: 1,
+  configSchema,
+  register (ctx) {
+    const embedded = locateEmbeddedEngine()
+    ctx.addProvider(defineProvider({
+      name: 'llm-server',
+      title: 'llama.cpp server',
+      family: 'llm-server',
+      devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'],
+      slotTypes: ['llm', 'embedding', 'reranking'],
+      cli: true,
+      needsModel: true,
+      surfaces: {
+        'chat': surface('/v1/chat/completions', true),
+        'completions': surface('/v1/completions', true),
+        'embeddings': surface('/v1/embeddings', false),
+        'rerank': surface('/v1/rerank', false),
+        'responses': surface('/v1/responses', true),
+        'messages': surface('/v1/messages', true),
+        // counting needs the tokenizer alone
+        'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
+      },
+      // 200 serves, 503 loads: the kernel's default verdict
+      health: { path: '/health' },
+      exclusivity: 'standard',
+      flags: llamaFlags,
+      image: 'vulkan',
+      defaultProfile,
+      argvSegments,
+      slotProblem,
+      concurrency: parallelOf,
+      containerSpec,
+      processSpec: input => processCandidates(input, ctx.config, embedded),
+      loadedModel,
+      metrics: engineMetrics
+    }))
+    ctx.addSetting({ key: 'binary', schema: binarySchema, description: 'llama-server binary of child-process slots', apply: 'gateway-restart' })
+    ctx.addSetting({ key: 'prefer', schema: preferSchema, description: 'Engine of child-process slots', apply: 'gateway-restart' })
+    ctx.addHealth(() => ({ embedded_engine: existsSync(embedded.marker) ? 'installed' : 'absent' }))
+  }
+})
+
+/** The device's own, but ROCm has profiles made for embedding and reranking (SPEC.md "Profile"). Pure. */
+function defaultProfile (device: Device, type: SlotType): string {
+  if (device === 'gpu-rocm' && type === 'embedding') return 'embed'
+  if (device === 'gpu-rocm' && type === 'reranking') return 'rerank'
+  return deviceDefaultProfiles[device]
+}

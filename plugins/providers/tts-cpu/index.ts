@@ -1,0 +1,53 @@
+import { definePlugin, defineProvider, type LaunchInput, type ProviderSegments } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+/** The one name under which every version of the engine knows its model. */
+const MODEL = 'kokoro'
+
+const voicesSchema = z.looseObject({ voices: z.array(z.unknown()) })
+
+export const provider = defineProvider({
+  name: 'tts-cpu',
+  title: 'Kokoro',
+  family: 'kokoro',
+  devices: ['cpu'],
+  slotTypes: ['tts'],
+  cli: true,
+  needsModel: false,
+  surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json' } },
+  health: {
+    path: '/health',
+    // older builds answer before their model is there
+    verdict: ({ status, json }) => {
+      if (status !== 200) return status === 503 ? 'loading' : 'failed'
+      return (json as { model_loaded?: unknown } | null)?.model_loaded === false ? 'loading' : 'ok'
+    }
+  },
+  exclusivity: 'standard',
+  flags: { managed: ['host', 'port'] },
+  image: 'tts-cpu',
+  defaultProfile: () => 'tts-cpu',
+  modelName: () => MODEL,
+  argvSegments,
+  // the image's own start script has a fixed port; this is what it starts
+  containerSpec: ({ argv }) => ({ command: ['python', '-m', 'uvicorn', 'api.src.main:app', ...argv] }),
+  voices: async (client, signal) => {
+    const response = await client.request({ path: '/v1/audio/voices', signal })
+    return voicesSchema.parse(await response.json()).voices
+  }
+})
+
+/** Pure. Every further worker is a process with a model of its own. */
+function argvSegments ({ bindHost, port, slot }: LaunchInput): ProviderSegments {
+  return {
+    base: ['--host', bindHost, '--port', String(port)],
+    slot_overrides: slot.workers > 1 ? ['--workers', String(slot.workers)] : []
+  }
+}
+
+export default definePlugin({
+  name: 'tts-cpu',
+  kind: 'provider',
+  apiVersion: 1,
+  register: ctx => ctx.addProvider(provider)
+})

@@ -1,0 +1,33 @@
+/** Lets so many in at a time; the others wait in order. */
+export class Turnstile {
+  #free: number
+  #line: Array<() => void> = []
+
+  constructor (places: number) {
+    this.#free = places
+  }
+
+  /** Resolves with the way out, to be taken once. Rejects with the signal's reason for one who leaves the line. */
+  enter (signal: AbortSignal): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error)
+      const leave = (): void => {
+        this.#line = this.#line.filter(waiting => waiting !== go)
+        reject(signal.reason as Error)
+      }
+      const go = (): void => {
+        signal.removeEventListener('abort', leave)
+        this.#free--
+        resolve(() => this.#next())
+      }
+      if (this.#free > 0) return go()
+      signal.addEventListener('abort', leave, { once: true })
+      this.#line.push(go)
+    })
+  }
+
+  #next (): void {
+    this.#free++
+    this.#line.shift()?.()
+  }
+}
