@@ -1,0 +1,13 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { activityRoutes } from './routes.js'
+
+/** `/api/activity`: the durable trail of who did what, and what happened (SPEC.md "Other event surfaces", management 13). */
+export default definePlugin({
+  name: 'api-activity',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, config: core.config },
+  register (ctx) {
+    for (const route of activityRoutes(ctx.services)) ctx.addRoute(route)
+  }
+})

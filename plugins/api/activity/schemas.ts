@@ -1,0 +1,63 @@
+import { activityKinds, activityOutcomes, activitySeverities } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const word = z.string().min(1).max(200)
+const id = z.coerce.number().int().min(0)
+
+const filterShape = {
+  since: id.optional().meta({ description: 'Only rows with a higher id' }),
+  category: word.optional(),
+  action: z.string().regex(/^[A-Za-z0-9._*?-]{1,100}$/, { error: 'must be an action, in which * stands for anything' }).optional()
+    .meta({ description: 'Action, in which `*` stands for anything: `slot.*`' }),
+  target: word.optional(),
+  severity: z.enum(activitySeverities).optional(),
+  outcome: z.enum(activityOutcomes).optional(),
+  actor: word.optional().meta({ description: '`dashboard`, `mcp:<agent>`, `system`' }),
+  kind: z.enum(activityKinds).optional().meta({ description: '`action`: somebody did it; `event`: it happened' }),
+  search: word.optional().meta({ description: 'Text in action, target, actor, message or error' })
+}
+
+const limit = z.coerce.number().int().min(1).max(1000).default(200)
+
+export const listQuerySchema = z.strictObject({
+  ...filterShape,
+  before: id.optional().meta({ description: 'Only rows with a lower id: `next_before` of the page before' }),
+  limit: limit.meta({ description: 'Most rows of one answer' })
+})
+
+export const streamQuerySchema = z.strictObject({
+  ...filterShape,
+  limit: limit.meta({ description: 'How many of the latest rows come first, where there is no `since`' })
+})
+
+export const exportQuerySchema = z.strictObject({
+  ...filterShape,
+  fmt: z.enum(['csv', 'json']).default('json')
+})
+
+export const rowSchema = z.strictObject({
+  id: z.int(),
+  ts: z.string().meta({ description: 'ISO 8601 UTC' }),
+  kind: z.enum(activityKinds),
+  category: z.string(),
+  action: z.string().meta({ description: 'Dotted verb: `slot.create`' }),
+  target: z.string(),
+  actor: z.string(),
+  severity: z.enum(activitySeverities),
+  outcome: z.enum(activityOutcomes).nullable(),
+  message: z.string(),
+  before: z.unknown().meta({ description: 'Without secrets; null when nothing is known' }),
+  after: z.unknown(),
+  error: z.string().nullable(),
+  duration_ms: z.number().nullable(),
+  request_id: z.string().nullable()
+})
+
+export const listSchema = z.strictObject({
+  records: z.array(rowSchema).meta({ description: 'Newest first' }),
+  next_since: z.int().meta({ description: 'Ask with this `since` for what comes after' }),
+  next_before: z.int().nullable().meta({ description: 'Ask with this `before` for older rows; null when there are none' }),
+  epoch: z.string().meta({ description: 'Changes when ids begin anew; a restart does not do that' })
+})
+
+export const exportSchema = z.strictObject({ records: z.array(rowSchema) })

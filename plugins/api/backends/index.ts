@@ -1,0 +1,22 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { overlayRef } from '../capabilities/ref.js'
+import { backendRoutes } from './routes.js'
+
+/** `/api/backends`: the hardware that engines run on, and what runs there (management 18.5). */
+export default definePlugin({
+  name: 'api-backends',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    clock: core.clock,
+    config: core.config,
+    hardware: core.hardware,
+    models: core.models,
+    overlay: overlayRef,
+    slots: core.slots
+  },
+  register (ctx) {
+    for (const route of backendRoutes(ctx.services)) ctx.addRoute(route)
+  }
+})

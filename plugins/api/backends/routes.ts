@@ -1,0 +1,72 @@
+import { defineRoute, svcError, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { backendView, type BackendServices } from './backend-view.js'
+import { loadOnNpu, unloadFromNpu } from './npu-slots.js'
+import { backendSchema, idParamsSchema, loadBodySchema, loadedSchema, unloadBodySchema, unloadedSchema } from './schemas.js'
+
+export interface BackendApi extends BackendServices {
+  readonly activity: ActivityLog
+}
+
+export function backendRoutes (api: BackendApi): AnyRoute[] {
+  const { overlay, slots } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/backends',
+      summary: 'Hardware that engines run on, and what runs there',
+      schema: { response: z.array(backendSchema) },
+      handler: () => Promise.all(overlay.backends().map(host => backendView(api, host)))
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/backends/:id',
+      summary: 'One backend',
+      schema: { params: idParamsSchema, response: backendSchema },
+      handler: async ({ params: { id } }) => {
+        const host = overlay.backends().find(backend => backend.id === id)
+        if (host !== undefined) return await backendView(api, host)
+        const ids = overlay.backends().map(backend => backend.id)
+        throw svcError('backend.not_found', `this host has no backend '${id}'; it has ${ids.join(', ')}`, { param: 'id', details: { id, backends: ids } })
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/backends/npu/load',
+      summary: 'Load a chat model on the NPU; makes a slot when there is none',
+      schema: { body: loadBodySchema, response: loadedSchema },
+      handler: call => {
+        const model = call.body.model_id ?? ''
+        if (model === '') throw svcError('backend.model_id_required', 'name the model to load as `model_id`', { param: 'model_id' })
+        return whileConnected(call, audited(api, call, 'load', model, async () => {
+          const { slot, created } = await loadOnNpu(api, model)
+          const { state, port, modelId } = slots.status(slot)
+          return { slot, state, port, model_id: modelId, backend: 'npu' as const, provider: slots.config(slot).provider, created }
+        }))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/backends/npu/unload',
+      summary: 'Unload a slot from the NPU',
+      schema: { body: unloadBodySchema, response: unloadedSchema },
+      handler: call => {
+        const slot = call.body.slot_name ?? ''
+        if (slot === '') throw svcError('backend.slot_name_required', 'name the slot to unload as `slot_name`', { param: 'slot_name' })
+        return whileConnected(call, audited(api, call, 'unload', slot, async () => {
+          await unloadFromNpu(api, slot)
+          return { ok: true as const, slot }
+        }))
+      }
+    })
+  ]
+}
+
+type Caller = Pick<RouteCall, 'actor' | 'requestId'>
+
+function audited<T> (
+  { activity }: BackendApi, caller: Caller, action: string, target: string, work: () => Promise<T>
+): Promise<T> {
+  const row = { category: 'backend', action: `backend.npu_${action}`, target, actor: caller.actor, request_id: caller.requestId }
+  return activity.audited(row, work)
+}

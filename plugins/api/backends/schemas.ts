@@ -1,0 +1,42 @@
+import { deviceSchema, slotStateSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+export const backendSchema = z.strictObject({
+  id: deviceSchema,
+  label: z.string(),
+  short: z.string(),
+  provider: z.string().nullable(),
+  multiplex: z.boolean(),
+  hardware: z.string().meta({ description: 'Name of the device as it was probed' }),
+  driver: z.string(),
+  state: z.enum(['ready', 'offline']).meta({ description: 'offline: the plugin of its engine is away' }),
+  memUsedMb: z.int().nullable().meta({ description: 'MiB; null where nobody tells' }),
+  memTotalMb: z.int().nullable(),
+  totalReqPerSec: z.number().meta({ description: 'Of the slots there, on average since each was loaded' }),
+  loaded: z.array(z.strictObject({
+    slot: z.string().nullable().meta({ description: 'Group of the capability that the slot serves; null for a slot of its own' }),
+    child: z.string().nullable(),
+    slotName: z.string(),
+    modelId: z.string().nullable(),
+    sizeMb: z.int().nullable(),
+    source: z.enum(['capability', 'slot'])
+  }))
+})
+export type Backend = z.output<typeof backendSchema>
+
+export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Backend id: npu, gpu-vulkan, gpu-rocm, gpu-cuda, cpu' }) })
+
+/** What is missing is told with codes of its own. */
+export const loadBodySchema = z.strictObject({ model_id: z.string().optional() })
+export const unloadBodySchema = z.strictObject({ slot_name: z.string().optional() })
+
+export const loadedSchema = z.strictObject({
+  slot: z.string(),
+  state: slotStateSchema,
+  port: z.int().nullable(),
+  model_id: z.string().nullable(),
+  backend: z.literal('npu'),
+  provider: z.string(),
+  created: z.boolean()
+})
+export const unloadedSchema = z.strictObject({ ok: z.literal(true), slot: z.string() })

@@ -1,0 +1,113 @@
+import {
+  deviceBackends, providerAliases, type Device, type EngineProvider, type HardwareInfo, type Model, type ModelCapability
+} from 'svc-gateway/plugin'
+import type { Use } from './children.js'
+import { providerFor, providersFor } from './host-backends.js'
+import { memoryFit, type Fit } from './memory-fit.js'
+import type { HostBackend } from './ref.js'
+
+/** A model that could serve a use: registered, in the catalogue, or built into an engine. */
+export interface Candidate {
+  readonly id: string
+  readonly capabilities: readonly ModelCapability[]
+  readonly sizeBytes: number
+  /** Runtimes that run it, as registry rows name them; empty is any. */
+  readonly backends: readonly string[]
+  readonly downloaded: boolean
+  readonly pullable: boolean
+  /** Engine that brings it along; it runs nowhere else. */
+  readonly builtIn: string | null
+}
+
+/** A device and an engine that a model may run on. */
+export interface LegalPair {
+  readonly device: Device
+  readonly provider: EngineProvider
+  readonly fit: Fit
+}
+
+/** An entry of the curated catalogue, as far as it matters here. */
+export interface CatalogModel {
+  readonly id: string
+  readonly capability: ModelCapability
+  readonly size_gb: number
+  readonly backend: string
+  readonly bundle_only: boolean
+}
+
+export interface CandidateSource {
+  readonly models: readonly Model[]
+  readonly curated: readonly CatalogModel[]
+  readonly providers: readonly EngineProvider[]
+  readonly hosts: readonly HostBackend[]
+  readonly hardware: HardwareInfo
+}
+
+/** Models for a use, registered ones first; of two with one id the registered one counts. Pure. */
+export function candidatesFor ({ type, capability }: Use, { models, curated, providers }: CandidateSource): readonly Candidate[] {
+  const registered = models.filter(model => model.capabilities.includes(capability)).map(registeredCandidate)
+  const known = new Set(models.map(({ id }) => id))
+  const offered = curated
+    .filter(model => model.capability === capability && !known.has(model.id) && (!model.bundle_only || capability === 'vision'))
+    .map(offeredCandidate)
+  const inside = providers.flatMap(({ name, children = [] }) => children.filter(child => child.type === type)
+    .map((child): Candidate => ({
+      id: child.model, capabilities: [capability], sizeBytes: 0, backends: [], downloaded: true, pullable: false, builtIn: name
+    })))
+  return [...registered, ...offered, ...inside.filter(({ id }) => !known.has(id))]
+}
+
+/** One model for a use by its id; a registered one that tells nothing of its capabilities is trusted. Null for no such. Pure. */
+export function candidateById (use: Use, id: string, source: CandidateSource): Candidate | null {
+  const model = source.models.find(other => other.id === id)
+  if (model !== undefined) {
+    const fits = model.capabilities.length === 0 || model.capabilities.includes(use.capability)
+    return fits ? registeredCandidate(model) : null
+  }
+  return candidatesFor(use, { ...source, models: [] }).find(candidate => candidate.id === id) ?? null
+}
+
+/** Where a model may run, best device first; of each device the usual engine first. Pure. */
+export function legalPairs (
+  { type }: Use, candidate: Candidate, { hosts, providers, hardware }: CandidateSource
+): readonly LegalPair[] {
+  return hosts.flatMap(({ id: device }) => {
+    const usual = providerFor(type, device, providers)
+    return providersFor(type, device, providers)
+      .filter(provider => runs(candidate, provider, device))
+      .sort((a, b) => Number(b === usual) - Number(a === usual))
+      .map(provider => ({ device, provider, fit: memoryFit(candidate.sizeBytes, device, hardware) }))
+  })
+}
+
+function registeredCandidate (model: Model): Candidate {
+  return {
+    id: model.id,
+    capabilities: model.capabilities,
+    sizeBytes: model.size_bytes,
+    backends: model.backends,
+    downloaded: true,
+    pullable: model.hf_repo !== '' && model.hf_filename !== '',
+    builtIn: null
+  }
+}
+
+function offeredCandidate (model: CatalogModel): Candidate {
+  return {
+    id: model.id,
+    capabilities: [model.capability],
+    sizeBytes: Math.round(model.size_gb * 1e9),
+    backends: model.backend === '' ? [] : [model.backend],
+    downloaded: false,
+    pullable: true,
+    builtIn: null
+  }
+}
+
+/** The NPU runs only what was made for it; everything else runs anywhere unless its row says where. */
+function runs ({ backends, builtIn }: Candidate, provider: EngineProvider, device: Device): boolean {
+  if (builtIn !== null) return builtIn === provider.name && device === 'npu'
+  if (backends.length === 0) return device !== 'npu'
+  const here: readonly string[] = [device, deviceBackends[device], provider.name, provider.family]
+  return backends.some(backend => here.includes(Object.hasOwn(providerAliases, backend) ? providerAliases[backend]! : backend))
+}

@@ -1,0 +1,34 @@
+import { messageOf, svcError, isSvcError, type CapabilityChild, type Device, type SvcError } from 'svc-gateway/plugin'
+import type { Fit } from './memory-fit.js'
+
+export function invalidSelection (child: CapabilityChild, reason: string, param?: string): SvcError {
+  return svcError('capability.invalid_selection', `${child}: ${reason}`, { details: { child }, ...(param === undefined ? {} : { param }) })
+}
+
+export function unknownModel (child: CapabilityChild, model: string): SvcError {
+  return svcError('capability.unknown_model', `'${model}' is no model for ${child}; see GET /api/capabilities for those that are`,
+    { param: 'model', details: { child, model } })
+}
+
+export function illegalPair (
+  child: CapabilityChild, model: string,
+  { device, provider }: { readonly device: Device | null, readonly provider: string | null }, legal: readonly Device[]
+): SvcError {
+  const where = [device, provider].filter(part => part !== null).join(' with ')
+  const choice = legal.length === 0 ? 'nothing on this host runs it' : `it runs on ${legal.join(', ')}`
+  return svcError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}; ${choice}`,
+    { param: device === null ? 'provider' : 'device', details: { child, model, device, provider, legal_backends: legal } })
+}
+
+export function illegalFit (
+  child: CapabilityChild, model: string, { status, reasons }: Fit, profile: string | null, family: string
+): SvcError {
+  return svcError('capability.illegal_model_fit', `${child}: model '${model}' is too large for this host: ${reasons.join('; ')}`,
+    { param: 'model', details: { child, model, fit_status: status, fit_reasons: reasons, profile, runtime_family: family } })
+}
+
+/** The selection is in force and its engine is not. */
+export function applyFailed (child: CapabilityChild, slot: string, error: unknown): SvcError {
+  return svcError('capability.apply_failed', `the selection for ${child} is saved, but slot '${slot}' did not follow: ${messageOf(error)}`,
+    { details: { child, slot, reason: isSvcError(error) ? error.code : 'system.internal' }, cause: error })
+}

@@ -1,0 +1,126 @@
+import {
+  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, svcError, whileConnected,
+  type ActivityLog, type AnyRoute, type CapabilityChild, type Device, type SlotService
+} from 'svc-gateway/plugin'
+import type { z } from 'zod'
+import { applyFailed, invalidSelection } from './capability-errors.js'
+import { byGroup, catalogs } from './catalog.js'
+import { migrateSelections } from './migrate.js'
+import type { Overlay } from './overlay.js'
+import type { SelectionChange, SelectionPatch } from './ref.js'
+import {
+  capabilitiesSchema, migrateBodySchema, migrationSchema, placeParamsSchema, selectBodySchema, selectedSchema,
+  type selectionViewSchema
+} from './schemas.js'
+
+export interface CapabilityApi {
+  readonly activity: ActivityLog
+  readonly overlay: Overlay
+  readonly slots: SlotService
+}
+
+const never = new AbortController().signal
+const fields = ['device', 'backend', 'provider', 'model', 'enabled']
+
+/** SPEC.md `/api/capabilities`, management 18.2. */
+export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
+  const { activity, overlay, slots } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/capabilities',
+      summary: 'What serves embeddings, reranking, speech and images, and what could',
+      schema: { response: capabilitiesSchema },
+      handler: () => ({
+        backends: overlay.backends(),
+        catalogs: catalogs(overlay.source()),
+        selections: byGroup(child => selectionView(api, child))
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/capabilities/migrate',
+      summary: 'Snap selections that are not legal any more to what is',
+      schema: { body: migrateBodySchema, response: migrationSchema },
+      handler: async call => {
+        const { dry_run: dryRun } = call.body
+        const work = async (): Promise<z.output<typeof migrationSchema>> => {
+          const rows = await slots.change(draft => migrateSelections(draft, overlay.source()), { dryRun })
+          return { dry_run: dryRun, changed: rows.filter(({ verdict }) => verdict === 'illegal_backend' || verdict === 'unknown_model').length, rows: [...rows] }
+        }
+        if (dryRun) return await work()
+        const row = { category: 'capability', action: 'capability.migrate', target: 'capabilities', actor: call.actor, request_id: call.requestId }
+        return await activity.audited(row, work)
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/capabilities/:slot/:child',
+      summary: 'Choose what serves a capability, and bring it into force',
+      description: 'Waits until the engine follows. A selection is kept also when its engine does not (503).',
+      schema: { params: placeParamsSchema, body: selectBodySchema, response: selectedSchema },
+      handler: call => {
+        const { slot: group, child: name } = call.params
+        const child = childOf(group, name)
+        const patch = patchOf(child, call.body)
+        const row = { category: 'capability', action: 'capability.apply', target: `${group}/${child}`, actor: call.actor, request_id: call.requestId }
+        return whileConnected(call, activity.audited(row, async note => {
+          note({ before: overlay.selection(child) })
+          const change = await slots.change(draft => overlay.select(draft, child, patch))
+          note({ after: change.selection })
+          // an order, not a question: the client that leaves does not take it back
+          await overlay.converge(child, never).catch((error: unknown) => { throw applyFailed(child, change.slot, error) })
+          return { ok: true as const, selection: changeView(api, change) }
+        }))
+      }
+    })
+  ]
+}
+
+function selectionView ({ overlay, slots }: CapabilityApi, child: CapabilityChild): z.output<typeof selectionViewSchema> {
+  const selection = overlay.selection(child)
+  const slot = overlay.slotOf(child)
+  return { ...selection, backend: selection.device, slot, status: statusOf(slots, slot) }
+}
+
+function changeView ({ slots }: CapabilityApi, { selection, slot, pendingReload }: SelectionChange): z.output<typeof selectedSchema>['selection'] {
+  return { ...selection, slot, status: statusOf(slots, slot), pending_reload: pendingReload }
+}
+
+function statusOf (slots: SlotService, name: string): z.output<typeof selectionViewSchema>['status'] {
+  return slots.names().includes(name) ? slots.status(name).state : 'offline'
+}
+
+function childOf (group: string, name: string): CapabilityChild {
+  if (!Object.hasOwn(capabilityGroups, group)) {
+    throw svcError('capability.unknown_slot', `no group of capabilities is named '${group}'; there are ${Object.keys(capabilityGroups).join(', ')}`,
+      { param: 'slot', details: { slot: group } })
+  }
+  const child = capabilityChildren.find(other => other === name && capabilityGroupOf(other) === group)
+  if (child !== undefined) return child
+  const children = capabilityChildren.filter(other => capabilityGroupOf(other) === group)
+  throw svcError('capability.unknown_child', `'${group}' has no capability '${name}'; it has ${children.join(', ')}`, { param: 'child', details: { slot: group, child: name } })
+}
+
+function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema>): SelectionPatch {
+  const unknown = Object.keys(body).filter(key => !fields.includes(key))
+  if (unknown.length > 0) {
+    throw svcError('capability.unknown_fields', `${unknown.join(', ')} cannot be set; known here: ${fields.join(', ')}`, { details: { unknown, allowed: fields } })
+  }
+  const { device, backend, provider, model, enabled } = body
+  const named = backend == null ? backend : deviceNamed(child, backend)
+  if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` says something else than `device`', 'backend')
+  const wanted = device !== undefined ? device : named
+  return {
+    ...(wanted === undefined ? {} : { device: wanted }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(model === undefined ? {} : { model }),
+    ...(enabled === undefined ? {} : { enabled })
+  }
+}
+
+function deviceNamed (child: CapabilityChild, backend: string): Device {
+  const device = Object.hasOwn(backendDevices, backend) ? backendDevices[backend]! : backend
+  if (Object.values(backendDevices).includes(device as Device)) return device as Device
+  throw invalidSelection(child, `'${backend}' is no backend; there are gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu`, 'backend')
+}

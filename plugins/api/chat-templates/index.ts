@@ -1,0 +1,20 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { LintProcess } from './lint-process.js'
+import { templateRoutes } from './routes.js'
+import { TemplateCatalog } from './template-catalog.js'
+
+/** `/api/chat-templates`: bundled and operators' own chat templates, checked (management 23). */
+export default definePlugin({
+  name: 'api-chat-templates',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, clock: core.clock, config: core.config, models: core.models },
+  register (ctx) {
+    const { activity, clock, config, models } = ctx.services
+    const lints = new LintProcess(clock)
+    const catalog = new TemplateCatalog(models, lints, ctx.log)
+    for (const route of templateRoutes({ activity, config, catalog })) ctx.addRoute(route)
+    ctx.onStart(() => catalog.seed())
+    ctx.onStop(() => lints.close())
+  }
+})

@@ -1,0 +1,93 @@
+import { defineRoute, messageOf, svcError, type ActivityLog, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { bundledTemplates } from './bundled.js'
+import { idParamsSchema, lintBodySchema, lintSchema, putBodySchema, templateEntrySchema, templateSchema } from './schemas.js'
+import type { TemplateCatalog } from './template-catalog.js'
+import { TEMPLATE_ID } from './template-files.js'
+
+export interface TemplateApi {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly catalog: TemplateCatalog
+}
+
+/** SPEC.md `/api/chat-templates`, management 23. */
+export function templateRoutes (api: TemplateApi): AnyRoute[] {
+  const { catalog } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/chat-templates',
+      summary: 'List chat templates, each checked on sample conversations',
+      schema: { response: z.array(templateEntrySchema) },
+      handler: () => catalog.list()
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/chat-templates/:id',
+      summary: 'One chat template with its text',
+      schema: { params: idParamsSchema, response: templateSchema },
+      handler: async ({ params: { id } }) => await catalog.find(id) ?? notFound(id)
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/chat-templates',
+      summary: 'Add or replace a chat template',
+      description: 'Written also when the check finds fault; `error` tells. Slots take it at their next start.',
+      schema: { body: putBodySchema, response: templateEntrySchema },
+      handler: async call => {
+        const { id, content } = call.body
+        requireId(id)
+        return await audited(api, call, 'write', id, () => catalog.put(id, content))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/chat-templates/lint',
+      summary: 'Check a chat template without writing it',
+      schema: { body: lintBodySchema, response: lintSchema },
+      handler: ({ body }) => catalog.lint(body.content)
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/chat-templates/:id',
+      summary: 'Delete a chat template; a bundled one goes back to what it was',
+      schema: { params: idParamsSchema },
+      handler: async call => {
+        const { id } = call.params
+        const slots = [...api.config.snapshot.slots.values()].filter(slot => slot.chat_template === id).map(slot => slot.name)
+        if (slots.length > 0 && !bundledTemplates.has(id)) throw inUse(id, slots)
+        await audited(api, call, 'delete', id, async () => {
+          if (!await catalog.remove(id)) notFound(id)
+        })
+      }
+    })
+  ]
+}
+
+async function audited<T> ({ activity }: TemplateApi, call: Pick<RouteCall, 'actor' | 'requestId'>, action: string, id: string, work: () => Promise<T>): Promise<T> {
+  const row = { category: 'chat_template', action: `chat_template.${action}`, target: id, actor: call.actor, request_id: call.requestId }
+  return await activity.audited(row, () => work().catch((error: unknown) => { throw asWriteFailure(error, id) }))
+}
+
+function requireId (id: string): void {
+  if (TEMPLATE_ID.test(id) && id !== 'auto') return
+  throw svcError('chat_template.invalid_id',
+    'a template\'s id has lowercase letters, digits, _ and -, begins with a letter or digit, has at most 41 characters, and is not `auto`',
+    { param: 'id', details: { id } })
+}
+
+function notFound (id: string): never {
+  throw svcError('chat_template.not_found', `no chat template is named '${id}'; see GET /api/chat-templates`, { param: 'id', details: { id } })
+}
+
+function inUse (id: string, slots: readonly string[]): Error {
+  return svcError('chat_template.in_use', `chat template '${id}' is used by ${slots.join(', ')}; give them another one first`, { details: { id, slots } })
+}
+
+function asWriteFailure (error: unknown, id: string): unknown {
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (syscall === undefined) return error
+  return svcError('chat_template.write_failed', `chat template '${id}' cannot be written to the model store: ${messageOf(error)}`,
+    { details: { id, reason: code ?? '' }, cause: error })
+}

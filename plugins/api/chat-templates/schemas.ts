@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { MAX_TEMPLATE_BYTES } from './template-files.js'
+
+const lintShape = {
+  valid: z.boolean(),
+  error: z.string().nullable().meta({ description: 'What is wrong, or null' }),
+  line: z.int().nullable().meta({ description: 'Line of the tag at fault, from 1; null where none can be told' }),
+  warnings: z.array(z.string()).meta({ description: 'What it cannot do that others can, such as tools' })
+}
+
+export const templateEntrySchema = z.strictObject({
+  id: z.string(),
+  label: z.string(),
+  bundled: z.boolean(),
+  ...lintShape
+})
+export const templateSchema = templateEntrySchema.extend({ content: z.string() })
+export const lintSchema = z.strictObject(lintShape)
+
+/** Any text: an id that no template can have is a template that does not exist. */
+export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Template id' }) })
+
+const content = z.string().max(MAX_TEMPLATE_BYTES).meta({ description: 'Jinja' })
+
+/** The id is checked with a code of its own. */
+export const putBodySchema = z.strictObject({ id: z.string().meta({ description: 'Lowercase letters, digits, `_` and `-`, at most 41' }), content })
+export const lintBodySchema = z.strictObject({ content })

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Ids become file names: lowercase letters, digits, `_` and `-`, at most 41 (management 23). */
+export const TEMPLATE_ID = /^[a-z0-9][a-z0-9_-]{0,40}$/
+/** Far above any template; a stray file must not be read into memory. */
+export const MAX_TEMPLATE_BYTES = 512 * 1024
+
+export interface TemplateFile {
+  readonly id: string
+  /** Changes with the content. */
+  readonly stamp: string
+  readonly sizeBytes: number
+}
+
+/** Templates in the folder, by id in order; none where there is no folder. */
+export async function listTemplates (folder: string): Promise<readonly TemplateFile[]> {
+  const names = await readdir(folder).catch(ifMissing([]))
+  const ids = names.filter(name => name.endsWith('.jinja')).map(name => name.slice(0, -'.jinja'.length)).filter(id => TEMPLATE_ID.test(id))
+  const files = await Promise.all(ids.sort().map(async id => {
+    const stats = await stat(pathOf(folder, id)).catch(ifMissing(null))
+    return stats?.isFile() === true ? { id, stamp: `${stats.mtimeMs}:${stats.size}`, sizeBytes: stats.size } : null
+  }))
+  return files.filter(file => file !== null)
+}
+
+/** Null when there is none. */
+export async function readTemplate (folder: string, id: string): Promise<string | null> {
+  return TEMPLATE_ID.test(id) ? await readFile(pathOf(folder, id), 'utf8').catch(ifMissing(null)) : null
+}
+
+/** Writes a template whole or not at all. With `fresh`, one that is there stays; false is told then. */
+export async function writeTemplate (folder: string, id: string, content: string, fresh: boolean): Promise<boolean> {
+  await mkdir(folder, { recursive: true })
+  const temp = join(folder, `.${id}.${randomBytes(6).toString('hex')}.tmp`)
+  try {
+    const file = await open(temp, 'wx')
+    try {
+      await file.writeFile(content)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    if (!fresh) await rename(temp, pathOf(folder, id))
+    else await link(temp, pathOf(folder, id))
+    return true
+  } catch (error) {
+    if (fresh && (error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  } finally {
+    await unlink(temp).catch(() => undefined)
+  }
+}
+
+/** Whether there was one. */
+export async function removeTemplate (folder: string, id: string): Promise<boolean> {
+  return await unlink(pathOf(folder, id)).then(() => true, ifMissing(false))
+}
+
+function pathOf (folder: string, id: string): string {
+  return join(folder, `${id}.jinja`)
+}
+
+function ifMissing<T> (value: T): (error: NodeJS.ErrnoException) => T {
+  return error => {
+    if (error.code === 'ENOENT') return value
+    throw error
+  }
+}

@@ -1,0 +1,38 @@
+import { core, definePlugin, defineRoute, handled } from 'svc-gateway/plugin'
+import { contentPolicy, page } from './page.js'
+import { documentSchema } from './schemas.js'
+
+/** `/api/openapi.json` and a page that shows it (DESIGN 9). The page needs nothing from anywhere else. */
+export default definePlugin({
+  name: 'api-docs',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { openapi: core.openapi },
+  register (ctx) {
+    const { openapi } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/openapi.json',
+      summary: 'The OpenAPI document of every route that is mounted',
+      schema: { response: documentSchema },
+      handler: () => openapi.document()
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/docs',
+      summary: 'This document as a page',
+      produces: 'text/html',
+      handler: ({ reply, requestId }) => {
+        void reply.headers({
+          'content-type': 'text/html; charset=utf-8',
+          'content-security-policy': contentPolicy,
+          'x-content-type-options': 'nosniff',
+          'referrer-policy': 'no-referrer',
+          'cache-control': 'no-cache',
+          'x-request-id': requestId
+        }).send(page)
+        return handled
+      }
+    }))
+  }
+})

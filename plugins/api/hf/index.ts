@@ -1,0 +1,38 @@
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { hubRef, type HubSearchRow } from '../../services/hub/ref.js'
+import { searchQuerySchema, searchSchema } from './schemas.js'
+
+const CACHE_MS = 30_000
+const MAX_CACHED = 200
+
+/** `/api/hf`: search on the model hub (management 5). A hub that does not answer finds nothing, which is no error. */
+export default definePlugin({
+  name: 'api-hf',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { clock: core.clock, hub: hubRef },
+  register (ctx) {
+    const { clock, hub } = ctx.services
+    const cache = new Map<string, { readonly at: number, readonly results: HubSearchRow[] }>()
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/hf/search',
+      summary: 'Search the model hub',
+      schema: { querystring: searchQuerySchema, response: searchSchema },
+      handler: async ({ query: { q, type, limit }, signal }) => {
+        const words = q.trim()
+        if (words === '') return { results: [], cached: false }
+        const key = JSON.stringify([hub.endpoint, hub.hasToken, words, type, limit])
+        const known = cache.get(key)
+        if (known !== undefined && clock.monotonic() - known.at < CACHE_MS) return { results: known.results, cached: true }
+        const found = await hub.search(words, { limit, signal, ...(type === undefined ? {} : { type }) }).catch(() => null)
+        if (found === null) return { results: [], cached: false }
+        const results = [...found]
+        cache.delete(key)
+        cache.set(key, { at: clock.monotonic(), results })
+        if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
+        return { results, cached: false }
+      }
+    }))
+  }
+})

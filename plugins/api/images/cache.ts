@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { lstat, mkdir, open, readdir, rename, unlink, utimes, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from 'svc-gateway/plugin'
+
+export interface CacheLimits {
+  readonly files: number
+  readonly bytes: number
+}
+
+interface Entry {
+  readonly bytes: number
+  /** Epoch milliseconds. */
+  usedAt: number
+}
+
+const NAME = /^[0-9a-f-]{8,40}$/
+
+/** Whether a name can be one of ours at all; everything else never becomes a path. */
+export function isImageName (name: string): boolean {
+  return NAME.test(name)
+}
+
+/**
+ * PNG files in one folder, as many and as large together as the limits say: the least recently used go first. The index
+ * is in memory and is read from the folder at the start; a file is there whole or not at all.
+ */
+export class ImageFolder {
+  readonly #folder: string
+  readonly #clock: Clock
+  readonly #limits: CacheLimits
+  readonly #entries = new Map<string, Entry>()
+  #bytes = 0
+  #line: Promise<unknown> = Promise.resolve()
+
+  constructor (folder: string, clock: Clock, limits: CacheLimits) {
+    this.#folder = folder
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  get size (): { readonly files: number, readonly bytes: number } {
+    return { files: this.#entries.size, bytes: this.#bytes }
+  }
+
+  /** Reads what is there, and clears up what a crash left half done or a smaller limit no longer allows. */
+  load (): Promise<void> {
+    return this.#inLine(async () => {
+      await mkdir(this.#folder, { recursive: true })
+      for (const file of await readdir(this.#folder)) {
+        const path = join(this.#folder, file)
+        const name = file.replace(/\.png$/, '')
+        if (file.endsWith('.tmp')) await unlink(path).catch(ignore)
+        else if (file.endsWith('.png') && isImageName(name)) {
+          const found = await lstat(path).catch(() => null)
+          if (found?.isFile() === true) this.#note(name, found.size, found.mtimeMs)
+        }
+      }
+      await this.#shrink(null)
+    })
+  }
+
+  /** Name of the new image. Rejects with the file system's error, and leaves nothing behind then. */
+  put (png: Buffer): Promise<string> {
+    return this.#inLine(async () => {
+      const name = randomUUID()
+      const temp = join(this.#folder, `${name}.tmp`)
+      try {
+        await writeWhole(temp, png)
+        await rename(temp, this.#path(name))
+      } catch (error) {
+        await unlink(temp).catch(ignore)
+        throw error
+      }
+      this.#note(name, png.length, this.#clock.now())
+      await this.#shrink(name)
+      return name
+    })
+  }
+
+  /** The open file, for the caller to close; null when there is none of this name. Counts as use. */
+  async read (name: string): Promise<{ readonly file: FileHandle, readonly bytes: number } | null> {
+    const entry = isImageName(name) ? this.#entries.get(name) : undefined
+    if (entry === undefined) return null
+    try {
+      // a link put there by somebody else leads nowhere
+      const file = await open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW)
+      entry.usedAt = this.#clock.now()
+      // for the order after a restart
+      await utimes(this.#path(name), entry.usedAt / 1000, entry.usedAt / 1000).catch(ignore)
+      return { file, bytes: entry.bytes }
+    } catch {
+      // somebody took it out of the folder
+      this.#forget(name)
+      return null
+    }
+  }
+
+  #inLine<T> (work: () => Promise<T>): Promise<T> {
+    const result = this.#line.then(work)
+    this.#line = result.catch(ignore)
+    return result
+  }
+
+  /** @param keep the newest stays, however large it is */
+  async #shrink (keep: string | null): Promise<void> {
+    if (this.#entries.size <= this.#limits.files && this.#bytes <= this.#limits.bytes) return
+    const oldest = [...this.#entries].filter(([name]) => name !== keep).sort(([, a], [, b]) => a.usedAt - b.usedAt)
+    for (const [name] of oldest) {
+      if (this.#entries.size <= this.#limits.files && this.#bytes <= this.#limits.bytes) return
+      this.#forget(name)
+      await unlink(this.#path(name)).catch(ignore)
+    }
+  }
+
+  #note (name: string, bytes: number, usedAt: number): void {
+    this.#entries.set(name, { bytes, usedAt })
+    this.#bytes += bytes
+  }
+
+  #forget (name: string): void {
+    this.#bytes -= this.#entries.get(name)?.bytes ?? 0
+    this.#entries.delete(name)
+  }
+
+  #path (name: string): string {
+    return join(this.#folder, `${name}.png`)
+  }
+}
+
+async function writeWhole (path: string, content: Buffer): Promise<void> {
+  const file = await open(path, 'wx', 0o644)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+function ignore (): void {}

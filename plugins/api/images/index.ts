@@ -1,0 +1,54 @@
+import { core, definePlugin, defineRoute, handled, svcError } from 'svc-gateway/plugin'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { ImageFolder } from './cache.js'
+import { imageCacheRef } from './ref.js'
+
+const configSchema = z.strictObject({
+  max_files: z.int().min(1).default(100).meta({ description: 'Images that are kept' }),
+  max_bytes: z.int().min(1024 * 1024).default(1024 ** 3).meta({ description: 'Bytes that they may have together' })
+})
+
+const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name of the image, with or without .png' }) })
+
+const FOREVER = 'public, max-age=31536000, immutable'
+
+/** The image cache and `/api/images` (management 24). */
+export default definePlugin({
+  name: 'api-images',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { clock: core.clock, config: core.config },
+  provides: [imageCacheRef],
+  configSchema,
+  register (ctx) {
+    const { max_files: files, max_bytes: bytes } = ctx.config
+    const folder = new ImageFolder(join(ctx.services.config.paths.state, 'images', 'cache'), ctx.services.clock, { files, bytes })
+    ctx.provide(imageCacheRef, { put: async png => `/api/images/cache/${await folder.put(png)}.png` })
+    ctx.onStart(() => folder.load())
+    ctx.addHealth(() => ({ ...folder.size }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/images/cache/:name',
+      summary: 'An image that was made, while it is kept',
+      description: 'It never changes, so it may be cached for ever.',
+      schema: { params: paramsSchema },
+      produces: 'image/png',
+      handler: async ({ params, request, reply, requestId }) => {
+        const name = params.name.replace(/\.png$/, '')
+        const found = await folder.read(name)
+        if (found === null) throw svcError('image.cache_miss', 'the image is not there, or no longer: the cache keeps the newest ones', { details: { name: params.name } })
+        const etag = `"${name}"`
+        void reply.headers({ 'x-request-id': requestId, 'cache-control': FOREVER, etag })
+        if (request.headers['if-none-match'] === etag) {
+          await found.file.close()
+          void reply.code(304).send()
+          return handled
+        }
+        void reply.headers({ 'content-type': 'image/png', 'content-length': found.bytes, 'x-content-type-options': 'nosniff' })
+        void reply.send(found.file.createReadStream())
+        return handled
+      }
+    }))
+  }
+})

@@ -1,0 +1,27 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { libraryRef } from '../../services/library/ref.js'
+import { storeRoutes } from './routes.js'
+import { ModelStore } from './store.js'
+
+/**
+ * `/api/settings/models/store` and `/api/config/models`: where models live (management 10.3, 21). Apart from the other
+ * settings, which must be there also when the model library is not.
+ */
+export default definePlugin({
+  name: 'api-model-store',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    config: core.config,
+    events: core.events,
+    jobs: core.jobs,
+    library: libraryRef,
+    models: core.models
+  },
+  register (ctx) {
+    const store = new ModelStore(ctx.services)
+    for (const route of storeRoutes({ ...ctx.services, store })) ctx.addRoute(route)
+    ctx.onStop(() => store.close())
+  }
+})

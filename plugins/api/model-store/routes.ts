@@ -1,0 +1,76 @@
+import { defineRoute, modelsSchema, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import type { z } from 'zod'
+import {
+  migrateBodySchema, modelsPatchSchema, modelsSavedSchema, storeBodySchema, storeChangedSchema, storeSchema
+} from './schemas.js'
+import { asInvalid, type ModelStore, type StoreServices } from './store.js'
+
+export interface StoreApi extends StoreServices {
+  readonly activity: ActivityLog
+  readonly store: ModelStore
+}
+
+const STORE = '/api/settings/models/store'
+
+export function storeRoutes (api: StoreApi): AnyRoute[] {
+  const { activity, config, library, models, store } = api
+  /** A client that leaves ends its own wait and not the change: the row is written when that is over. */
+  const change = async (
+    call: Pick<RouteCall, 'actor' | 'requestId'>, path: string, how: { readonly migrate: boolean, readonly keep: boolean }
+  ): Promise<z.output<typeof storeChangedSchema>> => await activity.audited({
+    category: 'model', action: 'model.store', target: path, actor: call.actor, request_id: call.requestId
+  }, async note => {
+    note({ before: { store: models.store } })
+    const result = await store.change(path, how)
+    note(result.status === 'ok' ? { after: { store: models.store, migration: result.migration } } : { message: 'nothing was changed: there are models to move' })
+    return result
+  })
+  return [
+    defineRoute({
+      method: 'GET',
+      url: STORE,
+      summary: 'Where models live, and where else they could',
+      schema: { response: storeSchema },
+      handler: () => store.read()
+    }),
+    defineRoute({
+      method: 'POST',
+      url: STORE,
+      summary: 'Make a folder the model store',
+      description: 'When there are models in the present one, say `migrate` or `keep`; else the plan of a move is told and nothing done. ' +
+        'Slots that are up take it over at their next start.',
+      schema: { body: storeBodySchema, response: storeChangedSchema },
+      handler: call => change(call, call.body.path, call.body)
+    }),
+    defineRoute({
+      method: 'POST',
+      url: `${STORE}/migrate`,
+      summary: 'Make a folder the model store and move the models there',
+      description: 'Progress is told by the events `store.progress`.',
+      schema: { body: migrateBodySchema, response: storeChangedSchema },
+      handler: call => change(call, call.body.path, { migrate: true, keep: false })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/config/models',
+      summary: 'The [models] section of svc.toml',
+      schema: { response: modelsSchema },
+      handler: () => config.snapshot.svc.models
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/config/models',
+      summary: 'Change the [models] section and scan again',
+      schema: { body: modelsPatchSchema, response: modelsSavedSchema },
+      handler: call => activity.audited({
+        category: 'settings', action: 'settings.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
+      }, async note => {
+        note({ before: { models: config.snapshot.svc.models } })
+        await config.patchSvc({ models: call.body }).catch(asInvalid)
+        note({ after: { models: config.snapshot.svc.models } })
+        const { added, skipped, scanned_roots: roots } = await library.scan()
+        return { ...config.snapshot.svc.models, scan: { added: [...added], skipped: [...skipped], scanned_roots: [...roots] } }
+      })
+    })
+  ]
+}

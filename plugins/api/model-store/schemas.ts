@@ -1,0 +1,72 @@
+import { modelsSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const mb = z.int().nullable()
+
+export const folderStateSchema = z.strictObject({
+  path: z.string(),
+  exists: z.boolean(),
+  is_directory: z.boolean(),
+  readable: z.boolean(),
+  writable: z.boolean(),
+  files_count: z.int(),
+  size_bytes: z.int(),
+  free_mb: mb,
+  total_mb: mb
+})
+export type FolderState = z.output<typeof folderStateSchema>
+
+export const storeSchema = z.strictObject({
+  store: z.string().meta({ description: '`[models] store` as configured; empty when it is not' }),
+  effective: z.string().meta({ description: 'Where models are read and written' }),
+  fallback_active: z.boolean().meta({ description: 'Something else than `store` decides: the environment, the deprecated key, or the default' }),
+  pull_root_legacy: z.string().nullable(),
+  current_state: folderStateSchema,
+  suggestions: z.array(z.strictObject({ path: z.string(), free_mb: z.int(), total_mb: z.int() }))
+    .meta({ description: 'Other file systems with room, the largest first' })
+})
+
+export const storeBodySchema = z.strictObject({
+  path: z.string().min(1),
+  migrate: z.boolean().default(false).meta({ description: 'Move what is in the present store' }),
+  keep: z.boolean().default(false).meta({ description: 'Leave what is in the present store where it is' })
+})
+export const migrateBodySchema = z.strictObject({ path: z.string().min(1) })
+
+export const planSchema = z.strictObject({
+  source: z.string(),
+  target: z.string(),
+  files_count: z.int(),
+  size_bytes: z.int(),
+  same_filesystem: z.boolean()
+})
+export type Plan = z.output<typeof planSchema>
+
+const migrationSchema = z.strictObject({
+  source: z.string(),
+  target: z.string(),
+  moved: z.int(),
+  failed: z.array(z.string()).meta({ description: 'Files that were copied and could not be removed from the present store' })
+})
+export type Migration = z.output<typeof migrationSchema>
+
+export const scanSchema = z.strictObject({
+  added: z.array(z.string()),
+  skipped: z.array(z.strictObject({ path: z.string(), reason: z.string() })),
+  scanned_roots: z.array(z.string())
+})
+
+export const storeChangedSchema = z.discriminatedUnion('status', [
+  z.strictObject({ status: z.literal('needs_migration'), plan: planSchema, state: folderStateSchema }),
+  z.strictObject({
+    status: z.literal('ok'), config: modelsSchema, state: folderStateSchema, migration: migrationSchema.nullable(), scan: scanSchema
+  })
+])
+
+export const modelsSavedSchema = modelsSchema.extend({ scan: scanSchema })
+
+/** The config service checks a patch, together with what is there; here it is only described. */
+export const modelsPatchSchema = z.record(z.string(), z.unknown()).meta({
+  description: 'What is not in the body stays; null takes a key back to its default',
+  properties: z.toJSONSchema(modelsSchema, { io: 'input' }).properties
+})

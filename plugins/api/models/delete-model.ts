@@ -1,0 +1,48 @@
+import { svcError, type EventBus, type ModelRegistry, type SlotService } from 'svc-gateway/plugin'
+import type { ModelPulls } from '../../services/pull/ref.js'
+
+export interface DeleteServices {
+  readonly events: EventBus
+  readonly models: ModelRegistry
+  readonly pulls: ModelPulls
+  readonly slots: SlotService
+}
+
+/** Slots that have the model in their file, or run it. */
+export function slotsUsing ({ slots }: Pick<DeleteServices, 'slots'>, id: string): readonly string[] {
+  return slots.names().filter(name => slots.config(name).model.default === id || slots.status(name).modelId === id)
+}
+
+/**
+ * Removes a row, and first everything that refers to it: engines that run it are unloaded, `[model] default` is cleared, a
+ * pull that brings it is cancelled. The event comes last. The file of the model stays where it is. Throws
+ * `model.not_found`, and `model.in_use` without `cascade`.
+ */
+export async function deleteModel (
+  services: DeleteServices, id: string, { cascade }: { readonly cascade: boolean }
+): Promise<readonly string[]> {
+  const { events, models, pulls, slots } = services
+  if (models.get(id) === undefined) {
+    throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+  }
+  const affected = slotsUsing(services, id)
+  if (affected.length > 0 && !cascade) {
+    throw svcError('model.in_use', `model '${id}' is used by ${affected.join(', ')}; give them another model first, or delete it with force_cascade`,
+      { details: { model: id, affected_slots: affected } })
+  }
+  for (const name of affected) await letGo(slots, name, id)
+  // it would come back by itself
+  if (pulls.list().some(pull => pull.model_id === id && pull.finished_at === null)) await pulls.cancel(id)
+  await models.remove(id)
+  events.emit({
+    type: 'model.deleted', source: `model:${id}`, message: `model ${id} is deleted`, data: { id, affected_slots: affected }
+  })
+  return affected
+}
+
+/** A slot that was deleted meanwhile uses nothing any more. */
+async function letGo (slots: SlotService, name: string, id: string): Promise<void> {
+  if (!slots.names().includes(name)) return
+  if (slots.status(name).modelId === id && slots.status(name).state !== 'offline') await slots.unload(name, { force: true })
+  if (slots.config(name).model.default === id) await slots.update(name, { model: { default: null } })
+}

@@ -1,0 +1,20 @@
+import type { NewModelRow } from 'svc-gateway/plugin'
+import type { ModelLibrary } from '../../services/library/ref.js'
+
+/**
+ * A row with what it leaves open taken from the header of its file. A file that is not there, or not readable here, changes
+ * nothing: the caller may know better. Rejects only with the signal's reason.
+ */
+export async function filledRow (library: ModelLibrary, row: NewModelRow, signal: AbortSignal): Promise<NewModelRow> {
+  const seen = await library.describe(row.path, signal).catch(() => null)
+  signal.throwIfAborted()
+  if (seen === null || seen.kind !== 'model') return row
+  const given = Object.fromEntries(Object.entries(row).filter(([key, value]) => !isOpen(key, value)))
+  return { ...seen.row, ...given, path: row.path, metadata: { ...seen.row.metadata, ...row.metadata } }
+}
+
+function isOpen (key: string, value: unknown): boolean {
+  if (value === undefined || value === null || value === '' || value === 0) return true
+  if (Array.isArray(value)) return value.length === 0
+  return key === 'license' && value === 'unknown'
+}

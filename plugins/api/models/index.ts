@@ -1,0 +1,34 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { hubRef } from '../../services/hub/ref.js'
+import { libraryRef } from '../../services/library/ref.js'
+import { pullsRef } from '../../services/pull/ref.js'
+import { inspectRoute } from './inspect-route.js'
+import { listRoutes } from './list-routes.js'
+import { pullRoutes } from './pull-routes.js'
+import { registryRoutes } from './registry-routes.js'
+import { scanRoutes } from './scan-routes.js'
+
+/** `/api/models`: the registry, the catalogue, files on disk, repositories of the hub (management 4). */
+export default definePlugin({
+  name: 'api-models',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    clock: core.clock,
+    config: core.config,
+    dispatch: core.dispatch,
+    events: core.events,
+    files: core.modelFiles,
+    hub: hubRef,
+    library: libraryRef,
+    models: core.models,
+    pulls: pullsRef,
+    slots: core.slots
+  },
+  register (ctx) {
+    const api = ctx.services
+    const routes = [...listRoutes(api), ...registryRoutes(api), ...scanRoutes(api), inspectRoute(api), ...pullRoutes(api)]
+    for (const route of routes) ctx.addRoute(route)
+  }
+})

@@ -1,0 +1,66 @@
+import { defineRoute, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import type { ModelApi } from './model-api.js'
+import { modelListRowSchema, type ModelListRow, type NpuModelRow, type UpstreamModelRow } from './record-schema.js'
+import { composed, npuRows, registryRow, upstreamRows } from './rows.js'
+import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
+
+/** What there is: registered models, those of upstreams and of the NPU, and what could be pulled. */
+export function listRoutes (api: ModelApi): AnyRoute[] {
+  const { dispatch, files, library, models } = api
+  const upstreams = (): UpstreamModelRow[] => upstreamRows(dispatch.upstreams(), id => files.guess(id))
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/models',
+      summary: 'Registered models, then those of the NPU and of upstreams',
+      schema: { response: listSchema },
+      handler: () => {
+        const { store } = models
+        const registered = models.list().map(model => registryRow(model, store))
+        const { models: rows, filtered } = composed(registered, npuModels(api), upstreams())
+        return { models: rows, count: rows.length, filtered_aliases: filtered }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/models/catalogue',
+      summary: 'Models that are known to work well and can be pulled, and those of upstreams',
+      schema: { response: catalogueSchema },
+      handler: () => {
+        const pullable = library.curated.map(model =>
+          ({ ...model, tags: [...model.tags], installed: models.get(model.id) !== undefined }))
+        const own = new Set(pullable.map(({ id }) => id))
+        const upstream = dispatch.upstreams().filter(({ enabled }) => enabled).flatMap(({ name, models: ids }) => ids
+          .filter(id => !own.has(id))
+          .map(id => ({ id, owned_by: name, upstream: name, capability: files.guess(id)?.[0] ?? 'chat' as const })))
+        const counts = { pullable: pullable.length, upstream: upstream.length, total: pullable.length + upstream.length }
+        return { pullable, upstream, counts }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/models/:id',
+      summary: 'One model of the list',
+      schema: { params: idParamsSchema, response: modelListRowSchema },
+      handler: ({ params: { id } }) => findModel(api, id)
+    })
+  ]
+}
+
+/** Throws `model.not_found`. */
+export function findModel (api: ModelApi, id: string): ModelListRow {
+  const model = api.models.get(id)
+  if (model !== undefined) return registryRow(model, api.models.store)
+  const upstreams = upstreamRows(api.dispatch.upstreams(), name => api.files.guess(name))
+  const other = [...npuModels(api), ...upstreams].find(row => row.id === id)
+  if (other !== undefined) return other
+  throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+}
+
+function npuModels ({ slots }: ModelApi): NpuModelRow[] {
+  const onNpu = slots.names().filter(name => slots.device(name) === 'npu' && slots.config(name).served_by === null)
+  return npuRows(onNpu.map(name => {
+    const config = slots.config(name)
+    return { config, provider: slots.provider(name), modelId: config.model.default }
+  }))
+}

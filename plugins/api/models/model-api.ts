@@ -1,0 +1,20 @@
+import type {
+  ActivityLog, ConfigService, DispatchService, EventBus, ModelFiles, ModelRegistry, SlotService
+} from 'svc-gateway/plugin'
+import type { HubClient } from '../../services/hub/ref.js'
+import type { ModelLibrary } from '../../services/library/ref.js'
+import type { ModelPulls } from '../../services/pull/ref.js'
+
+/** What the routes of this group work with. */
+export interface ModelApi {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly dispatch: DispatchService
+  readonly events: EventBus
+  readonly files: ModelFiles
+  readonly hub: HubClient
+  readonly library: ModelLibrary
+  readonly models: ModelRegistry
+  readonly pulls: ModelPulls
+  readonly slots: SlotService
+}

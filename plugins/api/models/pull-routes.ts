@@ -1,0 +1,84 @@
+import { defineRoute, sse, type AnyRoute } from 'svc-gateway/plugin'
+import type { PullRequest, PullSnapshot } from '../../services/pull/ref.js'
+import { audited } from './audit.js'
+import type { ModelApi } from './model-api.js'
+import { pullBodySchema, pullListSchema, pullSchema, pullStartedSchema, type PullBody } from './pull-schemas.js'
+import { idParamsSchema } from './schemas.js'
+
+/** Downloads: started, followed, cancelled (management 4.4 to 4.6). */
+export function pullRoutes (api: ModelApi): AnyRoute[] {
+  const { pulls } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/models/pulls',
+      summary: 'The latest pull of every model',
+      schema: { response: pullListSchema },
+      handler: () => ({ pulls: pulls.list().map(shown) })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/models/:id/pull',
+      summary: 'Pull a model, or join the pull that runs',
+      description: 'Takes what the body leaves open from the registry, else from the catalogue, else from the id itself when it names a repository.',
+      schema: { params: idParamsSchema, body: pullBodySchema, response: pullStartedSchema },
+      status: 202,
+      handler: call => audited(api, call, 'pull', call.params.id, async note => {
+        const { resumed, snapshot } = await pulls.start(requestOf(call.params.id, call.body), call.signal)
+        const { id, model_id, state, hf_repo, hf_file, revision, bytes_total } = snapshot
+        note({ after: { id, hf_repo, hf_file, revision, bytes_total } })
+        return { id, model_id, state, hf_repo, hf_file, revision, bytes_total, ...(resumed ? { resumed: true as const } : {}) }
+      })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/models/:id/pull/status',
+      summary: 'How far the pull is, or how it ended',
+      schema: { params: idParamsSchema, response: pullSchema },
+      handler: ({ params: { id } }) => shown(pulls.status(id))
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/models/:id/pull/stream',
+      summary: 'The pull as it goes; the last event is how it ended',
+      schema: { params: idParamsSchema },
+      produces: 'text/event-stream',
+      handler: ({ params: { id } }) => {
+        // refused here, while there still is a status line to do it with
+        pulls.status(id)
+        return sse(async function* (signal) {
+          for await (const snapshot of pulls.watch(id, signal)) yield { data: snapshot }
+        })
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/models/:id/pull/cancel',
+      summary: 'End the pull and remove what it has so far',
+      schema: { params: idParamsSchema, response: pullSchema },
+      handler: call => audited(api, call, 'pull_cancel', call.params.id, async note => {
+        const snapshot = await pulls.cancel(call.params.id)
+        note({ after: { id: snapshot.id, state: snapshot.state } })
+        return shown(snapshot)
+      })
+    })
+  ]
+}
+
+function requestOf (modelId: string, body: PullBody): PullRequest {
+  const { hf_repo: repo, hf_filename: name, hf_file: file, revision, labels, capability, mmproj_filename: mmproj } = body
+  const filename = name ?? file
+  return {
+    model_id: modelId,
+    ...(repo === undefined ? {} : { hf_repo: repo }),
+    ...(filename === undefined ? {} : { hf_filename: filename }),
+    ...(revision === undefined ? {} : { revision }),
+    ...(labels === undefined ? {} : { capabilities: labels }),
+    ...(capability === undefined ? {} : { capability }),
+    ...(mmproj === undefined ? {} : { mmproj_filename: mmproj })
+  }
+}
+
+function shown (snapshot: PullSnapshot): PullSnapshot & { files: PullSnapshot['files'][number][] } {
+  return { ...snapshot, files: [...snapshot.files] }
+}

@@ -1,0 +1,96 @@
+import { defineRoute, svcError, type AnyRoute, type ConfigService } from 'svc-gateway/plugin'
+import { audited } from './audit.js'
+import { deleteModel } from './delete-model.js'
+import { filledRow } from './filled-row.js'
+import { findModel } from './list-routes.js'
+import type { ModelApi } from './model-api.js'
+import { registryRowSchema } from './record-schema.js'
+import { registryRow } from './rows.js'
+import {
+  addBodySchema, deletedSchema, deleteQuerySchema, idParamsSchema, registerBodySchema, updateBodySchema
+} from './schemas.js'
+
+/** Rows of the registry: made, changed, removed. */
+export function registryRoutes (api: ModelApi): AnyRoute[] {
+  const { config, library, models } = api
+  const shown = (id: string) => registryRow(models.get(id)!, models.store)
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/models',
+      summary: 'Register a model',
+      description: 'What the body leaves open comes from the header of the file, where it can be read.',
+      schema: { body: registerBodySchema, response: registryRowSchema },
+      status: 201,
+      handler: call => audited(api, call, 'register', call.body.id, async note => {
+        const { id, source, ...row } = call.body
+        requireProfile(config, row.defaults)
+        const model = await library.register(id, await filledRow(library, row, call.signal), { source })
+        note({ after: model })
+        return shown(model.id)
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/models/add-from-path',
+      summary: 'Register a model file with what its header tells',
+      schema: { body: addBodySchema, response: registryRowSchema },
+      status: 201,
+      handler: call => audited(api, call, 'add', call.body.path, async note => {
+        const { path, id, name, labels, overwrite } = call.body
+        const model = await library.add(path, {
+          source: 'add-from-path',
+          signal: call.signal,
+          overwrite,
+          ...(id === undefined ? {} : { id }),
+          ...(name === undefined ? {} : { name }),
+          ...(labels === undefined ? {} : { capabilities: labels })
+        })
+        note({ after: model, target: model.id })
+        return shown(model.id)
+      })
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/models/:id',
+      summary: 'Change a model; `defaults` merge, null takes a key out',
+      schema: { params: idParamsSchema, body: updateBodySchema, response: registryRowSchema },
+      handler: call => audited(api, call, 'update', call.params.id, async note => {
+        const { id } = call.params
+        if (models.get(id) === undefined) refuseForeign(api, id)
+        note({ before: models.get(id) })
+        requireProfile(config, call.body.defaults ?? {})
+        const { model } = await library.update(id, call.body)
+        note({ after: model })
+        return shown(id)
+      })
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/models/:id',
+      summary: 'Forget a model; its file stays',
+      description: 'Slots that run it are unloaded, and it is cleared from slot files, before it goes.',
+      schema: { params: idParamsSchema, querystring: deleteQuerySchema, response: deletedSchema },
+      handler: call => audited(api, call, 'delete', call.params.id, async note => {
+        const { params: { id }, query: { force_cascade: cascade } } = call
+        if (models.get(id) === undefined) refuseForeign(api, id)
+        note({ before: models.get(id) })
+        return { id, deleted: true as const, affected_slots: [...await deleteModel(api, id, { cascade })] }
+      })
+    })
+  ]
+}
+
+/** A model that an upstream or the NPU's own runtime keeps is not ours to change. Throws `model.not_found` either way. */
+function refuseForeign (api: ModelApi, id: string): never {
+  const { owned_by: owner } = findModel(api, id)
+  throw svcError('model.not_found', `model '${id}' is kept by ${owner} and not by the registry; there is nothing to change here`, { details: { model: id, owned_by: owner } })
+}
+
+/** A profile that does not exist would be skipped by every slot, and only the event log would say why. */
+function requireProfile ({ snapshot }: ConfigService, defaults: Readonly<Record<string, unknown>>): void {
+  const { profile } = defaults
+  if (typeof profile !== 'string' || snapshot.profiles.has(profile)) return
+  throw svcError('profiles.not_found', `no profile is named '${profile}'; there are: ${[...snapshot.profiles.keys()].join(', ')}`,
+    { param: 'defaults.profile', details: { profile } })
+}

@@ -1,0 +1,53 @@
+import { core, definePlugin, defineRoute, svcError, type PluginReport } from 'svc-gateway/plugin'
+import { pluginListSchema, pluginParamsSchema, pluginSchema } from './schemas.js'
+
+/**
+ * `/api/plugins`: what is loaded and how it fares. A reload loads what the allow-list on disk names and never
+ * installs anything: that takes the operator's own rights (`svc plugin add`).
+ */
+export default definePlugin({
+  name: 'api-plugins',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, plugins: core.plugins },
+  register (ctx) {
+    const { activity, plugins } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/plugins',
+      summary: 'List plugins with state, phase, code, milliseconds and origin',
+      schema: { response: pluginListSchema },
+      handler: () => ({ plugins: plugins.list() })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/plugins/:name',
+      summary: 'One plugin',
+      schema: { params: pluginParamsSchema, response: pluginSchema },
+      handler: ({ params: { name } }) => {
+        const report = plugins.list().find(plugin => plugin.name === name)
+        if (report !== undefined) return report
+        throw svcError('plugin.not_found', `no plugin is named '${name}'; GET /api/plugins lists what there is`, { details: { plugin: name } })
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/api/plugins/reload',
+      summary: 'Load what the allow-list names now, drop what it names no more',
+      description: 'Running requests go on. Installs nothing.',
+      schema: { response: pluginListSchema },
+      handler: ({ actor, requestId }) => activity.audited({
+        category: 'plugin', action: 'plugin.reload', target: 'plugins', actor, request_id: requestId
+      }, async note => {
+        note({ before: statesOf(plugins.list()) })
+        const reports = await plugins.reload()
+        note({ after: statesOf(reports) })
+        return { plugins: reports }
+      })
+    }))
+  }
+})
+
+function statesOf (reports: readonly PluginReport[]): Record<string, string> {
+  return Object.fromEntries(reports.map(({ name, state }) => [name, state]))
+}

@@ -1,0 +1,14 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { catalogRoutes } from './catalog-routes.js'
+import { envelopeRoutes } from './envelope-routes.js'
+
+/** `/api/profiles`: the catalogue of profiles and their envelopes (SPEC.md "Profiles", reference 3.8 and 3.9). */
+export default definePlugin({
+  name: 'api-profiles',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, clock: core.clock, config: core.config, info: core.info, slots: core.slots },
+  register (ctx) {
+    for (const route of [...catalogRoutes(ctx.services), ...envelopeRoutes(ctx.services)]) ctx.addRoute(route)
+  }
+})

@@ -1,0 +1,27 @@
+import { requestPhases, surfaceNames } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const requestSchema = z.strictObject({
+  id: z.string().meta({ description: 'X-Request-ID; clients may choose their own, so it need not be unique' }),
+  model: z.string().meta({ description: 'As the client named it' }),
+  surface: z.enum(surfaceNames),
+  slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or while that is being found out' }),
+  upstream: z.string().nullable(),
+  phase: z.enum(requestPhases),
+  reason: z.string().nullable().meta({ description: 'Why there is no answer yet; null once only the engine is waited for' }),
+  attempt: z.int().min(1).meta({ description: 'More than 1 where an upstream failed it and it was sent again, or elsewhere' }),
+  started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
+  age_ms: z.int(),
+  bytes_in: z.int().meta({ description: 'Size of the request\'s body' }),
+  bytes_out: z.int().meta({ description: 'Body bytes of the answer that went to the client so far' }),
+  tokens: z.int().meta({ description: 'Generated so far; plain answers tell at their end' })
+})
+
+export const requestListSchema = z.strictObject({ requests: z.array(requestSchema).meta({ description: 'Oldest first' }) })
+
+export const requestParamsSchema = z.strictObject({ id: z.string().min(1).meta({ description: 'Request id' }) })
+
+export const cancelledSchema = z.strictObject({
+  id: z.string(),
+  cancelled: z.int().min(1).meta({ description: 'How many requests had this id' })
+})

@@ -1,0 +1,13 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { secretRoutes } from './routes.js'
+
+/** `/api/secrets`: the operator's keys, written and never read back (SPEC.md "Authentication", management 11). */
+export default definePlugin({
+  name: 'api-secrets',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, config: core.config, events: core.events },
+  register (ctx) {
+    for (const route of secretRoutes(ctx.services)) ctx.addRoute(route)
+  }
+})

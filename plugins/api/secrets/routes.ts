@@ -1,0 +1,93 @@
+import { stat } from 'node:fs/promises'
+import {
+  defineRoute, isSvcError, svcError, type ActivityLog, type AnyRoute, type ConfigService, type EventBus, type RouteCall
+} from 'svc-gateway/plugin'
+import { nameParamsSchema, secretListSchema, valueBodySchema } from './schemas.js'
+
+export interface SecretServices {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly events: EventBus
+}
+
+const NAME = /^[A-Z][A-Z0-9_]{0,63}$/
+/** Control, format, surrogate and unassigned characters, and separators of lines. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
+const MASKED = '•'.repeat(8)
+
+export function secretRoutes (services: SecretServices): AnyRoute[] {
+  const { config } = services
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/secrets',
+      summary: 'Names of the secrets that are set; never a value',
+      schema: { response: secretListSchema },
+      handler: async () => {
+        const written = await stat(config.paths.secretsEnv).catch(() => null)
+        return {
+          secrets: config.secretNames().map(name => ({
+            name, set: true as const, masked: MASKED, updated_at: written?.mtime.toISOString() ?? null
+          }))
+        }
+      }
+    }),
+    ...(['POST', 'PUT'] as const).map(method => defineRoute({
+      method,
+      url: '/api/secrets/:name',
+      summary: 'Set a secret',
+      description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway.',
+      schema: { params: nameParamsSchema, body: valueBodySchema },
+      status: 204,
+      handler: async call => {
+        const { params: { name }, body: { value } } = call
+        requireName(name)
+        requireValue(value)
+        await audited(services, call, 'set', name, () => config.setSecret(name, value))
+        tell(services, 'system.secret_updated', name, 'was set')
+      }
+    })),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/secrets/:name',
+      summary: 'Remove a secret; one that is not there is fine',
+      schema: { params: nameParamsSchema },
+      handler: async call => {
+        const { name } = call.params
+        requireName(name)
+        const had = await audited(services, call, 'delete', name, () => config.deleteSecret(name))
+        if (had) tell(services, 'system.secret_deleted', name, 'was removed')
+      }
+    })
+  ]
+}
+
+function requireName (name: string): void {
+  if (NAME.test(name)) return
+  throw svcError('secret.name_invalid', 'the name of a secret is capital letters, digits and _, begins with a letter, and has at most 64 characters',
+    { param: 'name' })
+}
+
+/** What is wrong is said without any of it. */
+function requireValue (value: string): void {
+  const problem = value === '' ? 'is empty; delete the secret instead' : UNPRINTABLE.test(value) ? 'must be one line of printable characters' : null
+  if (problem !== null) throw svcError('secret.value_invalid', `the value ${problem}`, { param: 'value' })
+}
+
+/** Who set which secret and how that ended; the row has no value to hold. */
+function audited<T> (
+  { activity }: SecretServices, { actor, requestId }: Pick<RouteCall, 'actor' | 'requestId'>, verb: string, name: string,
+  work: () => Promise<T>
+): Promise<T> {
+  const row = { category: 'secrets', action: `secrets.${verb}`, target: name, actor, request_id: requestId }
+  return activity.audited(row, () => work().catch(asWriteFailure))
+}
+
+function asWriteFailure (error: unknown): never {
+  if (!isSvcError(error) || error.code !== 'config.write_failed') throw error
+  throw svcError('secret.write_failed', error.message, { details: error.details, cause: error })
+}
+
+function tell ({ events }: SecretServices, type: string, name: string, what: string): void {
+  events.emit({ type, source: `secret:${name}`, message: `secret ${name} ${what}`, data: { name } })
+}

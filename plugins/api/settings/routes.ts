@@ -1,0 +1,47 @@
+import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { applyRegistry } from './apply-plan.js'
+import { applyRegistrySchema, jsonSchemaSchema, patchSchema, reloadedSchema, savedSchema, settingsSchema } from './schemas.js'
+import { settingsSchema as schemaOf } from './setting-keys.js'
+import { Settings, type SettingsServices } from './settings.js'
+
+export function settingsRoutes (services: SettingsServices): AnyRoute[] {
+  const settings = new Settings(services)
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/settings',
+      summary: 'Effective settings of svc.toml, without secrets',
+      schema: { response: settingsSchema },
+      handler: () => settings.read()
+    }),
+    ...(['PUT', 'PATCH'] as const).map(method => defineRoute({
+      method,
+      url: '/api/settings',
+      summary: 'Change settings; all of them or none',
+      description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
+      schema: { body: patchSchema, response: savedSchema },
+      handler: call => settings.save(call, call.body)
+    })),
+    defineRoute({
+      method: 'GET',
+      url: '/api/settings/schema',
+      summary: 'Types, bounds, defaults and descriptions of all settings, as JSON Schema',
+      schema: { response: jsonSchemaSchema },
+      handler: () => schemaOf(services.plugins.settings())
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/settings/apply-plan',
+      summary: 'What a change of each setting takes',
+      schema: { response: applyRegistrySchema },
+      handler: () => applyRegistry(settings.keys())
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/settings/reload',
+      summary: 'Read the configuration files again',
+      schema: { response: reloadedSchema },
+      handler: call => settings.reload(call)
+    })
+  ]
+}

@@ -1,0 +1,105 @@
+import { backendDevices, defineRoute, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { audited, auditedEdit, type Caller } from './audit.js'
+import { slotRecordSchema, slotRowSchema } from './record-schema.js'
+import { reservedNames } from './reserved-names.js'
+import {
+  backendBodySchema, configBodySchema, createBodySchema, defaultsBodySchema, deletedSchema, forceQuerySchema, nameParamsSchema,
+  slotFileSchema
+} from './schemas.js'
+import type { SlotApi } from './slot-api.js'
+import { readSlotFile } from './slot-file.js'
+import { requireSlot } from './slot-lookup.js'
+
+/** Slots as configuration: list, create, read, change, delete (reference 2.8). */
+export function configRoutes (api: SlotApi): AnyRoute[] {
+  const { slots, records } = api
+  const edit = async (call: Caller, name: string, action: string, patch: Readonly<Record<string, unknown>>) => {
+    requireSlot(api, name)
+    await auditedEdit(api, call, action, name, () => slots.update(name, patch))
+    return await records.detail(name)
+  }
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/slots',
+      summary: 'List slots, then upstreams',
+      schema: { response: z.array(slotRowSchema) },
+      handler: () => records.list()
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots',
+      summary: 'Create a slot; does not start it',
+      schema: { body: createBodySchema, response: slotRecordSchema },
+      status: 201,
+      handler: async call => {
+        const { name: given, ...config } = call.body
+        const name = newName(given)
+        await audited(api, call, 'create', name, async note => note({ after: await slots.create(name, config) }))
+        return await records.detail(name)
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/slots/:name',
+      summary: 'One slot or upstream',
+      schema: { params: nameParamsSchema, response: slotRowSchema },
+      handler: ({ params }) => records.find(params.name)
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/slots/:name',
+      summary: 'Stop a slot and remove its file',
+      schema: { params: nameParamsSchema, querystring: forceQuerySchema, response: deletedSchema },
+      handler: call => {
+        const { params: { name }, query: { force } } = call
+        const before = requireSlot(api, name)
+        return whileConnected(call, audited(api, call, 'delete', name, async note => {
+          note({ before })
+          await slots.delete(name, { force })
+          return { name, deleted: true as const, forced: force }
+        }))
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/slots/:name/config',
+      summary: 'The slot file',
+      schema: { params: nameParamsSchema, response: slotFileSchema },
+      handler: ({ params }) => readSlotFile(api, params.name)
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/slots/:name/config',
+      summary: 'Change the slot file',
+      description: 'Most values apply at the next start of the engine; `enabled: false` unloads it.',
+      schema: { params: nameParamsSchema, body: configBodySchema, response: slotRecordSchema },
+      handler: call => edit(call, call.params.name, 'edit_config', call.body)
+    }),
+    defineRoute({
+      method: 'PATCH',
+      url: '/api/slots/:name/defaults',
+      summary: 'Change the [model] table of the slot file',
+      schema: { params: nameParamsSchema, body: defaultsBodySchema, response: slotRecordSchema },
+      handler: call => edit(call, call.params.name, 'edit_defaults', { model: call.body })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots/:name/backend',
+      summary: 'Move a slot to other hardware: rewrites its device',
+      schema: { params: nameParamsSchema, body: backendBodySchema, response: slotRecordSchema },
+      handler: call => edit(call, call.params.name, 'edit_backend', { device: backendDevices[call.body.backend] ?? null })
+    })
+  ]
+}
+
+/** Throws for what can be no slot's name because a route has it; everything else is the configuration's to judge. */
+function newName (given: unknown): string {
+  if (typeof given !== 'string' || given === '') {
+    throw svcError('slot.name_required', 'a new slot needs a `name`: lowercase letters, digits, - or _, at most 32', { param: 'name' })
+  }
+  if (!reservedNames.has(given)) return given
+  throw svcError('validation.invalid', `no slot can be named '${given}': GET /api/slots/${given} is something else; choose another name`,
+    { param: 'name', details: { fields: [{ path: 'name', message: `must not be one of ${[...reservedNames].join(', ')}` }] } })
+}

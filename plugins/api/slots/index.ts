@@ -1,0 +1,27 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { configRoutes } from './config-routes.js'
+import { insightRoutes } from './insight-routes.js'
+import { lifecycleRoutes } from './lifecycle-routes.js'
+import { SlotRecords } from './slot-records.js'
+import { streamRoutes } from './stream-routes.js'
+
+/** `/api/slots`: slots as configuration, as engines that run, and as streams (SPEC.md "Slots", reference 2.7 and 2.8). */
+export default definePlugin({
+  name: 'api-slots',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    clock: core.clock,
+    config: core.config,
+    dispatch: core.dispatch,
+    info: core.info,
+    models: core.models,
+    slots: core.slots
+  },
+  register (ctx) {
+    const api = { ...ctx.services, records: new SlotRecords(ctx.services) }
+    const routes = [...configRoutes(api), ...lifecycleRoutes(api), ...insightRoutes(api), ...streamRoutes(api)]
+    for (const route of routes) ctx.addRoute(route)
+  }
+})

@@ -1,0 +1,66 @@
+import { defineRoute, handled, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
+import { auditedVerb, type Caller } from './audit.js'
+import { slotRecordSchema } from './record-schema.js'
+import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unloadBodySchema } from './schemas.js'
+import type { SlotApi } from './slot-api.js'
+import { requireSlot } from './slot-lookup.js'
+
+/** Verbs of an operator. Each answers with the slot's record once it is done (reference 2.8). */
+export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
+  const { slots, records } = api
+  const verb = async (call: Caller, name: string, action: string, run: () => Promise<void>): Promise<unknown> => {
+    requireSlot(api, name)
+    const done = await whileConnected(call, auditedVerb(api, call, action, name, run))
+    return done === handled ? handled : await records.detail(name)
+  }
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots/:name/load',
+      summary: 'Start a slot and wait until it serves',
+      description: 'Another model than the configured one is written down once it serves. Loading goes on when the client leaves.',
+      schema: { params: nameParamsSchema, body: loadBodySchema, response: slotRecordSchema },
+      handler: call => {
+        const { params: { name }, body } = call
+        const model = body.model_id ?? body.model
+        return verb(call, name, 'load', () => slots.load(name, model === undefined ? {} : { model }))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots/:name/unload',
+      summary: 'Stop the engine of a slot',
+      description: 'Waits for requests in flight up to `[slots] drain_timeout_s`; `force` does not wait.',
+      schema: { params: nameParamsSchema, querystring: forceQuerySchema, body: unloadBodySchema, response: slotRecordSchema },
+      handler: call => {
+        const { params: { name }, query, body } = call
+        return verb(call, name, 'unload', () => slots.unload(name, { force: query.force || body.force === true }))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots/:name/restart',
+      summary: 'Stop and start a slot and wait until it serves',
+      schema: { params: nameParamsSchema, response: slotRecordSchema },
+      handler: call => verb(call, call.params.name, 'restart', () => slots.restart(call.params.name))
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/slots/:name/swap',
+      summary: 'Put another model in force and wait until it serves',
+      description: 'The slot file stays as it is. An unknown model leaves the slot alone.',
+      schema: { params: nameParamsSchema, body: swapBodySchema, response: slotRecordSchema },
+      handler: call => {
+        const { params: { name }, body } = call
+        requireSlot(api, name)
+        const model = (body.model_id ?? body.model ?? '').trim()
+        if (model === '') throw missingModel(name)
+        return verb(call, name, 'swap', () => slots.swap(name, model))
+      }
+    })
+  ]
+}
+
+function missingModel (slot: string): Error {
+  return svcError('swap.missing_model', `a swap of slot '${slot}' needs \`model_id\`, the model to load`, { param: 'model_id', details: { slot } })
+}

@@ -1,0 +1,117 @@
+import {
+  deviceClasses, deviceSchema, slotRoles, slotStateSchema, slotTypeSchema
+} from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const epochSeconds = z.number().nullable()
+const tokens = z.int()
+
+export const recordMetricsSchema = z.strictObject({
+  toks: z.number().meta({ description: 'Tokens per second over the last ten seconds' }),
+  ttft: z.int().nullable().meta({ description: 'Milliseconds to the first token of the latest answer' }),
+  ctx: tokens.nullable(),
+  kv: z.number().nullable().meta({ description: 'Share of the KV cache in use; only `GET /api/slots/metrics` asks engines for it' }),
+  mem: z.int().nullable().meta({ description: 'Resident memory in MiB' })
+})
+
+const failureSchema = z.strictObject({
+  code: z.string(),
+  message: z.string(),
+  attempts: z.int().meta({ description: 'Failed loads in a row' }),
+  retry_at: z.number().meta({ description: 'Epoch seconds; requests are refused until then, a verb may try at once' }),
+  log_tail: z.array(z.string())
+})
+
+const fileProblemSchema = z.strictObject({ path: z.string(), message: z.string(), line: z.int().optional() })
+
+const metadataSchema = z.strictObject({
+  updated_at: z.number().meta({ description: 'When the state was entered, epoch seconds' }),
+  message: z.string(),
+  backend: z.string(),
+  provider: z.string(),
+  adopted: z.boolean().meta({ description: 'The engine was found running when the gateway started' }),
+  health_ok: z.boolean().nullable(),
+  engine: z.string().nullable().meta({ description: 'What runs: an image, or the label of a child process' }),
+  generation: z.int().meta({ description: 'Counts launches' }),
+  in_flight: z.int(),
+  waiting: z.int(),
+  started_at: epochSeconds,
+  progress: z.number().nullable(),
+  failure: failureSchema.optional(),
+  config_error: z.string().optional().meta({ description: 'Why the slot cannot be launched as it is configured' }),
+  file_problems: z.array(fileProblemSchema).optional()
+    .meta({ description: 'What is wrong in the slot file; its last good content is in force' })
+})
+
+/** A real slot (reference 2.7). Times in epoch seconds, memory in MiB, context in tokens. */
+export const slotRecordSchema = z.strictObject({
+  name: z.string(),
+  kind: z.literal('local'),
+  type: slotTypeSchema,
+  state: slotStateSchema,
+  status: slotStateSchema.meta({ description: 'As state, but idle where a model is needed and none is loaded' }),
+  enabled: z.boolean(),
+  default: z.boolean(),
+  pinned: z.boolean(),
+  role: z.enum(slotRoles).nullable(),
+  port: z.int().nullable(),
+  device: deviceSchema,
+  backend: z.string().meta({ description: 'Short name of the device: rocm, vulkan, cuda, cpu, npu-rt' }),
+  declared_backend: z.string().nullable().meta({ description: 'The same of the slot file; null when it names no device' }),
+  device_class: z.enum(deviceClasses),
+  provider: z.string(),
+  model_id: z.string().nullable(),
+  models: z.array(z.string()).meta({ description: 'What the running engine serves, the main model first' }),
+  model_default: z.string().optional(),
+  labels: z.array(z.string()).optional(),
+  ctx_max: tokens.optional().meta({ description: 'Context window that the next launch uses' }),
+  chat_template: z.string().nullable(),
+  n_gpu_layers: z.int(),
+  rope_freq_base: z.number(),
+  idle_timeout_s: z.int().nullable().meta({ description: 'The slot\'s own; null takes the global value' }),
+  workers: z.int(),
+  llamacpp_args: z.union([z.string(), z.array(z.string())]).nullable().meta({ description: 'Mirrors [server] extra_args' }),
+  enable_thinking: z.boolean().nullable(),
+  mtp: z.boolean().nullable(),
+  vision: z.boolean(),
+  npu: z.strictObject({ chat: z.boolean(), asr: z.boolean(), embed: z.boolean() }).optional(),
+  served_by: z.string().optional().meta({ description: 'Anchor whose process serves this slot' }),
+  npu_modality_active: z.boolean().optional(),
+  coresident_group: z.string().optional(),
+  container_status: z.enum(['running', 'stopped', 'starting', 'crashed']),
+  container_health: z.boolean(),
+  runtime: z.enum(['container', 'process']),
+  profile: z.string().nullable(),
+  image: z.string().nullable(),
+  image_status: z.enum(['present', 'pulling', 'missing', 'not-configured']).optional(),
+  actual_image: z.string().optional(),
+  image_mismatch: z.boolean().optional(),
+  resolved_command: z.array(z.string()).nullable().meta({ description: 'From the image on; null without image or profile' }),
+  mem_mb: z.int().optional(),
+  metrics: recordMetricsSchema,
+  metadata: metadataSchema,
+  last_used_at: epochSeconds,
+  config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' })
+})
+export type SlotRecord = z.output<typeof slotRecordSchema>
+
+/** A configured upstream that no slot has the name of (reference 2.7). */
+export const upstreamRowSchema = z.strictObject({
+  name: z.string(),
+  kind: z.enum(['slot', 'remote']),
+  state: z.enum(['serving', 'offline']),
+  status: z.enum(['serving', 'offline']),
+  model: z.string().nullable(),
+  backend: z.string(),
+  provider: z.string(),
+  url: z.string(),
+  advertised_models: z.int(),
+  last_used_model: z.string().nullable(),
+  _synthetic: z.literal(true),
+  _synthetic_reason: z.string(),
+  metrics: recordMetricsSchema
+})
+export type UpstreamRow = z.output<typeof upstreamRowSchema>
+
+export const slotRowSchema = z.union([slotRecordSchema, upstreamRowSchema])
+export type SlotRow = z.output<typeof slotRowSchema>

@@ -1,0 +1,111 @@
+import { argvSegmentNames, pullStates, slotConfigSchema, slotStateSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+/** Any text: a name that no slot can have is a slot that does not exist. */
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name' }) })
+
+/** `?force`, `?force=true`, `1`, `yes`, `on`. */
+const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
+
+export const forceQuerySchema = z.strictObject({
+  force: flag.default(false).meta({ description: 'Also a pinned slot, without waiting for requests in flight' })
+})
+export const unloadBodySchema = z.strictObject({ force: z.boolean().optional() })
+
+const { properties: slotProperties } = z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' })
+
+/**
+ * Slot files have two placements and old spellings, so the configuration service checks them, not this schema: it
+ * names every problem where the caller wrote it. The schema only documents the keys.
+ */
+const slotBody = z.record(z.string(), z.unknown())
+
+export const createBodySchema = slotBody.meta({
+  description: 'A slot file as JSON, with its `name`. `model` may be text; `ctx_size` is taken for `model.context_size`',
+  properties: { name: { type: 'string', description: 'Name of the new slot' }, ...slotProperties },
+  required: ['name']
+})
+
+export const configBodySchema = slotBody.meta({
+  description: 'What changes: scalars and lists replace, tables merge one level deep, null takes a key out',
+  properties: slotProperties
+})
+
+export const defaultsBodySchema = slotBody.meta({
+  description: 'Keys of `[model]`: `default`, `context_size`, `n_gpu_layers`, ...; null takes a key out',
+  properties: (slotProperties?.model as { readonly properties?: object } | undefined)?.properties
+})
+
+export const slotFileSchema = z.record(z.string(), z.unknown()).meta({ description: 'The slot file as it is written, as JSON' })
+
+const modelId = z.string().min(1).meta({ description: 'Model id of the registry, or an absolute path' })
+
+export const loadBodySchema = z.strictObject({ model_id: modelId.optional(), model: modelId.optional() })
+  .refine(body => body.model_id === undefined || body.model === undefined || body.model_id === body.model, {
+    path: ['model'], error: 'says something else than model_id; give one of the two'
+  })
+
+/** What is missing is told with a code of its own. */
+export const swapBodySchema = z.strictObject({ model_id: z.string().optional(), model: z.string().optional() })
+
+export const backendNames = ['rocm', 'vulkan', 'cuda', 'cpu', 'auto'] as const
+export const backendBodySchema = z.strictObject({
+  backend: z.enum(backendNames).meta({ description: 'Rewrites the device; auto takes the best that was probed' })
+})
+
+export const deletedSchema = z.strictObject({ name: z.string(), deleted: z.literal(true), forced: z.boolean() })
+
+export const resolvedSchema = z.strictObject({
+  name: z.string(),
+  argv: z.array(z.string()).nullable(),
+  provenance: z.array(z.strictObject({ flag: z.string(), value: z.string().nullable(), segment: z.enum(argvSegmentNames) }))
+    .meta({ description: 'The segment that set the final value of each flag' }),
+  removed: z.int().meta({ description: 'Duplicate flags that were collapsed' })
+})
+
+export const voicesSchema = z.strictObject({
+  name: z.string(),
+  voices: z.array(z.unknown()),
+  source: z.enum(['live', 'offline'])
+})
+
+export const stateSchema = z.strictObject({
+  name: z.string(),
+  state: slotStateSchema,
+  port: z.int().nullable(),
+  model_id: z.string().nullable(),
+  backend: z.string(),
+  message: z.string(),
+  updated_at: z.number().meta({ description: 'When the state was entered, epoch seconds' })
+})
+
+const quiet = flag.default(true).meta({ description: 'Leave out what the gateway\'s own polling writes' })
+
+export const logQuerySchema = z.strictObject({
+  lines: z.coerce.number().int().min(1).max(5000).default(200).meta({ description: 'How many of the last lines' }),
+  quiet
+})
+export const logStreamQuerySchema = z.strictObject({
+  backfill: z.coerce.number().int().min(0).max(5000).default(400).meta({ description: 'How many of the last lines come first' }),
+  quiet
+})
+export const logsSchema = z.strictObject({
+  name: z.string(),
+  logs: z.array(z.string()),
+  hint: z.string().optional().meta({ description: 'Why there is nothing to see' })
+})
+
+const pullShape = {
+  slot_name: z.string(),
+  image: z.string(),
+  state: z.enum(pullStates),
+  layer: z.int().meta({ description: 'Finished layers' }),
+  total_layers: z.int(),
+  current_bytes: z.int(),
+  total_bytes: z.int(),
+  error: z.string().nullable()
+}
+export const pullStatusSchema = z.strictObject(pullShape)
+export const pullStartedSchema = z.strictObject({
+  resumed: z.boolean().meta({ description: 'It was running already' }), ...pullShape
+})

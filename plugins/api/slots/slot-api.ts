@@ -1,0 +1,16 @@
+import type {
+  ActivityLog, Clock, ConfigService, DispatchService, GatewayInfo, ModelRegistry, SlotService
+} from 'svc-gateway/plugin'
+import type { SlotRecords } from './slot-records.js'
+
+/** What the routes of this group work with. */
+export interface SlotApi {
+  readonly activity: ActivityLog
+  readonly clock: Clock
+  readonly config: ConfigService
+  readonly dispatch: DispatchService
+  readonly info: GatewayInfo
+  readonly models: ModelRegistry
+  readonly slots: SlotService
+  readonly records: SlotRecords
+}

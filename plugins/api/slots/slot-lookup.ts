@@ -1,0 +1,31 @@
+import { svcError, type ConfigService, type NamedSlotConfig, type SlotService, type SvcError } from 'svc-gateway/plugin'
+
+export interface LookupServices {
+  readonly config: ConfigService
+  readonly slots: SlotService
+}
+
+/** The slot's configuration. Throws `slot.not_found`, with what is wrong in the slot's file when that is why. */
+export function requireSlot ({ config, slots }: LookupServices, name: string): NamedSlotConfig {
+  if (!slots.names().includes(name)) throw unknownSlot(config, name)
+  return slots.config(name)
+}
+
+/** A slot whose file was broken when it was first read is no slot; its problems are known all the same. */
+function unknownSlot (config: ConfigService, name: string): SvcError {
+  const file = fileOf(name)
+  const problems = config.snapshot.diagnostics.filter(diagnostic => diagnostic.file === file)
+  if (problems.length === 0) {
+    return svcError('slot.not_found', `no slot is named '${name}'; GET /api/slots lists what there is`, { details: { slot: name } })
+  }
+  const listed = problems.map(({ path, message, line }) =>
+    `${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
+  return svcError('slot.not_found',
+    `slot '${name}' is left out because its file ${file} is broken: ${listed.join('; ')}; repair it and POST /api/settings/reload`,
+    { details: { slot: name, file, problems: problems.map(({ path, message }) => ({ path, message })) } })
+}
+
+/** The file of a slot, as diagnostics name it. */
+export function fileOf (name: string): string {
+  return `slots/${name}.toml`
+}

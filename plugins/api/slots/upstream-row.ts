@@ -1,0 +1,42 @@
+import type { UpstreamView } from 'svc-gateway/plugin'
+import type { UpstreamRow } from './record-schema.js'
+
+/** Upstreams as rows among the slots; a slot hides the upstream that has its name (reference 2.7). Pure. */
+export function upstreamRows (upstreams: readonly UpstreamView[], slotNames: ReadonlySet<string>): UpstreamRow[] {
+  return upstreams.filter(({ name }) => !slotNames.has(name)).map(upstreamRow)
+}
+
+function upstreamRow (upstream: UpstreamView): UpstreamRow {
+  const { name, kind, url, enabled, models, error, refreshed_at: refreshedAt } = upstream
+  const status = enabled && error === null && refreshedAt !== null ? 'serving' : 'offline'
+  return {
+    name,
+    kind,
+    state: status,
+    status,
+    model: models[0] ?? null,
+    backend: 'remote',
+    provider: 'remote-upstream',
+    url: withoutCredentials(url),
+    advertised_models: models.length,
+    last_used_model: null,
+    _synthetic: true,
+    _synthetic_reason: reasonOf(upstream),
+    metrics: { toks: 0, ttft: null, ctx: null, kv: null, mem: null }
+  }
+}
+
+function reasonOf ({ enabled, error, refreshed_at: refreshedAt }: UpstreamView): string {
+  if (!enabled) return 'a configured upstream that is switched off'
+  if (error !== null) return `a configured upstream that does not answer: ${error}`
+  return refreshedAt === null ? 'a configured upstream whose models nobody asked for yet' : 'a configured upstream'
+}
+
+/** A user name or password in a URL is nobody's business here. */
+function withoutCredentials (url: string): string {
+  const parsed = new URL(url)
+  if (parsed.username === '' && parsed.password === '') return url
+  parsed.username = ''
+  parsed.password = ''
+  return parsed.href
+}

@@ -1,0 +1,67 @@
+import {
+  pluginStates, type Clock, type ConfigService, type DispatchService, type GatewayInfo, type PluginService, type SlotService
+} from 'svc-gateway/plugin'
+import type { Status } from './schemas.js'
+
+export interface StatusServices {
+  readonly clock: Clock
+  readonly config: ConfigService
+  readonly dispatch: DispatchService
+  readonly info: GatewayInfo
+  readonly plugins: PluginService
+  readonly slots: SlotService
+}
+
+/** Answers from memory alone: whoever asks whether the gateway lives must not wait for an engine. */
+export function statusReport (services: StatusServices): Status {
+  const { clock, config, dispatch, info, slots } = services
+  const { svc, diagnostics } = config.snapshot
+  return {
+    ...identity(services),
+    hardware: null,
+    slots: slots.names().map(name => slotLine(slots, name)),
+    upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
+    memory_enabled: svc.memory.enabled,
+    memory_degraded: null,
+    runtime: runtimeOf(info),
+    plugins: countPlugins(services),
+    diagnostics: diagnostics.map(diagnostic => ({ ...diagnostic })),
+    instance: info.instance,
+    started_at: info.startedAt,
+    uptime_s: Math.max(0, Math.floor((clock.now() - Date.parse(info.startedAt)) / 1000))
+  }
+}
+
+export function identity ({ config, info, plugins }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
+  const failed = plugins.list().some(({ state }) => state === 'failed' || state === 'skipped')
+  return {
+    name: info.name,
+    version: info.version,
+    status: failed || config.snapshot.diagnostics.length > 0 ? 'degraded' : 'ok'
+  }
+}
+
+function runtimeOf ({ runtime: { driver, version, endpoint, reason } }: GatewayInfo): Status['runtime'] {
+  return { driver, version, endpoint, reason }
+}
+
+function slotLine (slots: SlotService, name: string): Status['slots'][number] {
+  const { state, modelId, port, message } = slots.status(name)
+  const { type, enabled } = slots.config(name)
+  return { name, state, model: modelId, port, type, enabled, ...(message === '' ? {} : { message }) }
+}
+
+function countPlugins ({ plugins }: StatusServices): Status['plugins'] {
+  const reports = plugins.list()
+  const counts = Object.fromEntries(pluginStates.map(state => [state, reports.filter(report => report.state === state).length]))
+  return counts as Status['plugins']
+}
+
+/** The status is public; a user name or password in a URL is not. */
+function withoutCredentials (url: string): string {
+  const parsed = new URL(url)
+  if (parsed.username === '' && parsed.password === '') return url
+  parsed.username = ''
+  parsed.password = ''
+  return parsed.href
+}

@@ -1,0 +1,54 @@
+import { slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+export const overallStatuses = ['ok', 'degraded'] as const
+const overall = z.enum(overallStatuses).meta({ description: 'degraded: a plugin failed, or a configuration file has problems' })
+
+const identity = {
+  name: z.string(),
+  version: z.string(),
+  status: overall
+}
+
+export const healthSchema = z.strictObject(identity)
+
+const slotSchema = z.strictObject({
+  name: z.string(),
+  state: slotStateSchema,
+  model: z.string().nullable(),
+  port: z.int().nullable(),
+  type: slotTypeSchema,
+  enabled: z.boolean(),
+  message: z.string().optional()
+})
+
+const runtimeSchema = z.strictObject({
+  driver: z.enum(['docker', 'podman', 'process']),
+  version: z.string(),
+  endpoint: z.string().nullable(),
+  reason: z.string().meta({ description: 'Why this driver was taken' })
+})
+
+const diagnosticSchema = z.strictObject({
+  file: z.string(),
+  path: z.string(),
+  message: z.string(),
+  line: z.int().optional()
+})
+
+/** `GET /api/status` (management 20, DESIGN 4). */
+export const statusSchema = z.strictObject({
+  ...identity,
+  hardware: z.null().meta({ description: 'See GET /api/hardware' }),
+  slots: z.array(slotSchema),
+  upstreams: z.array(z.strictObject({ name: z.string(), kind: z.enum(['slot', 'remote']), url: z.string() })),
+  memory_enabled: z.boolean(),
+  memory_degraded: z.boolean().nullable(),
+  runtime: runtimeSchema,
+  plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),
+  diagnostics: z.array(diagnosticSchema).meta({ description: 'Problems of the configuration files' }),
+  instance: z.string().meta({ description: 'Id of this home' }),
+  started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
+  uptime_s: z.int()
+})
+export type Status = z.output<typeof statusSchema>

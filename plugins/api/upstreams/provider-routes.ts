@@ -1,0 +1,70 @@
+import { defineRoute, isSvcError, messageOf, svcError, type AnyRoute, type SvcError, type UpstreamTemplate } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { credentialsBodySchema, credentialsSchema, nameParamsSchema, templateSchema, upstreamObjectSchema } from './schemas.js'
+import type { UpstreamApi } from './upstream-api.js'
+import { CUSTOM } from './upstream-change.js'
+
+/** Eight bullets, however long the key is. */
+const MASKED = '••••••••'
+
+/** External providers: what there is, what there could be, and their keys (management 16.2). */
+export function providerRoutes (api: UpstreamApi): AnyRoute[] {
+  const { config, upstreams } = api.services
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/providers',
+      summary: 'List remote providers, without their keys',
+      schema: { response: z.array(upstreamObjectSchema) },
+      handler: () => api.remotes()
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/providers/catalog',
+      summary: 'Templates for remote providers',
+      schema: { response: z.array(templateSchema) },
+      handler: () => [...upstreams.templates.map(templateRow), custom]
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/providers/:name/credentials',
+      summary: 'Write the key of a provider to api.env',
+      schema: { params: nameParamsSchema, body: credentialsBodySchema, response: credentialsSchema },
+      handler: call => {
+        const { params: { name }, body: { key, value } } = call
+        const { auth_value_env: env } = api.status(name).config
+        if (env === '') throw notWritten(`'${name}' names no variable for its key; set \`auth_value_env\` first`, name)
+        if (key !== env) throw notWritten(`the key of '${name}' is read from ${env}, and no other variable`, name)
+        if (value.trim() === '') throw notWritten('an empty key is none; DELETE /api/secrets/{name} takes one away', name)
+        return api.audited(call, 'credentials', name, async () => {
+          await config.setSecret(key, value).catch((error: unknown) => {
+            throw notWritten(isSvcError(error) ? error.message : messageOf(error), name, error)
+          })
+          return { ok: true as const, name, key, value: MASKED, hint: `POST /api/upstreams/${name}/test tells whether it is taken` }
+        })
+      }
+    })
+  ]
+}
+
+const custom = {
+  id: CUSTOM,
+  name: 'Anything that speaks the OpenAI format',
+  base_url: null,
+  auth: 'bearer',
+  auth_header_name: '',
+  auth_value_env: '',
+  category: 'custom',
+  capabilities: []
+}
+
+function templateRow (template: UpstreamTemplate): z.output<typeof templateSchema> {
+  const { id, title, url, auth_style: auth, auth_header: header, auth_value_env: env, category, capabilities } = template
+  return {
+    id, name: title, base_url: url, auth, auth_header_name: header, auth_value_env: env, category, capabilities: [...capabilities]
+  }
+}
+
+function notWritten (why: string, upstream: string, cause?: unknown): SvcError {
+  return svcError('provider.credential_write_failed', `the key was not written: ${why}`, { details: { upstream }, cause })
+}

@@ -1,0 +1,55 @@
+import {
+  svcError, type ActivityLog, type ActivityNote, type ConfigService, type RouteCall, type UpstreamService, type UpstreamStatus
+} from 'svc-gateway/plugin'
+import type { UpstreamObject } from './schemas.js'
+import { slotBacked, upstreamObject } from './upstream-object.js'
+
+export interface UpstreamServices {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly upstreams: UpstreamService
+}
+
+type Caller = Pick<RouteCall, 'actor' | 'requestId'>
+
+/** What the routes of this group share. */
+export class UpstreamApi {
+  readonly services: UpstreamServices
+
+  constructor (services: UpstreamServices) {
+    this.services = services
+  }
+
+  /** Slot-backed rows first, as the reference orders them, then in order of routing. */
+  list (): UpstreamObject[] {
+    return [...slotBacked(this.services.config.snapshot), ...this.services.upstreams.list()].map(status => this.#object(status))
+  }
+
+  remotes (): UpstreamObject[] {
+    return this.services.upstreams.list().map(status => this.#object(status))
+  }
+
+  /** Throws `upstream.not_found`. */
+  status (name: string): UpstreamStatus {
+    const { config, upstreams } = this.services
+    const found = upstreams.get(name) ?? slotBacked(config.snapshot).find(status => status.config.name === name)
+    if (found !== undefined) return found
+    throw svcError('upstream.not_found', `no upstream is named '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
+  }
+
+  object (name: string): UpstreamObject {
+    return this.#object(this.status(name))
+  }
+
+  /** Writes down who did what; rows hold no key, only its name. */
+  audited<T> (
+    { actor, requestId }: Caller, verb: string, target: string, work: (note: (learned: ActivityNote) => void) => Promise<T>
+  ): Promise<T> {
+    return this.services.activity.audited({ category: 'provider', action: `provider.${verb}`, target, actor, request_id: requestId }, work)
+  }
+
+  #object (status: UpstreamStatus): UpstreamObject {
+    const { config } = this.services
+    return upstreamObject(status, name => (config.secret(name) ?? '') !== '')
+  }
+}

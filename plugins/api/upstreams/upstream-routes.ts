@@ -1,0 +1,112 @@
+import { defineRoute, type AnyRoute, type ExternalProvider } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, testedSchema, upstreamObjectSchema } from './schemas.js'
+import type { UpstreamApi } from './upstream-api.js'
+import { checkFallback, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
+
+/** Upstreams as rows of upstreams.toml and providers.toml, and how they are (management 16.2). */
+export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
+  const { config, upstreams } = api.services
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/upstreams',
+      summary: 'List upstreams of both files, without their keys',
+      schema: { response: z.array(upstreamObjectSchema) },
+      handler: () => api.list()
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/upstreams',
+      summary: 'Add an upstream to upstreams.toml',
+      description: 'Its models can be asked for at once. The key goes to POST /api/providers/{name}/credentials.',
+      schema: { body: createBodySchema, response: upstreamObjectSchema },
+      status: 201,
+      handler: call => api.audited(call, 'create', call.body.name, async note => {
+        const { name } = call.body
+        const row = newRow(call.body, upstreams.templates)
+        await config.change(async draft => {
+          await requireFreeName(draft, name, upstreams.get(name) !== undefined)
+          await draft.upstreams.create(row)
+        })
+        note({ after: api.object(name) })
+        return api.object(name)
+      })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/upstreams/:name',
+      summary: 'One upstream',
+      schema: { params: nameParamsSchema, response: upstreamObjectSchema },
+      handler: ({ params }) => api.object(params.name)
+    }),
+    defineRoute({
+      method: 'PATCH',
+      url: '/api/upstreams/:name',
+      summary: 'Change an upstream in the file that it stands in',
+      description: 'What is left out stays, with its comments. Requests under way end as they began.',
+      schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
+      handler: call => {
+        const { params: { name }, body } = call
+        requireOwnName(name)
+        const { source, config: { kind } } = api.status(name)
+        if (kind === 'slot') guardSlotBacked(name, body)
+        checkFallback(name, body.fallback)
+        return api.audited(call, 'edit', name, async note => {
+          note({ before: api.object(name) })
+          await config.change<unknown>(draft => source === 'upstreams.toml'
+            ? draft.upstreams.patch(name, body)
+            : draft.providers.patch(rowId(name, config.snapshot.providers), providerPatch(name, body)))
+          note({ after: api.object(name) })
+          return api.object(name)
+        })
+      }
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/upstreams/:name',
+      summary: 'Remove an upstream from its file',
+      schema: { params: nameParamsSchema, response: deletedSchema },
+      handler: call => {
+        const { name } = call.params
+        requireOwnName(name)
+        const { source } = api.status(name)
+        const { auth_value_env: env, auth_key_present: hasKey } = api.object(name)
+        return api.audited(call, 'delete', name, async note => {
+          note({ before: api.object(name) })
+          await config.change(draft => source === 'upstreams.toml'
+            ? draft.upstreams.delete(name)
+            : draft.providers.delete(rowId(name, config.snapshot.providers)))
+          const hint = upstreams.get(name) !== undefined ? `an entry of providers.toml with the name '${name}' is in force now`
+            : hasKey ? `its key ${env} is kept` : null
+          return { ok: true as const, name, removed_from_toml: true, hint }
+        })
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/upstreams/:name/test',
+      summary: 'Ask an upstream for its models, and say how it went',
+      description: 'Also while it is left alone after failures; a good answer ends that.',
+      schema: { params: nameParamsSchema, response: testedSchema },
+      handler: ({ params, signal }) => upstreams.ask(params.name, signal)
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/upstreams/:name/refresh',
+      summary: 'Fetch the model list of an upstream anew',
+      description: 'A list that cannot be had leaves the old one; `error` says why.',
+      schema: { params: nameParamsSchema, response: upstreamObjectSchema },
+      handler: async ({ params: { name }, signal }) => {
+        await upstreams.ask(name, signal)
+        return api.object(name)
+      }
+    })
+  ]
+}
+
+/** What tells the row from others in providers.toml: its name there, or the catalogue id that made the name. */
+function rowId (name: string, providers: readonly ExternalProvider[]): string {
+  const row = providers.findLast(({ name: own, catalog_id: id }) => (own ?? id.replaceAll('_', '-')) === name)
+  return row?.name ?? row?.catalog_id ?? name
+}

@@ -1,0 +1,41 @@
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema } from './schemas.js'
+import { speechDefaults } from './speech.js'
+import { unreadableAudio } from './transcription.js'
+import { listVoices } from './voices.js'
+
+/** Speech, its voices, and transcription (SPEC.md "Inference surface"). */
+export default definePlugin({
+  name: 'v1-audio',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { dispatch: core.dispatch, slots: core.slots },
+  register (ctx) {
+    const { dispatch, slots } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/audio/speech',
+      summary: 'Speech from text, as a stream of audio',
+      schema: { body: speechBodySchema },
+      bodyKind: 'buffer',
+      produces: 'application/octet-stream',
+      handler: call => dispatch.forward(call, { surface: 'speech', path: '/audio/speech', edit: speechDefaults })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/audio/transcriptions',
+      summary: 'Text from speech',
+      description: 'The form is streamed to the engine; fields beyond `file` and `model` are the engine\'s.',
+      schema: { body: transcriptionFormSchema, response: transcriptionSchema },
+      bodyKind: 'stream',
+      handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/v1/audio/voices',
+      summary: 'Voices of the speech slots that are up',
+      schema: { querystring: voicesQuerySchema, response: voicesSchema },
+      handler: ({ query, signal }) => listVoices(slots, query.model, signal)
+    }))
+  }
+})

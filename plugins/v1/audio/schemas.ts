@@ -1,0 +1,36 @@
+import { z } from 'zod'
+
+export const speechBodySchema = z.looseObject({
+  model: z.string().meta({ description: 'Slot name, model id or upstream model' }),
+  input: z.string().meta({ description: 'The text to speak' }),
+  voice: z.union([z.string(), z.looseObject({})]).optional().meta({ description: 'Default: the slot\'s `default_voice`, else the engine\'s' }),
+  speed: z.number().optional().meta({ description: 'Default: the slot\'s `default_speed`, else 1' }),
+  response_format: z.string().optional().meta({ description: 'mp3, wav, opus, flac, pcm, ... Default: the slot\'s `default_response_format`, else the engine\'s' })
+})
+
+export const transcriptionFormSchema = z.looseObject({
+  file: z.string().meta({ format: 'binary', description: 'The audio; what formats there are depends on the engine' }),
+  model: z.string().meta({ description: 'Slot name, model id or upstream model; may stand anywhere in the form' }),
+  language: z.string().optional(),
+  prompt: z.string().optional(),
+  response_format: z.string().optional().meta({ description: 'json, text, srt, vtt, verbose_json; the engine decides what it knows' }),
+  temperature: z.number().optional(),
+  stream: z.boolean().optional().meta({ description: 'Events `transcript.text.delta` and `transcript.text.done`, from engines that have them' })
+})
+
+/** The plain form; `response_format` and `stream` ask the engine for others. */
+export const transcriptionSchema = z.looseObject({ text: z.string() })
+
+export const voicesQuerySchema = z.looseObject({
+  model: z.string().optional().meta({ description: 'Slot name or model id; without it all speech slots are asked' })
+})
+
+export const voicesSchema = z.strictObject({
+  voices: z.array(z.looseObject({
+    id: z.string().meta({ description: 'What `voice` of a speech request takes' }),
+    name: z.string(),
+    model: z.string().meta({ description: 'Speech slot that has the voice' })
+  })),
+  sources: z.record(z.string(), z.enum(['live', 'offline'])).meta({ description: 'Per speech slot, whether it could be asked' })
+})
+export type Voices = z.output<typeof voicesSchema>

@@ -1,0 +1,14 @@
+import { svcError, type SvcError } from 'svc-gateway/plugin'
+
+const READABLE = 'wav, mp3, flac, ogg, m4a or webm'
+const decoderTrouble = /\bff(?:mpeg|probe)\b|subprocess|CalledProcessError|non-zero exit status/i
+
+/**
+ * Engines decode audio with a tool of their own and, when that fails, answer with its name and command line. The
+ * client learns instead what is wrong (reference 1.10); every other refusal passes as it is. Pure.
+ */
+export function unreadableAudio (status: number, body: string): SvcError | null {
+  if (!decoderTrouble.test(body)) return null
+  return svcError('audio.unsupported_format', `the engine cannot decode this file; send ${READABLE}`,
+    { param: 'file', details: { upstream_status: status } })
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+/** Whole numbers that JSON can carry exactly; -1 is what some clients send for "any". */
+const seed = z.int().min(-1).nullish().meta({ description: 'Default: random' })
+const steps = z.int().min(0).nullish().meta({ description: 'Sampling steps; default, and 0: the slot\'s `default_steps`, else the model\'s' })
+const cfg = z.number().min(0).nullish().meta({ description: 'Guidance scale; default: the model\'s' })
+const negativePrompt = z.string().nullish().meta({ description: 'What must not be in the image' })
+
+/** Options beyond the wire format; clients send them in `extra_body` or beside the others. */
+const extraBodySchema = z.looseObject({ seed, steps, cfg, negative_prompt: negativePrompt })
+
+/** Body of `POST /v1/images/generations` (SPEC.md). What is not named here is ignored. */
+export const imageBodySchema = z.looseObject({
+  model: z.string().optional().meta({ description: 'Curated image model, image slot or upstream model; required' }),
+  prompt: z.string().nullish().meta({ description: 'Required' }),
+  n: z.int().nullish().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
+  size: z.string().regex(/^(auto|\d{1,5}x\d{1,5})$/i, { error: 'must look like 1024x1024' }).nullish()
+    .meta({ description: 'Width and height in pixels, brought within 64 to 2048 and down to a multiple of 8; default, and auto: the slot\'s `default_size`' }),
+  response_format: z.enum(['url', 'b64_json']).nullish().meta({ description: 'Default url' }),
+  stream: z.literal(false, { error: 'images are not streamed' }).nullish(),
+  seed,
+  steps,
+  cfg,
+  negative_prompt: negativePrompt,
+  extra_body: extraBodySchema.nullish()
+})
+export type ImageBody = z.output<typeof imageBodySchema>
+
+export const imageAnswerSchema = z.looseObject({
+  created: z.int().meta({ description: 'Unix seconds' }),
+  data: z.array(z.looseObject({
+    url: z.string().optional().meta({ description: 'Path on this gateway, such as /api/images/cache/<uuid>.png' }),
+    b64_json: z.string().optional().meta({ description: 'PNG in base64' })
+  })),
+  _svc: z.looseObject({ workflow: z.string(), checkpoint: z.string() }).optional().meta({ description: 'What was really run' })
+})
+
+/** What a slot's provider answers. */
+export const renderedSchema = z.looseObject({
+  created: z.int(),
+  data: z.array(z.looseObject({ b64_json: z.string() }))
+})

@@ -1,0 +1,45 @@
+import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { messagesDialect } from './dialect.js'
+import { countBodySchema, messagesBodySchema } from './schemas.js'
+
+/**
+ * The Messages API, for slots whose engine speaks it and for upstreams that do: bytes pass both ways, streams
+ * included. Only failures are the gateway's to word (dialect.ts).
+ */
+export default definePlugin({
+  name: 'v1-messages',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { dispatch: core.dispatch },
+  register (ctx) {
+    const { dispatch } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/messages',
+      summary: 'A message of the Messages API, streaming or not',
+      schema: { body: messagesBodySchema },
+      bodyKind: 'buffer',
+      produces: 'application/json',
+      dialect: messagesDialect,
+      handler: call => dispatch.forward(call, { surface: 'messages', path: '/messages', dialect: messagesDialect, edit: thinkingDefault })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/messages/count_tokens',
+      summary: 'How many tokens a request of the Messages API has',
+      schema: { body: countBodySchema },
+      bodyKind: 'buffer',
+      produces: 'application/json',
+      dialect: messagesDialect,
+      handler: call => dispatch.forward(call, {
+        surface: 'count-tokens', path: '/messages/count_tokens', dialect: messagesDialect, edit: thinkingDefault
+      })
+    }))
+  }
+})
+
+/** A slot's reasoning default, for requests that do not speak of `thinking`. Pure. */
+function thinkingDefault (body: JsonBody, slot: NamedSlotConfig | null): BodyEdits | null {
+  if (slot === null || slot.enable_thinking === null || body.has('thinking')) return null
+  return { add: { chat_template_kwargs: { enable_thinking: slot.enable_thinking } } }
+}

@@ -1,0 +1,65 @@
+import type {
+  Clock, ConfigService, DispatchService, ForwardOptions, GpuArbiter, ModelRegistry, NamedSlotConfig, ProviderCatalog, RouteCall,
+  SlotService
+} from 'svc-gateway/plugin'
+import type { ImageMaker } from '../images/ref.js'
+import { canCallTools, canSee } from './abilities.js'
+import { attachmentsOf, withNames } from './attachments.js'
+import { OmniLoop } from './loop.js'
+import { plainAnswer } from './plain-answer.js'
+import { omniRequest, type OmniRequest } from './request.js'
+import { streamedAnswer } from './streamed-answer.js'
+import { toolboxOf } from './toolbox.js'
+
+export interface OmniServices {
+  readonly dispatch: DispatchService
+  readonly slots: SlotService
+  readonly models: ModelRegistry
+  readonly config: ConfigService
+  readonly gpu: GpuArbiter
+  readonly clock: Clock
+  readonly providers: ProviderCatalog
+  readonly images: ImageMaker
+}
+
+/**
+ * Answers a chat request with the tool loop when it can have it (SPEC.md "chat/completions" 2); false when it is to go
+ * the plain way.
+ */
+export function answerWithTools (
+  services: OmniServices, call: RouteCall<unknown, unknown, Buffer>, { edit }: Pick<ForwardOptions, 'edit'>
+): boolean {
+  const request = omniRequest(call.body)
+  const caller = request === null || request.body.tool_choice === 'none' ? null : callerOf(services, request)
+  if (request === null || caller === null) return false
+  const { dispatch, slots, models, config, clock, providers, images } = services
+  const usable = slots.names().map(name => slots.config(name)).filter(slot => isUsable(slots, slot))
+  const attachments = attachmentsOf(request.messages)
+  const context = { dispatch, models, providers, images, requestId: call.requestId, caller, slots: usable, attachments }
+  const toolbox = toolboxOf(context, request.tools)
+  if (toolbox.size === 0) return false
+  // what neither the model nor a tool takes stays, and the engine says so
+  const messages = withNames(request.messages, {
+    image: !canSee(caller, models) && toolbox.has('analyze_image'), audio: toolbox.has('transcribe_audio')
+  })
+  const { stream, model } = request
+  const input = { request, edit, requestId: call.requestId, caller: caller.name, toolbox, messages }
+  dispatch.compose(call, { surface: 'chat', model, stream }, signal => {
+    const loop = new OmniLoop(services, input, signal)
+    if (!stream) return plainAnswer(loop, clock)
+    return streamedAnswer(loop, { clock, pingMs: config.snapshot.svc.dispatcher.ping_interval_s * 1000 })
+  })
+  return true
+}
+
+/** The slot that serves the request, when its model can call tools. Upstreams run no tools of ours. */
+function callerOf ({ dispatch, slots, models }: OmniServices, { model }: OmniRequest): NamedSlotConfig | null {
+  const name = dispatch.target(model, 'chat')?.slot ?? null
+  const slot = name === null ? null : slots.config(name)
+  return slot !== null && canCallTools(slot, models) ? slot : null
+}
+
+function isUsable (slots: SlotService, slot: NamedSlotConfig): boolean {
+  if (!slot.enabled) return false
+  return slot.model.default !== null || slots.provider(slot.name)?.needsModel === false
+}

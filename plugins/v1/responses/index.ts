@@ -1,0 +1,37 @@
+import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { responsesDialect } from './dialect.js'
+
+const responsesBodySchema = z.looseObject({
+  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model' }),
+  input: z.union([z.string(), z.array(z.looseObject({}))]),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish()
+})
+
+/** The Responses API, for slots whose engine speaks it and for upstreams that do: bytes pass both ways, streams included. */
+export default definePlugin({
+  name: 'v1-responses',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { dispatch: core.dispatch },
+  register (ctx) {
+    const { dispatch } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/responses',
+      summary: 'A response of the Responses API, streaming or not',
+      schema: { body: responsesBodySchema },
+      bodyKind: 'buffer',
+      produces: 'application/json',
+      dialect: responsesDialect,
+      handler: call => dispatch.forward(call, { surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault })
+    }))
+  }
+})
+
+/** A slot's reasoning default, for requests that do not speak of `reasoning`. Pure. */
+function thinkingDefault (body: JsonBody, slot: NamedSlotConfig | null): BodyEdits | null {
+  if (slot === null || slot.enable_thinking === null || body.has('reasoning')) return null
+  return { add: { chat_template_kwargs: { enable_thinking: slot.enable_thinking } } }
+}

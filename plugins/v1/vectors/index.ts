@@ -1,0 +1,36 @@
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { embeddingsBodySchema, rerankBodySchema } from './schemas.js'
+
+/**
+ * Embeddings and reranking. Bodies pass as they come: batches, token arrays and `encoding_format` are the engine's
+ * business. Both names of reranking are one path to the same engines; upstreams know it as `/rerank`.
+ */
+export default definePlugin({
+  name: 'v1-vectors',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { dispatch: core.dispatch },
+  register (ctx) {
+    const { dispatch } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/v1/embeddings',
+      summary: 'Vectors of texts',
+      schema: { body: embeddingsBodySchema },
+      bodyKind: 'buffer',
+      produces: 'application/json',
+      handler: call => dispatch.forward(call, { surface: 'embeddings', path: '/embeddings' })
+    }))
+    for (const url of ['/v1/rerankings', '/v1/rerank']) {
+      ctx.addRoute(defineRoute({
+        method: 'POST',
+        url,
+        summary: 'Documents in the order in which they answer a query',
+        schema: { body: rerankBodySchema },
+        bodyKind: 'buffer',
+        produces: 'application/json',
+        handler: call => dispatch.forward(call, { surface: 'rerank', path: '/rerank' })
+      }))
+    }
+  }
+})
