@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { CliFailure, usageFailure } from './failure.js'
+
+/** Any service's refusal; whatever is not our envelope is shown as far as it can be. */
+const envelopeSchema = z.looseObject({
+  error: z.looseObject({
+    code: z.string().nullish().catch(null),
+    message: z.string(),
+    details: z.looseObject({}).nullish().catch(null)
+  })
+})
+
+const fieldsSchema = z.array(z.looseObject({ path: z.string().catch(''), message: z.string() }))
+const linesSchema = z.array(z.string())
+
+/** The gateway answered, and the answer is no. */
+export class ApiFailure extends CliFailure {
+  readonly status: number
+  readonly code: string | null
+
+  constructor (request: string, status: number, body: string) {
+    const { code, message, hints } = readRefusal(body)
+    super(`${request} -> HTTP ${status}: ${message}${code === null ? '' : ` (${code})`}`, { hints })
+    this.name = 'ApiFailure'
+    this.status = status
+    this.code = code
+  }
+}
+
+export interface Refusal {
+  readonly code: string | null
+  readonly message: string
+  readonly hints: readonly string[]
+}
+
+/** Reads the error envelope, or makes the best of what came instead. */
+export function readRefusal (body: string): Refusal {
+  const envelope = envelopeSchema.safeParse(parseJson(body))
+  if (!envelope.success) return { code: null, message: body.trim().split('\n', 1)[0]?.slice(0, 200) || 'no reason given', hints: [] }
+  const { code, message, details } = envelope.data.error
+  return { code: code ?? null, message, hints: [...fieldLines(details?.fields), ...logLines(details?.log_tail)] }
+}
+
+function fieldLines (fields: unknown): string[] {
+  const parsed = fieldsSchema.safeParse(fields)
+  return (parsed.data ?? []).map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${message}`)
+}
+
+function logLines (tail: unknown): string[] {
+  const parsed = linesSchema.safeParse(tail)
+  return parsed.success && parsed.data.length > 0 ? ['last lines of the engine:', ...parsed.data.slice(-20).map(line => `  ${line}`)] : []
+}
+
+function parseJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EADDRNOTAVAIL', 'ENOENT', 'EACCES'
+])
+
+/** The request did not get an answer. */
+export function connectionFailure (request: string, base: string, error: Error): CliFailure {
+  const code = (error as NodeJS.ErrnoException).code ?? error.message
+  if (UNREACHABLE.has(code)) {
+    return new CliFailure(`no gateway answers at ${base} (${code})`, {
+      cause: error,
+      hints: ['Start one with `svc serve`, or name another address with --url or SVC_API_URL.']
+    })
+  }
+  return new CliFailure(`${request}: the connection broke off (${code})`, { cause: error })
+}
+
+export function timeoutFailure (request: string, timeoutMs: number): CliFailure {
+  return new CliFailure(`${request}: no answer within ${timeoutMs / 1000} s`, {
+    hints: ['The gateway may be overloaded; `svc status` shows whether it answers at all.']
+  })
+}
+
+export function oddAnswer (request: string, what: string): CliFailure {
+  return new CliFailure(`${request}: ${what}`, { hints: ['Is it a svc gateway that answers there? --url or SVC_API_URL names the address.'] })
+}
+
+/** `host:port` is taken for HTTP. */
+export function parseBase (text: string): URL {
+  const address = text.includes('://') ? text : `http://${text}`
+  const url = URL.canParse(address) ? new URL(address) : null
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
+    throw usageFailure(`'${text}' is no address of a gateway`, ['It looks like http://127.0.0.1:8080.'])
+  }
+  return url
+}

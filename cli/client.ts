@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { z } from 'zod'
+import { ApiFailure, connectionFailure, oddAnswer, parseBase, timeoutFailure } from './api-failure.js'
+import { readServerEvents, type ServerEvent } from './sse-reader.js'
+
+export const DEFAULT_BASE = 'http://127.0.0.1:8080'
+export const DEFAULT_TIMEOUT_MS = 10_000
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Below the base, starting with a slash; names in it are escaped with `pathOf`. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean>>
+  readonly body?: unknown
+  /** Until the answer is complete; null for what takes as long as it takes. Streams never have one. */
+  readonly timeoutMs?: number | null
+  /** Cancels this call alone. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * The gateway over HTTP. Node's own client: it sets no limit on how long an engine may think, and costs nothing to load.
+ * Rejects with an `ApiFailure` for a refusal, a `CliFailure` where no answer came, and the signal's reason when it aborts;
+ * the request is then gone from the wire.
+ */
+export class ApiClient {
+  /** Without credentials, for people. */
+  readonly base: string
+  readonly #url: URL
+  readonly #signal: AbortSignal
+
+  constructor (base: string, signal: AbortSignal) {
+    this.#url = parseBase(base === '' ? DEFAULT_BASE : base)
+    this.base = `${this.#url.origin}${this.#prefix}`
+    this.#signal = signal
+  }
+
+  /** The answer, checked. An empty one is `null`. */
+  async call<S extends z.ZodType> (call: ApiCall, schema: S): Promise<z.output<S>> {
+    const checked = schema.safeParse(await this.raw(call))
+    if (checked.success) return checked.data
+    const { path, message } = checked.error.issues[0]!
+    throw oddAnswer(this.#name(call), `unexpected answer: ${path.map(String).join('.') || 'body'}: ${message}`)
+  }
+
+  /** The answer as it came. */
+  async raw (call: ApiCall): Promise<unknown> {
+    const timeoutMs = call.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : call.timeoutMs
+    const timeout = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs)
+    try {
+      const response = await this.#send(call, timeout)
+      const text = await readText(response)
+      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, text)
+      if (text === '') return null
+      return JSON.parse(text) as unknown
+    } catch (error) {
+      if (error instanceof SyntaxError) throw oddAnswer(this.#name(call), 'the answer is not JSON')
+      throw this.#explain(call, error, timeout === null ? null : { signal: timeout, ms: timeoutMs! })
+    }
+  }
+
+  /** Events as they come. Leaving the loop closes the connection. */
+  async* events (call: ApiCall): AsyncGenerator<ServerEvent> {
+    let response: http.IncomingMessage | null = null
+    try {
+      response = await this.#send(call, null)
+      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, await readText(response))
+      if (!(response.headers['content-type'] ?? '').startsWith('text/event-stream')) {
+        throw oddAnswer(this.#name(call), 'the answer is no event stream')
+      }
+      yield* readServerEvents(response)
+    } catch (error) {
+      throw this.#explain(call, error, null)
+    } finally {
+      response?.destroy()
+    }
+  }
+
+  async #send (call: ApiCall, timeout: AbortSignal | null): Promise<http.IncomingMessage> {
+    const signals = [this.#signal, timeout, call.signal].filter(signal => signal != null)
+    const signal = AbortSignal.any(signals)
+    signal.throwIfAborted()
+    const { protocol, hostname, port, username, password } = this.#url
+    const body = call.body === undefined ? null : Buffer.from(JSON.stringify(call.body))
+    const request = (protocol === 'https:' ? https : http).request({
+      protocol,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port,
+      path: this.#path(call),
+      method: call.method ?? 'GET',
+      signal,
+      ...(username === '' ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
+      headers: {
+        accept: 'application/json, text/event-stream',
+        ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length })
+      }
+    })
+    request.end(body)
+    const [response] = await once(request, 'response') as [http.IncomingMessage]
+    // an error after the response is told by the response itself
+    request.on('error', () => {})
+    return response
+  }
+
+  get #prefix (): string { return this.#url.pathname.replace(/\/+$/, '') }
+
+  #path ({ path, query = {} }: ApiCall): string {
+    const parameters = new URLSearchParams()
+    for (const [name, value] of Object.entries(query)) parameters.set(name, String(value))
+    const search = parameters.toString()
+    return `${this.#prefix}${path}${search === '' ? '' : `?${search}`}`
+  }
+
+  #name ({ method = 'GET', path }: ApiCall): string {
+    return `${method} ${this.base}${path}`
+  }
+
+  #explain (call: ApiCall, error: unknown, timeout: { readonly signal: AbortSignal, readonly ms: number } | null): unknown {
+    if (this.#signal.aborted) return this.#signal.reason
+    if (call.signal?.aborted === true) return call.signal.reason
+    if (timeout?.signal.aborted === true) return timeoutFailure(this.#name(call), timeout.ms)
+    const isOurs = !(error instanceof Error) || !('code' in error) || error instanceof ApiFailure
+    return isOurs ? error : connectionFailure(this.#name(call), this.base, error)
+  }
+}
+
+/** A path with names in it: `pathOf`/api/slots/${name}/state``. */
+export function pathOf (parts: TemplateStringsArray, ...names: readonly string[]): string {
+  return parts.reduce((path, part, i) => path + encodeURIComponent(names[i - 1]!) + part)
+}
+
+function isOk ({ statusCode }: http.IncomingMessage): boolean {
+  return statusCode !== undefined && statusCode >= 200 && statusCode < 300
+}
+
+async function readText (response: http.IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}

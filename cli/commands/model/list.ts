@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import { sizeText } from '../../size-text.js'
+import type { Column } from '../../table.js'
+import { modelListSchema, type ModelRecord } from './model-record.js'
+
+const columns: ReadonlyArray<Column<ModelRecord>> = [
+  { title: 'ID', cell: ({ id }) => id },
+  { title: 'NAME', cell: ({ name }) => name ?? '', flexible: true, expendable: 2 },
+  { title: 'TYPE', cell: ({ type }) => type ?? '-', expendable: 1 },
+  { title: 'QUANT', cell: ({ quant }) => quant || '-', expendable: 3 },
+  { title: 'UPSTREAM', cell: ({ upstream }) => upstream ?? 'local' },
+  { title: 'SIZE', cell: ({ size_bytes: size }) => size == null || size === 0 ? '-' : sizeText(size) }
+]
+
+export function addModelList (model: Command, cli: Cli): void {
+  model.command('list')
+    .description('list registered models, and those of upstreams')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc model list'))
+    .action(async (options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: '/api/models' }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      const { models } = await client.call(call, modelListSchema)
+      if (models.length > 0) return cli.out.table(columns, models)
+      cli.out.line('There are no models. Get one: svc model pull qwen3-4b')
+    })
+}

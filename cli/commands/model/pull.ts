@@ -1,0 +1,85 @@
+import { Option, type Command } from 'commander'
+import { z } from 'zod'
+import { modelCapabilities } from '../../../kernel/contract/schemas/index.js'
+import type { Cli } from '../../cli.js'
+import { pathOf, type ApiClient } from '../../client.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { followPull } from '../../pull/follow-pull.js'
+import { pullSnapshotSchema, type PullSnapshot } from '../../pull/snapshot.js'
+import { sizeText } from '../../size-text.js'
+
+interface PullOptions {
+  readonly repo?: string
+  readonly file?: string
+  readonly mmproj?: string
+  readonly capability?: string
+  readonly revision?: string
+  readonly detach?: true
+  readonly cancel?: true
+  readonly json?: true
+}
+
+/** The hub is asked before the answer comes. */
+const START_MS = 60_000
+
+const NOTE = 'A curated model (qwen3-4b), a registered one, or a repository of the hub (owner/name:Q8_0).\n' +
+  'It goes on when the gateway is restarted, and when you leave with Ctrl-C.\n' +
+  'HF_TOKEN in api.env opens gated models.'
+
+export function addModelPull (model: Command, cli: Cli): void {
+  model.command('pull <ref>')
+    .description('download a model, and watch it come')
+    .option('--repo <owner/name>', 'repository of the hub to take it from')
+    .option('--file <name>', 'file of it, or the first of a split model')
+    .option('--mmproj <name>', 'projector to bring along')
+    .addOption(new Option('--capability <what>', 'puts it into <store>/<capability>').choices(modelCapabilities))
+    .option('--revision <revision>', 'branch, tag or commit')
+    .option('-d, --detach', 'start it and leave')
+    .option('--cancel', 'end the pull that runs, and remove what it has so far')
+    .option('--json', 'print how it ended, as the API tells it')
+    .addHelpText('after', `\n${NOTE}`)
+    .addHelpText('after', examples('svc model pull qwen3-4b', 'svc model pull mine --repo Qwen/Qwen3-4B-GGUF --file Qwen3-4B-Q8_0.gguf'))
+    .action(async (ref: string, options: PullOptions, command: Command) => {
+      const client = cli.client(command)
+      if (options.cancel === true) return await cancel(cli, client, ref, options)
+      const started = await start(client, ref, options)
+      const { hf_repo: repo, hf_file: file, bytes_total: total, resumed } = started
+      cli.out.note(`${resumed === true ? 'Joining the pull' : 'Pulling'}: ${file} of ${repo}, ${sizeText(total)}`)
+      if (options.detach === true) return options.json === true ? cli.out.json(started) : cli.out.line(`The gateway pulls ${ref}; svc model pull ${ref} follows it.`)
+      tellEnd(cli, await follow(cli, client, ref), options)
+    })
+}
+
+const startedSchema = pullSnapshotSchema.extend({ resumed: z.boolean().optional() })
+
+function start (client: ApiClient, ref: string, options: PullOptions): Promise<z.output<typeof startedSchema>> {
+  const { repo, file, mmproj, capability, revision } = options
+  const body = { hf_repo: repo, hf_filename: file, mmproj_filename: mmproj, capability, revision }
+  return client.call({ method: 'POST', path: pathOf`/api/models/${ref}/pull`, body, timeoutMs: START_MS }, startedSchema)
+}
+
+async function follow (cli: Cli, client: ApiClient, ref: string): Promise<PullSnapshot> {
+  try {
+    return await followPull(cli, client, ref)
+  } catch (error) {
+    if (cli.signal.aborted) cli.out.note(`The gateway goes on with the pull: \`svc model pull ${ref}\` follows it, with --cancel it ends.`)
+    throw error
+  }
+}
+
+async function cancel (cli: Cli, client: ApiClient, ref: string, { json }: PullOptions): Promise<void> {
+  const snapshot = await client.call({ method: 'POST', path: pathOf`/api/models/${ref}/pull/cancel`, timeoutMs: START_MS }, pullSnapshotSchema)
+  if (json === true) return cli.out.json(snapshot)
+  cli.out.line(snapshot.state === 'completed' ? `The pull of ${ref} was over already.` : `The pull of ${ref} is ${snapshot.state}.`)
+}
+
+function tellEnd ({ out }: Cli, snapshot: PullSnapshot, { json }: PullOptions): void {
+  const { model_id: id, state, path, bytes_total: total, sha256, error, error_code: code } = snapshot
+  if (json === true) out.json(snapshot)
+  if (state !== 'completed') {
+    throw new CliFailure(`the pull of '${id}' ${state === 'cancelled' ? 'was cancelled' : `failed: ${error ?? 'nobody knows why'}${code == null ? '' : ` (${code})`}`}`,
+      { hints: state === 'failed' ? [`What is there is kept for a day: \`svc model pull ${id}\` goes on from it.`] : [] })
+  }
+  if (json !== true) out.line(`${id} is complete: ${path ?? '-'}, ${sizeText(total)}${sha256 == null ? '' : `, sha256 ${sha256.slice(0, 12)}`}`)
+}

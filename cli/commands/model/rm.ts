@@ -1,0 +1,24 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { confirm } from '../../confirm.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+
+const deletedSchema = z.looseObject({ affected_slots: z.array(z.string()).default([]) })
+
+export function addModelRm (model: Command, cli: Cli): void {
+  model.command('rm <ref>')
+    .description('forget a model; its file stays')
+    .option('-f, --force', 'do not ask')
+    .addHelpText('after', '\nSlots that run it are unloaded, and it is cleared from their files.')
+    .addHelpText('after', examples('svc model rm qwen3-4b'))
+    .action(async (ref: string, options: { force?: true }, command: Command) => {
+      if (options.force !== true && !await confirm(cli, `Forget model ${ref}, and clear it from all slots?`)) throw new CliFailure('nothing was changed')
+      const { affected_slots: slots } = await cli.client(command)
+        .call({ method: 'DELETE', path: pathOf`/api/models/${ref}`, timeoutMs: null }, deletedSchema)
+      cli.out.line(`Model ${ref} is forgotten; its file is still there.`)
+      if (slots.length > 0) cli.out.line(`Without a model now: ${slots.join(', ')}`)
+    })
+}

@@ -1,0 +1,38 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import type { ListOptions } from '../../plugins/list-plugins.js'
+import { homeOption } from '../serve.js'
+
+/** What touches the home on disk is loaded when it is needed: it costs more than the rest of the command line. */
+export function addPluginCommands (program: Command, cli: Cli): void {
+  const plugin = program.command('plugin').description('manage plugins: packages that extend the gateway')
+  plugin.command('list')
+    .description('list plugins and how they are doing')
+    .option('--json', 'print reports of the API, each with what is installed for it')
+    .addOption(homeOption())
+    .addHelpText('after', examples('svc plugin list'))
+    .action(async (options: ListOptions, command: Command) => {
+      const { listPlugins } = await import('../../plugins/list-plugins.js')
+      const client = cli.client(command)
+      const isNamed = command.parent?.parent?.getOptionValueSource('url') !== 'default'
+      await listPlugins(cli, options, isNamed ? client : null, client)
+    })
+  plugin.command('add <package>')
+    .description('install a plugin and allow it: a folder, a tarball, or the name of a package')
+    .addOption(homeOption())
+    .addHelpText('after', '\nNo script of the package is run. A running gateway of the same home loads it at once.')
+    .addHelpText('after', examples('svc plugin add ./my-engine', 'svc plugin add svc-plugin-foo@1.2.0'))
+    .action(async (spec: string, options: { home?: string }) => {
+      const { addPlugin } = await import('../../plugins/add-plugin.js')
+      await addPlugin(cli, spec, options.home)
+    })
+  plugin.command('remove <name>')
+    .description('uninstall a plugin and take it off the allow-list')
+    .addOption(homeOption())
+    .addHelpText('after', examples('svc plugin remove svc-plugin-foo'))
+    .action(async (name: string, options: { home?: string }) => {
+      const { removePlugin } = await import('../../plugins/remove-plugin.js')
+      await removePlugin(cli, name, options.home)
+    })
+}

@@ -1,0 +1,20 @@
+import type { Command } from 'commander'
+import type { Cli } from '../cli.js'
+import { examples } from '../help.js'
+import type { ImportOptions } from '../offline/import-registry.js'
+import { homeOption } from './serve.js'
+
+export function addRegistryCommands (program: Command, cli: Cli): void {
+  const registry = program.command('registry').description('work on the registry of models without a gateway')
+  registry.command('import <archive>')
+    .description('restore the registry from a backup of an earlier installation')
+    .option('-f, --force', 'replace the registry that is there')
+    .option('--dest <file>', 'where to write it; default is the registry of this home')
+    .addOption(homeOption())
+    .addHelpText('after', '\nA tar archive, packed or not. Only the registry is restored, no models and no configuration.')
+    .addHelpText('after', examples('svc registry import backup.tar.gz'))
+    .action(async (archive: string, options: ImportOptions) => {
+      const { importRegistry } = await import('../offline/import-registry.js')
+      await importRegistry(cli, archive, options)
+    })
+}

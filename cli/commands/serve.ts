@@ -1,0 +1,38 @@
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { Cli } from '../cli.js'
+import { examples } from '../help.js'
+import type { ServeOptions } from '../serve/serve.js'
+
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
+
+export const homeOption = (): Option =>
+  new Option('--home <dir>', 'root of the folders etc/svc and var/lib/svc').env('SVC_HOME')
+
+export function addServeCommand (program: Command, cli: Cli): void {
+  program.command('serve')
+    .description('start the gateway and run it until it is stopped')
+    .addOption(new Option('--host <host>', 'address to listen on; default is of svc.toml, else 127.0.0.1').env('SVC_BIND_HOST'))
+    .addOption(new Option('--port <port>', 'port to listen on, 0 takes any free one; default is of svc.toml, else 8080')
+      .env('SVC_PORT').argParser(parsePort))
+    .addOption(homeOption())
+    .option('--demo', 'set up slot agent with a tiny model, so that there is something to talk to')
+    .option('--reload', 'read the configuration again when its files change')
+    .addOption(new Option('--log-level <level>', 'least severity of log lines; default is of svc.toml, else info')
+      .env('SVC_LOG_LEVEL').choices(logLevels))
+    .option('--ready-json', 'print {"url", "pid"} as one line when it listens, and nothing else')
+    .option('--stop-engines', 'stop the engines with the gateway, whatever the configuration says')
+    .addOption(new Option('--stop-on-stdin-end', 'stop when standard input ends, as it does when the parent is gone').hideHelp())
+    .addHelpText('after', '\nThe first Ctrl-C or SIGTERM stops it in good order, the second hurries, the third exits at once.')
+    .addHelpText('after', examples('svc serve --demo --home .svc', 'svc serve --host 0.0.0.0 --port 9000'))
+    .action(async (options: ServeOptions) => {
+      // the kernel is loaded for this command only: no other one pays for it
+      const { serve } = await import('../serve/serve.js')
+      await serve(cli, options)
+    })
+}
+
+function parsePort (text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : NaN
+  if (!(port <= 65535)) throw new InvalidArgumentError('It must be a number from 0 to 65535.')
+  return port
+}

@@ -1,0 +1,79 @@
+import type { Command } from 'commander'
+import { defaultProviderOf, nameSchema, type SlotType } from '../../../kernel/contract/schemas/index.js'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import { textOf } from '../../option-value.js'
+import { slotRecordSchema, type SlotRecord } from '../../slot-record.js'
+import { requireModelless, requireProvider } from './known-provider.js'
+import {
+  contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, hardwareOption, hasContext, portOption, providerOption, typeOption, type Hardware
+} from './slot-options.js'
+
+interface CreateOptions {
+  readonly type: SlotType
+  readonly provider?: string
+  readonly hardware?: Hardware
+  readonly model?: string
+  readonly port?: number
+  readonly ctxSize?: number
+}
+
+const NOTE = 'What is not given is decided by the gateway: hardware by its probe, the port by its pool,\n' +
+  'the profile by the model and the device.'
+
+export function addSlotCreate (slot: Command, cli: Cli): void {
+  slot.command('create')
+    .description('create a slot; it starts when it is loaded or asked')
+    .argument('<name>', 'name of the new slot', textOf(nameSchema))
+    .option('-m, --model <model>',
+      'model that it loads: an id of the registry, or the absolute path of a model file; not for engines that bring one')
+    .addOption(typeOption())
+    .addOption(providerOption())
+    .addOption(hardwareOption())
+    .addOption(portOption())
+    .addOption(contextOption(`, default ${DEFAULT_CONTEXT_SIZE}`))
+    .addHelpText('after', `\n${NOTE}`)
+    .addHelpText('after', examples(
+      'svc slot create coder --model qwen3-4b --hardware vulkan --ctx-size 16384', 'svc slot create tts --type tts --provider tts-cpu'
+    ))
+    .action(async (name: string, options: CreateOptions, command: Command) => {
+      const client = cli.client(command)
+      const { type, provider, hardware, model } = options
+      if (provider !== undefined) await requireProvider(client, provider)
+      if (model === undefined) {
+        const device = hardware === undefined ? undefined : deviceOf(hardware)
+        await requireModelless(client, provider ?? defaultProviderOf(type, device, null))
+      }
+      const record = await client.call(
+        { method: 'POST', path: '/api/slots', body: bodyOf(name, options) }, slotRecordSchema
+      )
+      cli.out.line(`Slot ${name} is created: ${summary(record)}.`)
+      if (record.fit_warning != null && record.fit_warning !== '') cli.out.note(`Warning: ${record.fit_warning}`)
+      cli.out.line(`Start it with: svc slot load ${name}`)
+    })
+}
+
+/** The default context size is sent as if it had been typed, so that provenance tells where it comes from. */
+function bodyOf (name: string, options: CreateOptions): object {
+  const { type, provider, hardware, model, port } = options
+  const contextSize = options.ctxSize ?? (hasContext(type) ? DEFAULT_CONTEXT_SIZE : undefined)
+  return {
+    name,
+    type,
+    provider,
+    device: hardware === undefined ? undefined : deviceOf(hardware),
+    port,
+    ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } }
+  }
+}
+
+function summary ({ type, device, provider, profile, port, ctx_max: context }: SlotRecord): string {
+  return [
+    type ?? '',
+    ...(device == null ? [] : [`on ${device}`]),
+    ...(provider == null ? [] : [`by ${provider}`]),
+    ...(profile == null ? [] : [`profile ${profile}`]),
+    ...(port == null ? [] : [`port ${port}`]),
+    ...(context == null ? [] : [`context ${context}`])
+  ].join(', ')
+}

@@ -1,0 +1,83 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { pathOf, type ApiClient } from '../../client.js'
+import { examples } from '../../help.js'
+import type { Output } from '../../output.js'
+import { modelOf, slotRecordSchema, type SlotRecord } from '../../slot-record.js'
+import { slotProblems, stateColour } from '../../slot-table.js'
+import { harmless } from '../../text-width.js'
+
+type Print = (out: Output, record: SlotRecord) => void
+
+export function addSlotStatus (slot: Command, cli: Cli): void {
+  addLook(slot.command('status <name>').description('say how a slot is doing'), cli, 'svc slot status agent', (out, record) => {
+    out.line(`${record.name} is ${out.paint(stateColour(record.state), record.state)}${messageOf(record)}`)
+    out.pairs(livePairs(record))
+    printProblems(out, record)
+  })
+}
+
+export function addSlotShow (slot: Command, cli: Cli): void {
+  addLook(slot.command('show <name>').description('show everything about a slot'), cli, 'svc slot show agent', (out, record) => {
+    out.pairs([
+      ['name', record.name],
+      ['state', `${record.state}${messageOf(record)}`],
+      ['type', record.type ?? null],
+      ['enabled', record.enabled ? 'yes' : 'no'],
+      ['default', record.default ? 'yes, of its type' : null],
+      ['device', record.device ?? null],
+      ['provider', record.provider ?? null],
+      ['profile', record.profile ?? null],
+      ['context', record.ctx_max == null ? null : `${record.ctx_max} tokens`],
+      ['idle timeout', record.idle_timeout_s == null ? null : `${record.idle_timeout_s} s`],
+      ['extra args', argsOf(record)],
+      ['image', record.image ?? null],
+      ['image status', record.image_status ?? null],
+      ...livePairs(record),
+      ['command', record.resolved_command?.join(' ') ?? null]
+    ])
+    printProblems(out, record)
+  })
+}
+
+function addLook (command: Command, cli: Cli, example: string, print: Print): void {
+  command
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples(example))
+    .action(async (name: string, options: { json?: true }, self: Command) => {
+      const client: ApiClient = cli.client(self)
+      const call = { path: pathOf`/api/slots/${name}` }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      print(cli.out, await client.call(call, slotRecordSchema))
+    })
+}
+
+function messageOf ({ metadata: { message } }: SlotRecord): string {
+  return message === '' ? '' : `: ${message}`
+}
+
+function livePairs (record: SlotRecord): Array<readonly [string, string | null]> {
+  const { metadata, metrics } = record
+  return [
+    ['model', modelOf(record) || 'none'],
+    ['port', record.port == null ? null : String(record.port)],
+    ['url', record.url ?? null],
+    ['runs', record.actual_image ?? null],
+    ['memory', record.mem_mb == null || record.mem_mb === 0 ? null : `${record.mem_mb} MiB`],
+    ['speed', metrics?.toks == null || metrics.toks === 0 ? null : `${metrics.toks.toFixed(1)} tokens/s`],
+    ['requests', metadata.in_flight + metadata.waiting === 0 ? null : `${metadata.in_flight} running, ${metadata.waiting} waiting`]
+  ]
+}
+
+function argsOf ({ llamacpp_args: args }: SlotRecord): string | null {
+  if (args == null) return null
+  return typeof args === 'string' ? args : args.join(' ')
+}
+
+function printProblems (out: Output, record: SlotRecord): void {
+  for (const problem of slotProblems(record)) out.line(harmless(`${out.paint('yellow', '!')} ${problem}`))
+  const tail = record.metadata.failure?.log_tail ?? []
+  if (tail.length === 0) return
+  out.line('last lines of the engine:')
+  out.lines(tail.slice(-20).map(line => `  ${harmless(line)}`))
+}

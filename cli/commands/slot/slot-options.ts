@@ -1,0 +1,49 @@
+import type { Device } from '../../../kernel/contract/schemas/index.js'
+import {
+  MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotTypes, specProviders, type SlotType
+} from '../../../kernel/contract/schemas/index.js'
+import { InvalidArgumentError, Option } from 'commander'
+import { numberOf } from '../../option-value.js'
+
+/** SPEC.md "Command-line client"; providers of plugins have other names and are taken too. */
+const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
+
+const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cpu: 'cpu' } as const satisfies Record<string, Device>
+export type Hardware = keyof typeof hardwareDevices
+
+export const DEFAULT_CONTEXT_SIZE = 4096
+
+const { model, port } = slotConfigSchema.shape
+const { context_size: contextSize } = model.unwrap().shape
+
+export function deviceOf (hardware: Hardware): Device {
+  return hardwareDevices[hardware]
+}
+
+/** Slot types whose engines have a context window. */
+export function hasContext (type: SlotType): boolean {
+  return type === 'llm' || type === 'embedding' || type === 'reranking'
+}
+
+export const typeOption = (): Option =>
+  new Option('-t, --type <type>', 'what the slot serves').choices(slotTypes).default('llm')
+
+export const providerOption = (): Option =>
+  new Option('--provider <provider>', `engine provider: ${offeredProviders.join(', ')}, or one of a plugin`).argParser(parseProvider)
+
+export const hardwareOption = (): Option =>
+  new Option('--hardware <hardware>', 'hardware that the engine uses').choices(Object.keys(hardwareDevices))
+
+export const portOption = (): Option =>
+  new Option('-p, --port <port>', 'port of the engine').argParser(numberOf(port))
+
+export const contextOption = (more = ''): Option =>
+  new Option('--ctx-size <tokens>', `context window in tokens, at least ${MIN_CONTEXT_SIZE}${more}`).argParser(numberOf(contextSize))
+
+function parseProvider (name: string): string {
+  if (name === 'imagegen') throw new InvalidArgumentError('It comes with `--type image` by itself.')
+  const isKept = specProviders.some(known => known === name) && !offeredProviders.some(offered => offered === name)
+  if (isKept) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
+  if (!PLUGIN_NAME_PATTERN.test(name)) throw new InvalidArgumentError('It must be a name such as llm-server.')
+  return name
+}

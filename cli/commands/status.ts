@@ -1,0 +1,94 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { ApiFailure } from '../api-failure.js'
+import type { Cli } from '../cli.js'
+import type { ApiClient } from '../client.js'
+import { examples } from '../help.js'
+import type { Output } from '../output.js'
+import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plugin-report.js'
+import { slotListSchema, type SlotRecord } from '../slot-record.js'
+import { countStates, printSlotSummary, slotProblems } from '../slot-table.js'
+import { harmless } from '../text-width.js'
+
+const text = z.string().nullish()
+const diagnosticSchema = z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })
+
+const statusSchema = z.looseObject({
+  name: z.string(),
+  version: text,
+  status: text,
+  runtime: z.looseObject({ driver: z.string(), version: text, reason: text }).nullish(),
+  upstreams: z.array(z.looseObject({ name: z.string() })).default([]),
+  diagnostics: z.array(diagnosticSchema).default([])
+})
+type Status = z.output<typeof statusSchema>
+
+export function addStatusCommand (program: Command, cli: Cli): void {
+  program.command('status')
+    .description('say how the gateway and its slots are doing')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc status', 'svc status --url http://192.168.1.20:8080'))
+    .action(async (options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: '/api/status' }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      const status = await client.call(call, statusSchema)
+      // a group of routes whose plugin fell is one more thing to tell, not a reason to tell nothing
+      const [slots, plugins] = await Promise.all([
+        optional(client, '/api/slots', slotListSchema), optional(client, '/api/plugins', pluginListSchema)
+      ])
+      printStatus(cli.out, client.base, status, slots, plugins)
+    })
+}
+
+type Part<T> = T | ApiFailure
+
+async function optional<S extends z.ZodType> (client: ApiClient, path: string, schema: S): Promise<Part<z.output<S>>> {
+  try {
+    return await client.call({ path }, schema)
+  } catch (error) {
+    if (error instanceof ApiFailure) return error
+    throw error
+  }
+}
+
+function printStatus (
+  out: Output, base: string, status: Status, slots: Part<SlotRecord[]>, plugins: Part<PluginReport[]>
+): void {
+  const { runtime } = status
+  out.line(`${out.paint('bold', `${status.name} ${status.version ?? ''}`.trim())} at ${base}: ${status.status ?? 'ok'}`)
+  out.pairs([
+    ['runtime', runtime == null ? null : `${runtime.driver} ${runtime.version ?? ''}`.trim()],
+    ['because', runtime?.reason ?? null],
+    ['slots', slots instanceof ApiFailure ? slots.message : countStates(slots.filter(({ kind }) => kind !== 'remote'))],
+    ['upstreams', String(status.upstreams.length)],
+    ['plugins', plugins instanceof ApiFailure ? plugins.message : countPlugins(plugins)]
+  ])
+  if (!(slots instanceof ApiFailure) && slots.length > 0) {
+    out.line()
+    printSlotSummary(out, slots)
+  }
+  printList(out, 'Slots with problems', slots instanceof ApiFailure ? [] : slots.flatMap(slot =>
+    slotProblems(slot).map(problem => `${slot.name}: ${problem}`)))
+  printList(out, 'Plugins that are not active', plugins instanceof ApiFailure ? [] : plugins.filter(isDown).map(plugin =>
+    `${packageOf(plugin) ?? plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
+  printList(out, 'Problems in the configuration', status.diagnostics.map(({ file, path, message }) =>
+    `${file}: ${path === '' ? '' : `${path} `}${message}`))
+}
+
+function isDown ({ state }: PluginReport): boolean {
+  return state !== 'active' && state !== 'disabled'
+}
+
+function countPlugins (plugins: readonly PluginReport[]): string {
+  const active = plugins.filter(({ state }) => state === 'active').length
+  const down = plugins.filter(isDown).length
+  return `${active} active${down === 0 ? '' : `, ${down} not`}`
+}
+
+function printList (out: Output, title: string, items: readonly string[]): void {
+  if (items.length === 0) return
+  out.line()
+  out.line(out.paint('bold', title))
+  out.lines(items.map(item => `  ${harmless(item)}`))
+}

@@ -1,0 +1,68 @@
+import { Option, type Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { confirm } from '../../confirm.js'
+import { CliFailure, usageFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { problemsOf, upstreamSchema } from '../../upstream-record.js'
+import { addUpstreamOptions, bodyOf, type UpstreamOptions } from './upstream-options.js'
+
+interface AddOptions extends UpstreamOptions {
+  readonly template?: string
+}
+
+export function addUpstreamAdd (upstream: Command, cli: Cli): void {
+  addUpstreamOptions(upstream.command('add <name> [address]')
+    .description('add a remote provider')
+    .option('-t, --template <id>', 'openai, anthropic, openrouter, google_ai_studio, deepseek, minimax or ollama'))
+    .addHelpText('after', examples(
+      'svc upstream add openrouter --template openrouter', 'svc upstream add lab http://lab:8080/v1 --auth none --fallback agent'
+    ))
+    .action(async (name: string, address: string | undefined, options: AddOptions, command: Command) => {
+      if (address === undefined && options.template === undefined) {
+        throw usageFailure('an address or a template is needed', ['Such as `svc upstream add lab http://lab:8080/v1` or `--template openai`.'])
+      }
+      const body = { name, url: address, catalog_id: options.template, ...bodyOf(options) }
+      const record = await cli.client(command).call({ method: 'POST', path: '/api/upstreams', body }, upstreamSchema)
+      cli.out.line(`Upstream ${name} is there.`)
+      cli.out.lines(record.auth_configured && !record.auth_key_present ? problemsOf(record) : [`Try it: svc upstream test ${name}`])
+    })
+}
+
+interface EditOptions extends UpstreamOptions {
+  readonly address?: string
+  readonly enable?: true
+  readonly disable?: true
+}
+
+export function addUpstreamEdit (upstream: Command, cli: Cli): void {
+  addUpstreamOptions(upstream.command('edit <name>')
+    .description('change a remote provider')
+    .option('--address <url>', 'its base URL'))
+    .addOption(new Option('--enable', 'use it').conflicts('disable'))
+    .option('--disable', 'keep it and do not use it')
+    .addHelpText('after', examples('svc upstream edit openrouter --retries 2 --fallback agent', 'svc upstream edit lab --disable'))
+    .action(async (name: string, options: EditOptions, command: Command) => {
+      if (Object.keys(options).length === 0) throw usageFailure('nothing to change was given', ['Run `svc upstream edit --help` to see what there is.'])
+      const enabled = options.enable === true ? true : options.disable === true ? false : undefined
+      const body = { url: options.address, enabled, ...bodyOf(options) }
+      await cli.client(command).call({ method: 'PATCH', path: pathOf`/api/upstreams/${name}`, body }, upstreamSchema)
+      cli.out.line(`Upstream ${name} is changed.`)
+    })
+}
+
+const removedSchema = z.looseObject({ hint: z.string().nullish() })
+
+export function addUpstreamRemove (upstream: Command, cli: Cli): void {
+  upstream.command('remove <name>')
+    .alias('rm')
+    .description('remove a remote provider from its file')
+    .option('-f, --force', 'do not ask')
+    .addHelpText('after', examples('svc upstream remove lab'))
+    .action(async (name: string, options: { force?: true }, command: Command) => {
+      if (options.force !== true && !await confirm(cli, `Remove upstream ${name}?`)) throw new CliFailure('nothing was removed')
+      const { hint } = await cli.client(command).call({ method: 'DELETE', path: pathOf`/api/upstreams/${name}` }, removedSchema)
+      cli.out.line(`Upstream ${name} is removed${hint == null ? '' : `; ${hint}`}.`)
+    })
+}

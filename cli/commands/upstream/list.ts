@@ -1,0 +1,56 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+import { keyOf, problemsOf, stateOf, upstreamSchema } from '../../upstream-record.js'
+
+export function addUpstreamList (upstream: Command, cli: Cli): void {
+  upstream.command('list')
+    .description('list remote providers, and how they are')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc upstream list'))
+    .action(async (options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: '/api/upstreams' }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      const records = await client.call(call, z.array(upstreamSchema))
+      if (records.length === 0) return cli.out.line('There are no upstreams. Add one: svc upstream add openrouter --template openrouter')
+      cli.out.table([
+        { title: 'NAME', cell: ({ name }) => name },
+        { title: 'STATE', cell: record => stateOf(record).word, paint: (text, record) => cli.out.paint(stateOf(record).colour, text) },
+        { title: 'MODELS', cell: ({ models }) => String(models.length) },
+        { title: 'KEY', cell: keyOf, expendable: 1 },
+        { title: 'URL', cell: ({ url }) => url, flexible: true }
+      ], records)
+      cli.out.lines(records.flatMap(problemsOf).map(harmless))
+    })
+}
+
+export function addUpstreamShow (upstream: Command, cli: Cli): void {
+  upstream.command('show <name>')
+    .description('show one of them, with its models')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc upstream show openrouter'))
+    .action(async (name: string, options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: pathOf`/api/upstreams/${name}` }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      const record = await client.call(call, upstreamSchema)
+      cli.out.pairs([
+        ['name', record.name],
+        ['state', stateOf(record).word],
+        ['url', record.url],
+        ['auth', record.auth_style],
+        ['key', keyOf(record)],
+        ['file', record.source ?? null],
+        ['timeout', record.timeout_seconds == null ? null : `${record.timeout_seconds} s`],
+        ['retries', record.retries === 0 ? null : String(record.retries)],
+        ['fallback', record.fallback.length === 0 ? null : record.fallback.join(', ')],
+        ['models', String(record.models.length)]
+      ])
+      cli.out.lines(record.models.map(model => `  ${harmless(model)}`))
+      cli.out.lines(problemsOf(record).map(harmless))
+    })
+}

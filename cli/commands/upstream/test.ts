@@ -1,0 +1,37 @@
+import type { Command } from 'commander'
+import type { ApiClient } from '../../client.js'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+import { testSchema } from '../../upstream-record.js'
+
+export function addUpstreamTest (upstream: Command, cli: Cli): void {
+  upstream.command('test <name>')
+    .description('ask a remote provider for its models, and say how it went')
+    .option('--json', 'print the answer of the API; the exit code tells all the same')
+    .addHelpText('after', examples('svc upstream test openrouter'))
+    .action(async (name: string, options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      if (options.json !== true) return testUpstream(cli, client, name)
+      const answer = await client.call(callOf(name), testSchema)
+      cli.out.json(answer)
+      if (!answer.ok) throw refused(name, answer.error)
+    })
+}
+
+/** Says how it is; throws when it does not do. */
+export async function testUpstream (cli: Cli, client: ApiClient, name: string): Promise<void> {
+  const { ok, latency_ms: ms, models_count: models, error } = await client.call(callOf(name), testSchema)
+  if (!ok) throw refused(name, error)
+  cli.out.line(`Upstream ${name} answers: ${models ?? 0} models in ${ms} ms.`)
+}
+
+function callOf (name: string): { readonly method: 'POST', readonly path: string, readonly timeoutMs: null } {
+  return { method: 'POST', path: pathOf`/api/upstreams/${name}/test`, timeoutMs: null }
+}
+
+function refused (name: string, error: string | null | undefined): CliFailure {
+  return new CliFailure(harmless(`upstream ${name} does not do: ${error ?? 'no reason given'}`))
+}

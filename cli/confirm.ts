@@ -1,0 +1,21 @@
+import { createInterface } from 'node:readline/promises'
+import type { Cli } from './cli.js'
+import { Interrupted } from './failure.js'
+
+/** Asks at the prompt. Where nobody can answer, as in a script, the command line is the answer. */
+export async function confirm (cli: Cli, question: string): Promise<boolean> {
+  const { stdin, stderr } = cli.process
+  if (stdin.isTTY !== true || stderr.isTTY !== true) return true
+  const prompt = createInterface({ input: stdin, output: stderr })
+  try {
+    // the terminal is in raw mode, where Ctrl-C is a key and not a signal
+    prompt.on('SIGINT', () => cli.interrupts.abort(new Interrupted('SIGINT')))
+    const answer = await prompt.question(`${question} [y/N] `, { signal: cli.signal })
+    return /^y(es)?$/i.test(answer.trim())
+  } catch (error) {
+    cli.signal.throwIfAborted()
+    throw error
+  } finally {
+    prompt.close()
+  }
+}

@@ -1,0 +1,50 @@
+import { constants } from 'node:os'
+
+/** Documented in README.md of this folder. */
+export const exitCodes = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const
+
+export interface FailureOptions {
+  readonly exitCode?: number
+  /** Lines below the message: what to do, or what was seen. */
+  readonly hints?: readonly string[]
+  readonly cause?: unknown
+}
+
+/** A failure in words for the one at the prompt; no stack is shown. */
+export class CliFailure extends Error {
+  readonly exitCode: number
+  readonly hints: readonly string[]
+
+  constructor (message: string, options: FailureOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'CliFailure'
+    this.exitCode = options.exitCode ?? exitCodes.failed
+    this.hints = options.hints ?? []
+  }
+}
+
+/** What was typed makes no sense. */
+export function usageFailure (message: string, hints: readonly string[] = []): CliFailure {
+  return new CliFailure(message, { exitCode: exitCodes.usage, hints })
+}
+
+/** A signal ended the command; the exit code is the shell's. */
+export class Interrupted extends Error {
+  readonly exitCode: number
+
+  constructor (signal: NodeJS.Signals) {
+    super(`interrupted by ${signal}`)
+    this.name = 'Interrupted'
+    this.exitCode = 128 + constants.signals[signal]
+  }
+}
+
+/** Nobody reads our output any more, as with `| head`: ends the command without a word. */
+export class PipeClosed extends Error {
+  readonly exitCode = exitCodes.ok
+
+  constructor () {
+    super('standard output was closed')
+    this.name = 'PipeClosed'
+  }
+}

@@ -1,0 +1,87 @@
+import { once } from 'node:events'
+import type { Writable } from 'node:stream'
+import { oneLine, padTo } from './text-width.js'
+import { tableLines, type Column } from './table.js'
+
+export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number }
+
+export interface OutputStreams {
+  readonly stdout: Sink
+  readonly stderr: Sink
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+const colours = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2, bold: 1 } as const
+export type Colour = keyof typeof colours
+
+const DEFAULT_WIDTH = 80
+
+/** What goes to the one at the prompt: results on standard output, everything about the way there on standard error. */
+export class Output {
+  readonly #streams: OutputStreams
+
+  constructor (streams: OutputStreams) {
+    this.#streams = streams
+  }
+
+  /** Somebody watches standard output. */
+  get watched (): boolean { return this.#streams.stdout.isTTY === true }
+
+  /** Somebody watches standard error, so that a line can be drawn over and over. */
+  get animated (): boolean { return this.#streams.stderr.isTTY === true && this.#streams.env.TERM !== 'dumb' }
+
+  get width (): number {
+    const asked = Number(this.#streams.env.COLUMNS)
+    return this.#streams.stdout.columns ?? (Number.isInteger(asked) && asked > 0 ? asked : DEFAULT_WIDTH)
+  }
+
+  get coloured (): boolean { return this.watched && allowsColour(this.#streams.env) }
+
+  line (text = ''): void {
+    this.#streams.stdout.write(`${text}\n`)
+  }
+
+  lines (texts: readonly string[]): void {
+    for (const text of texts) this.line(text)
+  }
+
+  /** Resolves when the reader keeps up, or the signal aborts. */
+  async write (text: string, signal?: AbortSignal): Promise<void> {
+    if (this.#streams.stdout.write(text)) return
+    await once(this.#streams.stdout, 'drain', signal === undefined ? {} : { signal })
+  }
+
+  json (value: unknown): void {
+    this.line(JSON.stringify(value, null, 2))
+  }
+
+  table<Row> (columns: ReadonlyArray<Column<Row>>, rows: readonly Row[]): void {
+    const [titles, ...body] = tableLines(columns, rows, this.width)
+    this.line(this.paint('bold', titles!))
+    this.lines(body)
+  }
+
+  /** Names and values, one pair a line. Nulls are left out. */
+  pairs (pairs: ReadonlyArray<readonly [string, string | null]>): void {
+    const shown = pairs.filter((pair): pair is [string, string] => pair[1] !== null && pair[1] !== '')
+    const width = Math.max(0, ...shown.map(([name]) => name.length))
+    for (const [name, value] of shown) this.line(`${this.paint('bold', padTo(name, width))}  ${oneLine(value)}`)
+  }
+
+  paint (colour: Colour, text: string): string {
+    return this.coloured ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
+  }
+
+  note (text: string): void {
+    this.#streams.stderr.write(`${text}\n`)
+  }
+
+  /** Draws over the line that was drawn before; nothing where nobody watches. */
+  redraw (text: string): void {
+    if (this.animated) this.#streams.stderr.write(`\r\u001b[2K${text}`)
+  }
+}
+
+function allowsColour (env: OutputStreams['env']): boolean {
+  return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
+}

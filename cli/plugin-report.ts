@@ -1,0 +1,28 @@
+import { z } from 'zod'
+
+/** A plugin as `GET /api/plugins` tells of it, as far as it is shown. */
+export const pluginReportSchema = z.looseObject({
+  name: z.string(),
+  kind: z.string().nullish(),
+  state: z.string(),
+  phase: z.string().nullish(),
+  code: z.string().nullish(),
+  message: z.string().nullish(),
+  origin: z.string().default(''),
+  providers: z.array(z.string()).default([])
+})
+export type PluginReport = z.output<typeof pluginReportSchema>
+
+/** Answer of `GET /api/plugins` and of a reload. */
+export const pluginListSchema = z.looseObject({ plugins: z.array(pluginReportSchema) }).transform(({ plugins }) => plugins)
+
+/** Name of the package that a plugin comes from; null for what ships with the gateway. */
+export function packageOf ({ origin }: PluginReport): string | null {
+  return /^package:((?:@[^@/]+\/)?[^@]+)/.exec(origin)?.[1] ?? null
+}
+
+/** `plugin.import_failed at import: ...`, for one that is not active. */
+export function reasonOf ({ code, phase, message }: Pick<PluginReport, 'code' | 'phase' | 'message'>): string {
+  const where = [code, phase == null ? null : `at ${phase}`].filter(part => part != null).join(' ')
+  return [where, message].filter(part => part != null && part !== '').join(': ')
+}

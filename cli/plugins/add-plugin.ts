@@ -1,0 +1,44 @@
+import { join } from 'node:path'
+import type { Cli } from '../cli.js'
+import { CliFailure } from '../failure.js'
+import { reasonOf, type PluginReport } from '../plugin-report.js'
+import { Npm } from './npm.js'
+import { OfflineHome } from './offline-home.js'
+import { parsePackageSpec } from './package-spec.js'
+import { PluginStore } from './plugin-store.js'
+import { reloadPlugins } from './reload.js'
+
+/** Installs a package, allows it by its exact name, and has the gateway of this home load it. */
+export async function addPlugin (cli: Cli, text: string, homeFolder: string | undefined): Promise<void> {
+  const { out } = cli
+  const spec = await parsePackageSpec(text, cli.process.cwd())
+  const home = new OfflineHome(cli, homeFolder)
+  const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
+  const { installed, replaced } = await home.exclusively(async () => {
+    const before = new Set((await store.list()).map(({ name }) => name))
+    const installed = await home.withoutHost(() => store.add(spec))
+    await home.allow(installed.name)
+    return { installed, replaced: before.has(installed.name) }
+  })
+  out.line(`${installed.name} ${installed.version} is installed, a plugin of kind ${installed.kind ?? 'unknown'}.`)
+  out.pairs([
+    ['integrity', installed.integrity ?? 'unknown'],
+    ['folder', join(home.paths.plugins, 'node_modules', installed.name)],
+    ['allowed', `in ${join(home.paths.etc, 'svc.toml')}`]
+  ])
+  const reports = await reloadPlugins(cli, home, installed.name)
+  if (reports === null) return out.line('No gateway runs on this home; the next one loads it at its start.')
+  tellState(cli, installed.name, reports, replaced)
+}
+
+function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[], replaced: boolean): void {
+  const down = reports.filter(({ state }) => state !== 'active')
+  if (reports.length === 0) throw new CliFailure(`the gateway does not know ${name} after its reload`, { hints: ['`svc plugin list` shows what it knows.'] })
+  if (down.length > 0) {
+    throw new CliFailure(`the gateway did not take it: plugin ${down.map(report => `${report.name} is ${report.state}: ${reasonOf(report)}`).join('; ')}`, {
+      hints: [`It stays installed. Mend it and add it again, or run \`svc plugin remove ${name}\`.`]
+    })
+  }
+  out.line(`Plugin ${reports.map(report => report.name).join(', ')} is active.`)
+  if (replaced) out.line('Code that was loaded before stays in force until the gateway is restarted.')
+}

@@ -1,0 +1,104 @@
+import type { Cli } from '../cli.js'
+import type { ApiClient } from '../client.js'
+import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plugin-report.js'
+import type { Column } from '../table.js'
+import { harmless } from '../text-width.js'
+import { Npm } from './npm.js'
+import { OfflineHome } from './offline-home.js'
+import { PluginStore } from './plugin-store.js'
+
+export interface ListOptions {
+  readonly home?: string
+  readonly json?: true
+}
+
+/** What is known of a plugin: the gateway's report where one runs, and what lies in the home. */
+type PluginRow = PluginReport & { readonly package: StoredFacts | null }
+
+interface StoredFacts {
+  readonly name: string
+  readonly version: string | null
+  readonly integrity: string | null
+  readonly allowed: boolean
+}
+
+/**
+ * Lists plugins. `remote` is the gateway that was named on the command line; without one the gateway of the home is asked,
+ * then, when no home was named either, `fallback`.
+ */
+export async function listPlugins (cli: Cli, options: ListOptions, remote: ApiClient | null, fallback: ApiClient): Promise<void> {
+  const { out } = cli
+  const rows = remote === null ? await localRows(cli, options.home, fallback) : await reports(remote)
+  if (options.json === true) return out.json({ plugins: rows })
+  if (rows.length === 0) return out.line('No plugins are installed. Install one: svc plugin add <path or name>')
+  out.table(columnsOf(cli), rows)
+  for (const row of rows.filter(({ message }) => message != null && message !== '')) {
+    out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${reasonOf(row)}`))
+  }
+}
+
+async function localRows (cli: Cli, homeFolder: string | undefined, fallback: ApiClient): Promise<PluginRow[]> {
+  const home = new OfflineHome(cli, homeFolder)
+  const url = await home.runningGateway()
+  if (url !== null) return merged(await reports(cli.clientAt(url)), await storedRows(cli, home))
+  if ((homeFolder ?? '') === '') {
+    const known = await reports(fallback).catch(() => null)
+    cli.signal.throwIfAborted()
+    if (known !== null) return known
+  }
+  cli.out.note(`No gateway runs on ${home.paths.home ?? 'this system'}; these are the packages that are installed.`)
+  return await storedRows(cli, home)
+}
+
+async function reports (client: ApiClient): Promise<PluginRow[]> {
+  return (await client.call({ path: '/api/plugins' }, pluginListSchema)).map(report => ({ ...report, package: null }))
+}
+
+async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
+  const { plugins } = home.paths
+  const store = new PluginStore(plugins, new Npm(plugins, cli.env, cli.signal))
+  const [installed, allow] = await Promise.all([store.list(), home.allowed()])
+  const missing = allow.filter(name => !installed.some(each => each.name === name))
+  return [
+    ...installed.map(({ name, version, kind, integrity }) => {
+      const allowed = allow.includes(name)
+      return row(name, kind, allowed ? 'installed' : 'not allowed', version, {
+        name, version, integrity, allowed
+      }, allowed ? null : `it is not in [plugins] allow; \`svc plugin add ${name}\` puts it there`)
+    }),
+    ...missing.map(name => row(name, null, 'missing', null, { name, version: null, integrity: null, allowed: true },
+      `it is on the allow-list and not installed; run \`svc plugin add ${name}\``))
+  ]
+}
+
+function row (
+  name: string, kind: string | null, state: string, version: string | null, stored: StoredFacts, message: string | null
+): PluginRow {
+  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], package: stored }
+}
+
+/** Every report with what is stored of its package; what is stored and not reported comes last. */
+function merged (known: readonly PluginRow[], stored: readonly PluginRow[]): PluginRow[] {
+  const nameOf = (report: PluginRow): string => packageOf(report) ?? report.name
+  const of = (report: PluginRow): PluginRow | undefined => stored.find(each => each.package?.name === nameOf(report))
+  return [
+    ...known.map(report => {
+      const found = of(report)
+      return { ...report, state: found?.state === 'missing' ? 'missing' : report.state, package: found?.package ?? null }
+    }),
+    ...stored.filter(each => !known.some(report => nameOf(report) === each.package?.name))
+  ]
+}
+
+function columnsOf ({ out }: Cli): Array<Column<PluginRow>> {
+  return [
+    { title: 'NAME', cell: ({ name }) => name },
+    {
+      title: 'STATE',
+      cell: ({ state }) => state,
+      paint: (text, { state }) => out.paint(state === 'active' ? 'green' : state === 'installed' || state === 'disabled' ? 'dim' : 'red', text)
+    },
+    { title: 'KIND', cell: ({ kind }) => kind ?? '-' },
+    { title: 'ORIGIN', cell: ({ origin }) => origin, flexible: true }
+  ]
+}

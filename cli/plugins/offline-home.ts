@@ -1,0 +1,115 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ConfigService, Logger, Paths } from '../../kernel/contract/index.js'
+import { resolvePaths } from '../../kernel/config/paths.js'
+import { createConfigService } from '../../kernel/config/store.js'
+import { linkHost, preparePluginHome } from '../../kernel/host/plugin-home.js'
+import { createWithLock } from '../../kernel/state/file-lock.js'
+import { isStale, readHolder } from '../../kernel/state/lock-holder.js'
+import { createSystemClock } from '../../kernel/state/system-clock.js'
+import type { Cli } from '../cli.js'
+import { CliFailure } from '../failure.js'
+
+/** A download may take a while; whoever else wants to change the plugins waits for it. */
+const WAIT_MS = 120_000
+
+/**
+ * The folders of a gateway, worked on from outside of it, whether it runs or not. The only place where the command line
+ * touches the kernel's own code apart from `serve`.
+ */
+export class OfflineHome {
+  readonly paths: Paths
+  readonly #cli: Cli
+  #config: ConfigService | null = null
+
+  constructor (cli: Cli, home: string | undefined) {
+    this.#cli = cli
+    this.paths = resolvePaths(cli.env, home === undefined ? {} : { home })
+  }
+
+  /** Runs `work` while nothing else changes the plugins of this home. Rejects when the configuration is broken. */
+  async exclusively<T> (work: () => Promise<T>): Promise<T> {
+    try {
+      await this.#open()
+      await mkdir(this.paths.plugins, { recursive: true })
+    } catch (error) {
+      throw notWritable(error, this.paths.plugins)
+    }
+    return await createWithLock({ text: 'svc plugin', waitMs: WAIT_MS })(join(this.paths.plugins, '.install.lock'), async () => {
+      await preparePluginHome(this.paths.plugins)
+      return await work()
+    })
+  }
+
+  /** Names on the allow-list of svc.toml. */
+  async allowed (): Promise<readonly string[]> {
+    return (await this.#open()).snapshot.svc.plugins.allow
+  }
+
+  async allow (name: string): Promise<void> {
+    const allow = await this.#freshList()
+    if (!allow.includes(name)) await this.#write([...allow, name])
+  }
+
+  /** Whether it was there. */
+  async disallow (name: string): Promise<boolean> {
+    const allow = await this.#freshList()
+    if (!allow.includes(name)) return false
+    await this.#write(allow.filter(other => other !== name))
+    return true
+  }
+
+  /**
+   * Runs `work` of npm while the link that makes plugins find this gateway is out of its way: npm would look into the
+   * gateway's own packages, and sweep the link away.
+   */
+  async withoutHost<T> (work: () => Promise<T>): Promise<T> {
+    const modules = join(this.paths.plugins, 'node_modules')
+    try {
+      await rm(join(modules, 'svc-gateway'), { recursive: true, force: true })
+      return await work()
+    } finally {
+      await mkdir(modules, { recursive: true })
+      await linkHost(modules)
+    }
+  }
+
+  /** Address of the gateway that runs on this home, or null. */
+  async runningGateway (): Promise<string | null> {
+    const holder = await readHolder(join(this.paths.state, 'gateway.lock')).catch(() => null)
+    if (holder === null || isStale(holder, Date.now())) return null
+    return holder.text.startsWith('http') ? holder.text : null
+  }
+
+  async #freshList (): Promise<readonly string[]> {
+    return (await (await this.#open()).reload()).svc.plugins.allow
+  }
+
+  async #write (allow: readonly string[]): Promise<void> {
+    await (await this.#open()).patchSvc({ plugins: { allow } })
+  }
+
+  async #open (): Promise<ConfigService> {
+    const { env } = this.#cli
+    return this.#config ??= await createConfigService({
+      paths: this.paths, env, log: this.#log(), clock: createSystemClock(), withLock: createWithLock()
+    })
+  }
+
+  /** Problems of files that have nothing to do with plugins are for `svc status`; lost comments are for now. */
+  #log (): Logger {
+    const quiet = (): void => {}
+    const warn = (fields: object | string, message?: string): void => {
+      if (typeof fields === 'object' && 'reason' in fields) this.#cli.out.note(`Warning: svc.toml: ${message ?? ''}`)
+    }
+    return { debug: quiet, info: quiet, warn, error: quiet }
+  }
+}
+
+function notWritable (error: unknown, folder: string): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS') return error
+  return new CliFailure(`${folder} cannot be written (${code})`, {
+    cause: error, hints: ['Run it as the user of the gateway, or name another home with --home or SVC_HOME.']
+  })
+}

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { z } from 'zod'
+import { pluginKinds, type PluginKind } from '../../kernel/contract/context.js'
+import { API_VERSION } from '../../kernel/contract/plugin.js'
+
+const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
+const svcSchema = z.looseObject({ apiVersion: z.number(), kind: z.enum(pluginKinds) })
+
+/** What a package says about itself. */
+export interface PackageManifest {
+  readonly name: string
+  readonly version: string
+  /** Null when it is no plugin for this gateway; `problem` says why. */
+  readonly kind: PluginKind | null
+  readonly problem: string | null
+}
+
+/** Null when there is no package in the folder. */
+export async function readPackageManifest (folder: string): Promise<PackageManifest | null> {
+  const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => null)
+  if (text === null) return null
+  const parsed = packageSchema.safeParse(parse(text))
+  if (!parsed.success) return { name: basename(folder), version: '0.0.0', kind: null, problem: 'has no package.json with a name' }
+  const { name, version, svc } = parsed.data
+  return { name, version, ...judge(svc) }
+}
+
+function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
+  if (svc === undefined) return { kind: null, problem: 'is no plugin: its package.json has no "svc" field' }
+  const parsed = svcSchema.safeParse(svc)
+  if (!parsed.success) {
+    const example = `{ "apiVersion": ${API_VERSION}, "kind": "provider" }`
+    return { kind: null, problem: `is no plugin: the "svc" field of its package.json must look like ${example}, kind one of ${pluginKinds.join(', ')}` }
+  }
+  const { apiVersion, kind } = parsed.data
+  if (apiVersion === API_VERSION) return { kind, problem: null }
+  return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}` }
+}
+
+function parse (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,51 @@
+import { Command, Option } from 'commander'
+import type { Cli } from './cli.js'
+import { DEFAULT_BASE } from './client.js'
+import { addCancelCommand } from './commands/cancel.js'
+import { addChatCommand } from './commands/chat.js'
+import { addDemoCommand } from './commands/demo.js'
+import { addMigrateCommands } from './commands/migrate.js'
+import { addModelCommands } from './commands/model/index.js'
+import { addPluginCommands } from './commands/plugin/index.js'
+import { addPsCommand } from './commands/ps.js'
+import { addRegistryCommands } from './commands/registry.js'
+import { addServeCommand } from './commands/serve.js'
+import { addSlotCommands } from './commands/slot/index.js'
+import { addStatusCommand } from './commands/status.js'
+import { addUpstreamCommands } from './commands/upstream/index.js'
+import { examples } from './help.js'
+import { version } from './version.js'
+
+/** The command line. Throws instead of exiting; what was wrong is written by then. */
+export function createProgram (cli: Cli): Command {
+  const { stdout, stderr } = cli.process
+  const program = new Command('svc')
+    .description('Runs and manages a local inference gateway.')
+    .version(`svc ${version}`, '-V, --version', 'print the version')
+    .addOption(new Option('--url <url>', 'address of the gateway').env('SVC_API_URL').default(DEFAULT_BASE))
+    .exitOverride()
+    .configureOutput({
+      writeOut: text => { stdout.write(text) },
+      writeErr: text => { stderr.write(text) },
+      outputError: (text, write) => write(text.replace(/^error:/, 'Error:')),
+      getOutHelpWidth: () => cli.out.width,
+      getErrHelpWidth: () => cli.out.width
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .showSuggestionAfterError()
+    .showHelpAfterError('Run the command with --help to see what it takes.')
+    .addHelpText('after', examples('svc serve --demo', 'svc chat "Why is the sky blue?"', 'svc slot list'))
+  addServeCommand(program, cli)
+  addDemoCommand(program, cli)
+  addChatCommand(program, cli)
+  addStatusCommand(program, cli)
+  addPsCommand(program, cli)
+  addCancelCommand(program, cli)
+  addSlotCommands(program, cli)
+  addUpstreamCommands(program, cli)
+  addModelCommands(program, cli)
+  addRegistryCommands(program, cli)
+  addMigrateCommands(program, cli)
+  addPluginCommands(program, cli)
+  return program
+}

@@ -1,0 +1,15 @@
+import { pino } from 'pino'
+import type { Logger } from '../../kernel/contract/index.js'
+import { createLogger } from '../../kernel/logger.js'
+import type { CliProcess } from '../cli.js'
+import { readableLogLine } from './log-line.js'
+
+export type LevelledLogger = Logger & { level: string }
+
+/** The log of a gateway at the prompt: readable lines where somebody watches, JSON lines everywhere else. */
+export function createGatewayLog ({ stderr, env }: CliProcess, level: string): LevelledLogger {
+  if (stderr.isTTY !== true) return createLogger({}, level)
+  const coloured = (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+  return pino(options, { write: line => { stderr.write(`${readableLogLine(line, coloured)}\n`) } })
+}

@@ -1,0 +1,64 @@
+import builtins from '../../plugins/index.js'
+import type { ConfigService } from '../../kernel/contract/index.js'
+import { createGateway, type Gateway, type StartedGateway } from '../../kernel/gateway.js'
+import type { Cli } from '../cli.js'
+import { version } from '../version.js'
+import { watchConfig, type ConfigWatch } from './config-watch.js'
+import { createGatewayLog, type LevelledLogger } from './gateway-log.js'
+import { printReady } from './ready-block.js'
+import { StopRequests } from './stop-requests.js'
+
+export interface ServeOptions {
+  readonly host?: string
+  readonly port?: number
+  readonly home?: string
+  readonly demo?: true
+  readonly reload?: true
+  readonly logLevel?: string
+  readonly readyJson?: true
+  readonly stopEngines?: true
+  readonly stopOnStdinEnd?: true
+}
+
+/** Runs a gateway until it is told to stop. Resolves when it has stopped in good order. */
+export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
+  const log = createGatewayLog(cli.process, options.logLevel ?? 'info')
+  const stops = new StopRequests(cli)
+  if (options.stopOnStdinEnd === true) stops.onInputEnd(cli.process.stdin)
+  const gateway = createGateway({
+    builtins,
+    log,
+    guardProcess: true,
+    ...(options.home === undefined ? {} : { home: options.home }),
+    ...(options.host === undefined ? {} : { host: options.host }),
+    ...(options.port === undefined ? {} : { port: options.port }),
+    ...(options.demo === true ? { pluginConfig: { demo: { provision: true } } } : {}),
+    ...(options.stopEngines === true ? { stopEngines: true } : {}),
+    // the level of svc.toml holds where neither the command line nor the environment says one
+    ...(options.logLevel === undefined ? { setLogLevel: (level: string) => { log.level = level } } : {})
+  })
+  const started = await gateway.start()
+  const { config } = gateway.kernel()
+  const watching = options.reload === true ? await watchFiles(config, log) : null
+  announce(cli, gateway, started, options)
+  await stops.first
+  if (options.readyJson !== true) cli.out.line('Stopping. Running answers may end; once more hurries them.')
+  void stops.second.then(() => gateway.hurry())
+  watching?.close()
+  await gateway.stop()
+  if (options.readyJson !== true) cli.out.line('Stopped.')
+}
+
+function announce (cli: Cli, gateway: Gateway, { baseUrl, info }: StartedGateway, options: ServeOptions): void {
+  if (options.readyJson === true) return cli.out.line(JSON.stringify({ url: baseUrl, pid: cli.process.pid }))
+  const { snapshot, paths } = gateway.kernel().config
+  printReady(cli.out, { version, baseUrl, runtime: info.runtime, plugins: gateway.report(), config: snapshot, paths })
+}
+
+function watchFiles (config: ConfigService, log: LevelledLogger): Promise<ConfigWatch> {
+  return watchConfig(config.paths, async () => {
+    const before = config.snapshot.revision
+    const { revision } = await config.reload()
+    if (revision !== before) log.info({ revision }, 'the configuration was read again because files changed')
+  })
+}

@@ -1,0 +1,44 @@
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+const WIDE = /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u
+const INVISIBLE = /^[\p{M}\p{Cf}]+$/u
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+const CONTROL_BUT_LINES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+
+/** Columns that the text takes in a terminal. */
+export function textWidth (text: string): number {
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) width += segmentWidth(segment)
+  return width
+}
+
+/** At most `width` columns, cut between characters, with an ellipsis where something is left out. */
+export function truncate (text: string, width: number): string {
+  if (textWidth(text) <= width) return text
+  let kept = ''
+  let used = 0
+  for (const { segment } of graphemes.segment(text)) {
+    used += segmentWidth(segment)
+    if (used > width - 1) break
+    kept += segment
+  }
+  return width < 1 ? '' : `${kept}…`
+}
+
+export function padTo (text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)))
+}
+
+/** On one line and without control characters: what comes from elsewhere must not steer the terminal. */
+export function oneLine (text: string): string {
+  return text.replace(CONTROL, ' ').trim()
+}
+
+/** Line feeds and tabs stay; every other control character goes, escape sequences with them. */
+export function harmless (text: string): string {
+  return text.replace(CONTROL_BUT_LINES, '')
+}
+
+function segmentWidth (segment: string): number {
+  if (INVISIBLE.test(segment)) return 0
+  return WIDE.test(segment) ? 2 : 1
+}
