@@ -1,0 +1,109 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import t from 'tap'
+import { root, sources } from './repository.js'
+
+/** Layers of the kernel: a file imports from its own rank or a lower one (DESIGN 2). */
+const ranks: ReadonlyArray<readonly string[]> = [
+  ['contract'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['host'],
+  ['.'], ['testing']
+]
+const rankOf = new Map(ranks.flatMap((folders, rank) => folders.map(folder => [folder, rank] as const)))
+
+/** Parts of the CLI that may start or open a kernel: `serve`, and what has to work while no gateway runs. */
+const offline = [/^cli\/serve\//, /^cli\/plugins\/offline-home\.ts$/, /^cli\/setup\/offline/, /^cli\/offline\//]
+
+interface Import { readonly from: string, readonly spec: string, readonly isType: boolean }
+
+const product = sources('kernel', 'plugins', 'cli')
+const imports: readonly Import[] = product.flatMap(({ path, text }) => [
+  ...[...text.matchAll(/^(?:import|export)\s+(type\s)?(?:[^'"]*?\sfrom\s+)?'([^']+)'/gm)].map(([, type, spec]) => ({ from: path, spec: spec!, isType: type !== undefined })),
+  ...[...text.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g)].map(([, spec]) => ({ from: path, spec: spec!, isType: false }))
+])
+const target = ({ from, spec }: Import): string => posix.join(dirname(from), spec).replace(/\.js$/, '.ts')
+const isLocal = ({ spec }: Import): boolean => spec.startsWith('.')
+const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, Record<string, string>>
+const packages = new Set([...Object.keys(packageJson.dependencies!), ...Object.keys(packageJson.peerDependencies!)])
+
+t.test('the scan sees the imports', async t => {
+  t.ok(imports.length > 500, `${imports.length} imports`)
+  t.strictSame(imports.filter(entry => isLocal(entry) && entry.spec.endsWith('.js') && !product.some(({ path }) => path === target(entry))), [], 'all of them lead somewhere')
+})
+
+t.test('kernel: no layer imports one to its right', async t => {
+  const layer = (path: string): string => path.split('/').length === 2 ? '.' : path.split('/')[1]!
+  for (const entry of imports.filter(({ from }) => from.startsWith('kernel/')).filter(isLocal)) {
+    const to = target(entry)
+    t.ok(to.startsWith('kernel/'), `${entry.from} -> ${to}`)
+    t.ok(rankOf.get(layer(to))! <= rankOf.get(layer(entry.from))!, `${entry.from} -> ${to}`)
+  }
+})
+
+t.test('the contract needs node, zod and types only', async t => {
+  const outside = imports.filter(entry => entry.from.startsWith('kernel/contract/') && !entry.isType && !isLocal(entry))
+  for (const { from, spec } of outside) t.match(spec, /^(node:|zod$)/, `${from} -> ${spec}`)
+})
+
+t.test('plugins: the contract, packages that are declared, and their own folder', async t => {
+  for (const entry of imports.filter(({ from }) => /^plugins\/[^/]+\//.test(from))) {
+    const own = entry.from.split('/').slice(0, 3).join('/')
+    if (isLocal(entry)) {
+      const to = target(entry)
+      t.ok(to.startsWith(`${own}/`) || /^plugins\/[^/]+\/[^/]+\/ref\.ts$/.test(to), `${entry.from} -> ${to}`)
+      continue
+    }
+    const name = entry.spec.startsWith('@') ? entry.spec.split('/').slice(0, 2).join('/') : entry.spec.split('/')[0]!
+    t.ok(entry.spec === 'svc-gateway/plugin' || entry.spec.startsWith('node:') || packages.has(name), `${entry.from} -> ${entry.spec}`)
+  }
+})
+
+t.test('cli: contract only, but for what starts a gateway or works without one', async t => {
+  for (const entry of imports.filter(({ from }) => from.startsWith('cli/')).filter(isLocal)) {
+    const to = target(entry)
+    const allowed = to.startsWith('cli/') || to.startsWith('kernel/contract/') || to === 'kernel/version.ts'
+    t.ok(allowed || offline.some(pattern => pattern.test(entry.from)), `${entry.from} -> ${to}`)
+  }
+})
+
+t.test('nothing that ships imports the testing tools', async t => {
+  for (const entry of imports.filter(({ from }) => !from.startsWith('kernel/testing/'))) {
+    t.notMatch(isLocal(entry) ? target(entry) : entry.spec, /^(kernel\/testing\/|svc-gateway\/testing)/, entry.from)
+  }
+})
+
+t.test('no files import each other in a circle', async t => {
+  const edges = new Map<string, string[]>()
+  for (const entry of imports.filter(isLocal)) {
+    if (!entry.isType) edges.set(entry.from, [...edges.get(entry.from) ?? [], target(entry)])
+  }
+  const done = new Set<string>()
+  const visit = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) return void t.fail([...way.slice(way.indexOf(path)), path].join(' -> '))
+    if (done.has(path)) return
+    for (const next of edges.get(path) ?? []) visit(next, [...way, path])
+    done.add(path)
+  }
+  for (const path of edges.keys()) visit(path, [])
+  t.ok(done.size > 100)
+})
+
+t.test('the kernel names no provider', async t => {
+  // SPEC.md's enum, its seed profiles and its image names are data
+  const data = /^kernel\/(contract\/schemas\/|config\/profiles\/|runtime\/release-manifest|testing\/)/
+  for (const { path, text } of product.filter(({ path }) => path.startsWith('kernel/') && !data.test(path))) {
+    t.notMatch(text, /'(llm-server|npu-rt|tts-cpu|tts-gpu|imagegen|stt-engine|comfyui)'/, path)
+  }
+})
+
+t.test('a file has one noun', async t => {
+  for (const { path, text } of product) t.ok(text.split('\n').length <= 400, `${path} has ${text.split('\n').length} lines`)
+  for (const { path } of product) t.notMatch(path, /\b(utils?|helpers?|common|misc)\b/, path)
+})
+
+t.test('the top level is what DESIGN 2 says', async t => {
+  const allowed = [
+    'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'README.md', 'package-lock.json',
+    'eslint.config.js', '.ci', '.gitignore', 'LICENSE', '.git', 'node_modules', 'dist', '.svc', '.tap', '.npmrc'
+  ]
+  t.strictSame(readdirSync(root).filter(name => !allowed.includes(name)), [])
+})

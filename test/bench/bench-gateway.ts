@@ -1,0 +1,43 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import builtins from '../../plugins/index.js'
+import { createGateway } from '../../kernel/gateway.js'
+import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import type { EngineInspection } from '../../kernel/runtime/container-runtime.js'
+
+/** The gateway as it ships, all default plugins on; only the engine behind slot `agent` is the bench's upstream. */
+const [upstreamPort, home] = [Number(process.argv[2]), process.argv[3]!]
+
+class PinnedRuntime extends FakeEngineRuntime {
+  override async inspect (id: string): Promise<EngineInspection | null> {
+    const found = await super.inspect(id)
+    return found === null || found.address === null ? found : { ...found, address: { host: '127.0.0.1', port: upstreamPort } }
+  }
+}
+
+await mkdir(join(home, 'etc/svc/slots'), { recursive: true })
+await writeFile(join(home, 'etc/svc/svc.toml'), '[slots]\nautostart = false\n[server]\nlog_level = "warn"\n')
+const types = { agent: 'llm', embed: 'embedding', tts: 'tts', stt: 'transcription' }
+for (const [name, type] of Object.entries(types)) {
+  await writeFile(join(home, `etc/svc/slots/${name}.toml`), `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\nidle_timeout_s = 0\n`)
+}
+const provider = createFakeProviderPlugin({
+  surfaces: {
+    chat: { path: '/v1/chat/completions', streaming: true, body: 'json' },
+    embeddings: { path: '/v1/embeddings', streaming: false, body: 'json' },
+    speech: { path: '/v1/audio/speech', streaming: true, body: 'json' },
+    transcription: { path: '/v1/audio/transcriptions', streaming: true, body: 'multipart' }
+  }
+})
+const gateway = createGateway({ builtins, plugins: [provider], home, port: 0, runtime: new PinnedRuntime() })
+const { baseUrl, listeningMs } = await gateway.start()
+for (const name of Object.keys(types)) await gateway.inference().slots.ensureReady(name, new AbortController().signal)
+process.stdout.write(`${JSON.stringify({ port: Number(new URL(baseUrl).port), listeningMs })}\n`)
+process.on('message', () => {
+  globalThis.gc?.()
+  process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() })
+})
+process.on('disconnect', () => {
+  gateway.hurry()
+  void gateway.stop().then(() => process.exit(0))
+})

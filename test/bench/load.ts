@@ -1,0 +1,76 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import autocannon from 'autocannon'
+
+/** One load run. Latencies in milliseconds. */
+export interface LoadResult {
+  readonly requestsPerS: number
+  readonly p50: number
+  readonly p99: number
+  readonly requests: number
+  readonly errors: number
+}
+
+export const chatBody = JSON.stringify({ model: 'agent', messages: [{ role: 'user', content: 'Tell me something nice about proxies.' }], max_tokens: 64 })
+const PATH = '/v1/chat/completions'
+
+export const loadTool = hasWrk() ? 'wrk' : 'autocannon'
+
+/** Posts the same chat request over and over. */
+export function load (origin: string, connections: number, seconds: number): Promise<LoadResult> {
+  return loadTool === 'wrk' ? runWrk(origin, connections, seconds) : runAutocannon(origin, connections, { duration: seconds })
+}
+
+/** A fixed number of requests. */
+export function loadCount (origin: string, connections: number, amount: number): Promise<LoadResult> {
+  return runAutocannon(origin, connections, { amount })
+}
+
+function hasWrk (): boolean {
+  try {
+    execFileSync('wrk', ['-v'], { stdio: 'ignore' })
+    return true
+  } catch (error) {
+    return (error as { status?: number | null }).status === 1
+  }
+}
+
+async function runAutocannon (
+  origin: string, connections: number, extent: { duration: number } | { amount: number }
+): Promise<LoadResult> {
+  const result = await autocannon({
+    url: `${origin}${PATH}`, method: 'POST', connections, body: chatBody, headers: { 'content-type': 'application/json' }, ...extent
+  })
+  return {
+    requestsPerS: result.requests.total / result.duration,
+    p50: result.latency.p50,
+    p99: result.latency.p99,
+    requests: result.requests.total,
+    errors: result.errors + result.non2xx
+  }
+}
+
+async function runWrk (origin: string, connections: number, seconds: number): Promise<LoadResult> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-bench-wrk-'))
+  const script = join(folder, 'post.lua')
+  writeFileSync(script, `
+wrk.method = "POST"
+wrk.body = ${JSON.stringify(chatBody)}
+wrk.headers["Content-Type"] = "application/json"
+done = function (summary, latency)
+  local e = summary.errors
+  io.write(string.format("RESULT %d %d %f %f %d\\n", summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))
+end`)
+  try {
+    const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `${origin}${PATH}`]
+    const text = await new Promise<string>((resolve, reject) => {
+      execFile('wrk', args, (error, stdout) => error === null ? resolve(stdout) : reject(error))
+    })
+    const [, requests, micros, p50, p99, errors] = /RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)/.exec(text)!.map(Number)
+    return { requestsPerS: requests! / (micros! / 1e6), p50: p50! / 1000, p99: p99! / 1000, requests: requests!, errors: errors! }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,100 @@
+import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chatAnswer } from '../../kernel/testing/index.js'
+
+export interface BenchServer {
+  readonly origin: string
+  readonly port: number
+  readonly ready: Readonly<Record<string, unknown>>
+  /** Resident memory in bytes, after a collection where the server can. */
+  memory (): Promise<number>
+  stop (): Promise<void>
+}
+
+/** Starts a program of this folder and waits for its line of JSON. */
+export async function startProgram (name: string, args: readonly string[]): Promise<BenchServer> {
+  const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), [...args], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'], execArgv: ['--expose-gc']
+  })
+  const [line] = await once(child.stdout!, 'data') as [Buffer]
+  const ready = JSON.parse(line.toString()) as { port: number }
+  return {
+    origin: `http://127.0.0.1:${ready.port}`,
+    port: ready.port,
+    ready,
+    memory: async () => {
+      child.send('memory')
+      const [answer] = await once(child, 'message') as [{ rss: number }]
+      return answer.rss
+    },
+    stop: () => ended(child, () => child.disconnect())
+  }
+}
+
+export function hasNginx (): boolean {
+  try {
+    execFileSync('nginx', ['-v'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** nginx with one worker: a fixed answer, or a proxy to `target`. */
+export async function startNginx (target: string | null): Promise<BenchServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-bench-nginx-'))
+  const port = await freePort()
+  const body = chatAnswer('x'.repeat(400)).replaceAll('\'', '')
+  const location = target === null
+    ? `default_type application/json; return 200 '${body}';`
+    : 'proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;'
+  writeFileSync(join(folder, 'nginx.conf'), `
+daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log crit;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 100000000; client_max_body_size 0;
+  client_body_temp_path ${folder}/b; proxy_temp_path ${folder}/p; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+  ${target === null ? '' : `upstream up { server ${new URL(target).host}; keepalive 256; }`}
+  server { listen 127.0.0.1:${port} backlog=4096; location / { ${location} } }
+}`)
+  const child = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  const origin = `http://127.0.0.1:${port}`
+  for (let i = 0; i < 200 && !await fetch(`${origin}/health`).then(() => true, () => false); i++) {
+    await new Promise(resolve => { setTimeout(resolve, 10) })
+  }
+  return {
+    origin,
+    port,
+    ready: {},
+    memory: () => Promise.resolve(0),
+    stop: async () => {
+      await ended(child, () => { child.kill('SIGTERM') })
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+async function freePort (): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function ended (child: ChildProcess, ask: () => void): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  ask()
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+  await exit
+  clearTimeout(timer)
+}

@@ -1,0 +1,96 @@
+import { Agent, request } from 'node:http'
+import { percentile } from './streams.js'
+
+/** One kind of request whose body or answer is large. */
+export interface SurfaceLoad {
+  readonly name: string
+  readonly path: string
+  readonly contentType: string
+  readonly body: Buffer
+}
+
+export interface SurfaceResult {
+  readonly requestsPerS: number
+  /** Bytes of bodies and answers together, in MiB a second. */
+  readonly mibPerS: number
+  readonly p50: number
+  readonly requests: number
+  readonly errors: number
+}
+
+const BOUNDARY = 'svc-bench-boundary'
+const MIB = 1024 * 1024
+
+function json (name: string, path: string, body: object): SurfaceLoad {
+  return { name, path, contentType: 'application/json', body: Buffer.from(JSON.stringify(body)) }
+}
+
+function upload (name: string, modelFirst: boolean): SurfaceLoad {
+  const model = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="model"\r\n\r\nstt\r\n`
+  const file = Buffer.concat([
+    Buffer.from(`--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\ncontent-type: audio/wav\r\n\r\n`),
+    Buffer.alloc(20 * MIB, 7),
+    Buffer.from('\r\n')
+  ])
+  const parts = modelFirst ? [Buffer.from(model), file] : [file, Buffer.from(model)]
+  return {
+    name,
+    path: '/v1/audio/transcriptions',
+    contentType: `multipart/form-data; boundary=${BOUNDARY}`,
+    body: Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)])
+  }
+}
+
+/** What the other `/v1` surfaces carry: batches, pictures, uploads, sound. */
+export const surfaceLoads: readonly SurfaceLoad[] = [
+  json('embeddings, 64 texts', '/v1/embeddings', {
+    model: 'embed', input: Array.from({ length: 64 }, (_, i) => `text ${i} `.repeat(100))
+  }),
+  json('vision, 10 MB picture', '/v1/chat/completions', {
+    messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10 * MIB)}` } }] }],
+    model: 'agent'
+  }),
+  upload('upload, 20 MB, model first', true),
+  upload('upload, 20 MB, model last', false),
+  json('speech, 2 MB of sound', '/v1/audio/speech', { model: 'tts', input: 'hello', voice: 'a' })
+]
+
+/** Four clients, each with one request at a time, for some seconds. */
+export async function runSurface (
+  origin: string, { path, contentType, body }: SurfaceLoad, seconds: number
+): Promise<SurfaceResult> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const times: number[] = []
+  let [bytes, errors] = [0, 0]
+  const from = performance.now()
+  const end = from + seconds * 1000
+  const one = (): Promise<void> => new Promise(resolve => {
+    const sent = performance.now()
+    const headers = { 'content-type': contentType, 'content-length': body.length }
+    const req = request(`${origin}${path}`, { method: 'POST', agent, headers }, res => {
+      let size = 0
+      res.on('data', (chunk: Buffer) => { size += chunk.length })
+      res.on('close', () => {
+        if (res.statusCode === 200 && res.complete) {
+          times.push(performance.now() - sent)
+          bytes += body.length + size
+        } else {
+          errors++
+        }
+        resolve()
+      })
+    })
+    req.on('error', () => {
+      errors++
+      resolve()
+    })
+    req.end(body)
+  })
+  await Promise.all(Array.from({ length: 4 }, async () => {
+    do await one(); while (performance.now() < end)
+  }))
+  agent.destroy()
+  const took = (performance.now() - from) / 1000
+  const requests = times.length
+  return { requestsPerS: requests / took, mibPerS: bytes / MIB / took, p50: percentile(times, 50), requests, errors }
+}

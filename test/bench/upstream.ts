@@ -1,0 +1,54 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { chatAnswer, chatStream } from '../../kernel/testing/index.js'
+
+/** An engine stand-in: plain answers at once, streams of CHUNKS events with a pause between them, vectors, sound. */
+const CHUNKS = 40
+const answer = Buffer.from(chatAnswer('x'.repeat(400)))
+const events = chatStream(Array.from({ length: CHUNKS }, (_, i) => ` token${i}`)).map(event => Buffer.from(event))
+
+const vectors = Buffer.from(JSON.stringify({
+  object: 'list', data: Array.from({ length: 64 }, (_, index) => ({ object: 'embedding', index, embedding: Array.from({ length: 384 }, () => 0.123456) }))
+}))
+const sound = Buffer.alloc(32 * 1024, 7)
+const SOUND_PIECES = 64
+
+/** As fast as the reader takes it. */
+function sing (res: ServerResponse, left = SOUND_PIECES): void {
+  while (left-- > 0) {
+    if (!res.write(sound)) return void res.once('drain', () => sing(res, left))
+  }
+  res.end()
+}
+
+const server = createServer((req, res) => {
+  if (req.url === '/health') return void res.end('{}')
+  let streaming = false
+  let size = 0
+  req.on('data', (chunk: Buffer) => {
+    // an engine's parser is not what is measured
+    if (size === 0) streaming = chunk.includes('"stream":true')
+    size += chunk.length
+  })
+  req.on('end', () => {
+    if (req.url === '/v1/embeddings') return void res.writeHead(200, { 'content-type': 'application/json', 'content-length': vectors.length }).end(vectors)
+    if (req.url === '/v1/audio/speech') return sing(res.writeHead(200, { 'content-type': 'audio/wav' }))
+    if (req.url === '/v1/audio/transcriptions') return void res.writeHead(200, { 'content-type': 'application/json' }).end(`{"text":"${size} bytes"}`)
+    if (!streaming) {
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
+      res.end(answer)
+      return
+    }
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    let i = 0
+    const timer = setInterval(() => {
+      res.write(events[i++])
+      if (i < events.length) return
+      clearInterval(timer)
+      res.end()
+    }, 50)
+    res.on('close', () => clearInterval(timer))
+  })
+})
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`))
+process.on('disconnect', () => process.exit(0))

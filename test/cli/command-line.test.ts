@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { bin, run } from './support.js'
+
+const nobody = ['--url', 'http://127.0.0.1:9']
+
+t.test('every command has a help text with an example', async t => {
+  const commands = [
+    [], ['serve'], ['demo'], ['chat'], ['status'], ['plugin', 'list'], ['plugin', 'add'], ['plugin', 'remove'],
+    ['registry', 'import'], ['migrate', 'model-layout'],
+    ...['list', 'show', 'pull', 'register', 'scan', 'assign', 'rm'].map(verb => ['model', verb]),
+    ...['list', 'status', 'show', 'create', 'edit', 'load', 'unload', 'restart', 'swap', 'delete', 'logs'].map(verb => ['slot', verb])
+  ]
+  for (const command of commands) {
+    const { code, stdout, stderr } = await run([...command, '--help'])
+    t.equal(code, 0, command.join(' '))
+    t.match(stdout, new RegExp(`Usage: svc ?${command.join(' ')}`))
+    t.match(stdout, /\nExamples?:\n {2}\$ /)
+    t.equal(stderr, '')
+    t.ok(stdout.split('\n').every(line => line.length <= 100), `${command.join(' ')} is not too wide`)
+  }
+})
+
+t.test('the options of SPEC.md exist', async t => {
+  const expected: Readonly<Record<string, readonly string[]>> = {
+    'serve': ['--host', '--port', '--reload', '--home', '--demo', '--log-level'],
+    'model list': ['--json'],
+    'model show': ['--json'],
+    'model register': ['-p, --path', '--name', '--license'],
+    'model rm': ['-f, --force'],
+    'model assign': ['-s, --slot'],
+    'registry import': ['-f, --force', '--dest'],
+    'migrate model-layout': ['--apply', '-f, --force', '--registry', '--mount-root', '--canonical-root'],
+    'slot list': ['--json'],
+    'slot status': ['--json'],
+    'slot show': ['--json'],
+    'slot load': ['-m, --model'],
+    'slot swap': ['-m, --model', '--no-persist'],
+    'slot create': ['-t, --type', '--provider', '--hardware', '-m, --model', '-p, --port', '--ctx-size'],
+    'slot edit': ['--model', '--port', '--ctx-size', '--provider', '--hardware'],
+    'slot delete': ['-f, --force'],
+    'slot logs': ['-f, --follow', '-n, --lines'],
+    'chat': ['-s, --slot', '-m, --model', '--system', '--max-tokens', '--temperature', '--json', '--no-stream']
+  }
+  for (const [command, options] of Object.entries(expected)) {
+    const { stdout } = await run([...command.split(' '), '--help'])
+    for (const option of options) t.match(stdout, option, `${command} ${option}`)
+  }
+  t.notMatch((await run(['slot', 'create', '--help'])).stdout, '--profile', 'a new slot takes the profile of its model or device')
+})
+
+t.test('usage errors exit 2 and say what is wrong', async t => {
+  const cases: ReadonlyArray<readonly [string, RegExp]> = [
+    ['', /Usage: svc/],
+    ['slot', /Usage: svc slot/],
+    ['frobnicate', /unknown command 'frobnicate'/],
+    ['slot lst', /Did you mean list/],
+    ['slot list --nope', /unknown option '--nope'/],
+    ['slot show', /missing required argument 'name'/],
+    ['slot create coder', /required option '-m, --model <model>'/],
+    ['slot create Coder -m x', /must be lowercase letters/],
+    ['slot create coder -m x --type chat', /Allowed choices are llm, embedding/],
+    ['slot create coder -m x --hardware gpu', /Allowed choices are vulkan, rocm, cpu/],
+    ['slot create coder -m x --provider imagegen', /--type image/],
+    ['slot create coder -m x --provider tts-gpu', /Allowed choices are llm-server, npu-rt, stt-engine, tts-cpu/],
+    ['slot create coder -m x --ctx-size 64', /must be at least 128/],
+    ['slot create coder -m x --ctx-size many', /must be a number/],
+    ['slot create coder -m x --ctx-size 4096.5', /must be a whole number/],
+    ['slot create coder -m x --port 9000', /must be at most 8200/],
+    ['slot edit agent', /nothing to change/],
+    ['slot edit agent --enable --disable', /cannot be used with/],
+    ['slot edit agent --env 1A=x', /KEY=VALUE/],
+    ['slot swap agent', /required option/],
+    ['model register x', /required option '-p, --path/],
+    ['model assign x', /required option '-s, --slot/],
+    ['model pull x --capability fly', /Allowed choices are chat/],
+    ['registry import /nowhere/x.tar', /does not exist/],
+    ['slot logs agent -n 0', /must be at least 1/],
+    ['serve --port 65536', /from 0 to 65535/],
+    ['serve --log-level loud', /Allowed choices are debug/],
+    ['plugin add git+https://example.org/x.git', /neither a folder, a tarball/],
+    ['plugin remove ./x', /is no name of a package/],
+    ['status --url ftp://x', /is no address of a gateway/]
+  ]
+  for (const [line, expected] of cases) {
+    const { code, stdout, stderr } = await run(line.split(' ').filter(word => word !== ''))
+    t.equal(code, 2, line)
+    t.match(stderr, expected, line)
+    t.equal(stdout, '', `${line} says nothing on standard output`)
+  }
+  const empty = await run(['chat', '  ', ...nobody])
+  t.equal(empty.code, 2)
+  t.match(empty.stderr, /prompt is empty/)
+})
+
+t.test('a gateway that is not there exits 1 with its address and what to do', async t => {
+  for (const line of ['status', 'slot list', 'slot load agent', 'slot logs agent -f', 'chat hello', 'slot delete x -f']) {
+    const { code, stdout, stderr } = await run([...line.split(' '), ...nobody])
+    t.equal(code, 1, line)
+    t.equal(stdout, '')
+    t.equal(stderr, 'Error: no gateway answers at http://127.0.0.1:9 (ECONNREFUSED)\n' +
+    'Start one with `svc serve`, or name another address with --url or SVC_API_URL.\n')
+  }
+})
+
+t.test('the real program: version, environment, and a reader that leaves early', async t => {
+  const exec = promisify(execFile)
+  const svc = (args: readonly string[], env = {}) => exec(process.execPath, [bin, ...args], { env: { ...process.env, ...env } })
+  for (const flag of ['--version', '-V']) t.match((await svc([flag])).stdout, /^svc \d+\.\d+\.\d+\n$/)
+  const failed = await svc(['status'], { SVC_API_URL: 'localhost:9' }).catch((error: unknown) => error as { code: number, stderr: string })
+  t.match(failed, { code: 1, stderr: /no gateway answers at http:\/\/localhost:9 / }, 'a scheme may be left out')
+  const piped = await exec('sh', ['-c', `"${process.execPath}" "${bin}" slot --help 2>&1 | head -1; echo ok`])
+  t.match(piped.stdout, /Usage: svc slot.*\nok/)
+})

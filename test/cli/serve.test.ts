@@ -1,0 +1,147 @@
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readableLogLine } from '../../cli/serve/log-line.js'
+import { fakeApi, FakeProcess, run, spawnSvc, sse, type SpawnedSvc } from './support.js'
+
+/** A gateway on a home of its own; gone when the test is over, whatever happened. */
+async function serve (t: Test, home: string, args: readonly string[] = []): Promise<SpawnedSvc & { readonly url: string }> {
+  const svc = spawnSvc(['serve', '--home', home, '--port', '0', '--ready-json', ...args])
+  t.teardown(async () => {
+    svc.child.kill('SIGKILL')
+    await svc.finished
+  })
+  const ready = JSON.parse(await svc.firstLine) as { url: string, pid: number }
+  t.equal(ready.pid, svc.child.pid)
+  return { ...svc, url: ready.url }
+}
+
+t.test('a gateway from its start to its end, worked by the command line', async t => {
+  const home = t.testdir()
+  const { url, child, finished } = await serve(t, home)
+  const svc = (...args: readonly string[]) => run([...args, '--url', url])
+  t.match(await svc('status'), { code: 0, stdout: /^svc \d+\.\d+\.\d+ at http:\S+: ok\nruntime +\w+/ })
+  t.match(await svc('slot', 'list'), { code: 0, stdout: /There are no slots/ })
+  t.match(await svc('slot', 'create', 'coder', '-m', '/no/such/model.gguf', '--hardware', 'cpu'), {
+    code: 0, stdout: /^Slot coder is created: llm, on cpu, by llm-server, .*port 80\d\d, context 4096\.\n/
+  })
+  t.match(readFileSync(join(home, 'etc/svc/slots/coder.toml'), 'utf8'), /context_size = 4096/, 'the default is written down')
+  t.match(await svc('slot', 'create', 'coder', '-m', 'x'), { code: 1, stderr: /POST \S+ -> HTTP 400: .*coder.*\(slot\.config_error\)/ })
+  t.match(await svc('slot', 'list'), { stdout: /^NAME +TYPE +STATE +DEVICE +PROVIDER +MODEL +PORT\ncoder +llm +offline +cpu / })
+  t.match(await svc('slot', 'edit', 'coder', '--ctx-size', '2048', '--env', 'A=1', '--idle-timeout', '60'), { code: 0 })
+  t.match(await svc('slot', 'edit', 'coder', '--env', 'B=2', '--extra-args', '--top-k 20'), { code: 0 })
+  t.match(JSON.parse((await svc('slot', 'show', 'coder', '--json')).stdout), { name: 'coder', ctx_max: 2048, idle_timeout_s: 60, llamacpp_args: '--top-k 20' })
+  t.match(readFileSync(join(home, 'etc/svc/slots/coder.toml'), 'utf8'), /A = "1"\n *B = "2"|A = "1", B = "2"/)
+  t.match(await svc('slot', 'logs', 'coder'), { code: 0, stdout: '', stderr: /offline/ })
+  t.match(await svc('slot', 'load', 'coder'), { code: 1, stderr: /Error: .*coder/ })
+  t.match(await svc('plugin', 'list'), { code: 0, stdout: /api-slots +active +routes +builtin/ })
+  t.match(await svc('slot', 'delete', 'coder', '--force'), { code: 0, stdout: 'Slot coder is deleted.\n' })
+  t.notOk(existsSync(join(home, 'etc/svc/slots/coder.toml')))
+  t.match(await svc('slot', 'status', 'coder'), { code: 1, stderr: /HTTP 404: .*\(slot\.not_found\)/ })
+
+  const second = await spawnSvc(['serve', '--home', home, '--port', '0']).finished
+  t.match(second, { code: 1, stdout: '', stderr: new RegExp(`another gateway \\(process ${child.pid}\\) at ${url}`) })
+  child.kill('SIGTERM')
+  const { code, stdout, stderr } = await finished
+  t.equal(code, 0)
+  t.equal(stdout.trim().split('\n').length, 1, '--ready-json prints one line')
+  for (const line of stderr.trim().split('\n').filter(text => text !== '')) t.ok('level' in (JSON.parse(line) as object), 'logs are JSON where nobody watches')
+})
+
+t.test('a plugin is added to a running gateway and removed from it', async t => {
+  const home = t.testdir({ foo: {
+    'package.json': JSON.stringify({ name: 'svc-plugin-foo', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' } }),
+    'index.js': `
+      import { definePlugin, defineRoute } from 'svc-gateway/plugin'
+      const route = defineRoute({ method: 'GET', url: '/api/foo', summary: 'foo', handler: () => ({ foo: true }) })
+      export default definePlugin({ name: 'foo', kind: 'routes', apiVersion: 1, register: ctx => ctx.addRoute(route) })`
+  } })
+  const { url, child, finished } = await serve(t, home)
+  const plugin = (...args: readonly string[]) => run(['plugin', ...args, '--home', home], { env: process.env as Record<string, string> })
+  t.match(await plugin('add', join(home, 'foo')), { code: 0, stderr: '', stdout: /Plugin foo is active\.\n$/ })
+  t.same(await (await fetch(`${url}/api/foo`)).json(), { foo: true })
+  t.match(await plugin('list'), { code: 0, stdout: /\nfoo +active +routes +package:svc-plugin-foo@1\.0\.0/ })
+  t.match(await plugin('remove', 'svc-plugin-foo'), { code: 0, stdout: /The gateway has dropped it/ })
+  t.equal((await fetch(`${url}/api/foo`)).status, 404)
+  child.kill('SIGINT')
+  t.equal((await finished).code, 0)
+})
+
+t.test('serve: the ready block, --reload, and the end of standard input', async t => {
+  const home = t.testdir()
+  const svc = spawnSvc(['serve', '--home', home, '--port', '0', '--reload', '--stop-on-stdin-end'], { SVC_LOG_LEVEL: 'info' })
+  t.teardown(() => svc.child.kill('SIGKILL'))
+  t.match(await svc.firstLine, /^svc \d+\.\d+\.\d+ is ready at http:\/\/127\.0\.0\.1:\d+$/)
+  mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
+  writeFileSync(join(home, 'etc/svc/slots/late.toml'), 'device = "cpu"\n[model]\ndefault = "x"\n')
+  let log = ''
+  while (!log.includes('the configuration was read again')) log += String((await once(svc.child.stderr!, 'data'))[0])
+  svc.child.stdin!.end()
+  const { code, stdout } = await svc.finished
+  t.equal(code, 0)
+  for (const part of ['runtime', join(home, 'etc/svc/svc.toml'), 'plugins', 'There is no slot to talk to yet', 'Stopping', 'Stopped']) t.match(stdout, part)
+})
+
+t.test('serve: what keeps it from starting exits 1', async t => {
+  const home = t.testdir({ etc: { svc: { 'svc.toml': '[server]\nport = "x"\nhots = 1\n' } } })
+  const broken = await spawnSvc(['serve', '--home', home]).finished
+  t.match(broken, { code: 1, stdout: '', stderr: /svc\.toml: server\.port [^]*svc\.toml: server\.hots / })
+  const taken = await fakeApi({})
+  t.teardown(() => taken.close())
+  const { port } = new URL(taken.url)
+  t.match(await spawnSvc(['serve', '--home', t.testdir(), '--port', port]).finished, { code: 1, stderr: new RegExp(`127\\.0\\.0\\.1:${port} is in use`) })
+})
+
+t.test('the first signal lets running answers go on, the second does not', async t => {
+  let say: (text: string) => void = () => {}
+  const upstream = await fakeApi({
+    'GET /v1/models': { object: 'list', data: [{ id: 'endless', object: 'model' }] },
+    'POST /v1/chat/completions': (_request, response) => {
+      say = text => response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: `${text}\n` }, finish_reason: null }] })}\n\n`)
+      sse(response)
+      say('before')
+    }
+  })
+  t.teardown(() => upstream.close())
+  const { url, child, finished } = await serve(t, t.testdir({ etc: { svc: {
+    'svc.toml': '[server]\nshutdown_grace_s = 600\n',
+    'upstreams.toml': `[[upstream]]\nname = "far"\nurl = "${upstream.url}/v1"\nauth_style = "none"\n`
+  } } }))
+  const chat = new FakeProcess()
+  const chatting = chat.run('chat', 'hi', '--model', 'endless', '--url', url)
+  await chat.shows('stdout', 'before')
+  child.kill('SIGTERM')
+  // refused connections show that the signal has arrived
+  while (await fetch(`${url}/api/status`).then(({ ok }) => ok, () => false));
+  say('after')
+  await chat.shows('stdout', 'after')
+  child.kill('SIGINT')
+  t.match(await chatting, { code: 1, stdout: 'before\nafter\n', stderr: /\(gateway\.stopping\)/ })
+  t.equal((await finished).code, 0)
+})
+
+t.test('demo streams one answer and leaves nothing behind', async t => {
+  const home = t.testdir()
+  const demo = spawnSvc(['demo', '--home', home])
+  t.teardown(() => demo.child.kill('SIGKILL'))
+  const { code, stdout, stderr } = await demo.finished
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^Hello! I am the demo model of svc, .*\n$/)
+  t.match(stderr, /tokens\/s[^]*Done\./)
+  t.notOk(existsSync(join(home, 'var/lib/svc/gateway.lock')), 'the gateway has left its home')
+})
+
+t.test('a demo that cannot start says why', async t => {
+  const home = t.testdir({ etc: { svc: { 'svc.toml': 'what?' } } })
+  const { code, stderr, stdout } = await spawnSvc(['demo', '--home', home]).finished
+  t.match({ code, stdout }, { code: 1, stdout: '' })
+  t.match(stderr, /Error: the gateway did not start \(exit code 1\)\nLast lines of the gateway:\n[^]*svc\.toml/)
+})
+
+t.test('log lines for people', async t => {
+  const line = JSON.stringify({ level: 40, time: '2026-01-02T03:04:05.000Z', msg: 'hm\u001b', slot: 'agent', n: 1, err: { stack: 'Error: x\n  at y' } })
+  t.match(readableLogLine(line, false), /^\d\d:04:05 warn {2}hm {2}slot=agent n=1\nError: x\n {2}at y$/)
+  t.match(readableLogLine(line, true), '\u001b[33mwarn')
+  t.equal(readableLogLine('plain text\n', false), 'plain text')
+})

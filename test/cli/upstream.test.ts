@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { textWidth } from '../../cli/text-width.js'
+import { createTestGateway } from '../../kernel/testing/index.js'
+import upstreams from '../../plugins/api/upstreams/index.js'
+import { fakeUpstream, refusal } from '../wire/fake-upstream.js'
+import { fakeApi, FakeProcess, run, type Finished } from './support.js'
+
+const KEY = 'sk-or-secret'
+
+t.test('from nothing to an answer, through a real gateway', async t => {
+  const remote = await fakeUpstream(t, ['vendor/one', 'vendor/two', 'other'])
+  const gateway = await createTestGateway({ plugins: [upstreams] })
+  t.teardown(() => gateway.close())
+  const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', gateway.baseUrl])
+  const file = (): Promise<string> => readFile(join(gateway.home, 'etc/svc/upstreams.toml'), 'utf8')
+
+  t.match((await svc('upstream', 'list')).stdout, /There are no upstreams\. Add one: svc upstream add/)
+  const added = await svc('upstream', 'add', 'lab', remote.url, '--key-env', 'LAB_KEY', '--retries', '2', '--fallback', 'agent,spare', '--hide', 'vendor/*')
+  t.equal(added.code, 0, added.stderr)
+  t.match(added.stdout, 'Upstream lab is there.\nlab: LAB_KEY is not set; `svc upstream key lab` sets it\n')
+  t.match(await file(), /name = "lab"\n[^]*retries = 2\n[^]*fallback = \[ "agent", "spare" \]\n[^]*exclude = \[ "vendor\/\*" \]/)
+
+  const typed = new FakeProcess()
+  typed.stdin.end(`${KEY}\n`)
+  const keyed = await typed.run('upstream', 'key', 'lab', '--url', gateway.baseUrl)
+  t.equal(keyed.code, 0, keyed.stderr)
+  t.match(keyed.stdout, /^LAB_KEY is set\.\nUpstream lab answers: 3 models in \d+ ms\.\n$/)
+  t.equal(remote.engine.requests[0]!.headers.authorization, `Bearer ${KEY}`)
+  t.match((await svc('upstream', 'list')).stdout, /^NAME +STATE +MODELS +KEY +URL\nlab +ok +3 +LAB_KEY +http/)
+  const shown = (await svc('upstream', 'show', 'lab')).stdout
+  for (const part of ['fallback  agent, spare', 'retries   2', '  vendor/two\n', 'file      upstreams.toml']) t.match(shown, part)
+
+  t.equal((await svc('upstream', 'edit', 'lab', '--no-advertise', '--retries', '0', '--fallback', 'none', '--models', 'other')).code, 0)
+  t.match(JSON.parse((await svc('upstream', 'show', 'lab', '--json')).stdout), { retries: 0, fallback: [], advertise_models: false, model_filters: { models: ['other'], exclude: ['vendor/*'] } })
+  remote.list(refusal(401))
+  const refused = await svc('upstream', 'test', 'lab')
+  t.equal(refused.code, 1)
+  t.match(refused.stderr, 'Error: upstream lab does not do: GET /models answered 401')
+  const json = await svc('upstream', 'test', 'lab', '--json')
+  t.equal(json.code, 1)
+  t.match(JSON.parse(json.stdout), { ok: false, status: 401 })
+  t.match((await svc('upstream', 'list')).stdout, /lab +failing[^]*\nlab: GET \/models answered 401\n$/)
+  t.equal((await svc('upstream', 'edit', 'lab', '--disable')).code, 0)
+  t.match((await svc('upstream', 'list')).stdout, /lab +off/)
+  t.match((await svc('upstream', 'remove', 'lab')).stdout, 'Upstream lab is removed; its key LAB_KEY is kept.')
+  t.match((await svc('upstream', 'rm', 'lab')).stderr, /upstream\.not_found/)
+  t.match((await svc('upstream', 'add', 'router', '--template', 'openrouter')).stdout, 'OPENROUTER_API_KEY is not set')
+})
+
+t.test('what makes no sense is not sent', async t => {
+  const fake = await fakeApi({ 'GET /api/upstreams/bare': record('bare', { auth_value_env: '', auth_configured: false }) })
+  t.teardown(() => fake.close())
+  const cases: Array<[string[], RegExp]> = [
+    [['add', 'x'], /an address or a template is needed/], [['add', 'x', 'http://x', '--auth', 'magic'], /Allowed choices are bearer/],
+    [['add', 'x', 'http://x', '--key-env', 'sk-not-a-name'], /not the key itself/], [['add', 'x', 'http://x', '--retries', '11'], /at most 10/],
+    [['edit', 'x'], /nothing to change was given/], [['edit', 'x', '--enable', '--disable'], /cannot be used with/], [['key', 'bare'], /names no variable/]
+  ]
+  for (const [args, message] of cases) {
+    const { code, stderr } = await run(['upstream', ...args, '--url', fake.url])
+    t.equal(code, 2, args.join(' '))
+    t.match(stderr, message, args.join(' '))
+  }
+  t.strictSame(fake.seen.map(({ line }) => line), ['GET /api/upstreams/bare'])
+})
+
+t.test('a key that is typed shows nowhere, and Ctrl-C sets none', async t => {
+  const fake = await fakeApi({
+    'GET /api/upstreams/lab': record('lab'), 'POST /api/providers/lab/credentials': { ok: true }, 'POST /api/upstreams/lab/test': { ok: true, latency_ms: 3, models_count: 7 }
+  })
+  t.teardown(() => fake.close())
+  const terminal = new FakeProcess({ tty: true })
+  const finished = terminal.run('upstream', 'key', 'lab', '--url', fake.url)
+  await terminal.shows('stderr', 'LAB_KEY: ')
+  terminal.stdin.write(`${KEY}\r`)
+  const { code, stdout, stderr } = await finished
+  t.equal(code, 0, stderr)
+  t.notMatch(stdout + stderr, KEY)
+  t.same(fake.seen.find(({ line }) => line.startsWith('POST /api/providers'))?.body, { key: 'LAB_KEY', value: KEY })
+
+  const before = fake.seen.length
+  const leaving = new FakeProcess({ tty: true })
+  const left = leaving.run('upstream', 'key', 'lab', '--url', fake.url)
+  await leaving.shows('stderr', 'LAB_KEY: ')
+  leaving.stdin.write('\u0003')
+  t.equal((await left).code, 130)
+  t.equal(fake.seen.length, before + 1, 'only the look at its name')
+})
+
+t.test('lists fit 80 columns and say what is wrong', async t => {
+  const rows = [
+    record('a-provider-with-a-rather-long-name-that-somebody-chose', { circuit: { state: 'open', failures: 5, retry_in_ms: 9_100 }, auth_key_present: false }),
+    record('slotted', { kind: 'slot' }), record('fresh', { refreshed_at: null }), record('evil', { error: 'no\u001b[2J' })
+  ]
+  const fake = await fakeApi({ 'GET /api/upstreams': rows })
+  t.teardown(() => fake.close())
+  const { stdout } = await run(['upstream', 'list', '--url', fake.url])
+  const lines = stdout.split('\n')
+  for (const line of lines.slice(0, 5)) t.ok(textWidth(line) <= 80, line)
+  t.match(stdout, /left alone/)
+  t.match(stdout, /fresh +not asked yet/)
+  t.match(stdout, 'failed 5 times in a row and is left alone for 10 s')
+  t.notMatch(stdout, '\u001b')
+  t.same(JSON.parse((await run(['upstream', 'list', '--json', '--url', fake.url])).stdout), rows)
+})
+
+function record (name: string, more: object = {}): object {
+  return {
+    name, kind: 'remote', source: 'upstreams.toml', url: 'https://api.example.com/v1/a/long/path/that/goes/on/and/on', enabled: true, auth_style: 'bearer',
+    auth_value_env: 'LAB_KEY', auth_configured: true, auth_key_present: true, timeout_seconds: 300, retries: 0, fallback: [], models: ['m'],
+    refreshed_at: '2026-01-01T00:00:00.000Z', error: null, circuit: { state: 'closed', failures: 0, retry_in_ms: 0 }, ...more
+  }
+}

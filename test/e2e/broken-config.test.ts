@@ -1,0 +1,89 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Diagnostic } from '../../kernel/contract/index.js'
+import builtins from '../../plugins/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
+import { chat } from './live-gateway.js'
+
+const good = 'provider = "fake"\ndevice = "cpu"\n'
+
+async function start (t: Test, files: Readonly<Record<string, string>>): Promise<TestGateway> {
+  const runtime = new FakeEngineRuntime()
+  const gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime, files })
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  return gateway
+}
+
+async function diagnostics (gateway: TestGateway): Promise<Diagnostic[]> {
+  return (await (await gateway.fetch('/api/status')).json() as { diagnostics: Diagnostic[] }).diagnostics
+}
+
+async function reload (gateway: TestGateway): Promise<Diagnostic[]> {
+  const response = await gateway.fetch('/api/settings/reload', { method: 'POST' })
+  return (await response.json() as { _svc: { diagnostics: Diagnostic[] } })._svc.diagnostics
+}
+
+const banana = { file: 'slots/bad.toml', path: 'device', line: 2, message: /gpu-rocm.*gpu-vulkan.*gpu-cuda.*cpu.*npu/ }
+
+t.test('a bad slot file at start: it is told with file, path and allowed values, and the other slots serve', async t => {
+  const gateway = await start(t, {
+    'etc/svc/slots/agent.toml': good,
+    'etc/svc/slots/bad.toml': 'provider = "fake"\ndevice = "banana"\nidle_timeout = 3\n',
+    'etc/svc/slots/cut.toml': 'provider = "fake"\n[model]\ndefault = "unfini'
+  })
+  const found = await diagnostics(gateway)
+  t.match(found, [
+    banana,
+    { file: 'slots/bad.toml', path: 'idle_timeout', message: /idle_timeout_s/ },
+    { file: 'slots/cut.toml', path: '', message: /not valid TOML/ }
+  ], 'all problems at once')
+  t.equal((await chat(gateway.baseUrl, {})).status, 200, 'agent serves')
+  t.equal((await gateway.fetch('/api/status').then(r => r.json()) as { status: string }).status, 'degraded')
+  const missing = await gateway.fetch('/api/slots/bad')
+  t.equal(missing.status, 404)
+  t.match(await missing.json(), { error: { code: 'slot.not_found', message: /device/ } }, 'whoever looks for the slot learns why it is not there')
+  t.equal((await chat(gateway.baseUrl, { model: 'bad' })).status, 404)
+})
+
+t.test('a slot file that breaks on reload: the last good one stays in force, and running engines run on', async t => {
+  const gateway = await start(t, { 'etc/svc/slots/agent.toml': good, 'etc/svc/slots/bad.toml': `${good}idle_timeout_s = 600\n` })
+  const path = join(gateway.home, 'etc/svc/slots/bad.toml')
+  t.equal((await chat(gateway.baseUrl, { model: 'bad' })).status, 200)
+  for (const [text, expected] of [
+    ['provider = "fake"\ndevice = "banana"\n', banana],
+    ['provider = "fake"\ndevice = "cpu', { file: 'slots/bad.toml', path: '', message: /not valid TOML/ }]
+  ] as const) {
+    await writeFile(path, text)
+    t.match(await reload(gateway), [expected])
+    t.match(await (await gateway.fetch('/api/slots/bad')).json(), { state: 'ready', idle_timeout_s: 600 }, 'the slot is as it was')
+    t.equal((await chat(gateway.baseUrl, { model: 'bad' })).status, 200)
+  }
+  await writeFile(path, `${good}idle_timeout_s = 900\n`)
+  t.strictSame(await reload(gateway), [], 'mended')
+  t.match(await (await gateway.fetch('/api/slots/bad')).json(), { state: 'ready', idle_timeout_s: 900 })
+})
+
+t.test('a broken svc.toml on reload changes nothing; at start it refuses the start and names every problem', async t => {
+  const gateway = await start(t, { 'etc/svc/slots/agent.toml': good })
+  const svc = join(gateway.home, 'etc/svc/svc.toml')
+  await writeFile(svc, '[slots]\nport_range_start = "low"\npublish_hots = "x"\n')
+  t.match(await reload(gateway), [
+    { file: 'svc.toml', path: 'slots.port_range_start', message: /whole number/ },
+    { file: 'svc.toml', path: 'slots.publish_hots', message: /publish_host/ }
+  ])
+  t.equal((await chat(gateway.baseUrl, {})).status, 200)
+  const refused = await createTestGateway({ builtins, files: { 'etc/svc/svc.toml': '[slots]\nport_range_start = "low"\n[sluts]\n' } })
+    .then(() => null, (error: unknown) => error as Error)
+  t.match(refused?.message, /slots\.port_range_start/)
+  t.match(refused?.message, /sluts/)
+})
+
+t.test('two gateways on one home: the second refuses and names the first', async t => {
+  const gateway = await start(t, { 'etc/svc/slots/agent.toml': good })
+  const second = await createTestGateway({ builtins, home: gateway.home }).then(() => null, (error: unknown) => error as Error)
+  t.match(second, { code: 'gateway.home_in_use', message: new RegExp(`process ${process.pid}.*${gateway.baseUrl}`) })
+})

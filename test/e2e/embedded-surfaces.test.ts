@@ -1,0 +1,27 @@
+import t from 'tap'
+import { freeSlotPort, liveHome, startLive, writeHome } from './live-gateway.js'
+import { anthropic, chats, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
+
+t.setTimeout(180_000)
+
+t.test('the text surfaces of the embedded engine, with no container engine at all', async t => {
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n'
+  })
+  const ports: number[] = []
+  for (let from = 7450; ports.length < 6; from = ports.at(-1)! + 1) ports.push(await freeSlotPort(from))
+  await writeHome(home, textHome(home, ports))
+  const gateway = await startLive(t, home)
+  await t.test('chat and completions', t => chats(t, gateway.url))
+  await t.test('embeddings', t => recalls(t, gateway.url))
+  await t.test('reranking', t => reranks(t, gateway.url))
+  await t.test('both modes in one engine', t => refusesBothModes(t, gateway.url))
+  await t.test('what it does not speak it says, in the shape of each format', async t => {
+    const messages = [{ role: 'user' as const, content: 'hi' }]
+    const message = await anthropic(gateway.url).messages.create({ model: 'agent', max_tokens: 5, messages }).catch((error: unknown) => error)
+    t.match(message, { status: 501, error: { type: 'error', error: { type: 'invalid_request_error', message: /embedded engine does not serve/ } } })
+    const response = await openai(gateway.url).responses.create({ model: 'agent', input: 'hi' }).catch((error: unknown) => error)
+    t.match(response, { status: 501, message: /embedded engine does not serve/ })
+  })
+  t.equal(await gateway.kill('SIGTERM'), 0)
+})

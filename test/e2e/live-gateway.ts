@@ -1,0 +1,100 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
+
+/** A gateway as an operator runs it: the real program, in a process of its own. */
+export interface LiveGateway {
+  readonly url: string
+  readonly pid: number
+  /** Everything it wrote to standard error so far. */
+  readonly log: () => string
+  kill (signal: NodeJS.Signals): Promise<number | null>
+}
+
+/** A home in a temporary folder, with files by path below it. Removed after the test. */
+export async function liveHome (t: Test, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-e2e-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  await writeHome(home, files)
+  return home
+}
+
+export async function writeHome (home: string, files: Readonly<Record<string, string | Buffer>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(home, path)), { recursive: true })
+    await writeFile(join(home, path), content)
+  }
+}
+
+/** Starts `svc serve` on the home and waits until it is ready. Killed after the test when it still runs. */
+export async function startLive (t: Test, home: string, env: Readonly<Record<string, string>> = {}): Promise<LiveGateway> {
+  const child: ChildProcess = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json'], {
+    env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe']
+  })
+  const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await exited
+  })
+  let log = ''
+  child.stderr!.on('data', (chunk: Buffer) => { log += chunk.toString() })
+  const line = await Promise.race([
+    once(createInterface({ input: child.stdout! }), 'line').then(([first]) => String(first)),
+    exited.then(([code]) => { throw new Error(`the gateway ended with ${String(code)}: ${log}`) })
+  ])
+  const { url } = JSON.parse(line) as { url: string }
+  return {
+    url,
+    pid: child.pid!,
+    log: () => log,
+    kill: async signal => {
+      child.kill(signal)
+      const [code] = await exited
+      return code
+    }
+  }
+}
+
+/** Ports that nothing listens on now and slots may have: below 8200, other files of the suite use others. */
+export async function freeSlotPort (from: number): Promise<number> {
+  for (let port = from; port < 8200; port++) {
+    const server = createServer()
+    const free = await new Promise<boolean>(resolve => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    })
+    if (free) return port
+  }
+  throw new Error('no port is free')
+}
+
+export function chat (url: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'agent', messages: [{ role: 'user', content: 'Hello' }], ...body }),
+    ...(signal === undefined ? {} : { signal })
+  })
+}
+
+/** The text of a streamed answer, and whether it ended with `[DONE]` or with an error event. */
+export function readStream (text: string): { readonly content: string, readonly done: boolean, readonly error: string | null } {
+  let content = ''
+  let error: string | null = null
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('data: ') || line === 'data: [DONE]') continue
+    const event = JSON.parse(line.slice(6)) as { choices?: Array<{ delta?: { content?: string } }>, error?: { code: string } }
+    if (event.error !== undefined) error = event.error.code
+    content += event.choices?.[0]?.delta?.content ?? ''
+  }
+  return { content, done: text.includes('data: [DONE]'), error }
+}

@@ -1,0 +1,187 @@
+import Anthropic, { BadRequestError as AnthropicBadRequest } from '@anthropic-ai/sdk'
+import OpenAI, { APIUserAbortError } from 'openai'
+import type { Test } from 'tap'
+import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
+import { demoSentence } from '../../plugins/services/demo/sentence.js'
+import { rankGguf } from '../plugins/providers/llm-server/rank-gguf.js'
+import { facts, questions } from '../plugins/providers/llm-server/support.js'
+
+/** What a model that can do nothing else says: it wants two texts compared, whatever it is asked. */
+const callForTool = '<tool_call> {"name": "embed_text", "arguments": {"input": ["one", "two"]}} </tool_call>'
+
+/** Calls and their results as one family of models writes them, which llama-server reads back. */
+const toolTemplate = `{%- if tools %}<|system|>You may call functions. Their signatures are within <tools></tools>:
+<tools>{% for tool in tools %}
+{{ tool | tojson }}{% endfor %}
+</tools>
+For each call return a JSON object within <tool_call></tool_call>:
+<tool_call>
+{"name": <function-name>, "arguments": <args-json-object>}
+</tool_call>{% endif %}
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}<|assistant|>{{ message.content or '' }}
+{%- for call in message.tool_calls or [] %}<tool_call> {"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}} </tool_call>{% endfor %}
+{%- elif message.role == 'tool' %}<|user|><tool_response> {{ message.content }} </tool_response>
+{%- else %}{{ '<|' + message.role + '|>' + message.content }}{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}<|assistant|>{% endif %}`
+
+const messages = [{ role: 'user' as const, content: 'Who are you?' }]
+
+/**
+ * Slots for every text surface: `agent` says the sentence, `endless` never stops, `embed` and `rerank`, and `both`,
+ * which cannot be.
+ */
+export function textHome (home: string, ports: readonly number[]): Record<string, string | Buffer> {
+  const store = `${home}/var/lib/svc/models`
+  const slot = (type: string, model: string, port: number, extra = ''): string =>
+    `type = "${type}"\ndevice = "cpu"\nport = ${port}\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 8192\n${extra}`
+  const files = {
+    demo: bigramGguf(), endless: bigramGguf({ cycle: true }), ranker: rankGguf(), caller: bigramGguf({ sentence: callForTool })
+  }
+  return {
+    ...Object.fromEntries(Object.entries(files).map(([name, file]) => [`var/lib/svc/models/${name}.gguf`, file])),
+    'var/lib/svc/registry/registry.toml': Object.keys(files)
+      .map(name => `[models.${name}]\npath = "${store}/${name}.gguf"\ncapabilities = ["chat"]\n`).join(''),
+    'etc/svc/slots/agent.toml': slot('llm', 'demo', ports[0]!),
+    'etc/svc/slots/endless.toml': slot('llm', 'endless', ports[1]!, '[server]\nextra_args = "--context-shift"\n'),
+    // the default, so that no tool takes the one that cannot run
+    'etc/svc/slots/embed.toml': `default = true\n${slot('embedding', 'demo', ports[2]!)}`,
+    'etc/svc/slots/rerank.toml': slot('reranking', 'ranker', ports[3]!),
+    'var/lib/svc/models/chat-templates/tools.jinja': toolTemplate,
+    'etc/svc/slots/caller.toml': slot('llm', 'caller', ports[5]!, 'labels = ["tool-calling"]\n').replace('[model]', 'chat_template = "tools"\n[model]'),
+    'etc/svc/slots/both.toml': slot('embedding', 'demo', ports[4]!, '[server]\nextra_args = "--reranking"\n')
+  }
+}
+
+export function openai (url: string): OpenAI {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'anything', maxRetries: 0 })
+}
+
+export function anthropic (url: string): Anthropic {
+  return new Anthropic({ baseURL: url, apiKey: 'anything', maxRetries: 0 })
+}
+
+/** Chat and completions, whole and streamed. */
+export async function chats (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const answer = await client.chat.completions.create({ model: 'svc/agent', messages })
+  t.equal(answer.choices[0]!.message.content, demoSentence)
+  t.equal(answer.model, 'demo')
+  let text = ''
+  for await (const chunk of await client.chat.completions.create({ model: 'agent', messages, stream: true })) text += chunk.choices[0]?.delta.content ?? ''
+  t.equal(text, demoSentence)
+  t.equal((await client.completions.create({ model: 'demo', prompt: 'Once' })).choices[0]!.text, demoSentence)
+  text = ''
+  for await (const chunk of await client.completions.create({ model: 'svc/agent', prompt: 'Once', stream: true })) text += chunk.choices[0]?.text ?? ''
+  t.equal(text, demoSentence)
+  const controller = new AbortController()
+  const endless = await client.chat.completions.create({ model: 'endless', messages, stream: true, max_tokens: 1_000_000 }, { signal: controller.signal })
+  let seen = 0
+  for await (const _ of endless) if (++seen === 20) controller.abort()
+  t.ok(seen >= 20 && seen < 100_000, 'a stream that is left')
+}
+
+/** Recall that means something: each question's nearest text is the one that shares its words. */
+export async function recalls (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const embed = async (input: string[] | number[][], format?: 'float'): Promise<number[][]> => {
+    const { data } = await client.embeddings.create({ model: 'embed', input, ...format === undefined ? {} : { encoding_format: format } })
+    return data.map(row => row.embedding)
+  }
+  const known = await embed(facts)
+  const asked = await embed(questions)
+  for (const [i, question] of asked.entries()) {
+    const scores = known.map(fact => fact.reduce((sum, value, dim) => sum + value * question[dim]!, 0))
+    t.equal(scores.indexOf(Math.max(...scores)), i, questions[i]!)
+  }
+  const floats = await embed(facts.slice(0, 2), 'float')
+  t.ok(floats.flat().every((value, i) => Math.abs(value - known.slice(0, 2).flat()[i]!) < 1e-5), 'base64, which the client asks for by itself, and plain numbers say the same')
+  t.equal((await embed([[10, 11, 12], [13]])).length, 2, 'tokens instead of texts')
+  const refused = await client.embeddings.create({ model: 'embed', input: 'word '.repeat(20_000) }).catch((error: unknown) => error)
+  t.match(refused, { status: /^(400|500)$/, message: /too large/ }, 'the engine\'s own refusal')
+}
+
+/** Both names of reranking; the test model scores a document by its last digit. */
+export async function reranks (t: Test, url: string): Promise<void> {
+  const documents = ['about dogs 2', 'about cats 9', 'nothing', 'something 5']
+  for (const path of ['rerank', 'rerankings']) {
+    const response = await fetch(`${url}/v1/${path}`, { method: 'POST', body: JSON.stringify({ model: 'svc/rerank', query: 'cats', documents }) })
+    const { results } = await response.json() as { results: Array<{ index: number, relevance_score: number }> }
+    t.same([...results].sort((a, b) => b.relevance_score - a.relevance_score).map(({ index }) => index), [1, 3, 2, 0], path)
+  }
+}
+
+/** Two modes in one engine give scores that mean nothing (SPEC.md "Profile"), so such a slot is refused before it starts. */
+export async function refusesBothModes (t: Test, url: string): Promise<void> {
+  const refused = await openai(url).embeddings.create({ model: 'both', input: 'x' }).catch((error: unknown) => error)
+  t.match(refused, { code: 'slot.load_failed', message: /one engine for embeddings and reranking/, error: { details: { reason: 'slot.config_error' } } })
+  for (const [method, path, body] of [
+    ['POST', '/api/slots', { name: 'other', type: 'reranking', device: 'cpu', model: { default: 'ranker' }, server: { extra_args: ['--embeddings'] } }],
+    ['PUT', '/api/slots/rerank/config', { server: { extra_args: '--embedding' } }]
+  ] as const) {
+    const response = await fetch(`${url}${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    t.match({ status: response.status, body: await response.json() }, { status: 400, body: { error: { code: 'slot.config_error', message: /make two slots/ } } }, path)
+  }
+}
+
+/** The tool loop: the model of the test never stops calling, so the eighth answer is the last and is words. */
+export async function usesTools (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const body = { model: 'caller', messages, omni: true, temperature: 0 }
+  const whole = await client.chat.completions.create(body) as OpenAI.ChatCompletion & { _svc: { omni: object } }
+  t.equal(whole.choices[0]!.message.content, callForTool)
+  t.equal(whole.choices[0]!.finish_reason, 'stop')
+  const ran = { name: 'embed_text', ok: true }
+  t.strictSame(whole._svc.omni, { caller_slot: 'caller', rounds: 8, tools: Array.from({ length: 7 }, () => ran) })
+  let text = ''
+  for await (const chunk of await client.chat.completions.create({ ...body, stream: true })) {
+    t.notOk(chunk.choices[0]?.delta.tool_calls)
+    text += chunk.choices[0]?.delta.content ?? ''
+  }
+  t.equal(text, callForTool)
+  const plain = await client.chat.completions.create({ ...body, model: 'agent' })
+  t.equal(plain.choices[0]!.message.content, demoSentence, 'a model that does not call tools')
+}
+
+/** The Messages API in its own client. */
+export async function speaksMessages (t: Test, url: string): Promise<void> {
+  const client = anthropic(url)
+  const question = { model: 'svc/agent', max_tokens: 200, messages }
+  const answer = await client.messages.create({ ...question, system: 'Be brief.' })
+  t.match(answer, { type: 'message', role: 'assistant', content: [{ type: 'text', text: demoSentence }], stop_reason: 'end_turn', model: 'demo' })
+  t.ok(answer.usage.output_tokens > 30)
+  const stream = client.messages.stream(question)
+  t.equal(await stream.finalText(), demoSentence)
+  t.match(await client.messages.create({ ...question, max_tokens: 3 }), { stop_reason: 'max_tokens' })
+  const [short, long] = await Promise.all(['hi', 'hi '.repeat(50)].map(async content =>
+    (await client.messages.countTokens({ model: 'agent', messages: [{ role: 'user', content }] })).input_tokens))
+  t.ok(short! > 0 && long! > short!)
+  const refused = await client.messages.create({ ...question, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }] }] })
+    .catch((error: unknown) => error)
+  t.match(refused, { error: { type: 'error', error: { type: /_error$/, message: /image/ }, request_id: /./ } }, 'the engine\'s refusal, in the shape of the API')
+  t.ok(refused instanceof AnthropicBadRequest || (refused as { status: number }).status === 500)
+  const controller = new AbortController()
+  const endless = await client.messages.create({ ...question, model: 'endless', max_tokens: 1_000_000, stream: true }, { signal: controller.signal })
+  let seen = 0
+  for await (const _ of endless) if (++seen === 20) controller.abort()
+  t.ok(seen >= 20)
+}
+
+/** The Responses API in the openai client. */
+export async function speaksResponses (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  t.equal((await client.responses.create({ model: 'agent', input: 'Who are you?' })).output_text, demoSentence)
+  let text = ''
+  let last = ''
+  for await (const event of await client.responses.create({ model: 'svc/agent', input: messages, stream: true })) {
+    last = event.type
+    if (event.type === 'response.output_text.delta') text += event.delta
+  }
+  t.strictSame([text, last], [demoSentence, 'response.completed'])
+  t.match(await client.responses.create({ model: 'agent' }).catch((error: unknown) => error), { status: 400, message: /input/ })
+  const controller = new AbortController()
+  const pending = client.responses.create({ model: 'endless', input: 'x', max_output_tokens: 1_000_000 }, { signal: controller.signal }).catch((error: unknown) => error)
+  setTimeout(() => controller.abort(), 100)
+  t.ok(await pending instanceof APIUserAbortError)
+}

@@ -1,0 +1,211 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { ConfigDraft } from '../../../kernel/contract/index.js'
+import { before, reshape, tree, watchedOps } from './change.js'
+import { openHome, writeTree } from './support.js'
+
+/** Homes before and after the change, and how many file operations lie between. */
+async function measure (t: Test): Promise<{ start: Record<string, string>, end: Record<string, string>, operations: number }> {
+  const home = t.testdir({ var: {} })
+  let operations = 0
+  const { config } = await openHome(home, before, { ops: watchedOps(() => { operations++ }) })
+  const start = tree(home)
+  await config.change(reshape)
+  return { start, end: tree(home), operations }
+}
+
+t.test('one change of many files', async t => {
+  const home = t.testdir({ var: {} })
+  const { config } = await openHome(home, before)
+  const start = tree(home)
+  const seen: number[] = []
+  config.onChange(next => seen.push(next.slots.size))
+  const revision = config.snapshot.revision
+  await config.change(reshape, { dryRun: true })
+  t.same(tree(home), start, 'a dry run writes nothing')
+  t.equal(config.snapshot.revision, revision)
+  const result = await config.change(async draft => {
+    await reshape(draft)
+    t.match(draft.slots.get('agent'), { device: 'gpu-vulkan', port: 8081 }, 'a draft shows what was changed on it')
+    t.notOk(draft.slots.has('gone'))
+    return 'done'
+  })
+  t.equal(result, 'done')
+  t.same(seen, [2], 'listeners are told once')
+  t.equal(config.snapshot.revision, revision + 1)
+  t.same(config.snapshot.diagnostics, [])
+  t.match(config.snapshot.capabilities, { embed: { device: 'cpu', model: 'nomic' }, tts: { device: 'cpu', enabled: true } })
+  t.match(config.snapshot.profiles.get('mine'), { flags: '-fa on', image: 'x', seed: false })
+  const end = tree(home)
+  t.equal(end['etc/svc/slots/agent.toml'], '# mine\nport = 8081 # fixed\ndevice = "gpu-vulkan"\nidle_timeout_s = 60\n', 'comments stay')
+  t.match(end['etc/svc/profiles.toml'], /# my own\n\[profile\.mine\]\nimage = "x" # what else\nflags = "-fa on"\n/)
+  t.match(end['etc/svc/capabilities.toml'], /schema_version = 2[^]*device = "cpu"/)
+  t.equal(end['etc/svc/capabilities.toml.v1.bak'], before['capabilities.toml'], 'the file of the old format is kept')
+  t.equal(end['var/lib/svc/stacks.json'], '{"active":"saber"}\n')
+  t.same(Object.keys(end).filter(path => /\/\./.test(path)), [], 'nothing lies about')
+})
+
+t.test('what a draft refuses, nothing of it is written', async t => {
+  const home = t.testdir({ var: {} })
+  const { config } = await openHome(home, { ...before, 'slots/broken.toml': 'port = ' })
+  const start = tree(home)
+  const refusals: ReadonlyArray<[(draft: ConfigDraft) => Promise<void>, { code: string } | { message: string }]> = [
+    [async draft => { await draft.createSlot('agent', {}) }, { code: 'slot.config_error' }],
+    [async draft => { await draft.createSlot('broken', {}) }, { code: 'slot.config_error' }],
+    [async draft => { await draft.patchSlot('none', {}) }, { code: 'slot.not_found' }],
+    [async draft => { await draft.patchSlot('agent', { prot: 1 }) }, { code: 'validation.unknown_keys' }],
+    [async draft => { await draft.deleteSlot('../agent') }, { code: 'validation.invalid' }],
+    [async draft => { await draft.putProfile('rocm', null) }, { code: 'profiles.seed_immutable' }],
+    [async draft => { await draft.putProfile('Bad Name', draft.profiles.get('mine')!) }, { code: 'validation.invalid' }],
+    [async draft => { await draft.putStack('saber', null) }, { code: 'stacks.seed_immutable' }],
+    [async () => { throw new Error('mine') }, { message: 'mine' }]
+  ]
+  for (const [refused, expected] of refusals) {
+    await t.rejects(config.change(async draft => {
+      await reshape(draft)
+      await refused(draft)
+    }), expected)
+  }
+  t.same(tree(home), start)
+  await config.change(async draft => { await draft.deleteSlot('broken') })
+  t.notOk(tree(home)['etc/svc/slots/broken.toml'], 'a file that cannot be read can be deleted')
+})
+
+t.test('a file operation that fails, any of them, leaves everything as it was', async t => {
+  const { operations, end } = await measure(t)
+  for (let at = 0; at < operations; at++) {
+    const home = t.testdir({ var: {} })
+    let name = ''
+    const ops = watchedOps((index, op, path) => {
+      if (index !== at) return
+      name = `${at}: ${op} ${path.slice(path.lastIndexOf('svc/'))}`
+      throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+    })
+    const { config } = await openHome(home, before, { ops })
+    const start = tree(home)
+    const snapshot = config.snapshot
+    const outcome = await config.change(reshape).then(() => 'done', (error: { code?: string }) => error.code)
+    if (outcome === 'done') {
+      // only what is swept up afterwards may fail without a word
+      t.same(cleaned(tree(home)), end, name)
+      continue
+    }
+    t.equal(outcome, 'config.write_failed', name)
+    t.same(tree(home), start, name)
+    t.equal(config.snapshot, snapshot, name)
+    await config.change(reshape)
+    t.same(tree(home), end, `${name}, and again`)
+  }
+})
+
+t.test('a process that stops at any file operation: the next start finishes or has changed nothing', async t => {
+  const { operations, start, end } = await measure(t)
+  const outcomes = new Set<string>()
+  for (let at = 0; at < operations; at++) {
+    const home = t.testdir({ var: {} })
+    let name = ''
+    const stopped = new Deferred()
+    const { config } = await openHome(home, before, {
+      ops: watchedOps((index, op, path) => {
+        if (index !== at) return
+        name = `${at}: ${op} ${path.slice(path.lastIndexOf('svc/'))}`
+        stopped.resolve()
+        return new Promise(() => {})
+      })
+    })
+    void config.change(reshape)
+    await stopped.promise
+    const { config: next } = await openHome(home, {})
+    const found = cleaned(tree(home))
+    const isEnd = JSON.stringify(found) === JSON.stringify(end)
+    outcomes.add(isEnd ? 'finished' : 'unchanged')
+    t.same(found, isEnd ? end : start, name)
+    t.same(next.snapshot.diagnostics, [], name)
+    t.equal(next.snapshot.slots.has('coder'), isEnd, name)
+  }
+  t.same([...outcomes].sort(), ['finished', 'unchanged'], 'both were seen')
+})
+
+t.test('the same with a process that is killed', { timeout: 60_000 }, async t => {
+  const { operations, start, end } = await measure(t)
+  // early, late, and around the moment at which the journal is there
+  const points = [0, 0.3, 0.55, 0.62, 0.7, 0.8, 0.95].map(share => Math.floor(share * operations))
+  for (const point of points) {
+    const home = t.testdir({ var: {} })
+    writeTree(join(home, 'etc/svc'), before)
+    const child = fork(join(import.meta.dirname, 'change-child.js'), [home, String(point)], { execArgv: [], silent: true })
+    const [at] = await once(child, 'message') as [{ name: string, path: string }]
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await openHome(home, {})
+    const found = tree(home)
+    const isEnd = JSON.stringify(found) === JSON.stringify(end)
+    t.same(found, isEnd ? end : start, `${point}: ${at.name} ${at.path.slice(home.length)}`)
+  }
+})
+
+t.test('files that were changed by hand in the meantime stay', async t => {
+  const { end } = await measure(t)
+  const home = t.testdir({ var: {} })
+  await stopAfterJournal(home)
+  writeFileSync(join(home, 'etc/svc/slots/agent.toml'), 'port = 8099\n')
+  const { config, log } = await openHome(home, {})
+  t.same(cleaned(tree(home)), { ...end, 'etc/svc/slots/agent.toml': 'port = 8099\n' })
+  t.equal(config.snapshot.slots.get('agent')?.port, 8099)
+  t.match(log.lines.map(line => line.message), [/slots\/agent\.toml: was changed by hand/, /finished a change of several files/])
+})
+
+t.test('a journal whose staged files are gone is taken back', async t => {
+  const { start } = await measure(t)
+  const home = t.testdir({ var: {} })
+  await stopAfterJournal(home)
+  const journal = JSON.parse(readFileSync(join(home, 'etc/svc/.config.journal'), 'utf8')) as { files: Array<{ file: string, next: string }> }
+  rmSync(join(home, 'etc/svc', journal.files.find(({ file }) => file === 'profiles.toml')!.next))
+  await openHome(home, {})
+  t.same(cleaned(tree(home)), start)
+})
+
+t.test('a home that was moved, and a journal that makes no sense', async t => {
+  const { end } = await measure(t)
+  const home = t.testdir({ var: {} })
+  await stopAfterJournal(home)
+  const { renameSync } = await import('node:fs')
+  const moved = `${home}-moved`
+  renameSync(home, moved)
+  t.teardown(() => rmSync(moved, { recursive: true }))
+  await openHome(moved, {})
+  t.same(cleaned(tree(moved)), end)
+  writeFileSync(join(moved, 'etc/svc/.config.journal'), '{}')
+  await t.rejects(openHome(moved, {}), { code: 'config.parse_error', message: /\.config\.journal is not the journal of a change/ })
+})
+
+class Deferred {
+  resolve: () => void = () => {}
+  readonly promise = new Promise<void>(resolve => { this.resolve = resolve })
+}
+
+/** Leaves a home as a process does that dies right after the journal was written. */
+async function stopAfterJournal (home: string): Promise<void> {
+  const stopped = new Deferred()
+  let journal = false
+  const { config, paths } = await openHome(home, before, {
+    ops: watchedOps((_index, name, path) => {
+      if (journal && name === 'rename' && !path.includes('.config.journal')) {
+        stopped.resolve()
+        return new Promise(() => {})
+      }
+      journal ||= name === 'rename' && path.includes('.config.journal')
+    })
+  })
+  void config.change(reshape)
+  await stopped.promise
+  if (!readdirSync(paths.etc).includes('.config.journal')) throw new Error('there is no journal')
+}
+
+/** Without what only a dead process' sweep removes: this one is alive. */
+function cleaned (files: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).filter(([path]) => !path.endsWith('.tmp')))
+}

@@ -1,0 +1,163 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import type { ContainerRuntime } from '../../../kernel/runtime/container-runtime.js'
+import { connectDocker } from '../../../kernel/runtime/docker-connect.js'
+import type { DriverSetting } from '../../../kernel/runtime/runtime-candidates.js'
+import { selectRuntime } from '../../../kernel/runtime/select-runtime.js'
+import { FakeDocker, json, type FakeRoute } from './fake-docker.js'
+import { realClock, recordingLogger } from './support.js'
+
+interface Wish {
+  readonly driver: DriverSetting
+  readonly env: Record<string, string>
+  readonly patienceS?: number
+}
+
+async function select (t: Test, { driver, env, patienceS = 1 }: Wish): Promise<ContainerRuntime> {
+  const settings = { driver, connect_timeout_s: patienceS }
+  const stateDir = t.testdir()
+  const runtime = await selectRuntime({ settings, stateDir, env, clock: realClock, log: recordingLogger(), uid: null })
+  t.teardown(() => runtime.close())
+  return runtime
+}
+
+/** Not a testdir: the path of a socket may have 107 bytes at most. */
+async function socketFolder (t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-select-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+async function fake (t: Test, podman = false): Promise<FakeDocker> {
+  const daemon = await FakeDocker.start()
+  daemon.podman = podman
+  t.teardown(() => daemon.close())
+  return daemon
+}
+
+/** A socket that takes connections and says nothing, as a daemon that hangs. */
+async function mute (t: Test): Promise<string> {
+  const daemon = await fake(t)
+  daemon.routes.set('GET /version', () => undefined)
+  return daemon.host
+}
+
+t.test('DOCKER_HOST, whatever engine it is', async t => {
+  for (const podman of [false, true]) {
+    const { host } = await fake(t, podman)
+    const { info, form } = await select(t, { driver: 'auto', env: { DOCKER_HOST: host } })
+    const name = podman ? 'Podman' : 'Docker'
+    t.same(info, {
+      driver: podman ? 'podman' : 'docker', version: '99.0', endpoint: host, reason: `${name} 99.0 answers at ${host} (DOCKER_HOST)`
+    })
+    t.equal(form, 'container')
+  }
+})
+
+t.test('an engine over TCP', async t => {
+  const { host } = await fake(t)
+  // the fake's socket behind a port
+  const relay = createServer(client => {
+    const daemon = connect(host.slice('unix://'.length))
+    client.pipe(daemon).pipe(client)
+    client.on('error', () => daemon.destroy())
+    daemon.on('error', () => client.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  t.teardown(() => relay.close())
+  const { port } = relay.address() as { port: number }
+  const runtime = await select(t, { driver: 'auto', env: { DOCKER_HOST: `tcp://127.0.0.1:${port}` } })
+  t.equal(runtime.info.endpoint, `tcp://127.0.0.1:${port}`)
+  t.same(await runtime.list({}), [])
+})
+
+t.test('what was passed over is in the reason', async t => {
+  const daemon = await fake(t, true)
+  const folder = await socketFolder(t)
+  await mkdir(join(folder, 'podman'))
+  await symlink(daemon.host.slice('unix://'.length), join(folder, 'podman/podman.sock'))
+  const { info } = await select(t, {
+    driver: 'podman', env: { DOCKER_HOST: `unix://${join(folder, 'gone.sock')}`, XDG_RUNTIME_DIR: folder }
+  })
+  t.match(info.reason, /^Podman 99\.0 answers at .*\(the rootless Podman socket\); passed over: DOCKER_HOST does not exist \(.*gone\.sock\)$/)
+})
+
+t.test('a driver that was asked for and does not answer is an error with the next step', async t => {
+  const silent = await mute(t)
+  const other = await fake(t, true)
+  const file = join(await socketFolder(t), 'stale.sock')
+  await writeFile(file, '')
+  const cases: readonly (readonly [string, DriverSetting, RegExp])[] = [
+    [silent, 'podman', /DOCKER_HOST gave no answer within 0\.2 s/],
+    [other.host, 'docker', /DOCKER_HOST is podman \(.*driver to auto/],
+    [`unix://${file}`, 'podman', /DOCKER_HOST has nothing behind it \(.*connection refused/],
+    ['unix:///nowhere/at/all.sock', 'podman', /DOCKER_HOST does not exist.*systemctl start podman\.socket/],
+    ['tcp://127.0.0.1:1', 'podman', /DOCKER_HOST has nothing behind it/],
+    ['tcp://127.0.0.1:2376', 'podman', /DOCKER_HOST cannot be reached \(.*ENOENT/],
+    ['ssh://me@127.0.0.1:1', 'podman', /DOCKER_HOST has nothing behind it/],
+    ['ftp://nonsense', 'podman', /DOCKER_HOST is not usable: ftp:\/\/nonsense has a scheme/]
+  ]
+  for (const [host, driver, message] of cases) {
+    // a machine with an engine of its own would answer for itself after DOCKER_HOST
+    const outcome = await select(t, { driver, env: { DOCKER_HOST: host, DOCKER_CERT_PATH: '/nowhere' }, patienceS: 0.2 }).then(
+      runtime => ({ code: 'runtime.unavailable', message: runtime.info.reason }), (error: unknown) => error)
+    t.match(outcome, { code: 'runtime.unavailable', message }, host)
+  }
+})
+
+t.test('processes when asked for, without a look at any socket', async t => {
+  const daemon = await fake(t)
+  const { info, form } = await select(t, { driver: 'process', env: { DOCKER_HOST: daemon.host } })
+  t.match(info, { driver: 'process', endpoint: null, reason: '[runtime] driver is process' })
+  t.equal(form, 'process')
+  t.same(daemon.requests, [])
+})
+
+t.test('processes when nothing answers', async t => {
+  const { info } = await select(t, { driver: 'auto', env: { DOCKER_HOST: 'unix:///nowhere/at/all.sock' } })
+  t.match(info.reason, /DOCKER_HOST does not exist/)
+  if (info.driver === 'process') t.match(info.reason, /^no container engine answers, so engines run as child processes: /)
+})
+
+t.test('dockerode is not loaded where there is no container engine', async t => {
+  const fixture = join(import.meta.dirname, 'fixtures', 'process-only.js')
+  const { stdout } = await promisify(execFile)(process.execPath, [fixture, t.testdir()])
+  const { driver, loaded, ms } = JSON.parse(stdout) as { driver: string, loaded: boolean, ms: number }
+  t.comment(`${driver} chosen in ${ms} ms`)
+  t.equal(loaded, driver !== 'process')
+})
+
+t.test('an engine that breaks off, or answers nonsense, is passed over', async t => {
+  const daemon = await fake(t)
+  const answers: readonly FakeRoute[] = [
+    (_request, response) => response.destroy(),
+    (_request, response) => json(response, 500, { message: 'not today' }),
+    (_request, response) => response.end('<html>hello</html>'),
+    (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{')
+      setImmediate(() => response.destroy())
+    }
+  ]
+  for (const answer of answers) {
+    daemon.routes.set('GET /version', answer)
+    await t.rejects(connectDocker({ kind: 'socket', url: daemon.host, path: daemon.host.slice(7) }, { clock: realClock, withinMs: 300 }))
+  }
+})
+
+t.test('DOCKER_HOST of the process never leaks into a connection', async t => {
+  const daemon = await fake(t)
+  const before = process.env.DOCKER_HOST
+  process.env.DOCKER_HOST = 'tcp://127.0.0.1:1'
+  t.teardown(() => {
+    if (before === undefined) delete process.env.DOCKER_HOST
+    else process.env.DOCKER_HOST = before
+  })
+  const { info } = await select(t, { driver: 'auto', env: { DOCKER_HOST: daemon.host } })
+  t.equal(info.endpoint, daemon.host)
+})

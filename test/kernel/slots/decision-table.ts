@@ -1,0 +1,211 @@
+/**
+ * What becomes of a slot: for every state it can be in, every input that changes something, as
+ * `state, effects | answer`. An input that is not listed changes nothing in that state.
+ */
+export const decisions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'offline': {
+    'demand lease': 'offline, launch | wait',
+    'demand light': 'offline, launch | wait',
+    'demand': 'offline, launch | wait',
+    'load': 'offline, launch | wait',
+    'restart': 'offline, launch | wait',
+    'adopt': 'offline, adopt',
+    'inherit': 'error'
+  },
+  'warming, one waits': {
+    'demand lease': 'warming | wait',
+    'demand light': 'warming | wait',
+    'demand': 'warming | wait',
+    'leave': 'warming',
+    'load': 'warming | wait',
+    'unload': 'unloading, refuse slot.stopped, abort-launch',
+    'unload by force': 'unloading, refuse slot.stopped, abort-launch',
+    'restart': 'unloading, abort-launch | wait',
+    'phase': 'pulling',
+    'launched': 'serving, 1 in flight, grant',
+    'launch-failed': 'error, refuse slot.load_failed'
+  },
+  'warming, told to stop': {
+    'demand lease': 'unloading | wait',
+    'demand light': 'unloading | wait',
+    'demand': 'unloading | wait',
+    'load': 'unloading | wait',
+    'restart': 'unloading | wait',
+    'launched': 'unloading, disarm-drain, stop',
+    'launch-failed': 'offline'
+  },
+  'ready': {
+    'demand lease': 'serving, 1 in flight | granted',
+    'demand light': 'serving, 1 in flight | granted',
+    'demand': 'ready | granted',
+    'load': 'ready | granted',
+    'unload': 'unloading, disarm-drain, stop',
+    'unload by force': 'unloading, disarm-drain, stop',
+    'restart': 'unloading, disarm-drain, stop | wait',
+    'evict': 'unloading, disarm-drain, stop',
+    'soft-idle': 'idle',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'serving one': {
+    'demand lease': 'serving, 2 in flight | granted',
+    'demand light': 'serving, 2 in flight | granted',
+    'demand': 'serving, 1 in flight | granted',
+    'release': 'ready',
+    'load': 'serving, 1 in flight | granted',
+    'unload': 'serving, 1 in flight, arm-drain',
+    'unload by force': 'unloading, disarm-drain, stop',
+    'restart': 'serving, 1 in flight, arm-drain | wait',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'its one worker taken': {
+    'demand lease': 'serving, 1 in flight, 1 in line | wait',
+    'demand light': 'serving, 2 in flight | granted',
+    'demand': 'serving, 1 in flight | granted',
+    'release': 'ready',
+    'load': 'serving, 1 in flight | granted',
+    'unload': 'serving, 1 in flight, arm-drain',
+    'unload by force': 'unloading, disarm-drain, stop',
+    'restart': 'serving, 1 in flight, arm-drain | wait',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'one in line': {
+    'demand lease': 'serving, 1 in flight, 2 in line | wait',
+    'demand light': 'serving, 2 in flight, 1 in line | granted',
+    'demand': 'serving, 1 in flight, 1 in line | granted',
+    'leave': 'serving, 1 in flight',
+    'release': 'serving, 1 in flight, grant',
+    'load': 'serving, 1 in flight, 1 in line | granted',
+    'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'restart': 'serving, 1 in flight, arm-drain | wait',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'one in line, soon after a crash': {
+    'demand lease': 'serving, 1 in flight, 2 in line | wait',
+    'demand light': 'serving, 2 in flight, 1 in line | granted',
+    'demand': 'serving, 1 in flight, 1 in line | granted',
+    'leave': 'serving, 1 in flight',
+    'release': 'serving, 1 in flight, grant',
+    'load': 'serving, 1 in flight, 1 in line | granted',
+    'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'restart': 'serving, 1 in flight, arm-drain | wait',
+    'exited': 'error, disarm-drain, refuse slot.crash_looping, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, refuse slot.crash_looping, disarm-drain, stop crashed'
+  },
+  'the line full': {
+    'demand lease': 'serving, 1 in flight, 3 in line | slot.queue_full',
+    'demand light': 'serving, 2 in flight, 3 in line | granted',
+    'demand': 'serving, 1 in flight, 3 in line | granted',
+    'leave': 'serving, 1 in flight, 2 in line',
+    'release': 'serving, 1 in flight, 2 in line, grant',
+    'load': 'serving, 1 in flight, 3 in line | granted',
+    'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'restart': 'serving, 1 in flight, arm-drain | wait',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'draining, one in line': {
+    'demand lease': 'serving, 1 in flight | wait',
+    'demand light': 'serving, 1 in flight | wait',
+    'demand': 'serving, 1 in flight | wait',
+    'leave': 'serving, 1 in flight',
+    'release': 'unloading, disarm-drain, stop',
+    'load': 'serving, 1 in flight | wait',
+    'unload': 'serving, 1 in flight, refuse slot.stopped',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'restart': 'serving, 1 in flight | wait',
+    'drain-due': 'unloading, disarm-drain, stop',
+    'exited': 'offline, disarm-drain, disarm-drain, stop',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'offline, disarm-drain, disarm-drain, stop'
+  },
+  'idle': {
+    'demand lease': 'serving, 1 in flight | granted',
+    'demand light': 'serving, 1 in flight | granted',
+    'demand': 'idle | granted',
+    'load': 'idle | granted',
+    'unload': 'unloading, disarm-drain, stop',
+    'unload by force': 'unloading, disarm-drain, stop',
+    'restart': 'unloading, disarm-drain, stop | wait',
+    'evict': 'unloading, disarm-drain, stop',
+    'exited': 'error, disarm-drain, disarm-drain, stop crashed',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+  },
+  'draining': {
+    'demand lease': 'serving, 1 in flight | wait',
+    'demand light': 'serving, 1 in flight | wait',
+    'demand': 'serving, 1 in flight | wait',
+    'release': 'unloading, disarm-drain, stop',
+    'load': 'serving, 1 in flight | wait',
+    'unload by force': 'unloading, disarm-drain, stop',
+    'restart': 'serving, 1 in flight | wait',
+    'drain-due': 'unloading, disarm-drain, stop',
+    'exited': 'offline, disarm-drain, disarm-drain, stop',
+    'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
+    'unhealthy': 'offline, disarm-drain, disarm-drain, stop'
+  },
+  'unloading': {
+    'demand lease': 'unloading | wait',
+    'demand light': 'unloading | wait',
+    'demand': 'unloading | wait',
+    'load': 'unloading | wait',
+    'restart': 'unloading | wait',
+    'stopped': 'offline',
+    'stop-failed': 'error'
+  },
+  'restarting': {
+    'demand lease': 'unloading | wait',
+    'demand light': 'unloading | wait',
+    'demand': 'unloading | wait',
+    'load': 'unloading | wait',
+    'unload': 'unloading, refuse slot.stopped',
+    'unload by force': 'unloading, refuse slot.stopped',
+    'restart': 'unloading | wait',
+    'stopped': 'offline, launch',
+    'stop-failed': 'error, refuse slot.load_failed'
+  },
+  'error': {
+    'demand lease': 'error, launch | wait',
+    'demand light': 'error, launch | wait',
+    'demand': 'error, launch | wait',
+    'load': 'error, launch | wait',
+    'unload': 'offline',
+    'unload by force': 'offline',
+    'restart': 'error, launch | wait',
+    'adopt': 'error, adopt',
+    'inherit': 'error'
+  },
+  'error, backing off': {
+    'demand lease': 'error | slot.crash_looping',
+    'demand light': 'error | slot.crash_looping',
+    'demand': 'error | slot.crash_looping',
+    'load': 'error, launch | wait',
+    'unload': 'offline',
+    'unload by force': 'offline',
+    'restart': 'error, launch | wait',
+    'adopt': 'error, adopt',
+    'inherit': 'error'
+  },
+  'error, engine stuck': {
+    'demand lease': 'error, disarm-drain, stop crashed | wait',
+    'demand light': 'error, disarm-drain, stop crashed | wait',
+    'demand': 'error, disarm-drain, stop crashed | wait',
+    'load': 'error, disarm-drain, stop crashed | wait',
+    'unload': 'offline, disarm-drain, stop',
+    'unload by force': 'offline, disarm-drain, stop',
+    'restart': 'error, disarm-drain, stop crashed | wait'
+  }
+}

@@ -1,0 +1,151 @@
+import {
+  defineProvider, slotConfigSchema, svcConfigSchema, type ConfigService, type Logger, type NamedSlotConfig, type NewEvent,
+  type SlotConfigInput
+} from '../../../kernel/contract/index.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
+import { SlotFleet } from '../../../kernel/slots/slot-fleet.js'
+import { slotNotFound } from '../../../kernel/slots/slot-errors.js'
+import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/slot-plans.js'
+import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/slot-state-file.js'
+import type { FakeClock } from '../../../kernel/testing/fake-clock.js'
+import type { FakeRuntime } from '../../../kernel/testing/fake-runtime.js'
+
+const provider = defineProvider({
+  name: 'fake',
+  title: 'Fake engine',
+  family: 'fake',
+  devices: ['cpu'],
+  slotTypes: ['llm'],
+  cli: false,
+  needsModel: false,
+  surfaces: { chat: { path: '/v1/chat/completions', streaming: true, body: 'json' } },
+  health: { path: '/health' },
+  exclusivity: 'standard',
+  containerSpec: () => ({ command: [] })
+})
+
+const nothing = (): void => {}
+const log = { debug: nothing, info: nothing, warn: nothing, error: nothing } as unknown as Logger
+
+export interface FleetOptions {
+  readonly clock: FakeClock
+  readonly runtime: FakeRuntime
+  readonly slots: readonly string[]
+  readonly idleTimeoutS?: number
+  readonly settings?: Record<string, unknown>
+  /** What the slots are; one that is not named here is a plain llm slot on the CPU. */
+  readonly configs?: Readonly<Record<string, SlotConfigInput>>
+  readonly assertMayRun?: (slot: string) => void
+  readonly hash?: (slot: string, port: number) => string
+  /** Workers of the engines to come. */
+  readonly workers?: () => number | null
+  /** How many may wait for a slot. */
+  readonly bound?: number
+  /** What a launch waits for before it knows what to start. */
+  readonly prepared?: () => Promise<void>
+  /** State files that an earlier fleet left. */
+  readonly states?: Map<string, SlotStateFile>
+}
+
+export interface FleetHarness {
+  readonly fleet: SlotFleet
+  readonly config: ConfigService
+  readonly plans: SlotPlans
+  /** State files as they would stand on disk. */
+  readonly states: Map<string, SlotStateFile>
+  readonly events: NewEvent[]
+  /** What a reload of the configuration does: slots laid over those that are there, null takes one out. */
+  configure (slots: Readonly<Record<string, SlotConfigInput | null>>, settings?: Record<string, unknown>): void
+}
+
+export function createFleet (options: FleetOptions): SlotFleet {
+  return createFleetHarness(options).fleet
+}
+
+/** A fleet on a fake runtime: real owners, real launcher, configuration and planning replaced by tables. */
+export function createFleetHarness (options: FleetOptions): FleetHarness {
+  const { clock, runtime, slots, idleTimeoutS = 300, settings = {}, workers = () => null, bound = 512 } = options
+  const { hash = () => 'hash', prepared = async () => {}, states = new Map<string, SlotStateFile>() } = options
+  let svc = svcConfigSchema.parse({ slots: { idle_timeout_s: idleTimeoutS, health_timeout_s: 60, drain_timeout_s: 5,
+    stop_timeout_s: 3, ...settings }, dispatcher: { queue_per_slot: bound } })
+  let configs: ReadonlyMap<string, NamedSlotConfig> = new Map(slots.map((name, i) =>
+    [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name }]))
+  const config = {
+    get snapshot () { return { svc, slots: configs } },
+    withoutSecrets: (text: string) => text
+  } as unknown as ConfigService
+  const overrides = new Map<string, RuntimeOverride>()
+  const slotOf = (name: string): NamedSlotConfig => {
+    const slot = configs.get(name)
+    if (slot === undefined) throw slotNotFound(name)
+    return slot
+  }
+  const modelId = (name: string): string => overrides.get(name)?.model ?? slotOf(name).model.default ?? 'model'
+  const plans = {
+    overrides,
+    slot: slotOf,
+    device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',
+    provider: (name: string) => slotOf(name) && provider,
+    modelId,
+    plan: (name: string, port: number) => ({ configHash: hash(name, port), workers: workers() }),
+    prepare: (name: string, port: number, generation: number) => prepared().then(() => ({
+      provider,
+      modelId: modelId(name),
+      configHash: hash(name, port),
+      workers: workers(),
+      image: null,
+      spec: {
+        name,
+        port,
+        env: {},
+        labels: { [LABEL_INSTANCE]: 'i', [LABEL_SLOT]: name, [LABEL_CONFIG]: hash(name, port), [LABEL_GENERATION]: String(generation) },
+        form: { kind: 'process', command: '/bin/true', args: [], workingDir: null, label: 'fake', bindHost: '127.0.0.1' }
+      }
+    }))
+  } as unknown as SlotPlans
+  const stateFiles = {
+    read: async (name: string) => states.get(name) ?? null,
+    note: (name: string, state: SlotStateFile) => { states.set(name, state) },
+    remove: async (name: string) => { states.delete(name) },
+    flush: async () => {}
+  } as unknown as SlotStateFiles
+  const events: NewEvent[] = []
+  let nextPort = 7501
+  const fleet = new SlotFleet({
+    config,
+    plans,
+    runtime,
+    clock,
+    events: { emit: (event: NewEvent) => { events.push(event) } } as never,
+    log,
+    instance: 'i',
+    stateFiles,
+    probe: async (address, _check, signal) => {
+      signal.throwIfAborted()
+      return runtime.health(address.port)
+    },
+    assertMayRun: options.assertMayRun ?? nothing,
+    freePort: () => Promise.resolve(nextPort++),
+    changed: nothing,
+    engineGone: nothing,
+    watchRelease: () => Promise.resolve(() => Promise.resolve())
+  })
+  return {
+    fleet,
+    config,
+    plans,
+    states,
+    events,
+    configure: (patch, changed = {}) => {
+      const previous = config.snapshot
+      svc = { ...svc, slots: { ...svc.slots, ...changed } }
+      const next = new Map(configs)
+      for (const [name, input] of Object.entries(patch)) {
+        if (input === null) next.delete(name)
+        else next.set(name, { ...slotConfigSchema.parse(input), name })
+      }
+      configs = next
+      fleet.follow(config.snapshot, previous)
+    }
+  }
+}

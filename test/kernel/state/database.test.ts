@@ -1,0 +1,156 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { ActivityQuery, ActivityRow } from '../../../kernel/contract/index.js'
+import { createActivityTable } from '../../../kernel/state/activity-table.js'
+import { openDatabase } from '../../../kernel/state/database.js'
+import { migrations } from '../../../kernel/state/migrations/index.js'
+import { createSystemClock } from '../../../kernel/state/system-clock.js'
+
+t.test('opening makes the file, with its pragmas and tables; closing folds the log in', async t => {
+  const path = join(t.testdir(), 'state/svc.db')
+  const db = await openDatabase({ path })
+  const pragma = (name: string): unknown => Object.values(db.connection.prepare(`PRAGMA ${name}`).get() as object)[0]
+  t.match([pragma('journal_mode'), pragma('synchronous'), pragma('foreign_keys'), pragma('busy_timeout')], ['wal', 1, 1, 5000])
+  t.throws(() => db.connection.prepare('SELECT * FROM nothing').all(), { code: 'SQLITE_ERROR' })
+  t.same(db.connection.prepare('SELECT count(*) AS n FROM jobs').all(), [{ n: 0 }])
+  db.close()
+  db.close()
+  t.equal(statSync(`${path}-wal`).size, 0)
+  const again = await openDatabase({ path })
+  t.match(again.connection.prepare('SELECT version, name FROM schema_migrations').all(), migrations.map(({ version, name }) => ({ version, name })))
+  again.close()
+})
+
+t.test('transactions', async t => {
+  const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
+  t.teardown(() => { db.close() })
+  db.connection.exec('CREATE TABLE x (n INTEGER)')
+  t.equal(db.transaction(connection => { connection.exec('INSERT INTO x VALUES (1)'); return 'done' }), 'done')
+  t.throws(() => db.transaction(connection => { connection.exec('INSERT INTO x VALUES (2)'); throw new Error('no') }), { message: 'no' })
+  t.throws(() => db.transaction(connection => { connection.exec('INSERT INTO nothing VALUES (2)') }), { code: 'SQLITE_ERROR' })
+  t.same(db.connection.prepare('SELECT n FROM x').all(), [{ n: 1 }])
+})
+
+t.test('migrations', async t => {
+  const path = join(t.testdir(), 'svc.db')
+  const one = { version: 1, name: 'one', sql: 'CREATE TABLE a (n)' }
+  const two = { version: 2, name: 'two', sql: 'CREATE TABLE b (n); INSERT INTO b VALUES (1)' }
+  const open = async (...steps: (typeof one)[]) => { (await openDatabase({ path, migrations: steps })).close() }
+  await open(one)
+  await open({ ...one, sql: 'CREATE  TABLE a\n(n)' })
+  const broken = { ...two, sql: 'CREATE TABLE b (n); INSERT INTO b VALUES (1); INSERT INTO nothing VALUES (1)' }
+  await t.rejects(open(one, broken), { code: 'state.database_failed' })
+  await open(one, two)
+  await open(one, two)
+  await t.rejects(open(one), { code: 'state.database_too_new', message: /has version 2 and this release knows versions up to 1/ })
+  await t.rejects(open({ ...one, sql: 'CREATE TABLE a (m)' }, two), { code: 'state.database_failed', message: /step 1 \(one\)/ })
+  const db = await openDatabase({ path, migrations: [one, two] })
+  t.same(db.connection.prepare('SELECT count(*) AS n FROM b').all(), [{ n: 1 }], 'a step that failed left nothing, and then ran once')
+  db.close()
+})
+
+t.test('a file that is no database', async t => {
+  const path = join(t.testdir(), 'svc.db')
+  writeFileSync(path, 'x'.repeat(5000))
+  await t.rejects(openDatabase({ path }), { code: 'state.database_failed', message: /move the file away/ })
+  await t.rejects(openDatabase({ path: '/dev/null/svc.db' }), { code: 'state.database_failed' })
+})
+
+t.test('a process killed inside of a transaction leaves a good database', async t => {
+  const path = join(t.testdir(), 'svc.db')
+  const child = fork(join(import.meta.dirname, 'database-child.js'), [path], { execArgv: [], silent: true })
+  t.teardown(() => child.kill('SIGKILL'))
+  await once(child, 'message')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  const db = await openDatabase({ path })
+  t.match(db.connection.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
+  t.same(db.connection.prepare('SELECT id FROM jobs').all(), [{ id: 'committed' }])
+  db.close()
+})
+
+t.test('activity rows', async t => {
+  const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
+  t.teardown(() => { db.close() })
+  const table = createActivityTable(db)
+  const row = (over: Partial<ActivityRow>): Omit<ActivityRow, 'id'> => ({
+    ts: '2026-01-01T00:00:00.000Z', kind: 'action', category: 'slot', action: 'slot.create', target: 'agent', actor: 'dashboard', severity: 'ok',
+    outcome: 'ok', message: '', before: null, after: { port: 8081, text: 'ü "q"' }, error: null, duration_ms: 12, request_id: null, ...over
+  })
+  t.equal(table.lastId(), 0)
+  t.equal(table.insert([row({})]), 1)
+  t.equal(table.insert([row({ category: 'model', ts: '2026-01-02T00:00:00.000Z', outcome: null })]), 2)
+  t.same(table.list({}), [{ ...row({ category: 'model', ts: '2026-01-02T00:00:00.000Z', outcome: null }), id: 2 }, { ...row({}), id: 1 }])
+  t.same(table.list({ category: 'slot' }).map(({ id }) => id), [1])
+  t.same(table.list({ since: 1 }).map(({ id }) => id), [2])
+  t.same(table.list({ limit: 1 }).map(({ id }) => id), [2])
+  t.equal(table.prune('2026-01-01T12:00:00.000Z', 100), 1, 'old rows go')
+  table.insert(Array.from({ length: 10 }, () => row({ ts: '2026-01-03T00:00:00.000Z' })))
+  t.equal(table.prune('2026-01-01T12:00:00.000Z', 4), 7, 'rows beyond the cap go, oldest first')
+  t.same(table.list({}).map(({ id }) => id), [12, 11, 10, 9])
+  t.equal(table.prune('2026-01-01T12:00:00.000Z', 4), 0)
+  t.same(db.connection.prepare('SELECT count(*) AS n FROM activity_change').all(), [{ n: 4 }], 'what they changed goes with them')
+  t.equal(table.lastId(), 12)
+})
+
+t.test('filters of activity rows', async t => {
+  const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
+  t.teardown(() => { db.close() })
+  const table = createActivityTable(db)
+  const base = {
+    ts: '2026-01-01T00:00:00.000Z', kind: 'action', category: 'slot', action: 'slot.create', target: 'agent', actor: 'dashboard', severity: 'ok',
+    outcome: 'ok', message: '', before: null, after: null, error: null, duration_ms: null, request_id: null
+  } as const
+  table.insert([
+    base,
+    { ...base, action: 'slot.edit_config', actor: 'mcp:helper', message: 'half of it: 50% [x] a_b ~' },
+    { ...base, category: 'model', action: 'model.delete', target: 'm1', severity: 'error', outcome: 'error', error: 'Disk FULL' },
+    { ...base, kind: 'event', action: 'slot.state', actor: 'system', severity: 'info', outcome: null }
+  ])
+  const cases: readonly (readonly [ActivityQuery, readonly number[]])[] = [
+    [{ category: 'model' }, [3]], [{ action: 'slot.*' }, [4, 2, 1]], [{ action: 'slot.?tate' }, [4]], [{ action: 'slot.[c]*' }, []],
+    [{ target: 'm1' }, [3]], [{ severity: 'ok' }, [2, 1]], [{ outcome: 'error' }, [3]], [{ actor: 'mcp:helper' }, [2]], [{ kind: 'event' }, [4]],
+    [{ search: 'disk full' }, [3]], [{ search: '50%' }, [2]], [{ search: '%' }, [2]], [{ search: 'a_b' }, [2]], [{ search: '~' }, [2]], [{ search: 'xyz' }, []],
+    [{ search: 'EDIT' }, [2]], [{ category: 'slot', kind: 'action', severity: 'ok', limit: 1 }, [2]], [{ before: 3 }, [2, 1]], [{ since: 1, before: 4 }, [3, 2]]
+  ]
+  for (const [query, ids] of cases) {
+    t.same(table.list(query).map(({ id }) => id), ids, JSON.stringify(query))
+    const { since = 0, before = 99, limit, ...filter } = query
+    if (limit === undefined) t.same(table.after(since, filter, 9).map(({ id }) => id).filter(id => id < before), [...ids].reverse(), 'and upwards')
+  }
+  t.throws(() => table.insert([base, { ...base, action: null as unknown as string }]), { code: /^SQLITE_CONSTRAINT/ }, 'all or none')
+  t.equal(table.list({}).length, 4)
+  t.match(table.epoch, /^[0-9a-f]{16}$/)
+  t.equal(createActivityTable(db).epoch, table.epoch)
+})
+
+t.test('rows of the first form of the table come along', async t => {
+  const path = join(t.testdir(), 'svc.db')
+  const before = await openDatabase({ path, migrations: migrations.slice(0, 1) })
+  before.connection.exec(`INSERT INTO activity (ts, kind, category, action, target, actor, severity, message, before_json, after_json)
+    VALUES ('2026-01-01T00:00:00.000Z', 'action', 'slot', 'slot.create', 'agent', 'dashboard', 'ok', '', NULL, '{"port":1}'),
+      ('2026-01-01T00:00:00.000Z', 'action', 'slot', 'slot.load', 'agent', 'dashboard', 'ok', '', NULL, NULL)`)
+  before.close()
+  const db = await openDatabase({ path })
+  t.teardown(() => { db.close() })
+  t.match(createActivityTable(db).list({}), [{ id: 2, before: null, after: null }, { id: 1, before: null, after: { port: 1 } }])
+})
+
+t.test('the system clock', async t => {
+  const clock = createSystemClock()
+  t.ok(Math.abs(clock.now() - Date.now()) < 1000)
+  t.ok(clock.monotonic() <= clock.monotonic())
+  let fired = false
+  const timers = [2 ** 31, 2 ** 40, Infinity].map(ms => clock.setTimer(ms, () => { fired = true }))
+  clock.setTimer(0, () => { fired = true }).cancel()
+  // node turns a delay that it cannot hold into 1 ms, so such a timer would come before this one
+  await new Promise<void>(resolve => {
+    const keepAlive = setInterval(() => undefined, 1000)
+    clock.setTimer(3, () => { clearInterval(keepAlive); resolve() })
+  })
+  t.notOk(fired, 'neither a cancelled timer nor one that is longer than node allows')
+  for (const timer of timers) timer.cancel()
+})

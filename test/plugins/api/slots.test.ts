@@ -1,0 +1,316 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { svcError } from '../../../kernel/contract/index.js'
+import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
+import { AGENT, api, until, type Answer, type Api } from './support.js'
+
+const UPSTREAMS = '[[upstream]]\nname = "cloud"\nurl = "http://user:pass@127.0.0.1:9/v1"\nenabled = false\n' +
+  '[[upstream]]\nname = "agent"\nurl = "http://127.0.0.1:9/v1"\nenabled = false\n'
+
+interface Refusal {
+  readonly call: readonly [string, string, unknown?]
+  readonly status: number
+  readonly code: string
+  readonly message?: RegExp
+}
+
+/** Every answer of a refusal has the envelope, the code and no secret of its own. */
+async function refused (t: Test, gateway: Api, { call: [method, path, body], status, code, message = /./ }: Refusal): Promise<Answer> {
+  const answer = await gateway.call(method, path, body)
+  t.equal(answer.status, status, `${method} ${path}: status`)
+  t.match(answer.json, { error: { code, message, details: {}, request_id: answer.headers.get('x-request-id') } }, `${method} ${path}: ${code}`)
+  return answer
+}
+
+t.test('listing', async t => {
+  const gateway = await api(t, {
+    files: {
+      'etc/svc/upstreams.toml': UPSTREAMS,
+      'etc/svc/slots/broken.toml': 'device = "abacus"\n',
+      'etc/svc/slots/old.toml': '[slot]\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n',
+      'etc/svc/slots/odd.toml': 'provider = "nobody"\ntype = "tts"\ndevice = "cpu"\n'
+    }
+  })
+  const { json } = await gateway.call('GET', '/api/slots')
+  t.same(json.map((row: { name: string }) => row.name), ['agent', 'odd', 'old', 'cloud'], 'slots, then upstreams that no slot has the name of')
+  t.match(json[0], { kind: 'local', state: 'offline', model_id: 'fake-model', image_status: 'present', container_status: 'stopped', mem_mb: 0 })
+  t.notOk('config_drift' in json[0], 'drift is for the detail')
+  t.match(json[1], { provider: 'nobody', metadata: { config_error: /no provider is named 'nobody'/ } }, 'a slot that cannot run is listed with the reason')
+  t.match(json[3], { _synthetic: true, kind: 'remote', status: 'offline', backend: 'remote', provider: 'remote-upstream', url: 'http://127.0.0.1:9/v1' })
+
+  t.match((await gateway.call('GET', '/api/slots/agent')).json, { name: 'agent', config_drift: false })
+  t.match((await gateway.call('GET', '/api/slots/cloud')).json, { name: 'cloud', _synthetic: true })
+  await refused(t, gateway, { call: ['GET', '/api/slots/none'], status: 404, code: 'slot.not_found', message: /GET \/api\/slots/ })
+  const broken = await refused(t, gateway, {
+    call: ['GET', '/api/slots/broken'], status: 404, code: 'slot.not_found', message: /slots\/broken\.toml.*device.*\(line 1\).*reload/
+  })
+  t.match(broken.json.error.details, { slot: 'broken', file: 'slots/broken.toml', problems: [{ path: 'device' }] })
+  t.same((await gateway.call('GET', '/api/slots/broken/config')).json, { device: 'abacus' }, 'what is wrong can be read all the same')
+
+  t.same((await gateway.call('GET', '/api/slots/old/config')).json, { provider: 'fake', device: 'cpu', model: { default: 'fake-model' } }, 'either shape')
+  await writeFile(join(gateway.home, 'etc/svc/slots/agent.toml'), 'device = \n')
+  await refused(t, gateway, { call: ['GET', '/api/slots/agent/config'], status: 500, code: 'config.parse_error', message: /slots\/agent\.toml/ })
+  await gateway.call('POST', '/api/settings/reload')
+  t.match((await gateway.call('GET', '/api/slots/agent')).json, {
+    port: 8081, metadata: { file_problems: [{ message: /./, line: 1 }] }
+  }, 'the last good content stays in force, and the record tells')
+  await rm(join(gateway.home, 'etc/svc/slots/agent.toml'))
+  t.same((await gateway.call('GET', '/api/slots/agent/config')).json, {}, 'deleted by hand and not noticed yet')
+})
+
+t.test('every route of one slot knows what does not exist, and what it cannot take', async t => {
+  const gateway = await api(t)
+  const routes: ReadonlyArray<readonly [string, string, unknown?]> = [
+    ['DELETE', ''], ['GET', '/config'], ['PUT', '/config', {}], ['PATCH', '/defaults', {}], ['POST', '/backend', { backend: 'cpu' }],
+    ['POST', '/load', {}], ['POST', '/unload', {}], ['POST', '/restart'], ['POST', '/swap', { model_id: 'x' }], ['GET', '/resolved'],
+    ['GET', '/voices'], ['GET', '/state'], ['GET', '/state/stream'], ['GET', '/logs'], ['GET', '/logs/stream'], ['POST', '/pull'],
+    ['GET', '/pull/status'], ['GET', '/pull/stream']
+  ]
+  for (const [method, rest, body] of routes) {
+    await refused(t, gateway, { call: [method, `/api/slots/none${rest}`, body], status: 404, code: 'slot.not_found' })
+  }
+  const wrong: ReadonlyArray<readonly [string, string]> = [
+    ['PUT', '/api/slots'], ['POST', '/api/slots/agent'], ['POST', '/api/slots/agent/config'], ['GET', '/api/slots/agent/load'],
+    ['DELETE', '/api/slots/agent/state'], ['PUT', '/api/slots/capacity']
+  ]
+  for (const [method, path] of wrong) {
+    const answer = await refused(t, gateway, { call: [method, path], status: 405, code: 'system.http_405' })
+    t.match(answer.headers.get('allow'), /[A-Z]/)
+  }
+  const bodies: ReadonlyArray<readonly [string, string, unknown, string]> = [
+    ['POST', '/load', { modell: 'x' }, 'validation.unknown_keys'],
+    ['POST', '/load', { model: 7 }, 'validation.invalid'],
+    ['POST', '/load', { model: 'a', model_id: 'b' }, 'validation.invalid'],
+    ['POST', '/unload', { force: 'yes' }, 'validation.invalid'],
+    ['POST', '/unload?force=perhaps', {}, 'validation.invalid'],
+    ['POST', '/unload?forced=true', {}, 'validation.unknown_keys'],
+    ['POST', '/swap', {}, 'swap.missing_model'],
+    ['POST', '/swap', { model_id: ' ' }, 'swap.missing_model'],
+    ['POST', '/swap', { model_id: null }, 'validation.invalid'],
+    ['POST', '/backend', { backend: 'abacus' }, 'validation.invalid'],
+    ['POST', '/backend', {}, 'validation.invalid'],
+    ['PUT', '/config', '{', 'request.invalid_json'],
+    ['PUT', '/config', '[]', 'request.not_an_object'],
+    ['PUT', '/config', { devise: 'cpu' }, 'validation.unknown_keys'],
+    ['PUT', '/config', { device: 5 }, 'validation.invalid'],
+    ['PUT', '/config', { device: 'abacus' }, 'validation.invalid'],
+    ['PUT', '/config', { profile: 'none-such' }, 'profiles.not_found'],
+    ['PUT', '/config', { server: { extra_args: '"open' } }, 'slot.config_error'],
+    ['PATCH', '/defaults', { context: 5 }, 'validation.unknown_keys'],
+    ['PATCH', '/defaults', { context_size: 5 }, 'validation.invalid'],
+    ['GET', '/logs?lines=0', undefined, 'validation.invalid'],
+    ['GET', '/logs?lines=many', undefined, 'validation.invalid'],
+    ['GET', '/logs/stream?backfill=-1', undefined, 'validation.invalid'],
+    ['GET', '/logs/stream?lines=5', undefined, 'validation.unknown_keys']
+  ]
+  const before = await gateway.file('etc/svc/slots/agent.toml')
+  for (const [method, rest, body, code] of bodies) {
+    const status = code === 'profiles.not_found' ? 404 : 400
+    const { json } = await refused(t, gateway, { call: [method, `/api/slots/agent${rest}`, body], status, code })
+    if (code === 'validation.invalid') t.match(json.error.details.fields, [{ path: String, message: String }])
+  }
+  t.equal(await gateway.file('etc/svc/slots/agent.toml'), before, 'no refused change is written')
+  t.equal(gateway.gateway.inference().slots.status('agent').state, 'offline', 'and none has an effect')
+})
+
+t.test('device and profile of a new slot agree, and the NPU runs one engine', async t => {
+  const gateway = await api(t)
+  const create = (config: Record<string, unknown>): ReturnType<typeof gateway.call> => gateway.call('POST', '/api/slots', { provider: 'fake', ...config })
+  t.match(await create({ name: 'a', profile: 'vulkan' }), { status: 201, json: { device: 'gpu-vulkan', profile: 'vulkan' } })
+  t.match((await create({ name: 'b', profile: 'vulkan', device: 'gpu-rocm' })).json.error, { code: 'slot.config_error', param: 'profile' })
+  t.match((await create({ name: 'b', profile: 'embed', device: 'gpu-rocm' })).json.error, { code: 'slot.config_error', message: /bakes in embedding/ })
+  t.match((await create({ name: 'b', profile: 'nobody' })), { status: 404, json: { error: { code: 'profiles.not_found' } } })
+  t.match(await create({ name: 'n', device: 'npu' }), { status: 201 })
+  t.match(await create({ name: 'm', device: 'npu' }), {
+    status: 409, json: { error: { code: 'slot.npu_exclusivity_violation', details: { slot: 'm', conflicting_slots: ['n'], hint: /--disable/ } } }
+  })
+  t.match(await create({ name: 'm', device: 'npu', enabled: false }), { status: 201 })
+  t.match(await gateway.call('PUT', '/api/slots/m/config', { enabled: true }), { status: 409, json: { error: { code: 'slot.npu_exclusivity_violation' } } })
+  t.match(await gateway.call('PUT', '/api/slots/n/config', { enabled: false }), { status: 200 })
+  t.match(await gateway.call('PUT', '/api/slots/m/config', { enabled: true }), { status: 200 })
+  t.match(gateway.gateway.inference().slots.check([...gateway.gateway.kernel().config.snapshot.slots.values()]), [])
+})
+
+t.test('create, change, read, delete', async t => {
+  const gateway = await api(t)
+  const created = await gateway.call('POST', '/api/slots', {
+    name: 'chat', provider: 'fake', device: 'cpu', model: 'other-model', ctx_size: 2048, server: { env: { API_KEY: 'sk-1' } }
+  }, { 'x-svc-agent': 'hermes', 'x-request-id': 'req-1' })
+  t.equal(created.status, 201)
+  t.match(created.json, { name: 'chat', state: 'offline', model_default: 'other-model', ctx_max: 2048, port: 8082, type: 'llm' })
+  t.match(gateway.audit()[0], {
+    category: 'slot', action: 'slot.create', target: 'chat', actor: 'mcp:hermes', outcome: 'ok', severity: 'ok', request_id: 'req-1',
+    before: null, after: { name: 'chat', server: { env: { API_KEY: '***' } } }
+  })
+  t.same((await gateway.call('GET', '/api/slots/chat/config')).json, {
+    provider: 'fake', device: 'cpu', port: 8082, model: { default: 'other-model', context_size: 2048 }, server: { env: { API_KEY: 'sk-1' } }
+  })
+
+  await refused(t, gateway, { call: ['POST', '/api/slots', {}], status: 400, code: 'slot.name_required' })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 7 }], status: 400, code: 'slot.name_required' })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'metrics' }], status: 400, code: 'validation.invalid', message: /something else/ })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: '../up' }], status: 400, code: 'validation.invalid' })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'x', colour: 'red' }], status: 400, code: 'validation.unknown_keys' })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'chat', provider: 'fake' }], status: 400, code: 'slot.config_error' })
+  t.match(gateway.audit()[0], { action: 'slot.create', outcome: 'error', error: /exists/ }, 'what was refused is on record too')
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'x', provider: 'fake', port: 8081 }], status: 400, code: 'slot.port_conflict' })
+
+  const changed = await gateway.call('PUT', '/api/slots/chat/config', { workers: 3, server: { extra_args: ['--fast'] } })
+  t.match(changed.json, { workers: 3, llamacpp_args: ['--fast'] })
+  t.match(gateway.audit()[0], { action: 'slot.edit_config', target: 'chat', before: { workers: 1 }, after: { workers: 3 } })
+  t.match((await gateway.call('PATCH', '/api/slots/chat/defaults', { context_size: 4096, labels: ['vision'] })).json, { ctx_max: 4096, labels: ['vision'] })
+  t.match(gateway.audit()[0], { action: 'slot.edit_defaults' })
+  t.match((await gateway.call('POST', '/api/slots/chat/backend', { backend: 'vulkan' })).json, { device: 'gpu-vulkan', declared_backend: 'vulkan' })
+  t.match((await gateway.call('POST', '/api/slots/chat/backend', { backend: 'auto' })).json, { declared_backend: null }, 'auto leaves the choice to the probe')
+  t.match((await gateway.call('PUT', '/api/slots/chat/config', { workers: null })).json, { workers: 1 }, 'null takes a key out')
+
+  t.equal((await gateway.call('PUT', '/api/slots/chat/config', { pinned: true })).status, 200)
+  await refused(t, gateway, { call: ['DELETE', '/api/slots/chat'], status: 409, code: 'slot.pinned' })
+  t.same((await gateway.call('DELETE', '/api/slots/chat?force')).json, { name: 'chat', deleted: true, forced: true })
+  t.match(gateway.audit()[0], { action: 'slot.delete', before: { name: 'chat', pinned: true }, after: null, outcome: 'ok' })
+  await t.rejects(gateway.file('etc/svc/slots/chat.toml'))
+  t.same((await gateway.call('DELETE', '/api/slots/agent')).json, { name: 'agent', deleted: true, forced: false })
+  t.same((await gateway.call('GET', '/api/slots')).json, [])
+})
+
+t.test('load, unload, restart, swap', async t => {
+  const gateway = await api(t)
+  const loaded = await gateway.call('POST', '/api/slots/agent/load')
+  t.equal(loaded.status, 200, 'without a body')
+  t.match(loaded.json, { state: 'ready', container_status: 'running', container_health: true, models: ['fake-model'], model_id: 'fake-model', metadata: { health_ok: true } })
+  t.match(gateway.audit()[0], { action: 'slot.load', before: { state: 'offline' }, after: { state: 'ready', model_id: 'fake-model' }, outcome: 'ok' })
+  t.match((await gateway.call('POST', '/api/slots/agent/load', {})).json, { state: 'ready', metadata: { generation: 1 } }, 'a loaded slot stays')
+
+  const restarted = await gateway.call('POST', '/api/slots/agent/restart')
+  t.match(restarted.json, { state: 'ready' })
+  t.equal(gateway.runtime.started.length, 2)
+
+  await refused(t, gateway, { call: ['POST', '/api/slots/agent/swap', { model_id: 'unknown' }], status: 404, code: 'model.not_found' })
+  t.match(gateway.audit()[0], { action: 'slot.swap', outcome: 'error', after: { state: 'ready', model_id: 'fake-model' } })
+  t.equal(gateway.runtime.started.length, 2, 'the slot was left alone')
+  t.match((await gateway.call('POST', '/api/slots/agent/swap', { model_id: 'other-model' })).json, { model_id: 'other-model', model_default: 'fake-model' })
+  t.match((await gateway.call('POST', '/api/slots/agent/swap', { model: 'fake-model' })).json, { model_id: 'fake-model' }, '`model` is taken too')
+  t.match((await gateway.call('POST', '/api/slots/agent/load', { model_id: 'other-model' })).json, { model_id: 'other-model', model_default: 'other-model' })
+  t.match(await gateway.file('etc/svc/slots/agent.toml'), /default = "other-model"/, 'a load writes the model down')
+  await refused(t, gateway, { call: ['POST', '/api/slots/agent/load', { model: 'unknown' }], status: 404, code: 'model.not_found' })
+
+  t.match((await gateway.call('POST', '/api/slots/agent/unload', {})).json, { state: 'offline', container_status: 'stopped', models: [], mem_mb: 0 })
+  t.match((await gateway.call('POST', '/api/slots/agent/unload')).json, { state: 'offline' }, 'again is no error')
+  await gateway.call('PUT', '/api/slots/agent/config', { pinned: true })
+  await gateway.call('POST', '/api/slots/agent/load')
+  await refused(t, gateway, { call: ['POST', '/api/slots/agent/unload'], status: 409, code: 'slot.pinned' })
+  t.match((await gateway.call('POST', '/api/slots/agent/unload?force=true')).json, { state: 'offline' })
+  await gateway.call('POST', '/api/slots/agent/load')
+  t.match((await gateway.call('POST', '/api/slots/agent/unload', { force: true })).json, { state: 'offline' })
+
+  await gateway.call('POST', '/api/slots/agent/load')
+  await gateway.call('PUT', '/api/slots/agent/config', { workers: 2 })
+  t.equal((await gateway.call('PUT', '/api/slots/agent/config', { enabled: false })).json.enabled, false)
+  await until(() => gateway.gateway.inference().slots.status('agent').state === 'offline', 'a slot that is switched off is unloaded')
+  await refused(t, gateway, { call: ['POST', '/api/slots/agent/load'], status: 400, code: 'slot.config_error', message: /disabled/ })
+})
+
+t.test('a load that fails tells why, and the record keeps it', async t => {
+  const gateway = await api(t, { onStart: () => { throw svcError('runtime.failed', 'no such device') } })
+  await refused(t, gateway, { call: ['POST', '/api/slots/agent/load'], status: 502, code: 'slot.load_failed', message: /no such device/ })
+  t.match((await gateway.call('GET', '/api/slots/agent')).json, {
+    state: 'error', container_status: 'crashed', container_health: false,
+    metadata: { failure: { code: 'runtime.failed', message: /no such device/, attempts: 1, retry_at: Number, log_tail: [] } }
+  })
+  t.match(gateway.audit()[0], { action: 'slot.load', outcome: 'error', error: /no such device/, after: { state: 'error' } })
+})
+
+t.test('a client that leaves does not cancel the load, and the audit row tells how it ended', async t => {
+  let open = (): void => {}
+  const gate = new Promise<void>(resolve => { open = resolve })
+  const gateway = await api(t, { onStart: () => gate })
+  const { slots } = gateway.gateway.inference()
+  const leaver = new AbortController()
+  const left = gateway.fetch('/api/slots/agent/load', { method: 'POST', signal: leaver.signal }).then(() => 'answered', () => 'gone')
+  await until(() => slots.status('agent').state === 'starting', 'the load runs')
+  const other = gateway.call('POST', '/api/slots/agent/load')
+  await until(() => slots.status('agent').waiting === 2, 'both wait')
+  leaver.abort()
+  t.equal(await left, 'gone')
+  open()
+  t.match((await other).json, { state: 'ready' })
+  await until(() => gateway.audit().length === 2, 'both are on record')
+  t.same(gateway.audit().map(row => row.outcome), ['ok', 'ok'])
+  t.equal(gateway.runtime.started.length, 1, 'one engine')
+  t.notOk(gateway.logs.some(line => line.level === 'error'), 'nothing went wrong')
+})
+
+t.test('what slots run with, say and use', async t => {
+  let asked: AbortSignal | null = null
+  let voices: () => Promise<readonly unknown[]> = async () => ['alice', { id: 'bob' }]
+  const provider = createFakeProviderPlugin({
+    argvSegments: ({ port }) => ({ base: ['--port', String(port), '--fast', 'no'] }),
+    flags: { managed: ['port'] },
+    metrics: async () => ({ requestsProcessing: 2, kvCacheUsage: 0.25 }),
+    voices: async (client, signal) => {
+      asked = signal
+      t.equal(client.address.host, '127.0.0.1')
+      return await voices()
+    }
+  })
+  const gateway = await api(t, {
+    providers: [provider],
+    svc: 'max_slots = 5\n',
+    files: {
+      'etc/svc/slots/agent.toml': `${AGENT}[server]\nextra_args = "--fast yes"\n`,
+      'etc/svc/slots/other.toml': 'provider = "fake"\ndevice = "cpu"\n[model]\ndefault = "other-model"\n',
+      'etc/svc/slots/voice.toml': 'type = "tts"\nprovider = "nobody"\n',
+      'etc/svc/slots/lost.toml': 'type = "llm"\nprovider = "nobody"\n'
+    }
+  })
+
+  t.test('the command line', async t => {
+    t.same((await gateway.call('GET', '/api/slots/agent/resolved')).json, {
+      name: 'agent',
+      argv: ['--port', '8081', '--fast', 'yes'],
+      provenance: [{ flag: '--port', value: '8081', segment: 'base' }, { flag: '--fast', value: 'yes', segment: 'extra_args' }],
+      removed: 1
+    })
+    t.same((await gateway.call('GET', '/api/slots/voice/resolved')).json, { name: 'voice', argv: null, provenance: [], removed: 0 },
+      'no profile and no llm slot: nothing to show, whatever else is wrong')
+    await refused(t, gateway, { call: ['GET', '/api/slots/lost/resolved'], status: 400, code: 'slot.config_error' })
+    t.same((await gateway.call('GET', '/api/slots/agent')).json.resolved_command, ['svc-test/fake', '--port', '8081', '--fast', 'yes'])
+    await refused(t, gateway, {
+      call: ['PUT', '/api/slots/agent/config', { server: { extra_args: '--port 1' } }], status: 400, code: 'slot.managed_arg_denied'
+    })
+  })
+
+  t.test('voices come from a live engine, or there are none', async t => {
+    const offline = { name: 'agent', voices: [], source: 'offline' }
+    t.same((await gateway.call('GET', '/api/slots/agent/voices')).json, offline, 'a cold slot')
+    t.equal(asked, null, 'nobody was asked')
+    await gateway.call('POST', '/api/slots/agent/load')
+    t.same((await gateway.call('GET', '/api/slots/agent/voices')).json, { name: 'agent', voices: ['alice', { id: 'bob' }], source: 'live' })
+    voices = async () => { throw new Error('404') }
+    t.same((await gateway.call('GET', '/api/slots/agent/voices')).json, offline, 'an engine without the route')
+    t.same((await gateway.call('GET', '/api/slots/voice/voices')).json, { ...offline, name: 'voice' }, 'no provider')
+  })
+
+  t.test('counters and capacity', async t => {
+    await gateway.call('POST', '/api/slots/other/load')
+    const metrics = (await gateway.call('GET', '/api/slots/metrics')).json
+    t.match(metrics, {
+      agent: {
+        tokens_per_sec: 0, requests_processing: 2, kv_cache_usage: 0.25, ctx: 8192, ttft_ms: null, request_count: 0,
+        mem_rss_mb: null
+      },
+      lost: { requests_processing: 0, kv_cache_usage: null, ctx: null, uptime_seconds: null, mem_rss_mb: 0 }
+    })
+    t.ok(metrics.agent.uptime_seconds >= 0)
+    t.same((await gateway.call('GET', '/api/slots/capacity')).json, {
+      per_slot: {
+        agent: { vram_mb: 0, ram_mb: null, mem_mb: null, state: 'ready', model_id: 'fake-model' },
+        lost: { vram_mb: 0, ram_mb: 0, mem_mb: 0, state: 'offline', model_id: null },
+        other: { vram_mb: 0, ram_mb: 2, mem_mb: null, state: 'ready', model_id: 'other-model' },
+        voice: { vram_mb: 0, ram_mb: 0, mem_mb: 0, state: 'offline', model_id: null }
+      },
+      slot_budget: { used_slots: 4, max_slots: 5 }
+    })
+  })
+})

@@ -1,0 +1,80 @@
+import t from 'tap'
+import { shippedWorkflow } from '../../../../plugins/providers/imagegen/workflow.js'
+import { nodeTable } from './fake/nodes.js'
+import { decodePng, encodePng } from './fake/png.js'
+import { startFakeComfy } from './fake/server.js'
+import { validatePrompt, type PromptGraph } from './fake/validate.js'
+import { CHECKPOINTS } from './image-gateway.js'
+
+// the fake is worth what it refuses: what ComfyUI's execution.py and server.py refuse, in its words
+
+const good = (): Record<string, { class_type?: string, inputs: Record<string, unknown> }> =>
+  structuredClone(shippedWorkflow('sd15_simple').graph) as ReturnType<typeof good>
+
+t.test('graphs', async t => {
+  type Damage = (graph: ReturnType<typeof good>) => void
+  type Case = readonly [what: string, damage: Damage, node: string | null, type: string, details: RegExp]
+  const cases: readonly Case[] = [
+    ['an unknown node', graph => { graph.sampler!.class_type = 'FancySampler' }, null, 'missing_node_type', /Node ID '#sampler'/],
+    ['a node without a type', graph => { delete graph.sampler!.class_type }, null, 'missing_node_type', /Node ID '#sampler'/],
+    ['nothing that is saved', graph => { delete graph.save }, null, 'prompt_no_outputs', /^$/],
+    ['a missing input', graph => { delete graph.sampler!.inputs.seed }, 'sampler', 'required_input_missing', /^seed$/],
+    ['a link of the wrong kind', graph => { graph.sampler!.inputs.positive = ['checkpoint', 0] }, 'sampler', 'return_type_mismatch',
+      /positive, received_type\(MODEL\) mismatch input_type\(CONDITIONING\)/],
+    ['a link that is none', graph => { graph.sampler!.inputs.model = ['checkpoint'] }, 'sampler', 'bad_linked_input', /^model$/],
+    ['a value below its least', graph => { graph.sampler!.inputs.steps = 0 }, 'sampler', 'value_smaller_than_min', /^steps$/],
+    ['a value above its most', graph => { graph.sampler!.inputs.cfg = 101 }, 'sampler', 'value_bigger_than_max', /^cfg$/],
+    ['text for a number', graph => { graph.latent!.inputs.width = 'wide' }, 'latent', 'invalid_input_type', /^width, wide/],
+    ['a choice that is not there', graph => { graph.sampler!.inputs.scheduler = 'fast' }, 'sampler', 'value_not_in_list', /scheduler: 'fast' not in \['simple'/],
+    ['one of many choices', graph => { graph.sampler!.inputs.sampler_name = 'fast' }, 'sampler', 'value_not_in_list', /list of length 21/],
+    ['a checkpoint that is not there', graph => { graph.checkpoint!.inputs.ckpt_name = 'other.safetensors' }, 'checkpoint', 'value_not_in_list', /ckpt_name: 'other.safetensors'/],
+    ['a link to nowhere', graph => { graph.save!.inputs.images = ['gone', 0] }, 'save', 'exception_during_validation', /'gone'/]
+  ]
+  for (const [what, damage, node, type, details] of cases) {
+    const graph = good()
+    damage(graph)
+    const { valid, error, nodeErrors } = validatePrompt(graph as PromptGraph, nodeTable(CHECKPOINTS))
+    t.equal(valid, false, what)
+    if (node === null) {
+      t.match(error, { type, details }, what)
+      t.strictSame(nodeErrors, {})
+    } else {
+      t.match(error, { type: 'prompt_outputs_failed_validation', message: 'Prompt outputs failed validation' })
+      t.match(nodeErrors, { [node]: { class_type: good()[node]!.class_type, dependent_outputs: ['save'], errors: [{ type, details }] } }, what)
+      t.strictSame(Object.keys(nodeErrors), [node], `${what}: only the node at fault`)
+    }
+  }
+  const two = { ...good(), more: { class_type: 'PreviewImage', inputs: {} } }
+  t.match(validatePrompt(two as PromptGraph, nodeTable(CHECKPOINTS)), { valid: true, outputs: ['save'], nodeErrors: { more: {} } }, 'one good output runs')
+  const text = good()
+  text.latent!.inputs.width = '256'
+  t.ok(validatePrompt(text as PromptGraph, nodeTable(CHECKPOINTS)).valid, 'numbers may come as text')
+  t.equal(text.latent!.inputs.width, 256)
+})
+
+t.test('pictures', async t => {
+  const picture = { width: 5, height: 3, rgb: Buffer.from(Array.from({ length: 45 }, (_, i) => i)) }
+  const png = encodePng(picture)
+  t.strictSame(decodePng(png), picture)
+  const damaged = Buffer.from(png)
+  damaged[40]! ^= 1
+  t.throws(() => decodePng(damaged), /checksum|incorrect/)
+  t.throws(() => decodePng(Buffer.from('GIF89a')), /signature/)
+})
+
+t.test('the server', async t => {
+  const home = t.testdir({ 'models': { checkpoints: { 'a.safetensors': '' } }, 'secret.png': 'x' })
+  const server = await startFakeComfy({ host: '127.0.0.1', port: 0, baseDirectory: home, argv: [] })
+  t.teardown(() => server.close())
+  const base = `http://127.0.0.1:${server.port}`
+  const status = async (path: string, init?: RequestInit): Promise<number> => (await fetch(`${base}${path}`, init)).status
+  const table: ReadonlyArray<readonly [string, number]> = [
+    ['/view?filename=none.png', 404], ['/view', 404], ['/view?filename=../secret.png', 400], ['/view?filename=/etc/passwd', 400],
+    ['/view?filename=secret.png&subfolder=..', 403], ['/view?filename=a&type=other', 400], ['/nothing', 404], ['/api/queue', 200], ['/free', 405]
+  ]
+  for (const [path, expected] of table) t.equal(await status(path), expected, path)
+  t.equal(await status('/queue', { headers: { origin: 'http://evil.example' } }), 403, 'a page of another origin')
+  t.equal(await status('/prompt', { method: 'POST', body: '{}' }), 400)
+  t.match(await (await fetch(`${base}/object_info/CheckpointLoaderSimple`)).json(), { CheckpointLoaderSimple: { input: { required: { ckpt_name: [['a.safetensors'], {}] } } } })
+  t.strictSame(await (await fetch(`${base}/history/unknown`)).json(), {})
+})

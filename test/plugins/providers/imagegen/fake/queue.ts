@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto'
+import { encodePng } from './png.js'
+import type { PromptGraph } from './validate.js'
+
+export interface Job {
+  readonly number: number
+  readonly id: string
+  readonly graph: PromptGraph
+  readonly extra: Readonly<Record<string, unknown>>
+  readonly outputs: readonly string[]
+}
+
+export interface SavedImage {
+  readonly filename: string
+  readonly subfolder: string
+  readonly type: 'output' | 'temp'
+}
+
+interface HistoryEntry {
+  readonly prompt: readonly unknown[]
+  readonly outputs: Record<string, { images: readonly SavedImage[] }>
+  readonly status: {
+    readonly status_str: 'success' | 'error'
+    readonly completed: boolean
+    readonly messages: ReadonlyArray<readonly [string, object]>
+  }
+  readonly meta: object
+}
+
+/** What a test can change about the way the engine works. */
+export interface Pace {
+  /** Milliseconds of one sampling step. */
+  stepMs: number
+  /** The sampler stops at this step until it is released or interrupted; null never. */
+  holdAtStep: number | null
+  /** The next run fails in this node, as an out-of-memory error does. */
+  failIn: string | null
+}
+
+export interface QueueDeps {
+  readonly send: (type: string, data: object, clientId: string | null) => void
+  readonly save: (image: SavedImage, png: Buffer) => void
+  readonly pace: Pace
+}
+
+class Interrupted extends Error {}
+
+/** The engine's one worker: takes the job with the lowest number, runs its nodes in order of their links, keeps a history. */
+export class PromptQueue {
+  readonly #deps: QueueDeps
+  readonly pending: Job[] = []
+  running: Job | null = null
+  readonly history = new Map<string, HistoryEntry>()
+  readonly flags: Record<string, unknown> = {}
+  #interrupt = false
+  #wakeHold: () => void = () => {}
+  #counter = 0
+  #working = false
+
+  constructor (deps: QueueDeps) {
+    this.#deps = deps
+  }
+
+  get remaining (): number { return this.pending.length + (this.running === null ? 0 : 1) }
+
+  put (job: Job): void {
+    this.pending.push(job)
+    this.#updated()
+    void this.#work()
+  }
+
+  remove (id: string): void {
+    const at = this.pending.findIndex(job => job.id === id)
+    if (at === -1) return
+    this.pending.splice(at, 1)
+    this.#updated()
+  }
+
+  clear (): void {
+    this.pending.length = 0
+    this.#updated()
+  }
+
+  /** Null interrupts whatever runs. */
+  interrupt (id: string | null): boolean {
+    if (this.running === null || (id !== null && this.running.id !== id)) return false
+    this.#interrupt = true
+    this.#wakeHold()
+    return true
+  }
+
+  /** Ends a hold of `Pace.holdAtStep`. */
+  release (): void {
+    this.#deps.pace.holdAtStep = null
+    this.#wakeHold()
+  }
+
+  async #work (): Promise<void> {
+    if (this.#working) return
+    this.#working = true
+    // the worker is a thread of its own: a submission has been answered before it begins
+    await delay(1)
+    for (let job = this.#next(); job !== undefined; job = this.#next()) {
+      this.running = job
+      this.#interrupt = false
+      this.#updated()
+      const entry = await this.#run(job)
+      this.running = null
+      this.history.set(job.id, entry)
+      this.#updated()
+      this.#deps.send('executing', { node: null, prompt_id: job.id }, clientOf(job))
+    }
+    this.#working = false
+  }
+
+  #next (): Job | undefined {
+    this.pending.sort((a, b) => a.number - b.number)
+    return this.pending.shift()
+  }
+
+  async #run (job: Job): Promise<HistoryEntry> {
+    const { send, pace } = this.#deps
+    const messages: Array<readonly [string, object]> = []
+    const client = clientOf(job)
+    const message = (type: string, data: object): void => {
+      const stamped = { ...data, timestamp: Date.now() }
+      messages.push([type, stamped])
+      if (client !== null) send(type, stamped, client)
+    }
+    const outputs: HistoryEntry['outputs'] = {}
+    const executed: string[] = []
+    let current = ''
+    message('execution_start', { prompt_id: job.id })
+    message('execution_cached', { nodes: [], prompt_id: job.id })
+    try {
+      for (const id of order(job)) {
+        current = id
+        this.#throwIfInterrupted()
+        send('executing', { node: id, display_node: id, prompt_id: job.id }, client)
+        const type = job.graph[id]!.class_type!
+        if (pace.failIn === type) {
+          pace.failIn = null
+          throw new Error('HIP out of memory. Tried to allocate 2.00 GiB')
+        }
+        if (type === 'KSampler' || type === 'SamplerCustom') await this.#sample(job, id, client)
+        if (type === 'SaveImage' || type === 'PreviewImage') {
+          const images = this.#saveImages(job, id)
+          outputs[id] = { images }
+          send('executed', { node: id, display_node: id, output: { images }, prompt_id: job.id }, client)
+        }
+        executed.push(id)
+      }
+      message('execution_success', { prompt_id: job.id })
+      return entry(job, outputs, { status_str: 'success', completed: true, messages })
+    } catch (error) {
+      const where = { prompt_id: job.id, node_id: current, node_type: job.graph[current]?.class_type, executed }
+      if (error instanceof Interrupted) message('execution_interrupted', where)
+      else {
+        message('execution_error', {
+          ...where, exception_message: (error as Error).message, exception_type: 'torch.OutOfMemoryError', traceback: [], current_inputs: {}, current_outputs: []
+        })
+      }
+      return entry(job, outputs, { status_str: 'error', completed: false, messages })
+    }
+  }
+
+  async #sample (job: Job, id: string, client: string | null): Promise<void> {
+    const { send, pace } = this.#deps
+    const { inputs } = job.graph[id]!
+    const max = Number(inputs.steps ?? linked(job, inputs.sigmas)?.inputs.steps)
+    for (let value = 1; value <= max; value++) {
+      if (pace.holdAtStep === value) await new Promise<void>(resolve => { this.#wakeHold = resolve })
+      await delay(pace.stepMs)
+      this.#throwIfInterrupted()
+      send('progress', { value, max, prompt_id: job.id, node: id }, client)
+    }
+  }
+
+  #saveImages (job: Job, id: string): SavedImage[] {
+    const { inputs, class_type: type } = job.graph[id]!
+    const nodes = Object.values(job.graph)
+    const latent = nodes.find(node => node.class_type === 'EmptyLatentImage')!.inputs
+    const sampler = nodes.find(node => node.class_type === 'KSampler' || node.class_type === 'SamplerCustom')!.inputs
+    const seed = Number(sampler.seed ?? sampler.noise_seed)
+    const prefix = type === 'SaveImage' ? String(inputs.filename_prefix) : `ComfyUI_temp_${randomUUID().slice(0, 5)}`
+    const images: SavedImage[] = []
+    // the engine works on eighths of the size
+    const width = Math.floor(Number(latent.width) / 8) * 8
+    const height = Math.floor(Number(latent.height) / 8) * 8
+    for (let i = 0; i < Number(latent.batch_size); i++) {
+      const image: SavedImage = {
+        filename: `${prefix}_${String(++this.#counter).padStart(5, '0')}_.png`, subfolder: '', type: type === 'SaveImage' ? 'output' : 'temp'
+      }
+      this.#deps.save(image, encodePng(picture(width, height, seed + i)))
+      images.push(image)
+    }
+    return images
+  }
+
+  #throwIfInterrupted (): void {
+    if (!this.#interrupt) return
+    this.#interrupt = false
+    throw new Interrupted()
+  }
+
+  #updated (): void {
+    this.#deps.send('status', { status: { exec_info: { queue_remaining: this.remaining } } }, null)
+  }
+}
+
+/** As `/queue` and the history have it. */
+export function jobRow (job: Job): readonly unknown[] {
+  return [job.number, job.id, job.graph, job.extra, job.outputs]
+}
+
+function entry (job: Job, outputs: HistoryEntry['outputs'], status: HistoryEntry['status']): HistoryEntry {
+  const describe = (id: string): object => ({ node_id: id, display_node: id, parent_node: null, real_node_id: id })
+  const meta = Object.fromEntries(Object.keys(outputs).map(id => [id, describe(id)]))
+  return { prompt: jobRow(job), outputs, status, meta }
+}
+
+function clientOf (job: Job): string | null {
+  return typeof job.extra.client_id === 'string' ? job.extra.client_id : null
+}
+
+/** Every node that the outputs need, after those it is linked to. */
+function order ({ graph, outputs }: Job): string[] {
+  const done: string[] = []
+  const visit = (id: string): void => {
+    if (done.includes(id)) return
+    for (const value of Object.values(graph[id]!.inputs)) if (Array.isArray(value)) visit(String(value[0]))
+    done.push(id)
+  }
+  for (const id of outputs) visit(id)
+  return done
+}
+
+function linked ({ graph }: Job, value: unknown): PromptGraph[string] | undefined {
+  return Array.isArray(value) ? graph[String(value[0])] : undefined
+}
+
+/** A picture that depends on nothing but its size and its seed. */
+function picture (width: number, height: number, seed: number): { width: number, height: number, rgb: Buffer } {
+  const rgb = Buffer.alloc(width * height * 3)
+  for (let i = 0; i < rgb.length; i++) rgb[i] = (i / 7 + seed * 31) & 0xff
+  return { width, height, rgb }
+}
+
+function delay (ms: number): Promise<void> {
+  return new Promise(resolve => { setTimeout(resolve, ms) })
+}

@@ -1,0 +1,113 @@
+import t from 'tap'
+import type { LaunchInput, ProviderSegments } from '../../../../kernel/contract/index.js'
+import { mergeArgv } from '../../../../kernel/slots/argv/merge.js'
+import { shellWords } from '../../../../kernel/contract/shell-words.js'
+import { argvSegments, parallelOf } from '../../../../plugins/providers/llm-server/argv.js'
+import { llamaFlags } from '../../../../plugins/providers/llm-server/flags.js'
+import { launchInput, testModel, testProfile, type LaunchWish } from './support.js'
+
+/** The whole command line, as the kernel merges it. */
+function argv (input: LaunchInput): string {
+  const { extra_args: extra } = input.slot.server
+  const all = {
+    ...argvSegments(input),
+    profile: input.profile === null ? [] : shellWords(input.profile.flags),
+    extra_args: typeof extra === 'string' ? shellWords(extra) : extra
+  }
+  return mergeArgv(all, llamaFlags).argv.join(' ')
+}
+
+const segments = (wish: LaunchWish): ProviderSegments => argvSegments(launchInput(wish))
+
+t.test('base', async t => {
+  t.same(segments({}), {
+    base: [
+      '--model', '/models/test.gguf', '--alias', 'test', '--host', '127.0.0.1', '--port', '8081', '--ctx-size', '4096',
+      '--device', 'none', '--parallel', '1', '--metrics'
+    ],
+    model_defaults: [],
+    chat_template: [],
+    mmproj: [],
+    slot_overrides: []
+  })
+  t.match(segments({ form: 'container', device: 'gpu-vulkan' }).base?.join(' '), /--host 0\.0\.0\.0 .*--n-gpu-layers 999/)
+  t.notMatch(segments({ device: 'gpu-cuda' }).base?.join(' '), /--device/)
+  t.notMatch(segments({ model: null, contextSize: null }).base?.join(' '), /--model|--alias|--ctx-size/)
+})
+
+t.test('each value in its segment', async t => {
+  const table: Array<[wish: LaunchWish, segment: keyof ProviderSegments, words: string]> = [
+    [{ chatTemplatePath: '/t.jinja' }, 'chat_template', '--jinja --chat-template-file /t.jinja'],
+    [{ chatTemplatePath: '/t.jinja', slot: { type: 'embedding' } }, 'chat_template', ''],
+    [{ mmprojPath: '/p.gguf' }, 'mmproj', '--mmproj /p.gguf'],
+    [{ mmprojPath: '/p.gguf', slot: { type: 'reranking' } }, 'mmproj', ''],
+    [{ slot: { workers: 3 } }, 'slot_overrides', '--parallel 3 --kv-unified'],
+    [{ device: 'gpu-rocm', slot: { model: { n_gpu_layers: 12 } } }, 'slot_overrides', '--n-gpu-layers 12'],
+    [{ device: 'gpu-rocm', slot: { model: { n_gpu_layers: 0 } } }, 'slot_overrides', '--n-gpu-layers 0'],
+    [{ slot: { model: { n_gpu_layers: 12 } } }, 'slot_overrides', ''],
+    [{ slot: { model: { rope_freq_base: 10_000 } } }, 'slot_overrides', ''],
+    [{ device: 'gpu-rocm', model: testModel({ defaults: { n_gpu_layers: 7, rope_freq_base: 1 } }) }, 'model_defaults', '--n-gpu-layers 7'],
+    [{ device: 'gpu-rocm', model: testModel({ defaults: { n_gpu_layers: -1 } }) }, 'model_defaults', '--n-gpu-layers 999'],
+    [{ model: testModel({ defaults: { extra_args: '--temp 0.5 --samplers "top_k; top_p"' } }) }, 'model_defaults',
+      '--temp 0.5 --samplers top_k; top_p'],
+    [{ model: testModel({ id: 'gemma-3-4b' }) }, 'model_defaults', '--cache-type-k f16 --cache-type-v f16 --cache-reuse 0'],
+    [{ model: testModel({ path: '/models/Gemma3.gguf' }) }, 'model_defaults', '--cache-type-k f16 --cache-type-v f16 --cache-reuse 0'],
+    [{ model: testModel({ path: '/models/gemma/qwen.gguf' }) }, 'model_defaults', ''],
+    [{ model: testModel({ id: 'embeddinggemma' }) }, 'model_defaults', '']
+  ]
+  for (const [wish, segment, words] of table) t.equal(segments(wish)[segment]?.join(' '), words, `${segment}: ${words}`)
+})
+
+t.test('what the type of the slot demands', async t => {
+  const chatModel = testModel({ capabilities: ['chat', 'embed'] })
+  const embedding = { type: 'embedding' } as const
+  const table: Array<[wish: LaunchWish, words: string]> = [
+    [{ slot: embedding }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, contextSize: 32_768 }, '--embedding --batch-size 8192 --ubatch-size 8192'],
+    [{ slot: embedding, contextSize: null }, '--embedding --batch-size 8192 --ubatch-size 8192'],
+    [{ slot: embedding, model: chatModel }, '--embedding --pooling mean --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, model: { ...chatModel, metadata: { pooling_type: 3 } } }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, model: chatModel, profile: testProfile('--embeddings -ub 8192') }, '--pooling mean'],
+    [{ slot: embedding, profile: testProfile('--embedding --pooling cls'), model: chatModel }, ''],
+    [{ slot: { ...embedding, server: { extra_args: '--pooling last' } }, model: chatModel }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: { type: 'reranking' }, model: chatModel }, '--reranking --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: { type: 'reranking' }, profile: testProfile('--rerank') }, ''],
+    [{ profile: testProfile('--embedding') }, '']
+  ]
+  for (const [wish, words] of table) t.equal(segments(wish).slot_overrides?.join(' '), words, words)
+})
+
+t.test('refusals', async t => {
+  const table: Array<[wish: LaunchWish, code: string, message: RegExp]> = [
+    [{ slot: { type: 'embedding' }, profile: testProfile('--reranking') }, 'slot.config_error', /two slots/],
+    [{ slot: { type: 'reranking', server: { extra_args: ['--embeddings'] } } }, 'slot.config_error', /all-zero/],
+    [{ profile: testProfile('--rerank --embedding') }, 'slot.config_error', /all-zero/],
+    [{ profile: testProfile('--foo "bar') }, 'slot.config_error', /profile 'test'.*never closed/],
+    [{ model: testModel({ defaults: { extra_args: '-c 99 --port=1 --hf-repo a/b' } }) }, 'slot.managed_arg_denied', /-c, --port, --hf-repo,/]
+  ]
+  for (const [wish, code, message] of table) t.throws(() => segments(wish), { code, message }, `${message}`)
+})
+
+t.test('merged: the last word on a flag wins, whatever its spelling', async t => {
+  t.match(argv(launchInput({ profile: testProfile('-np 4 -fa on') })), /-np 4/, 'one worker is no wish')
+  t.match(argv(launchInput({ profile: testProfile('-np 4'), slot: { workers: 2 } })), /--parallel 2/)
+  t.match(argv(launchInput({ slot: { type: 'embedding' }, profile: testProfile('-b 256 -ub 256') })), /--ubatch-size 4096/,
+    'the batch of a chat profile is too small for whole inputs')
+  t.match(argv(launchInput({ slot: { type: 'embedding', server: { extra_args: '-ub 64' } } })), /-ub 64/)
+  const jinja = argv(launchInput({ profile: testProfile('--jinja'), slot: { server: { extra_args: '--no-jinja' } } }))
+  t.notMatch(jinja, /--jinja/)
+  t.match(argv(launchInput({ slot: { server: { extra_args: '--lora /a --lora /b' } } })), /--lora \/a --lora \/b/)
+})
+
+t.test('what the server works on at once is its final --parallel', async t => {
+  const cases: Array<[name: string, wish: LaunchWish, workers: number | null]> = [
+    ['nobody says', {}, 1],
+    ['the slot', { slot: { workers: 3 } }, 3],
+    ['the profile', { profile: testProfile('-np 4') }, 4],
+    ['the slot over the profile', { profile: testProfile('-np 4'), slot: { workers: 2 } }, 2],
+    ['extra_args over all', { profile: testProfile('-np 4'), slot: { workers: 2, server: { extra_args: '--parallel=8' } } }, 8],
+    ['the server itself', { slot: { server: { extra_args: '--parallel -1' } } }, null]
+  ]
+  for (const [name, wish, workers] of cases) t.equal(parallelOf({ argv: argv(launchInput(wish)).split(' ') }), workers, name)
+  t.equal(parallelOf({ argv: [] }), null)
+})

@@ -1,0 +1,160 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import t from 'tap'
+import { demoSentence } from '../../../../plugins/services/demo/sentence.js'
+import { eventually } from '../../../kernel/runtime/support.js'
+import { modelFile, post, speaksTheSentence, startEmbedded, stream } from './support.js'
+
+interface SlotView { readonly id: number, readonly is_processing: boolean }
+
+async function busy (url: string): Promise<number> {
+  return (await (await fetch(`${url}/slots`)).json() as SlotView[]).filter(slot => slot.is_processing).length
+}
+
+const gauge = async (url: string, name: string): Promise<number> =>
+  Number(new RegExp(`^llamacpp:${name} (\\S+)$`, 'm').exec(await (await fetch(`${url}/metrics`)).text())?.[1])
+
+t.test('the demo model', async t => {
+  const { url } = await startEmbedded(t, [
+    '--model', modelFile(t), '--alias', 'svc-demo', '--ctx-size', '512', '--parallel', '2', '--kv-unified', '--device', 'none', '--metrics'
+  ])
+  await speaksTheSentence(t, url)
+
+  await t.test('several prompts and several answers', async t => {
+    const both = await post(url, '/v1/completions', { prompt: ['a', 'b', 'c'], max_tokens: 2 })
+    t.match(both.json.choices, [0, 1, 2].map(index => ({ index, text: 'Hello! I ', finish_reason: 'length' })))
+    const twice = { messages: [{ role: 'user', content: 'x' }], n: 2, max_tokens: 1 }
+    const { chunks } = await stream(url, '/v1/chat/completions', twice)
+    const ended = chunks.flatMap(chunk => chunk.choices).filter(choice => choice.finish_reason !== null)
+    t.same(ended.map(choice => choice.index).sort(), [0, 1])
+    t.match((await post(url, '/v1/completions', { prompt: [1, 93, 475], max_tokens: 1 })).json, { usage: { prompt_tokens: 3 } }, 'tokens as they are')
+  })
+
+  await t.test('what was read is read once', async t => {
+    const messages = [{ role: 'user', content: 'a rather long question that stays the same' }]
+    const { json: first } = await post(url, '/v1/chat/completions', { messages, max_tokens: 1 })
+    const { json: second } = await post(url, '/v1/chat/completions', { messages, max_tokens: 1 })
+    t.match(first, { usage: { prompt_tokens: Number }, timings: { cache_n: Number } })
+    t.ok((second.timings as { cache_n: number }).cache_n > 10)
+  })
+
+  await t.test('an answer ends where the context does', async t => {
+    const answer = await post(url, '/v1/completions', { prompt: '5'.repeat(500) })
+    t.match(answer.json, { choices: [{ finish_reason: 'length' }], usage: { prompt_tokens: 501, completion_tokens: 11, total_tokens: 512 } })
+  })
+
+  await t.test('who it is', async t => {
+    const get = async (path: string): Promise<unknown> => (await fetch(`${url}${path}`)).json()
+    t.match(await get('/v1/models'), { object: 'list', data: [{ id: 'svc-demo', object: 'model', meta: { n_ctx: 512, n_ctx_train: 32_768 } }] })
+    t.match(await get('/props'), { total_slots: 2, model_alias: 'svc-demo' })
+    t.match(await post(url, '/tokenize', { content: 'where 東', add_special: true, with_pieces: true }),
+      { json: { tokens: [{ id: 1 }, { piece: 'wh' }, { piece: 'er' }, { piece: 'e' }] } })
+    t.same((await post(url, '/detokenize', { tokens: [93, 475] })).json, { content: 'Whe' })
+    t.same((await post(url, '/apply-template', { messages: [{ role: 'user', content: 'x' }] })).json, { prompt: '<|user|>x<|assistant|>' })
+    t.ok(await gauge(url, 'tokens_predicted_total') > demoSentence.split(' ').length)
+  })
+
+  await t.test('refusals', async t => {
+    const user = { role: 'user', content: 'x' }
+    const chat = '/v1/chat/completions'
+    const table: Array<[path: string, body: unknown, status: number, message: RegExp]> = [
+      [chat, '{bad', 400, /not JSON/],
+      [chat, [], 400, /object/],
+      [chat, {}, 400, /'messages': is required/],
+      [chat, { messages: 'x' }, 400, /'messages': must be an array/],
+      [chat, { messages: [{ role: 'user' }] }, 400, /messages\.0\.content.*required/],
+      [chat, { messages: [{ content: 'x' }] }, 400, /messages\.0\.role/],
+      [chat, { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }, 400, /images need llama-server/],
+      [chat, { messages: [user], temperature: 'x' }, 400, /'temperature'.*number/],
+      [chat, { messages: [user], stream: 'x' }, 400, /'stream'.*boolean/],
+      [chat, { messages: [user], stop: 5 }, 400, /'stop'/],
+      [chat, { messages: [user], logprobs: true }, 400, /'logprobs'.*embedded engine/],
+      [chat, { messages: [user], response_format: { type: 'json_object' } }, 400, /response_format/],
+      ['/v1/completions', {}, 400, /'prompt': is required/],
+      ['/v1/completions', { prompt: 5 }, 400, /'prompt'/],
+      ['/v1/completions', { prompt: [] }, 400, /'prompt'/],
+      ['/v1/completions', { prompt: [99_999] }, 400, /not in the vocabulary/],
+      ['/v1/embeddings', { input: 'x' }, 501, /Start it with `--embeddings`/],
+      ['/v1/rerank', { query: 'x', documents: ['y'] }, 501, /Start it with `--reranking`/],
+      ['/v1/responses', { input: 'x' }, 501, /install llama-server/],
+      ['/nope', {}, 404, /File Not Found/],
+      ['/health', {}, 404, /File Not Found/]
+    ]
+    for (const [path, body, status, message] of table) {
+      const answer = await post(url, path, body)
+      t.match(answer, { status, json: { error: { code: status, message, type: String } } }, `${path} ${JSON.stringify(body)}`)
+    }
+    t.match(await post(url, '/v1/completions', { prompt: '5'.repeat(600), stream: true }),
+      { status: 400, json: { error: { type: 'exceed_context_size_error', n_prompt_tokens: 601, n_ctx: 512 } } })
+    t.equal(await busy(url), 0)
+  })
+})
+
+t.test('a model that does not end', async t => {
+  const { url } = await startEmbedded(t, [
+    '--model', modelFile(t, { sentence: `again ${'a'.repeat(8192)}`, cycle: true }), '--ctx-size', '1024', '--context-shift'
+  ])
+  const open = async (streaming: boolean): Promise<ReturnType<typeof request>> => {
+    const call = request(`${url}/v1/completions`, { method: 'POST' })
+    call.on('error', () => { /* ends it */ })
+    call.end(JSON.stringify({ prompt: 'x', stream: streaming }))
+    return Promise.resolve(call)
+  }
+
+  await t.test('a client that leaves ends it within a token, streaming or not', async t => {
+    for (const streaming of [true, false]) {
+      const call = await open(streaming)
+      if (streaming) {
+        const [response] = await once(call, 'response') as [NodeJS.ReadableStream]
+        await once(response, 'data')
+      }
+      await eventually('it works', async () => await busy(url) === 1)
+      call.destroy()
+      await eventually('it stops', async () => await busy(url) === 0, 3000)
+    }
+    t.pass('both')
+  })
+
+  await t.test('a reader that stops reading stops the engine, not its memory', async t => {
+    const call = await open(true)
+    const [response] = await once(call, 'response') as [NodeJS.ReadableStream]
+    response.pause()
+    const seen: number[] = []
+    await eventually('it waits for the reader', async () => {
+      const [slot] = await (await fetch(`${url}/slots`)).json() as Array<{ n_past: number }>
+      seen.push(slot!.n_past)
+      const last = seen.slice(-3)
+      return last.length === 3 && last.every(tokens => Number.isInteger(tokens) && tokens === last[0])
+    })
+    t.ok(new Set(seen).size > 1, 'it had worked before')
+    t.equal(await busy(url), 1, 'the answer goes on when it reads again')
+    call.destroy()
+  })
+
+  await t.test('requests wait in line, and one that leaves the line is gone', async t => {
+    const first = await open(true)
+    await eventually('one works', async () => await busy(url) === 1)
+    const leaves = await open(false)
+    await eventually('one waits', async () => await gauge(url, 'requests_deferred') === 1)
+    const stays = post(url, '/v1/completions', { prompt: 'x', max_tokens: 2 })
+    await eventually('two wait', async () => await gauge(url, 'requests_deferred') === 2)
+    leaves.destroy()
+    await eventually('one waits again', async () => await gauge(url, 'requests_deferred') === 1)
+    first.destroy()
+    t.match((await stays).json, { choices: [{ text: /^again a+ $/ }] })
+    t.equal(await busy(url), 0)
+  })
+})
+
+t.test('characters of several tokens, several at a time', async t => {
+  const bytes = [...Buffer.from('東京')].map(byte => `<0x${byte.toString(16).toUpperCase()}>`)
+  const model = modelFile(t, { sentence: ['Tokyo', 'is', ...new Set(bytes), 'indeed'].join(' ') })
+  const { url } = await startEmbedded(t, ['--model', model, '--parallel', '3', '--ctx-size', '600'])
+  const said = `Tokyo is ${Buffer.from([...new Set(Buffer.from('東京'))]).toString()}indeed`
+  const answers = await Promise.all([1, 2, 3].map(() => stream(url, '/v1/completions', { prompt: 'x' })))
+  for (const { chunks, text } of answers) {
+    t.equal(text, said)
+    t.notMatch(chunks.map(chunk => chunk.choices[0]?.text).join('|'), /\uFFFD/)
+  }
+  t.match((await post(url, '/v1/completions', { prompt: '5'.repeat(200) })).json, { error: { n_ctx: 200 } }, 'each has its share of the context')
+})

@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { SlotPool } from '../../../../plugins/providers/llm-server/embedded/slot-pool.js'
+import { StopScanner } from '../../../../plugins/providers/llm-server/embedded/stop-strings.js'
+import { TokenText } from '../../../../plugins/providers/llm-server/embedded/token-text.js'
+
+function scan (pieces: readonly string[], stops: readonly string[]): { shown: string[], stopped: boolean } {
+  const scanner = new StopScanner(stops)
+  const shown = pieces.map(piece => scanner.push(piece))
+  return { shown: [...shown, scanner.stopped ? '' : scanner.flush()], stopped: scanner.stopped }
+}
+
+t.test('stop strings', async t => {
+  const table: Array<[pieces: string[], stops: string[], shown: string[], stopped: boolean]> = [
+    [['a', 'b'], [], ['a', 'b', ''], false],
+    [['a', 'b'], [''], ['a', 'b', ''], false],
+    [['one stop two'], ['stop'], ['one ', ''], true],
+    [['one st', 'op two', 'three'], ['stop'], ['one ', '', '', ''], true],
+    [['one st', 'age'], ['stop'], ['one ', 'stage', ''], false],
+    [['one st'], ['stop'], ['one ', 'st'], false],
+    [['aaab'], ['aab'], ['a', ''], true],
+    [['aa', 'ab'], ['aab'], ['', 'a', ''], true],
+    [['xabc'], ['b', 'abc'], ['xa', ''], true],
+    [['xabc'], ['c', 'abc'], ['x', ''], true]
+  ]
+  for (const [pieces, stops, shown, stopped] of table) {
+    t.same(scan(pieces, stops), { shown, stopped }, `${pieces.join('|')} until ${stops.join(',')}`)
+  }
+})
+
+t.test('stop strings, whatever the text and the pieces', async t => {
+  const letters = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 6 }).map(parts => parts.join(''))
+  const stopList = fc.array(letters.filter(text => text !== ''), { minLength: 1, maxLength: 3 })
+  fc.assert(fc.property(fc.array(letters, { maxLength: 8 }), stopList, (pieces, stops) => {
+    const text = pieces.join('')
+    const { shown, stopped } = scan(pieces, stops)
+    const all = shown.join('')
+    // nothing of a stop string, nothing invented, nothing lost
+    if (stops.some(stop => all.includes(stop)) || !text.startsWith(all)) return false
+    if (stopped ? !stops.some(stop => text.startsWith(stop, all.length)) : all !== text) return false
+    // what was shown on the way never had to be taken back
+    if (stopped && all !== scan([text], stops).shown.join('')) return false
+    return stopped === stops.some(stop => text.includes(stop))
+  }))
+  t.pass('holds')
+})
+
+t.test('tokens that end within a character', async t => {
+  const detokenize = (tokens: readonly number[]): string => Buffer.from(tokens).toString('utf8')
+  // an engine writes U+FFFD for a character that is not complete, so a text that holds one cannot be told from it
+  const whole = fc.string({ unit: 'grapheme', maxLength: 20 }).filter(text => !text.includes('\uFFFD'))
+  fc.assert(fc.property(whole, text => {
+    const tokens = new TokenText(detokenize)
+    const pieces = [...Buffer.from(text)].map(byte => tokens.push(byte))
+    const before = pieces.join('')
+    return !before.includes('\uFFFD') && before + tokens.flush() === text
+  }))
+  const cut = new TokenText(detokenize)
+  t.equal(cut.push(0xE6) + cut.push(0x9D) + cut.flush(), '', 'a character that is never completed is left out')
+  const garbage = new TokenText(detokenize)
+  const shown = Array.from({ length: 40 }, () => garbage.push(0xFF)).join('')
+  t.ok(shown.length > 0, 'bytes that are no text do not wait forever')
+})
+
+t.test('slots', async t => {
+  const never = new AbortController().signal
+  await t.test('the best idle one, then first come first served', async t => {
+    const pool = new SlotPool(['a', 'b'])
+    t.equal(await pool.acquire(never, slot => slot === 'b' ? 1 : 0), 'b')
+    t.equal(await pool.acquire(never), 'a')
+    const order: string[] = []
+    const waiters = [1, 2].map(async n => order.push(`${n}${await pool.acquire(never)}`))
+    t.equal(pool.waiting, 2)
+    pool.release('a')
+    pool.release('b')
+    await Promise.all(waiters)
+    t.same(order, ['1a', '2b'])
+    t.equal(pool.busy, 2)
+  })
+  await t.test('a waiter who leaves takes no slot along', async t => {
+    const pool = new SlotPool(['a'])
+    await pool.acquire(never)
+    const leaving = new AbortController()
+    const gone = pool.acquire(leaving.signal)
+    const next = pool.acquire(never)
+    leaving.abort(new Error('gone'))
+    await t.rejects(gone, { message: 'gone' })
+    pool.release('a')
+    t.equal(await next, 'a')
+    await t.rejects(pool.acquire(leaving.signal), { message: 'gone' }, 'one who has left already gets nothing')
+    pool.release('a')
+    t.equal(pool.busy, 0)
+  })
+})

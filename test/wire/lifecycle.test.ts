@@ -1,0 +1,185 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { chatAnswer, chatStream } from '../../kernel/testing/index.js'
+import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
+
+const SSE = { 'content-type': 'text/event-stream' }
+const words = chatStream(Array.from({ length: 40 }, (_, i) => ` w${i}`))
+const slotFile = (more: string, model = 'fake-model'): string => `provider = "fake"\ndevice = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`
+const registry = '[models.fake-model]\nname = "Fake"\npath = "/dev/null"\n[models.other]\npath = "/dev/null"\n[models.third]\npath = "/dev/null"\n'
+
+interface Streaming extends WireGateway {
+  /** The stream that runs, once it is over. */
+  readonly text: Promise<string>
+}
+
+async function streaming (t: Test, options: WireOptions = {},
+  script: { everyMs?: number, hangAfter?: number } = { everyMs: 3 }): Promise<Streaming> {
+  const gateway = await wireGateway(t, options)
+  await (await gateway.chat({})).text()
+  gateway.runtime.engine('agent').answer(({ body }) => body.includes('"stream":true')
+    ? { headers: SSE, chunks: words, ...script }
+    : { headers: { 'content-type': 'application/json' }, chunks: [chatAnswer('plain')] })
+  const response = await gateway.chat({ stream: true })
+  return Object.assign(gateway, { text: response.text().catch((error: Error) => `broken: ${error.message}`) })
+}
+
+async function edit (gateway: WireGateway, path: string, content: string): Promise<void> {
+  await writeFile(join(gateway.home, path), content)
+  await gateway.gateway.kernel().config.reload()
+}
+
+async function outcome (gateway: WireGateway, model: string): Promise<string> {
+  const response = await gateway.chat({ model })
+  const body = await response.json() as { error?: { code: string } }
+  return body.error === undefined ? `answered ${(JSON.parse(gateway.runtime.engine('agent').requests.at(-1)!.body.toString()) as { model: string }).model}` : body.error.code
+}
+
+t.test('a reload of the configuration leaves a stream alone; a slot that is edited runs on as it is until it is restarted', async t => {
+  const gateway = await streaming(t, { files: { 'var/lib/svc/registry/registry.toml': registry } })
+  const { slots } = gateway.gateway.inference()
+  await edit(gateway, 'etc/svc/slots/agent.toml', slotFile('server.env = { NEW = "1" }', 'other'))
+  await edit(gateway, 'etc/svc/svc.toml', '[slots]\nautostart = false\nidle_timeout_s = 77\n[server]\nallowed_hosts = ["new.name"]\n')
+  t.match(slots.status('agent'), { state: 'serving', modelId: 'fake-model', configDrift: true })
+  t.equal(await outcome(gateway, 'fake-model'), 'answered fake-model')
+  t.equal(await outcome(gateway, 'agent'), 'answered fake-model', 'the name of the slot means what it runs')
+  t.equal(await outcome(gateway, 'other'), 'model.not_loaded', 'never another model than the one asked for')
+  t.equal(await gateway.text, words.join(''))
+  await slots.restart('agent')
+  t.match(slots.status('agent'), { modelId: 'other', configDrift: false })
+  t.equal(await outcome(gateway, 'other'), 'answered other')
+  t.equal(await outcome(gateway, 'fake-model'), 'model.not_loaded')
+  await edit(gateway, 'etc/svc/slots/agent.toml', 'device = "toaster"\n')
+  t.equal(await outcome(gateway, 'agent'), 'answered other', 'a broken file changes nothing')
+})
+
+t.test('a slot that is deleted while it streams', async t => {
+  t.test('lets the stream end', async t => {
+    const gateway = await streaming(t)
+    const { slots, dispatcher } = gateway.gateway.inference()
+    const deleting = slots.delete('agent')
+    await until(() => !slots.names().includes('agent'), 'the name is free')
+    t.equal(await outcome(gateway, 'agent'), 'model.not_found')
+    t.equal(await gateway.text, words.join(''))
+    await deleting
+    t.equal(gateway.runtime.running, 0)
+    t.equal(dispatcher.active.size, 0)
+  })
+  t.test('and created anew at once: the new one has its own engine, after the old one', async t => {
+    const gateway = await streaming(t)
+    const { slots } = gateway.gateway.inference()
+    const deleting = slots.delete('agent')
+    await until(() => !slots.names().includes('agent'), 'the name is free')
+    await slots.create('agent', { provider: 'fake', device: 'cpu', model: 'fake-model' })
+    const next = gateway.chat({ n: 2 })
+    t.equal(await gateway.text, words.join(''))
+    t.equal((await next).status, 200)
+    await deleting
+    t.equal(gateway.runtime.started.length, 2)
+    t.equal(gateway.runtime.running, 1)
+    t.match(slots.status('agent'), { state: 'ready' })
+  })
+  t.test('by force ends the stream with an error event', async t => {
+    const gateway = await streaming(t, {}, { hangAfter: 4 })
+    await gateway.gateway.inference().slots.delete('agent', { force: true })
+    const text = await gateway.text
+    t.match(text, /\n\ndata: \{"error":\{"code":"dispatch\.upstream_failed".*\n\n$/)
+    t.notMatch(text, /\[DONE\]/)
+    t.equal(gateway.runtime.running, 0)
+  })
+})
+
+t.test('a slot that is disabled while it streams lets the stream end and takes nothing new', async t => {
+  const gateway = await streaming(t)
+  await edit(gateway, 'etc/svc/slots/agent.toml', slotFile('enabled = false'))
+  t.equal(await outcome(gateway, 'agent'), 'model.not_loaded')
+  t.equal(await gateway.text, words.join(''))
+  await until(() => gateway.runtime.running === 0, 'then it goes')
+  await edit(gateway, 'etc/svc/slots/agent.toml', slotFile('enabled = true'))
+  t.equal(await outcome(gateway, 'agent'), 'answered fake-model')
+})
+
+t.test('an unload that waits for a stream ends it when the time is over', async t => {
+  const gateway = await streaming(t, { svc: 'drain_timeout_s = 0.05\n' }, { hangAfter: 4 })
+  await gateway.gateway.inference().slots.unload('agent')
+  t.match(await gateway.text, /dispatch\.upstream_failed/)
+  t.equal(await outcome(gateway, 'agent'), 'answered fake-model', 'and the next request brings the slot back')
+})
+
+t.test('swaps', async t => {
+  let release = (): void => {}
+  const open = (): Promise<void> => new Promise(resolve => { release = resolve })
+  let gate = Promise.resolve()
+  const gateway = await wireGateway(t, { onStart: () => gate, files: { 'var/lib/svc/registry/registry.toml': registry } })
+  const { slots } = gateway.gateway.inference()
+  const code = (work: Promise<void>): Promise<string> => work.then(() => 'done', (error: { code: string }) => error.code)
+
+  t.test('one that comes while a load runs takes over, and whoever waits gets the new model', async t => {
+    gate = open()
+    const waiting = gateway.chat({})
+    await until(() => slots.status('agent').waiting === 1, 'a request waits')
+    const swapped = code(slots.swap('agent', 'other'))
+    gate = Promise.resolve()
+    release()
+    t.equal(await swapped, 'done')
+    t.equal((await waiting).status, 200)
+    t.equal(slots.status('agent').modelId, 'other')
+    t.equal(gateway.runtime.running, 1)
+  })
+  t.test('of two at once the later one counts, and the earlier one hears of it', async t => {
+    gate = open()
+    const first = code(slots.swap('agent', 'third'))
+    await until(() => slots.status('agent').state !== 'ready' && slots.status('agent').state !== 'unloading', 'it is on its way')
+    const second = code(slots.swap('agent', 'fake-model'))
+    gate = Promise.resolve()
+    release()
+    t.strictSame(await Promise.all([first, second]), ['slot.stopped', 'done'])
+    t.equal(slots.status('agent').modelId, 'fake-model')
+  })
+  t.test('to a model that is not there leaves the slot alone', async t => {
+    const before = slots.status('agent').generation
+    t.equal(await code(slots.swap('agent', 'nobody')), 'model.not_found')
+    t.equal(slots.status('agent').generation, before)
+  })
+  t.test('a load of another model is written down once it serves', async t => {
+    t.equal(await code(slots.load('agent', { model: 'third' })), 'done')
+    t.equal(slots.config('agent').model.default, 'third')
+    t.match(slots.status('agent'), { modelId: 'third', configDrift: false })
+    await edit(gateway, 'etc/svc/slots/agent.toml', slotFile('', 'other'))
+    t.equal(await code(slots.load('agent', { model: 'other' })), 'done')
+    t.match(slots.status('agent'), { modelId: 'other' }, 'also when the file has it already and the engine has not')
+  })
+})
+
+t.test('a model brings the profile it prefers, when the slot is given that model for good', async t => {
+  const gateway = await wireGateway(t, {
+    files: {
+      'etc/svc/profiles.toml': '[profile.tuned]\nimage = "example.org/x:1"\ndevice_class = "cpu"\n[profile.wrong]\nimage = "example.org/x:1"\nbackend = "rocm"\n',
+      'var/lib/svc/registry/registry.toml': '[models.fake-model]\npath = "/dev/null"\n' +
+        '[models.likes-tuned]\npath = "/dev/null"\ndefaults = { profile = "tuned" }\n[models.likes-wrong]\npath = "/dev/null"\ndefaults = { profile = "wrong" }\n'
+    }
+  })
+  const { slots } = gateway.gateway.inference()
+  await slots.load('agent', { model: 'likes-tuned' })
+  t.match(slots.config('agent'), { profile: 'tuned', model: { default: 'likes-tuned' } })
+  t.match(slots.status('agent'), { modelId: 'likes-tuned', configDrift: false })
+  await slots.update('agent', { model: { default: 'likes-wrong' } })
+  t.match(slots.config('agent'), { profile: 'tuned', model: { default: 'likes-wrong' } }, 'one that does not fit is skipped')
+  const skipped = gateway.gateway.kernel().events.list({ type: 'slot.preferred_profile_skipped' }).events
+  t.match(skipped.at(-1), { data: { model: 'likes-wrong', profile: 'wrong' } })
+  await slots.update('agent', { model: { default: 'fake-model' }, profile: null })
+  t.equal(slots.config('agent').profile, null)
+  await slots.update('agent', { model: { default: 'likes-tuned' }, profile: null })
+  t.equal(slots.config('agent').profile, null, 'who says what he wants gets it')
+})
+
+t.test('names that do not exist', async t => {
+  const { slots } = (await wireGateway(t)).gateway.inference()
+  for (const [what, call] of Object.entries({
+    status: () => slots.status('nobody'), metrics: () => slots.metrics('nobody'), config: () => slots.config('nobody'), resolved: () => slots.resolved('nobody'),
+    acquire: () => slots.tryAcquire('nobody'), client: () => slots.client('nobody')
+  })) t.throws(call, { code: 'slot.not_found', status: 404 }, what)
+  await t.rejects(async () => await slots.load('nobody'), { code: 'slot.not_found' })
+  await t.rejects(async () => await slots.restart('nobody'), { code: 'slot.not_found' })
+})

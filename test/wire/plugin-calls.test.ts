@@ -1,0 +1,219 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { core, definePlugin, defineRoute, svcError, type AdaptedAnswer, type DispatchService } from '../../kernel/contract/index.js'
+import { chatStream } from '../../kernel/testing/index.js'
+import { readUntil, until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
+
+const SSE = { 'content-type': 'text/event-stream' }
+const JSON_TYPE = { 'content-type': 'application/json' }
+const never = new AbortController().signal
+
+interface Setup {
+  readonly gateway: WireGateway
+  readonly dispatch: DispatchService
+  /** What `GET /v1/composed` does; `?stream` says that the client waits for events. */
+  compose: (signal: AbortSignal) => Promise<AdaptedAnswer>
+}
+
+/** A gateway with a plugin that makes calls of its own. */
+async function setup (t: Test, options: WireOptions = {}): Promise<Setup> {
+  let dispatch: DispatchService | undefined
+  const caller = definePlugin({
+    name: 'inner-calls',
+    kind: 'routes',
+    apiVersion: 1,
+    requires: { dispatch: core.dispatch },
+    register (ctx) {
+      dispatch = ctx.services.dispatch
+      ctx.addRoute(defineRoute({
+        method: 'GET',
+        url: '/v1/composed',
+        summary: 'Something put together',
+        handler: call => ctx.services.dispatch.compose(call, { surface: 'chat', model: 'agent', stream: call.request.url.includes('stream') },
+          signal => it.compose(signal))
+      }))
+    }
+  })
+  const gateway = await wireGateway(t, { ...options, plugins: [caller] })
+  const it: Setup = { gateway, dispatch: dispatch!, compose: () => Promise.reject(new Error('not said')) }
+  return it
+}
+
+const body = (more: object = {}): Buffer => Buffer.from(JSON.stringify({ model: 'svc/agent', messages: [], ...more }))
+const chat = (more: object = {}, signal = never) => ({ surface: 'chat' as const, path: '/chat/completions', body: body(more), requestId: 'inner-1', signal })
+
+async function text (body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+function idle ({ gateway }: Setup): boolean {
+  const { dispatcher, slots } = gateway.gateway.inference()
+  return dispatcher.active.size === 0 && slots.status('agent').inFlight === 0
+}
+
+t.test('a plugin\'s call goes the way of a client\'s', async t => {
+  const it = await setup(t)
+  const answer = await it.dispatch.call({ ...chat({ a: 1, omni: true }), drop: ['omni'], edit: () => ({ add: { a: 2, b: 3 } }) })
+  t.match(answer, { status: 200, headers: { 'content-type': 'application/json' } })
+  t.match(JSON.parse(await text(answer.body)), { choices: [{ message: { content: 'Hello there' } }] })
+  const engine = it.gateway.runtime.engine('agent')
+  t.equal(engine.requests[0]!.body.toString(), '{"b":3,"model":"fake-model","messages":[],"a":1}', 'a cold slot was loaded, the body edited')
+  t.match(engine.requests[0]!.headers, { 'x-request-id': 'inner-1', 'content-type': 'application/json' })
+  t.ok(idle(it))
+
+  engine.answer({ status: 400, headers: JSON_TYPE, chunks: ['{"error":{"message":"no"}}'] })
+  const refused = await it.dispatch.call(chat())
+  t.strictSame([refused.status, await text(refused.body)], [400, '{"error":{"message":"no"}}'], 'an engine\'s refusal is an answer')
+  for (const [request, code] of [
+    [{ ...chat(), body: body({ model: 'nobody' }) }, 'model.not_found'], [{ ...chat(), body: body({ model: 3 }) }, 'request.missing_model'],
+    [{ ...chat(), body: Buffer.from('{') }, 'request.invalid_json'], [{ ...chat(), surface: 'speech' as const }, 'dispatch.no_route']
+  ] as const) await t.rejects(it.dispatch.call(request), { code })
+  engine.answer({ headers: SSE, chunks: chatStream(['a', 'b']), dieAfter: 2 })
+  const broken = await it.dispatch.call(chat({ stream: true }))
+  await t.rejects(text(broken.body), { code: 'dispatch.upstream_failed' })
+  t.ok(idle(it))
+})
+
+t.test('a call can be given up in every phase, by its signal or by leaving its body', async t => {
+  let release = (): void => {}
+  const gate = new Promise<void>(resolve => { release = resolve })
+  const it = await setup(t, { onStart: () => gate })
+  const reason = new Error('enough')
+  const given = new AbortController()
+  given.abort(reason)
+  await t.rejects(it.dispatch.call(chat({}, given.signal)), reason, 'before it began')
+  const loading = new AbortController()
+  const pending = it.dispatch.call(chat({}, loading.signal))
+  await until(() => it.gateway.gateway.inference().slots.status('agent').waiting === 1, 'it waits for the slot')
+  loading.abort(reason)
+  await t.rejects(pending, reason, 'while its slot loads')
+  release()
+  await it.gateway.slots.ensureReady('agent', never)
+  const engine = it.gateway.runtime.engine('agent')
+
+  const long = chatStream(Array.from({ length: 200 }, (_, i) => `w${i} `))
+  for (const [name, script] of [['before the head', { headAfterMs: Infinity }], ['in the body', { headers: SSE, chunks: long, hangAfter: 3 }]] as const) {
+    engine.answer(script)
+    const n = engine.requests.length
+    const controller = new AbortController()
+    const outcome = it.dispatch.call(chat({ stream: true }, controller.signal)).then(({ body }) => text(body))
+      .catch((error: unknown) => error)
+    const seen = await engine.request(n)
+    controller.abort(reason)
+    t.equal(await seen.closed, 'aborted', name)
+    t.equal(await outcome, reason, name)
+  }
+  engine.answer({ headers: SSE, chunks: long, everyMs: 5 })
+  const left = await it.dispatch.call(chat({ stream: true }))
+  const seen = engine.requests.at(-1)!
+  for await (const _ of left.body) break
+  t.equal(await seen.closed, 'aborted', 'a body that is left')
+  await until(() => idle(it), 'nothing is held')
+})
+
+t.test('a call is read at its caller\'s pace', async t => {
+  const total = 256 * 1024 * 1024
+  const piece = Buffer.alloc(64 * 1024, 'x')
+  let sent = 0
+  const upstream = createServer((req, res) => {
+    if (req.url === '/v1/models') return res.end('{"data":[{"id":"far"}]}')
+    const pump = (): void => {
+      for (let open = true; open && sent < total; sent += piece.length) open = res.write(piece)
+      if (sent >= total) res.end()
+    }
+    res.on('drain', pump)
+    pump()
+  })
+  await new Promise<void>(resolve => { upstream.listen(0, '127.0.0.1', resolve) })
+  t.teardown(() => new Promise(resolve => {
+    upstream.close(resolve)
+    upstream.closeAllConnections()
+  }))
+  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
+  const it = await setup(t, { files: { 'etc/svc/upstreams.toml': `[[upstream]]\nname = "far"\nurl = "${url}"\nauth_style = "none"\n` } })
+  const answer = await it.dispatch.call({ ...chat(), body: body({ model: 'far' }) })
+  let last = -1
+  let still = 0
+  await until(() => {
+    still = sent === last ? still + 1 : 0
+    last = sent
+    return still > 30
+  }, 'it stands still')
+  t.ok(sent < 64 * 1024 * 1024, `${Math.round(sent / 1024 / 1024)} MiB were sent that nobody read`)
+  let read = 0
+  for await (const chunk of answer.body) read += chunk.length
+  t.equal(read, total, 'and all of it comes when it is read')
+})
+
+t.test('an answer that a plugin puts together', async t => {
+  const it = await setup(t, { svc: '[dispatcher]\nhold_headers_s = 0.01\nping_interval_s = 0.01\n' })
+  it.compose = () => Promise.resolve({ status: 201, headers: JSON_TYPE, body: Buffer.from('{"a":1}') })
+  const plain = await it.gateway.fetch('/v1/composed', { headers: { 'x-request-id': 'outer' } })
+  t.strictSame([plain.status, await plain.text(), plain.headers.get('x-request-id')], [201, '{"a":1}', 'outer'])
+
+  it.compose = () => Promise.reject(svcError('slot.load_failed', 'no'))
+  const refused = await it.gateway.fetch('/v1/composed')
+  t.match({ status: refused.status, body: await refused.json() }, { status: 502, body: { error: { code: 'slot.load_failed' } } })
+
+  it.compose = () => Promise.reject(new Error('a bug'))
+  t.match(await (await it.gateway.fetch('/v1/composed')).json(), { error: { code: 'system.internal' } })
+
+  it.compose = async signal => {
+    const { status, headers, body } = await it.dispatch.call(chat({ stream: true }, signal))
+    return { status, headers, body }
+  }
+  const piped = await it.gateway.fetch('/v1/composed?stream')
+  t.match((await piped.text()).replaceAll(': ping\n\n', ''), /^data: .*Hello.*\[DONE\]\n\n$/s, 'a call inside')
+
+  it.compose = async () => {
+    await new Promise(resolve => { setTimeout(resolve, 100) })
+    return {
+      status: 200,
+      headers: SSE,
+      body: (async function* () {
+        yield Buffer.from('data: 1\n\n')
+        throw svcError('gateway.stopping', 'bye')
+      })()
+    }
+  }
+  const stream = await (await it.gateway.fetch('/v1/composed?stream')).text()
+  t.match(stream, /^(: ping\n\n)+data: 1\n\ndata: \{"error":\{"code":"gateway.stopping".*\n\n$/)
+
+  t.test('ends with its client, and with an operator\'s word', async t => {
+    const ends: unknown[] = []
+    const wait = (signal: AbortSignal): Promise<never> => new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        ends.push(signal.reason)
+        reject(signal.reason as Error)
+      })
+    })
+    it.compose = wait
+    const controller = new AbortController()
+    const client = it.gateway.fetch('/v1/composed', { signal: controller.signal }).catch(() => 'gone')
+    await until(() => it.gateway.gateway.inference().dispatcher.active.size === 1, 'it runs')
+    controller.abort()
+    await until(() => ends.length === 1, 'the work is given up')
+    t.equal(await client, 'gone')
+
+    it.compose = signal => Promise.resolve({
+      status: 200,
+      headers: SSE,
+      body: (async function* () {
+        yield Buffer.from('data: 1\n\n')
+        await wait(signal)
+      })()
+    })
+    const response = await it.gateway.fetch('/v1/composed?stream', { headers: { 'x-request-id': 'to-cancel' } })
+    const rest = readUntil(response, () => false)
+    await until(() => it.gateway.gateway.inference().requests.list()[0]?.bytes_out === 9, 'it flows')
+    t.match(it.gateway.gateway.inference().requests.list(), [{ id: 'to-cancel', surface: 'chat', model: 'agent', phase: 'streaming' }])
+    it.gateway.gateway.inference().requests.cancel('to-cancel')
+    await until(() => ends.length === 2, 'the work is given up')
+    t.match(ends[1], { code: 'request.cancelled' })
+    t.match(await rest, /^data: 1\n\ndata: \{"error":\{"code":"request.cancelled"/)
+    await until(() => idle(it), 'nothing is left')
+  })
+})
