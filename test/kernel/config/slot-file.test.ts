@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import type { NamedSlotConfig } from '../../../kernel/contract/index.js'
 import { dotted, toDiagnostics } from '../../../kernel/config/problems.js'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { lineFinder } from '../../../kernel/config/toml-index.js'
 import { patchToml, stringifyToml } from '../../../kernel/config/toml-patch.js'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { parseToml, type Table } from '../../../kernel/config/toml-file.js'
 import { patchRow, rowsOf, type RowChange } from '../../../kernel/config/toml-rows.js'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { bodyChecksum, canonicalJson, portableArgs, portableFlags, shellText, shellWords } from '../../../kernel/contract/index.js'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { svcError, type SlotLease, type SlotState, type SlotStatus, type SvcError } from '../../../kernel/contract/index.js'
 import { ActiveRequests, type ActiveRequest } from '../../../kernel/dispatch/active-requests.js'

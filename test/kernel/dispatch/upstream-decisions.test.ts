@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { upstreamSchema, type Upstream } from '../../../kernel/contract/index.js'
 import { admit, judge, newBreaker, reset, wouldAdmit, type Breaker, type Verdict } from '../../../kernel/dispatch/breaker.js'

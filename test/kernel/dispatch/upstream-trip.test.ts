@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { svcConfigSchema, svcError, upstreamSchema, type SlotLease, type SvcError, type Upstream } from '../../../kernel/contract/index.js'

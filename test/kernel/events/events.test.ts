@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import type { ActivityQuery, ActivityRow, GatewayEvent, NewActivity } from '../../../kernel/contract/index.js'
 import { createActivityLog } from '../../../kernel/events/activity-log.js'

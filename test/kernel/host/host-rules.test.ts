@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import {
   definePlugin, defineRoute, defineTool, createServiceRef, providerDescriptorSchema, type AnyPlugin, type AnyRoute,

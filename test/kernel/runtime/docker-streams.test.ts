@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { createDemultiplexer } from '../../../kernel/runtime/docker-logs.js'
 import { jsonLines } from '../../../kernel/runtime/json-lines.js'

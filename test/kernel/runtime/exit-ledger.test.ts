@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { ExitLedger, type LedgerRow } from '../../../kernel/runtime/exit-ledger.js'
 

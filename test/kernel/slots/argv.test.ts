@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { argvSegmentNames, type ArgvSegmentName, type FlagGrammar } from '../../../kernel/contract/index.js'
 import { flagKey, isFlag, managedFlags, mergeArgv, type ArgvSegments } from '../../../kernel/slots/argv/merge.js'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { z } from 'zod'
 import type { EngineProvider, NamedProfile, NamedSlotConfig, SlotConfigInput, SlotProblem } from '../../../kernel/contract/index.js'

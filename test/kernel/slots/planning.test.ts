@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import {
   canonicalJson, deviceDefaultProfiles, type Device, type EngineProvider, type NamedSlotConfig, type SlotConfigInput,

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t, { type Test } from 'tap'
 import {
   gpuInfoSchema, type EventBus, type GpuInfo, type HardwareService, type Logger, type SlotConfigInput

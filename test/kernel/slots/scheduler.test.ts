@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../property.js'
 import t from 'tap'
 import { slotStates, type SlotState } from '../../../kernel/contract/index.js'
 import { backoffMs, crashAttempts } from '../../../kernel/slots/backoff.js'

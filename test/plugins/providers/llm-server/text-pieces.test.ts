@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../../property.js'
 import t from 'tap'
 import { SlotPool } from '../../../../plugins/providers/llm-server/embedded/slot-pool.js'
 import { StopScanner } from '../../../../plugins/providers/llm-server/embedded/stop-strings.js'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../../property.js'
 import t from 'tap'
 import { canCallTools, canSee } from '../../../../plugins/v1/omni/abilities.js'
 import { attachmentsOf, withNames } from '../../../../plugins/v1/omni/attachments.js'
