@@ -53,7 +53,8 @@ try {
     ['bare node proxy', await start(startProgram('bare-proxy', [streamer.origin]))],
     ['svc gateway', streaming]
   ]))
-  await loadCount(gateway.origin, 32, MANY_REQUESTS / 5)
+  // a gateway that idled while the others were measured has given its young generation back; growth starts after that is refilled
+  await loadCount(gateway.origin, 32, MANY_REQUESTS / 2)
   const before = await gateway.memory()
   const many = await loadCount(gateway.origin, 32, MANY_REQUESTS)
   const after = await gateway.memory()
