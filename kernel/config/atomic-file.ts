@@ -47,17 +47,24 @@ export async function removeFile (path: string, ops: FileOps = fsPromises): Prom
 }
 
 /**
- * Removes the temp files in `folder` that dead writers left. Files of running writers stay. Returns how many went;
- * never rejects, since a temp file that stays does no harm.
+ * Removes the temp files in `folder` that dead writers left, or with `of` only those of that one file. Files of running
+ * writers stay. Returns how many went; never rejects, since a temp file that stays does no harm. A change of several files
+ * that was interrupted still needs its own: where those can lie, only `recoverHome` sweeps all.
  */
-export async function sweepTempFiles (folder: string, nowMs: number): Promise<number> {
-  const names = await fsPromises.readdir(folder).catch(() => [])
+export async function sweepTempFiles (folder: string, nowMs: number, of?: string): Promise<number> {
   let removed = 0
-  for (const name of names) {
-    if (!await isLeftBehind(folder, name, nowMs)) continue
+  for (const name of await leftBehind(folder, nowMs)) {
+    if (of !== undefined && !name.startsWith(`.${of}.`)) continue
     removed += await fsPromises.unlink(join(folder, name)).then(() => 1, () => 0)
   }
   return removed
+}
+
+/** Names of the temp files in `folder` whose writers are dead. Never rejects. */
+export async function leftBehind (folder: string, nowMs: number): Promise<readonly string[]> {
+  const names = await fsPromises.readdir(folder).catch(() => [])
+  const found = await Promise.all(names.map(async name => await isLeftBehind(folder, name, nowMs) ? name : null))
+  return found.filter(name => name !== null)
 }
 
 async function isLeftBehind (folder: string, name: string, nowMs: number): Promise<boolean> {

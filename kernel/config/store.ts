@@ -4,9 +4,8 @@ import {
   manifestSchema, messageOf, NAME_PATTERN,
   type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Manifest, type Paths
 } from '../contract/index.js'
-import { sweepTempFiles, type FileOps } from './atomic-file.js'
+import type { FileOps } from './atomic-file.js'
 import { Draft } from './draft.js'
-import { isUnfinished } from './journal.js'
 import {
   loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
 } from './load-parts.js'
@@ -14,6 +13,7 @@ import { loadSlot } from './load-slots.js'
 import type { WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { configFiles, type ConfigParts } from './parts.js'
+import { recoverHome } from './recover-home.js'
 import { writeSecret } from './secrets-writer.js'
 import { secretCleaner } from './secret-text.js'
 import { createSerial } from './serial.js'
@@ -50,9 +50,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   let listeners: readonly Listener[] = []
   let cleaner: { readonly of: ReadonlyMap<string, string>, readonly clean: (text: string) => string } | null = null
 
-  // before the sweep: what an unfinished change needs lies there as temporary files
-  if (await isUnfinished(paths)) await withLock(lockOf(paths), () => recoverFiles(writer))
-  await Promise.all([paths.etc, paths.slots, paths.state].map(folder => sweepTempFiles(folder, options.clock.now())))
+  await recoverHome(writer, work => withLock(lockOf(paths), work), options.clock.now())
   let parts = await loadParts(load, null)
   refuseStart(parts)
   let snapshot = snapshotOf(parts, release, null)

@@ -94,8 +94,8 @@ async function breakLock (path: string, stale: LockHolder, temp: string): Promis
   const now = await readHolder(path)
   if (now?.token === stale.token) await unlink(path)
   for (const claim of claims) await unlink(claim).catch(() => undefined)
-  // a process died here: it may have left its temporary file too
-  await sweepTempFiles(dirname(path), Date.now())
+  // a process died here: it may have left the temporary file of this lock too; its others are for the lock's holder to judge
+  await sweepTempFiles(dirname(path), Date.now(), basename(path))
   return true
 }
 

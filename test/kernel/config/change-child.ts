@@ -1,7 +1,10 @@
+import { resolvePaths } from '../../../kernel/config/paths.js'
+import { createWithLock } from '../../../kernel/state/file-lock.js'
+import { acquireHomeLock } from '../../../kernel/state/home-lock.js'
 import { reshape, watchedOps } from './change.js'
 import { openHome } from './support.js'
 
-/** Changes several files and stands still before its n-th file operation, until it is killed. */
+/** Changes several files under the locks of a gateway and stands still before its n-th file operation, until it is killed. */
 const [home, stopAt] = [process.argv[2]!, Number(process.argv[3])]
 const keepAlive = setInterval(() => {}, 1000)
 const ops = watchedOps((index, name, path) => {
@@ -9,6 +12,7 @@ const ops = watchedOps((index, name, path) => {
   process.send!({ index, name, path })
   return new Promise(() => {})
 })
-const { config } = await openHome(home, {}, { ops })
+await acquireHomeLock(resolvePaths({}, { home }), 'the child')
+const { config } = await openHome(home, {}, { ops, withLock: createWithLock() })
 await config.change(reshape)
 clearInterval(keepAlive)

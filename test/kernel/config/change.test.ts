@@ -1,20 +1,38 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { ConfigDraft } from '../../../kernel/contract/index.js'
+import { resolvePaths } from '../../../kernel/config/paths.js'
+import { createWithLock } from '../../../kernel/state/file-lock.js'
+import { acquireHomeLock } from '../../../kernel/state/home-lock.js'
 import { before, reshape, tree, watchedOps } from './change.js'
 import { openHome, writeTree } from './support.js'
 
+type Fixture = Parameters<Test['testdir']>[0]
+interface Measure {
+  readonly start: Record<string, string>
+  readonly end: Record<string, string>
+  readonly operations: number
+  /** The operation with which the journal is there. */
+  readonly journal: number
+}
+
 /** Homes before and after the change, and how many file operations lie between. */
-async function measure (t: Test): Promise<{ start: Record<string, string>, end: Record<string, string>, operations: number }> {
-  const home = t.testdir({ var: {} })
+async function measure (t: Test, roots: Fixture = { var: {} }): Promise<Measure> {
+  const home = t.testdir(roots)
   let operations = 0
-  const { config } = await openHome(home, before, { ops: watchedOps(() => { operations++ }) })
+  let journal = 0
+  const { config } = await openHome(home, before, {
+    ops: watchedOps((index, name, path) => {
+      operations++
+      if (name === 'rename' && path.includes('.config.journal.')) journal = index
+    })
+  })
   const start = tree(home)
   await config.change(reshape)
-  return { start, end: tree(home), operations }
+  return { start, end: tree(home), operations, journal }
 }
 
 t.test('one change of many files', async t => {
@@ -129,10 +147,11 @@ t.test('a process that stops at any file operation: the next start finishes or h
   t.same([...outcomes].sort(), ['finished', 'unchanged'], 'both were seen')
 })
 
-t.test('the same with a process that is killed', { timeout: 60_000 }, async t => {
-  const { operations, start, end } = await measure(t)
-  // early, late, and around the moment at which the journal is there
-  const points = [0, 0.3, 0.55, 0.62, 0.7, 0.8, 0.95].map(share => Math.floor(share * operations))
+t.test('the same with a process that is killed, and whose locks the next one takes over', { timeout: 60_000 }, async t => {
+  const { operations, start, end, journal } = await measure(t, { var: { lib: { svc: {} } } })
+  // early, right before and after the journal is there, before some of the renames, late
+  const points = [0, journal, ...[1, 2, 4, 7].map(after => journal + after), operations - 1]
+  const outcomes = new Set<string>()
   for (const point of points) {
     const home = t.testdir({ var: {} })
     writeTree(join(home, 'etc/svc'), before)
@@ -140,11 +159,30 @@ t.test('the same with a process that is killed', { timeout: 60_000 }, async t =>
     const [at] = await once(child, 'message') as [{ name: string, path: string }]
     child.kill('SIGKILL')
     await once(child, 'exit')
-    await openHome(home, {})
+    const lock = await acquireHomeLock(resolvePaths({}, { home }), 'the next')
+    await openHome(home, {}, { withLock: createWithLock() })
+    await lock.release()
     const found = tree(home)
     const isEnd = JSON.stringify(found) === JSON.stringify(end)
-    t.same(found, isEnd ? end : start, `${point}: ${at.name} ${at.path.slice(home.length)}`)
+    outcomes.add(isEnd ? 'finished' : 'unchanged')
+    t.same(found, point > journal ? end : start, `${point}: ${at.name} ${at.path.slice(home.length)}`)
   }
+  t.same([...outcomes].sort(), ['finished', 'unchanged'], 'both were seen')
+})
+
+t.test('a home whose disk is read-only opens all the same, as long as no change is half done', async t => {
+  const home = t.testdir({ var: {} })
+  await stopAfterJournal(home)
+  const busy = async (): Promise<never> => { throw Object.assign(new Error('EROFS'), { code: 'config.write_failed' }) }
+  await t.rejects(openHome(home, {}, { withLock: busy }), { code: 'config.write_failed' })
+  await openHome(home, {})
+  const left = join(home, `etc/svc/.x.00000000-1-1-0123456789ab.tmp`)
+  writeFileSync(left, '')
+  utimesSync(left, 0, 0)
+  await openHome(home, {}, { withLock: busy })
+  t.ok(existsSync(left))
+  await openHome(home, {})
+  t.notOk(existsSync(left))
 })
 
 t.test('files that were changed by hand in the meantime stay', async t => {
