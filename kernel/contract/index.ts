@@ -21,6 +21,8 @@ export type {
 } from './provider-launch.js'
 export { shellText, shellWords } from './shell-words.js'
 export { bodyChecksum, canonicalJson } from './canonical-json.js'
+export { fitStatuses, memoryFit } from './memory-fit.js'
+export type { FitStatus, MemoryFit } from './memory-fit.js'
 export { portableArgs, portableFlags } from './portable-args.js'
 export type { PortableArgs } from './portable-args.js'
 export { surfaceNames } from './provider-surface.js'

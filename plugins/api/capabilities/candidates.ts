@@ -1,9 +1,9 @@
 import {
-  deviceBackends, providerAliases, type Device, type EngineProvider, type HardwareInfo, type Model, type ModelCapability
+  deviceBackends, memoryFit, providerAliases, type Device, type EngineProvider, type HardwareInfo, type MemoryFit, type Model,
+  type ModelCapability
 } from 'svc-gateway/plugin'
 import type { Use } from './children.js'
 import { providerFor, providersFor } from './host-backends.js'
-import { memoryFit, type Fit } from './memory-fit.js'
 import type { HostBackend } from './ref.js'
 
 /** A model that could serve a use: registered, in the catalogue, or built into an engine. */
@@ -23,7 +23,7 @@ export interface Candidate {
 export interface LegalPair {
   readonly device: Device
   readonly provider: EngineProvider
-  readonly fit: Fit
+  readonly fit: MemoryFit
 }
 
 /** An entry of the curated catalogue, as far as it matters here. */

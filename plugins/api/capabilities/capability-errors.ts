@@ -1,5 +1,4 @@
-import { messageOf, svcError, isSvcError, type CapabilityChild, type Device, type SvcError } from 'svc-gateway/plugin'
-import type { Fit } from './memory-fit.js'
+import { messageOf, svcError, isSvcError, type CapabilityChild, type Device, type MemoryFit, type SvcError } from 'svc-gateway/plugin'
 
 export function invalidSelection (child: CapabilityChild, reason: string, param?: string): SvcError {
   return svcError('capability.invalid_selection', `${child}: ${reason}`, { details: { child }, ...(param === undefined ? {} : { param }) })
@@ -21,7 +20,7 @@ export function illegalPair (
 }
 
 export function illegalFit (
-  child: CapabilityChild, model: string, { status, reasons }: Fit, profile: string | null, family: string
+  child: CapabilityChild, model: string, { status, reasons }: MemoryFit, profile: string | null, family: string
 ): SvcError {
   return svcError('capability.illegal_model_fit', `${child}: model '${model}' is too large for this host: ${reasons.join('; ')}`,
     { param: 'model', details: { child, model, fit_status: status, fit_reasons: reasons, profile, runtime_family: family } })

@@ -1,6 +1,5 @@
-import { capabilitySelectionSchema, deviceSchema, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
+import { capabilitySelectionSchema, deviceSchema, fitStatuses, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { fitStatuses } from './memory-fit.js'
 
 /** Any text: what is no capability is told with codes of its own. */
 export const placeParamsSchema = z.strictObject({

@@ -1,13 +1,14 @@
 import { backendDevices, defineRoute, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { audited, auditedEdit, type Caller } from './audit.js'
-import { slotRecordSchema, slotRowSchema } from './record-schema.js'
+import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record-schema.js'
 import { reservedNames } from './reserved-names.js'
 import {
   backendBodySchema, configBodySchema, createBodySchema, defaultsBodySchema, deletedSchema, forceQuerySchema, nameParamsSchema,
   slotFileSchema
 } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
+import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
 import { requireSlot } from './slot-lookup.js'
 
@@ -17,7 +18,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
   const edit = async (call: Caller, name: string, action: string, patch: Readonly<Record<string, unknown>>) => {
     requireSlot(api, name)
     await auditedEdit(api, call, action, name, () => slots.update(name, patch))
-    return await records.detail(name)
+    return await written(api, name)
   }
   return [
     defineRoute({
@@ -37,7 +38,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
         const { name: given, ...config } = call.body
         const name = newName(given)
         await audited(api, call, 'create', name, async note => note({ after: await slots.create(name, config) }))
-        return await records.detail(name)
+        return await written(api, name)
       }
     }),
     defineRoute({
@@ -92,6 +93,12 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       handler: call => edit(call, call.params.name, 'edit_backend', { device: backendDevices[call.body.backend] ?? null })
     })
   ]
+}
+
+/** The record after a write, with a warning where the model is large for the device. */
+async function written (api: SlotApi, name: string): Promise<SlotRecord> {
+  const [record, warning] = await Promise.all([api.records.detail(name), fitWarning(api, name)])
+  return warning === null ? record : { ...record, fit_warning: warning }
 }
 
 /** Throws for what can be no slot's name because a route has it; everything else is the configuration's to judge. */

@@ -15,6 +15,7 @@ export default definePlugin({
     clock: core.clock,
     config: core.config,
     dispatch: core.dispatch,
+    hardware: core.hardware,
     info: core.info,
     models: core.models,
     slots: core.slots

@@ -91,7 +91,9 @@ export const slotRecordSchema = z.strictObject({
   metrics: recordMetricsSchema,
   metadata: metadataSchema,
   last_used_at: epochSeconds,
-  config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' })
+  config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
+  fit_warning: z.string().optional()
+    .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' })
 })
 export type SlotRecord = z.output<typeof slotRecordSchema>
 

@@ -1,5 +1,5 @@
 import type {
-  ActivityLog, Clock, ConfigService, DispatchService, GatewayInfo, ModelRegistry, SlotService
+  ActivityLog, Clock, ConfigService, DispatchService, GatewayInfo, HardwareService, ModelRegistry, SlotService
 } from 'svc-gateway/plugin'
 import type { SlotRecords } from './slot-records.js'
 
@@ -9,6 +9,7 @@ export interface SlotApi {
   readonly clock: Clock
   readonly config: ConfigService
   readonly dispatch: DispatchService
+  readonly hardware: HardwareService
   readonly info: GatewayInfo
   readonly models: ModelRegistry
   readonly slots: SlotService

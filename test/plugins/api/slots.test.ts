@@ -174,6 +174,29 @@ t.test('create, change, read, delete', async t => {
   t.same((await gateway.call('GET', '/api/slots')).json, [])
 })
 
+t.test('a model that is large for its device is written with a warning', async t => {
+  const sizes = { small: 4, edge: 15, large: 30, giant: 900 }
+  const gateway = await api(t, {
+    files: {
+      'etc/svc/hardware.json': JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', ram_mb: 16_384 }),
+      'var/lib/svc/registry/registry.toml': Object.entries(sizes)
+        .map(([id, gb]) => `[models.${id}]\npath = "/dev/null"\nsize_bytes = ${gb}000000000\n`).join('')
+    }
+  })
+  const of = async (model: string): Promise<string | undefined> => {
+    const { status, json } = await gateway.call('PUT', '/api/slots/agent/config', { model: { default: model } })
+    t.equal(status, 200)
+    return (json as { fit_warning?: string }).fit_warning
+  }
+  t.equal(await of('small'), undefined)
+  t.match(await of('edge'), /^cpu: the model has 14\.0 GiB of 16\.0 GiB; a long context/)
+  t.match(await of('large'), /27\.9 GiB and there are 16\.0 GiB in all; choose a smaller/)
+  t.equal(await of('/nowhere.gguf'), undefined, 'what nobody knows is no warning')
+  const created = await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'giant' })
+  t.match(created, { status: 201, json: { fit_warning: /giant|838\.2 GiB/ } })
+  t.notOk('fit_warning' in (await gateway.call('GET', '/api/slots/new')).json, 'only answers to writes tell')
+})
+
 t.test('load, unload, restart, swap', async t => {
   const gateway = await api(t)
   const loaded = await gateway.call('POST', '/api/slots/agent/load')

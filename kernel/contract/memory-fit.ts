@@ -1,9 +1,10 @@
-import { deviceClassOf, type Device, type HardwareInfo } from 'svc-gateway/plugin'
+import type { HardwareInfo } from './schemas/hardware.js'
+import { deviceClassOf, type Device } from './schemas/enums.js'
 
 export const fitStatuses = ['fits', 'tight', 'spills', 'too_large', 'unknown'] as const
 export type FitStatus = typeof fitStatuses[number]
 
-export interface Fit {
+export interface MemoryFit {
   readonly status: FitStatus
   readonly reasons: readonly string[]
 }
@@ -16,7 +17,7 @@ const TIGHT = 0.85
  * Whether the weights of a model have room on a device. `spills` is more than a GPU has for itself: the rest would stay in
  * main memory, slow and possible. Pure.
  */
-export function memoryFit (sizeBytes: number, device: Device, hardware: HardwareInfo): Fit {
+export function memoryFit (sizeBytes: number, device: Device, hardware: HardwareInfo): MemoryFit {
   const size = Math.ceil(sizeBytes / MIB)
   const own = memoryOf(device, hardware)
   if (size === 0) return { status: 'unknown', reasons: ['the size of the model is not known'] }
