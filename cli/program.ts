@@ -3,6 +3,7 @@ import type { Cli } from './cli.js'
 import { DEFAULT_BASE } from './client.js'
 import { addCancelCommand } from './commands/cancel.js'
 import { addChatCommand } from './commands/chat.js'
+import { addConfigCommands } from './commands/config/index.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addMigrateCommands } from './commands/migrate.js'
 import { addModelCommands } from './commands/model/index.js'
@@ -44,6 +45,7 @@ export function createProgram (cli: Cli): Command {
   addSlotCommands(program, cli)
   addUpstreamCommands(program, cli)
   addModelCommands(program, cli)
+  addConfigCommands(program, cli)
   addRegistryCommands(program, cli)
   addMigrateCommands(program, cli)
   addPluginCommands(program, cli)

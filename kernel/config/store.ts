@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   manifestSchema, messageOf, NAME_PATTERN,
@@ -10,7 +9,7 @@ import {
   loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
 } from './load-parts.js'
 import { loadSlot } from './load-slots.js'
-import type { WithLock } from './locker.js'
+import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { configFiles, type ConfigParts } from './parts.js'
 import { recoverHome } from './recover-home.js'
@@ -50,7 +49,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   let listeners: readonly Listener[] = []
   let cleaner: { readonly of: ReadonlyMap<string, string>, readonly clean: (text: string) => string } | null = null
 
-  await recoverHome(writer, work => withLock(lockOf(paths), work), options.clock.now())
+  await recoverHome(writer, work => withLock(configLock(paths), work), options.clock.now())
   let parts = await loadParts(load, null)
   refuseStart(parts)
   let snapshot = snapshotOf(parts, release, null)
@@ -101,7 +100,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   })
 
   /** The snapshot has the change before the lock is free: the next draft sees it. */
-  const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(lockOf(paths), async () => {
+  const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(configLock(paths), async () => {
     await recoverFiles(writer)
     const draft = new Draft(snapshot, paths, log)
     const result = await work(draft)
@@ -111,7 +110,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     return result
   })
 
-  const changeSecret = (name: string, value: string | null): Promise<void> => withLock(lockOf(paths), async () => {
+  const changeSecret = (name: string, value: string | null): Promise<void> => withLock(configLock(paths), async () => {
     await writeSecret(writer, name, value)
     await serial(async () => adopt({ ...parts, secrets: await loadSecrets(paths, parts) }))
   })
@@ -153,7 +152,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     },
     deleteSlot: name => change(draft => draft.deleteSlot(name)),
     change: (work, options = {}) => change(work, options.dryRun),
-    patchSvc: (patch, check) => withLock(lockOf(paths), async () => {
+    patchSvc: (patch, check) => withLock(configLock(paths), async () => {
       const patched = await patchSvcFile(writer, patch, migrations, check)
       await serial(async () => adopt({ ...parts, svc: await loadSvc(load, parts.svc.value) }))
       return patched
@@ -172,9 +171,4 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       return had
     }
   }
-}
-
-/** One coarse lock for every file under the configuration root. */
-function lockOf (paths: Paths): string {
-  return join(paths.etc, '.config.lock')
 }

@@ -1,0 +1,56 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import { homeOption } from '../serve.js'
+import { addConfigHardware } from './hardware.js'
+import { addConfigReload } from './reload.js'
+
+interface FileOptions {
+  readonly home?: string
+  readonly json?: true
+}
+
+/** Four work on the files of a home, the others ask the gateway (SPEC.md "Command-line client"). */
+export function addConfigCommands (program: Command, cli: Cli): void {
+  const config = program.command('config').description('look at the configuration files, change and check them')
+  config.command('show')
+    .description('print svc.toml, without secrets')
+    .option('--json', 'print what it says as JSON')
+    .addOption(homeOption())
+    .addHelpText('after', '\nIt shows the file. What is in force, defaults filled in, is GET /api/settings.')
+    .addHelpText('after', examples('svc config show', 'svc config show --json | jq .slots'))
+    .action(async (options: FileOptions) => {
+      const { showConfig } = await import('../../offline/config/show.js')
+      await showConfig(cli, options)
+    })
+  config.command('edit')
+    .description('change svc.toml in an editor: $EDITOR, else $VISUAL, else vi')
+    .addOption(homeOption())
+    .addHelpText('after', '\nWhat is edited is a copy. It replaces the file when it is valid, and is kept when it is not.')
+    .addHelpText('after', examples('svc config edit', 'EDITOR="code --wait" svc config edit'))
+    .action(async (options: FileOptions) => {
+      const { editConfig } = await import('../../offline/config/edit.js')
+      await editConfig(cli, options)
+    })
+  config.command('migrate')
+    .description('bring svc.toml to the latest version of its form')
+    .addOption(homeOption())
+    .addHelpText('after', '\nThe file as it was is kept beside it, with its version in the name.')
+    .addHelpText('after', examples('svc config migrate'))
+    .action(async (options: FileOptions) => {
+      const { migrateSvcToml } = await import('../../offline/config/migrate.js')
+      await migrateSvcToml(cli, options)
+    })
+  config.command('validate')
+    .description('check every configuration file, and say all that is wrong')
+    .option('--json', 'print one row for each file')
+    .addOption(homeOption())
+    .addHelpText('after', '\nIt ends with 1 when something is wrong, and needs no gateway.')
+    .addHelpText('after', examples('svc config validate', 'svc config validate --json'))
+    .action(async (options: FileOptions) => {
+      const { validateConfig } = await import('../../offline/config/validate.js')
+      await validateConfig(cli, options)
+    })
+  addConfigReload(config, cli)
+  addConfigHardware(config, cli)
+}
