@@ -161,7 +161,8 @@ export class Catalog {
       byModel,
       byCatalogue,
       registry: { has: id => models.get(id) !== undefined },
-      upstreamModels: upstreams().routes()
+      upstreamModels: upstreams().routes(),
+      unlisted: upstreams().unlisted()
     }
   }
 }

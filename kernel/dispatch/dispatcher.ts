@@ -20,7 +20,8 @@ import { Interceptors } from './interceptors.js'
 import { gatewaysOf } from './loop-guard.js'
 import type { Asked, Prepared } from './prepared.js'
 import { bodyError, missingModel, resolutionError } from './resolution-errors.js'
-import { isRoute, mayBeRemote, type Route } from './resolve.js'
+import { ModelLookup } from './model-lookup.js'
+import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
 import { planSlotCall } from './slot-plan.js'
 import { UploadRun, type UploadCall } from './upload-run.js'
@@ -47,9 +48,11 @@ export class GatewayDispatcher implements DispatchService {
   readonly active = new ActiveRequests()
   readonly #interceptors = new Interceptors()
   readonly #trips: TripDeps
+  readonly #lookup: ModelLookup
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
+    this.#lookup = new ModelLookup(deps)
     this.#trips = {
       ...deps,
       resolve: (model, surface) => deps.catalog.resolve(model, surface),
@@ -99,18 +102,17 @@ export class GatewayDispatcher implements DispatchService {
   upload (call: UploadCall, options: UploadOptions): typeof handled {
     call.reply.hijack()
     if (isGone(call.reply.raw)) return handled
-    new UploadRun({ ...this.#deps, active: this.active, told: error => this.#told(error) }, call, options).start()
+    const told = (error: unknown): SvcError => this.#told(error)
+    new UploadRun({ ...this.#deps, lookup: this.#lookup, active: this.active, told }, call, options).start()
     return handled
   }
 
-  async models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]> {
-    const { upstreams, token, catalog } = this.#deps
-    const passed = gatewaysOf(via)
-    // the question is our own: whoever asks waits for this answer to give us his
-    if (passed.includes(token)) return catalog.models()
-    await upstreams.refresh('untried', signal, passed)
-    void upstreams.refresh('old', signal, passed)
-    return catalog.models()
+  models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]> {
+    return this.#lookup.rows(signal, gatewaysOf(via))
+  }
+
+  model (id: string, signal: AbortSignal): Promise<ModelObject | undefined> {
+    return this.#lookup.row(id, signal)
   }
 
   upstreams (): readonly UpstreamView[] {
@@ -130,9 +132,9 @@ export class GatewayDispatcher implements DispatchService {
       // only a client's request has a socket to answer on
       const isClients = view !== null && !(reader instanceof CallSink)
       if (isClients && this.#interceptors.take(asked as ClientCall, options, view)) return null
-      const resolution = this.#deps.catalog.resolve(model, options.surface)
-      if (isRoute(resolution)) this.#go(this.#prepare(asked, options, view, model, reader), resolution)
-      else if (mayBeRemote(resolution) && this.#deps.upstreams.isDue('empty')) this.#askUpstreams(this.#prepare(asked, options, view, model, reader))
+      const resolution = this.#lookup.now(model, options.surface)
+      if (resolution === null) this.#askUpstreams(this.#prepare(asked, options, view, model, reader))
+      else if (isRoute(resolution)) this.#go(this.#prepare(asked, options, view, model, reader), resolution)
       else return resolutionError(resolution, model, options.surface)
       return null
     } catch (error) {
@@ -186,7 +188,7 @@ export class GatewayDispatcher implements DispatchService {
     }
   }
 
-  /** No list has the model: those that could not be had so far are asked before that is the last word. */
+  /** No list has the model: those that are missing are asked for before that is the last word. */
   #askUpstreams (prepared: Prepared): void {
     const { sink, settle, model, options } = prepared
     const waiting = new AbortController()
@@ -194,9 +196,8 @@ export class GatewayDispatcher implements DispatchService {
       waiting.abort(reason)
       settle()
     }
-    void this.#deps.upstreams.refresh('empty', waiting.signal).then(() => {
+    void this.#lookup.later(model, options.surface, waiting.signal).then(resolution => {
       if (sink.done) return
-      const resolution = this.#deps.catalog.resolve(model, options.surface)
       if (isRoute(resolution)) return this.#go(prepared, resolution)
       sink.fail(resolutionError(resolution, model, options.surface))
       settle()

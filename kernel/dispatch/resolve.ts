@@ -43,6 +43,8 @@ export interface RouteSnapshot {
   readonly registry: { has (id: string): boolean }
   /** Upstream models by raw id, and by `<upstream>/<id>`. */
   readonly upstreamModels: ReadonlyMap<string, UpstreamRoute>
+  /** Upstreams that are switched on and never gave their list. */
+  readonly unlisted: ReadonlySet<string>
 }
 
 export type Resolution =
@@ -63,6 +65,17 @@ export function isRoute (resolution: Resolution): resolution is Route {
 /** Whether an upstream whose list is not here yet could have the model. */
 export function mayBeRemote (deadEnd: Exclude<Resolution, Route>): boolean {
   return deadEnd.kind === 'not-found' || (deadEnd.kind === 'not-loaded' && deadEnd.slot === null)
+}
+
+/**
+ * Where `<upstream>/<model>` leads while that upstream's list is not known: there, and it judges the name itself. Null for
+ * any other name. Pure.
+ */
+export function fullNameRoute ({ unlisted }: RouteSnapshot, model: string): Route | null {
+  const slash = model.indexOf('/')
+  const upstream = model.slice(0, slash)
+  const modelId = model.slice(slash + 1)
+  return slash > 0 && modelId !== '' && unlisted.has(upstream) ? { kind: 'upstream', upstream, modelId } : null
 }
 
 const VIRTUAL_PREFIX = 'svc/'

@@ -8,7 +8,6 @@ import type { ActiveRequest, ActiveRequests, TokenCount } from './active-request
 import type { AnswerSink } from './answer-sink.js'
 import type { Breakers } from './breakers.js'
 import type { CallContext } from './call-context.js'
-import type { Catalog } from './catalog.js'
 import { ClientSink } from './client-sink.js'
 import { originOf } from './connections.js'
 import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
@@ -16,7 +15,8 @@ import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { missingModel, resolutionError } from './resolution-errors.js'
-import { isRoute, mayBeRemote, type Route } from './resolve.js'
+import type { ModelLookup } from './model-lookup.js'
+import { isRoute, type Route } from './resolve.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { Replacement } from './upload-body.js'
 import { UploadSource } from './upload-source.js'
@@ -25,7 +25,7 @@ import { upstreamEnvelope } from './upstream-call.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
 export interface UploadDeps extends CallContext {
-  readonly catalog: Catalog
+  readonly lookup: ModelLookup
   readonly upstreams: UpstreamPool
   readonly active: ActiveRequests
   readonly log: Logger
@@ -110,19 +110,16 @@ export class UploadRun implements ActiveRequest, TokenCount {
   #resolve (field: FoundField | null): void {
     this.model = field?.value.trim() ?? ''
     if (field === null || this.model === '') return this.stop(missingModel(this.#options.path))
-    const { catalog, upstreams } = this.#deps
-    const resolution = catalog.resolve(this.model, this.surface)
-    if (isRoute(resolution)) this.#go(field, resolution)
-    else if (mayBeRemote(resolution) && upstreams.isDue('empty')) this.#askUpstreams(field)
+    const resolution = this.#deps.lookup.now(this.model, this.surface)
+    if (resolution === null) this.#askUpstreams(field)
+    else if (isRoute(resolution)) this.#go(field, resolution)
     else this.stop(resolutionError(resolution, this.model, this.surface))
   }
 
-  /** No list has the model: those that could not be had so far are asked before that is the last word. */
+  /** No list has the model: those that are missing are asked for before that is the last word. */
   #askUpstreams (field: FoundField): void {
-    const { catalog, upstreams } = this.#deps
-    void upstreams.refresh('empty', this.#waiting()).then(() => {
+    void this.#deps.lookup.later(this.model, this.surface, this.#waiting()).then(resolution => {
       if (this.#finished) return
-      const resolution = catalog.resolve(this.model, this.surface)
       if (isRoute(resolution)) this.#go(field, resolution)
       else this.stop(resolutionError(resolution, this.model, this.surface))
     })

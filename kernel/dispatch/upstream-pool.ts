@@ -2,10 +2,11 @@ import type { Dispatcher } from 'undici'
 import type {
   Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamView
 } from '../contract/index.js'
+import { askInTurn } from './list-turns.js'
 import { isListed } from './model-filters.js'
 import type { UpstreamRoute } from './resolve.js'
 import { fetchModelIds, type ListAnswer } from './upstream-list.js'
-import { upstreamOfProvider } from './upstream-templates.js'
+import { upstreamsOf } from './upstream-templates.js'
 
 export interface KnownList {
   readonly ids: readonly string[]
@@ -73,15 +74,8 @@ export class UpstreamPool {
     return this.all().map(upstream => {
       const { name, kind, url, enabled } = upstream
       const cached = this.#cache.get(name)
-      return {
-        name,
-        kind,
-        url,
-        enabled,
-        models: this.models(upstream),
-        refreshed_at: cached?.refreshedAt == null ? null : new Date(cached.refreshedAt).toISOString(),
-        error: cached?.error ?? null
-      }
+      const refreshedAt = cached?.refreshedAt == null ? null : new Date(cached.refreshedAt).toISOString()
+      return { name, kind, url, enabled, models: this.models(upstream), refreshed_at: refreshedAt, error: cached?.error ?? null }
     })
   }
 
@@ -97,6 +91,18 @@ export class UpstreamPool {
       }
     }
     return routes
+  }
+
+  /** Those that are on and never gave their list. */
+  unlisted (): ReadonlySet<string> {
+    const without = this.all().filter(({ enabled, name }) => enabled && this.#cache.get(name)?.refreshedAt == null)
+    return new Set(without.map(({ name }) => name))
+  }
+
+  /** Whether it has no list, and none of its failures says that there will be none for now. */
+  isAwaited (name: string): boolean {
+    const cached = this.#cache.get(name)
+    return this.get(name)?.enabled === true && (cached === undefined || (cached.refreshedAt === null && this.#running.has(name)))
   }
 
   /** What `GET /v1/models` shows, in upstream order. */
@@ -116,12 +122,13 @@ export class UpstreamPool {
    * Fetches the lists that are due, some at a time, and waits at most the prefetch timeout; what comes later is
    * kept all the same.
    * @param passed gateways that the question came through: the more there are, the less each waits for the next
+   * @param heard called after each list, or failure
    */
-  async refresh (which: Due, signal: AbortSignal, passed: readonly string[] = []): Promise<void> {
+  async refresh (which: Due, signal: AbortSignal, passed: readonly string[] = [], heard = (): void => {}): Promise<void> {
     const { prefetch_timeout_s: timeoutS } = this.#deps.config.snapshot.svc.dispatcher
     const due = this.#due(which)
     if (due.length === 0 || signal.aborted) return
-    const all = this.#fetchAll(due, passed)
+    const all = this.#fetchAll(due, signal, passed, heard)
     await new Promise<void>(resolve => {
       const done = (): void => {
         timer.cancel()
@@ -148,7 +155,7 @@ export class UpstreamPool {
 
   /** Asks those that are to be known before anybody needs them. */
   warm (): void {
-    void this.#fetchAll(this.all().filter(({ enabled, warmup_strategy: strategy }) => enabled && (strategy === 'always' || strategy === 'eager')), [])
+    void this.#fetchAll(this.all().filter(({ enabled, warmup_strategy: strategy }) => enabled && (strategy === 'always' || strategy === 'eager')), this.#stopped.signal)
   }
 
   close (): void {
@@ -191,12 +198,12 @@ export class UpstreamPool {
     return which === 'old' && age > this.#deps.config.snapshot.svc.dispatcher.models_ttl_s * 1000
   }
 
-  async #fetchAll (due: readonly Upstream[], passed: readonly string[]): Promise<void> {
-    const queue = [...due]
-    const { prefetch_parallel_cap: cap } = this.#deps.config.snapshot.svc.dispatcher
-    await Promise.all(Array.from({ length: Math.min(cap, queue.length) }, async () => {
-      for (let next = queue.shift(); next !== undefined; next = queue.shift()) await this.#fetchOnce(next, passed)
-    }))
+  #fetchAll (
+    due: readonly Upstream[], signal: AbortSignal, passed: readonly string[] = [], heard = (): void => {}
+  ): Promise<void> {
+    const { clock, config } = this.#deps
+    const cap = config.snapshot.svc.dispatcher.prefetch_parallel_cap
+    return askInTurn(due, { clock, cap, signal, heard, ask: upstream => this.#fetchOnce(upstream, passed) })
   }
 
   #fetchOnce (upstream: Upstream, passed: readonly string[]): Promise<ListAnswer> {
@@ -231,7 +238,7 @@ export class UpstreamPool {
     const triedAt = clock.monotonic()
     if (ids !== null) {
       this.#cache.set(name, { ids, refreshedAt: clock.now(), triedAt, error: null })
-      if (before?.ids.join('\n') !== ids.join('\n')) changed()
+      if (before?.refreshedAt == null || before.ids.join('\n') !== ids.join('\n')) changed()
       return
     }
     this.#cache.set(name, { ids: before?.ids ?? [], refreshedAt: before?.refreshedAt ?? null, triedAt, error })
@@ -240,15 +247,4 @@ export class UpstreamPool {
       events.emit({ type: 'system.upstream_unhealthy', severity: 'warn', source: `upstream:${name}`, message: error, data: { upstream: name } })
     }
   }
-}
-
-/** Remote upstreams of both files by name; a name in upstreams.toml wins over one in providers.toml. */
-function upstreamsOf ({ upstreams, providers }: ConfigSnapshot): ReadonlyMap<string, Upstream> {
-  const named = new Map<string, Upstream>()
-  for (const provider of providers) {
-    const upstream = upstreamOfProvider(provider)
-    if (upstream !== null) named.set(upstream.name, upstream)
-  }
-  for (const upstream of upstreams) if (upstream.kind === 'remote') named.set(upstream.name, upstream)
-  return named
 }

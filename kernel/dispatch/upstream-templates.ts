@@ -1,4 +1,4 @@
-import type { ExternalProvider, Upstream, UpstreamTemplate } from '../contract/index.js'
+import type { ConfigSnapshot, ExternalProvider, Upstream, UpstreamTemplate } from '../contract/index.js'
 
 type Given = Pick<UpstreamTemplate, 'title' | 'url' | 'capabilities'> & Partial<UpstreamTemplate>
 
@@ -68,4 +68,15 @@ export function upstreamOfProvider (provider: ExternalProvider): Upstream | null
     warmup_strategy: 'none',
     ...(models.length === 0 ? {} : { model_filters: { models, include: [], exclude: [] } })
   }
+}
+
+/** Remote upstreams of both files by name; a name in upstreams.toml wins over one in providers.toml. */
+export function upstreamsOf ({ upstreams, providers }: ConfigSnapshot): ReadonlyMap<string, Upstream> {
+  const named = new Map<string, Upstream>()
+  for (const provider of providers) {
+    const upstream = upstreamOfProvider(provider)
+    if (upstream !== null) named.set(upstream.name, upstream)
+  }
+  for (const upstream of upstreams) if (upstream.kind === 'remote') named.set(upstream.name, upstream)
+  return named
 }

@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { chatStream, createFakeEngine, type FakeEngine } from '../../kernel/testing/index.js'
+import { fakeUpstream, upstreamTable, type FakeUpstream } from './fake-upstream.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
@@ -85,6 +86,52 @@ t.test('addressing: the first request looks the lists up, full names choose, and
   t.equal(gateway.runtime.started.length, 0, 'no slot was started for any of it')
   const list = await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string, owned_by: string }> }
   t.strictSame(list.data.filter(({ owned_by }) => owned_by !== 'svc').map(({ id, owned_by }) => `${id} ${owned_by}`), ['gpt-9 one', 'only-one one', 'vendor/only-two two'])
+})
+
+t.test('a cold gateway waits for no list that cannot decide the name', async t => {
+  const silent = async (): Promise<FakeUpstream> => {
+    const up = await fakeUpstream(t, ['never-said'])
+    up.list({ headAfterMs: Infinity })
+    return up
+  }
+  const cold = async (...ups: ReadonlyArray<readonly [string, FakeUpstream]>): Promise<WireGateway> => wireGateway(t, {
+    svc: '[dispatcher]\nprefetch_timeout_s = 600\n',
+    files: { 'etc/svc/upstreams.toml': ups.map(([name, { url }]) => upstreamTable(name, url)).join('') }
+  })
+  const answeredBy = async (gateway: WireGateway, model: string, up: FakeUpstream, sent = model): Promise<void> => {
+    const n = up.calls.length
+    const response = await gateway.chat({ model })
+    t.equal(response.status, 200, model)
+    await response.text()
+    t.equal(up.calls.length, n + 1, `${model} goes where it belongs`)
+    t.equal((JSON.parse(up.calls.at(-1)!.body.toString()) as { model: string }).model, sent)
+  }
+
+  // a wait for a list that may take ten minutes fails the test: silent ones in front, more than are asked at once, and behind
+  const a = await fakeUpstream(t, ['a-model', 'vendor/a-model'])
+  const dead = await Promise.all(Array.from({ length: 6 }, silent))
+  const among = await cold(['b', dead[0]!], ...dead.slice(2).map((up, i) => [`d${i}`, up] as const), ['a', a], ['c', dead[1]!])
+  await answeredBy(among, 'a-model', a)
+  await answeredBy(among, 'vendor/a-model', a)
+  t.match(await (await among.fetch('/v1/models/a-model')).json(), { id: 'a-model', owned_by: 'a' })
+
+  await answeredBy(await cold(['b', dead[0]!], ['a', a]), 'a/a-model', a, 'a-model')
+  const stalled = await cold(['a', a], ['b', dead[0]!])
+  await answeredBy(stalled, 'b/anything', dead[0]!, 'anything')
+  t.match(await (await (await cold(['b', dead[0]!], ['a', a])).fetch('/v1/models/vendor/a-model')).json(), { owned_by: 'a' }, 'one row waits for its own list alone')
+
+  // an upstream whose list fails can still be asked by a full name; what nobody has is not found as soon as all have spoken
+  const failing = await fakeUpstream(t)
+  failing.list({ status: 500, chunks: ['no'] })
+  const mixed = await cold(['f', failing], ['a', a])
+  t.match(await (await mixed.chat({ model: 'nobody-has-it' })).json(), { error: { code: 'model.not_found' } })
+  await answeredBy(mixed, 'f/blind', failing, 'blind')
+  t.match(await (await mixed.chat({ model: 'a/nobody-has-it' })).json(), { error: { code: 'model.not_found' } }, 'a list that is known is the last word')
+
+  // the order decides between two that both have it, when both answer
+  const twin = await fakeUpstream(t, ['a-model'])
+  twin.list({ headAfterMs: 50, headers: JSON_TYPE, chunks: ['{"data":[{"id":"a-model"}]}'] })
+  await answeredBy(await cold(['twin', twin], ['a', a]), 'a-model', twin)
 })
 
 t.test('answers pass through: errors in the upstream\'s own shape, streams byte for byte', async t => {

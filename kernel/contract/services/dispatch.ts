@@ -154,5 +154,7 @@ export interface DispatchService {
    * @param via the `X-Svc-Via` header of the request: gateways that list each other do not wait for each other
    */
   models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]>
+  /** One row of that list; waits for upstreams that were never asked only while it is not there. */
+  model (id: string, signal: AbortSignal): Promise<ModelObject | undefined>
   upstreams (): readonly UpstreamView[]
 }

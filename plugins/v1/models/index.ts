@@ -27,7 +27,7 @@ export default definePlugin({
       schema: { params: modelParamsSchema, response: modelObjectSchema },
       handler: async ({ params, signal }) => {
         const id = params['*']
-        const model = (await dispatch.models(signal)).find(candidate => candidate.id === id)
+        const model = await dispatch.model(id, signal)
         if (model === undefined) {
           throw svcError('model.not_found', `no model has the id '${id}'; GET /v1/models lists what there is`, { param: 'model', details: { model: id } })
         }

@@ -3,7 +3,7 @@ import { slotRoleOf, slotStates, surfaceNames, type Model, type SlotState, type 
 import { Catalog } from '../../../kernel/dispatch/catalog.js'
 import { globMatches, isListed } from '../../../kernel/dispatch/model-filters.js'
 import { resolutionError } from '../../../kernel/dispatch/resolution-errors.js'
-import { resolveModel, virtualChain, type Resolution, type RouteSnapshot, type SlotRoute, type UpstreamRoute } from '../../../kernel/dispatch/resolve.js'
+import { fullNameRoute, resolveModel, virtualChain, type Resolution, type RouteSnapshot, type SlotRoute, type UpstreamRoute } from '../../../kernel/dispatch/resolve.js'
 import type { SlotManager } from '../../../kernel/slots/slot-manager.js'
 import type { UpstreamPool } from '../../../kernel/dispatch/upstream-pool.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
@@ -33,7 +33,8 @@ function snapshot (slots: readonly SlotRoute[], upstreams: Record<string, Upstre
     byModel,
     byCatalogue,
     registry: { has: id => registry.includes(id) },
-    upstreamModels: new Map(Object.entries(upstreams))
+    upstreamModels: new Map(Object.entries(upstreams)),
+    unlisted: new Set()
   }
 }
 
@@ -59,6 +60,18 @@ t.test('a model of an engine\'s own catalogue', async t => {
   t.equal(words(resolveModel(given, 'warm', 'image')), 'slot warm (small) via slot', 'a slot by its name has the model of its file')
   t.equal(words(resolveModel(given, 'turbo', 'chat')), 'no route warm')
   t.equal(words(resolveModel(snapshot([slot('off', { ...image, enabled: false })]), 'turbo', 'image')), 'not loaded off')
+})
+
+t.test('a full name leads to its upstream while that has given no list', async t => {
+  const given: RouteSnapshot = { ...snapshot([slot('agent')]), unlisted: new Set(['up', 'a-b']) }
+  const cases: Array<[model: string, route: string]> = [
+    ['up/m', 'up m'], ['a-b/vendor/m:7b', 'a-b vendor/m:7b'],
+    ['listed/m', ''], ['up', ''], ['up/', ''], ['/up/m', ''], ['/', ''], ['', ''], ['UP/m', ''], ['agent', '']
+  ]
+  for (const [model, expected] of cases) {
+    const route = fullNameRoute(given, model)
+    t.equal(route?.kind === 'upstream' ? `${route.upstream} ${route.modelId}` : '', expected, JSON.stringify(model))
+  }
 })
 
 t.test('every row of "Model addressing"', async t => {
@@ -186,7 +199,7 @@ function catalog (slots: readonly SlotRoute[], listed: readonly Listed[] = [], m
         surfaces: Object.fromEntries([...find(name).surfaces].map(surface => [surface, {}])) }),
       device: () => 'gpu-rocm'
     } as unknown as SlotManager,
-    upstreams: () => ({ listed: () => listed, routes: () => new Map() }) as unknown as UpstreamPool
+    upstreams: () => ({ listed: () => listed, routes: () => new Map(), unlisted: () => new Set() }) as unknown as UpstreamPool
   })
 }
 
