@@ -39,6 +39,8 @@ export type GpuInput =
 export type GpuEffect =
   /** Writes the state file. */
   | { readonly type: 'write', readonly write: number }
+  /** Refuses those who stand in line for an LLM slot: what frees up from here on is not lent again. */
+  | { readonly type: 'turn-away' }
   | { readonly type: 'stop', readonly side: 'llm' | 'img', readonly force: boolean }
   | { readonly type: 'reload', readonly slots: readonly string[] }
   | { readonly type: 'stop-reload' }
@@ -114,7 +116,8 @@ function intruder (core: GpuCore, up: readonly string[]): GpuDecision {
 }
 
 function claim (core: GpuCore, up: readonly string[]): GpuDecision {
-  return write({ ...core, phase: 'claiming', saved: union(core.saved, up), turn: false, failure: healed(core) })
+  const { core: next, effects } = write({ ...core, phase: 'claiming', saved: union(core.saved, up), turn: false, failure: healed(core) })
+  return { core: next, effects: [{ type: 'turn-away' }, ...effects] }
 }
 
 function giveWay (core: GpuCore, force: boolean): GpuDecision {

@@ -19,6 +19,8 @@ export interface GpuSlots {
   isBusy (name: string): boolean
   /** Epoch milliseconds. */
   lastUsedAt (name: string): number | null
+  /** Refuses those who wait for the slot; requests in flight go on. */
+  turnAway (name: string): void
   /** Resolves when the engine is gone and its memory is free; rejects when it cannot be stopped. */
   stop (name: string, force: boolean, drainMs: number): Promise<void>
   /** Resolves when slots that were deleted have let go of their engines. */
@@ -108,6 +110,16 @@ export class SlotGpuArbiter implements GpuArbiter {
   allows (name: string): boolean {
     const side = this.#side(name)
     return side === null || side === modeOf(this.#core)
+  }
+
+  /**
+   * Whether a slot that serves may be lent at this moment; `admit` tells the others what to wait for. Asked on the path of
+   * every request: in LLM mode it costs nothing, because no image slot is up then.
+   */
+  lends (name: string): boolean {
+    if (this.#core.phase === 'llm' || this.#core.phase === 'reloading') return true
+    const side = this.#side(name)
+    return side === null || mayStart(this.#core, side) === 'yes'
   }
 
   /** For the last moment before an engine is started: its slot's file may have changed since it was admitted. */
@@ -218,6 +230,7 @@ export class SlotGpuArbiter implements GpuArbiter {
   #run (effect: GpuEffect): void {
     switch (effect.type) {
       case 'write': return this.#background(this.#write(effect.write))
+      case 'turn-away': return this.#up('llm').forEach(name => this.#deps.slots.turnAway(name))
       case 'stop': return this.#background(this.#stop(effect.side, effect.force))
       case 'reload': return this.#background(this.#reload(effect.slots))
       case 'stop-reload': return this.#reloading?.abort(new Error('the GPU is needed for images'))

@@ -19,6 +19,9 @@ export function gpuSlots (
       return core !== null && isBusy(core)
     },
     lastUsedAt: name => fleet.core(name)?.lastUsedAt ?? null,
+    turnAway: name => {
+      if (fleet.core(name) !== null) fleet.owner(name).turnAway()
+    },
     stop: async (name, force, drainMs) => {
       if (fleet.core(name) !== null) await fleet.owner(name).unload(force, drainMs)
     },

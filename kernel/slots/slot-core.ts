@@ -68,6 +68,8 @@ export type SlotInput =
   | { readonly type: 'leave', readonly wants: Wants }
   | { readonly type: 'release', readonly generation: number, readonly light: boolean }
   | { readonly type: 'load' }
+  /** Those who wait are refused; what runs goes on. */
+  | { readonly type: 'turn-away' }
   | { readonly type: 'unload', readonly force: boolean }
   | { readonly type: 'restart', readonly force: boolean }
   | { readonly type: 'evict', readonly reason: string }

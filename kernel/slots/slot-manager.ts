@@ -22,7 +22,7 @@ import { readVoices } from './voices.js'
 export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'runtime' | 'clock' | 'log' | 'instance'> {
   readonly fleet: SlotFleet
   readonly shadows: ShadowSlots
-  readonly gpu: Pick<SlotGpuArbiter, 'admit' | 'assertAllows' | 'released'>
+  readonly gpu: Pick<SlotGpuArbiter, 'admit' | 'assertAllows' | 'lends' | 'released'>
   readonly writer: SlotWriter
   readonly pulls: ImagePulls
   readonly connection: (address: EngineAddress) => { readonly dispatcher: Dispatcher, readonly origin: string }
@@ -97,6 +97,7 @@ export class SlotManager implements SlotService {
 
   tryAcquire (name: string, light = false): SlotLease | null {
     const shadow = this.#deps.shadows.find(name)
+    if (!this.#deps.gpu.lends(shadow?.anchor ?? name)) return null
     if (shadow !== null) return this.#deps.shadows.tryAcquire(shadow, light)
     return this.#deps.fleet.owner(name).tryAcquire(light)
   }

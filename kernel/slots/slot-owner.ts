@@ -105,6 +105,9 @@ export class SlotOwner {
     return this.#ask({ type: 'restart', force }, signal)
   }
 
+  /** Refuses those who wait for it; the slot is about to be unloaded. */
+  turnAway (): void { this.#feed({ type: 'turn-away' }) }
+
   /**
    * Resolves when the engine that runs now, or that is being loaded now, is gone.
    * @param drainMs what requests in flight get when this is what begins the drain

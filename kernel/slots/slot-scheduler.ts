@@ -27,6 +27,7 @@ function apply (step: Step, input: SlotInput, now: number): void {
     case 'load': return load(step)
     case 'leave': return queue(step, input.wants, -1)
     case 'release': return release(step, input.generation, input.light, now)
+    case 'turn-away': return turnAway(step)
     case 'unload': return unload(step, input.force, now)
     case 'restart': return restart(step, input.force)
     case 'evict': return evict(step, input.reason)
@@ -133,10 +134,14 @@ function letWorkersIn (step: Step, now: number): void {
   step.effects.push({ type: 'grant', workers, rest: false })
 }
 
+function turnAway (step: Step): void {
+  refuseAll(step, { code: 'slot.stopped', message: 'was unloaded while the request waited', retryAfterS: 1, cause: 'unloaded', logTail: [] })
+}
+
 function unload (step: Step, force: boolean, now: number): void {
   const { core } = step
   set(step, { wanted: false, stuck: false, failure: null })
-  refuseAll(step, { code: 'slot.stopped', message: 'was unloaded while the request waited', retryAfterS: 1, cause: 'unloaded', logTail: [] })
+  turnAway(step)
   if (core.op === 'launch' || isServing(core.state)) return beginStop(step, force)
   if (core.state === 'error' && core.op === null) enter(step, 'offline', '', now)
 }

@@ -15,12 +15,13 @@ interface Case {
 }
 
 const write = { type: 'write', write: 8 } as const
+const turnAway: GpuEffect = { type: 'turn-away' }
 const stopLlm = { type: 'stop', side: 'llm', force: false } as const
 const stopImg = { type: 'stop', side: 'img', force: false } as const
 
 const cases: readonly Case[] = [
   { name: 'a claim is written down before anything is stopped', from: at('llm'), input: { type: 'want-img', up: ['a', 'b'] },
-    to: { phase: 'claiming', saved: ['a', 'b'] }, effects: [write] },
+    to: { phase: 'claiming', saved: ['a', 'b'] }, effects: [turnAway, write] },
   { name: 'then the others are stopped', from: at('claiming'), input: { type: 'written', write: 7 }, to: { phase: 'clearing' }, effects: [stopLlm] },
   { name: 'an old write says nothing', from: at('claiming'), input: { type: 'written', write: 6 }, to: { phase: 'claiming' } },
   { name: 'what cannot be written is not begun', from: at('claiming', { saved: ['a'] }), input: { type: 'write-failed', write: 7, message: 'full' },
@@ -47,21 +48,21 @@ const cases: readonly Case[] = [
     to: { phase: 'claiming', failure: { count: 1, message: 'stuck' } }, effects: [write] },
   { name: 'all are back', from: at('reloading', { saved: ['a'] }), input: { type: 'reloaded' }, to: { phase: 'llm', saved: [] }, effects: [write] },
   { name: 'an image request while they come back', from: at('reloading', { saved: ['a', 'b'] }), input: { type: 'want-img', up: ['a', 'c'] },
-    to: { phase: 'claiming', saved: ['a', 'b', 'c'] }, effects: [{ type: 'stop-reload' }, write] },
+    to: { phase: 'claiming', saved: ['a', 'b', 'c'] }, effects: [{ type: 'stop-reload' }, turnAway, write] },
   { name: 'a late end of the reload says nothing', from: at('claiming'), input: { type: 'reloaded' }, to: { phase: 'claiming' } },
   { name: 'an image request while the engine goes', from: at('freeing', { saved: ['a'] }), input: { type: 'want-img', up: [] }, to: { phase: 'freeing', turn: true } },
   { name: 'turns round once it is gone', from: at('freeing', { saved: ['a'], turn: true }), input: { type: 'stopped' },
-    to: { phase: 'claiming', saved: ['a'], turn: false }, effects: [write] },
+    to: { phase: 'claiming', saved: ['a'], turn: false }, effects: [turnAway, write] },
   { name: 'image mode that nobody can want any more turns round too', from: at('clearing'), input: { type: 'want-llm', force: true }, to: { phase: 'clearing', turn: true } },
   { name: '... when its engines are gone', from: at('clearing', { turn: true }), input: { type: 'stopped' }, to: { phase: 'yielding', turn: false }, effects: [write] },
   { name: '... or before they were touched', from: at('claiming', { turn: true }), input: { type: 'written', write: 7 }, to: { phase: 'yielding' }, effects: [write] },
   { name: 'a pin is written down', from: at('llm'), input: { type: 'pin', pinned: true }, to: { phase: 'llm', pinned: true }, effects: [write] },
   { name: 'the same pin is not', from: at('img', { pinned: true }), input: { type: 'pin', pinned: true }, to: { pinned: true } },
   { name: 'an intruder in image mode', from: at('img', { saved: ['a'] }), input: { type: 'intruder', up: ['b'] },
-    to: { phase: 'claiming', saved: ['a', 'b'] }, effects: [write] },
+    to: { phase: 'claiming', saved: ['a', 'b'] }, effects: [turnAway, write] },
   { name: 'an intruder in LLM mode', from: at('llm'), input: { type: 'intruder', up: [] }, to: { phase: 'freeing' }, effects: [stopImg] },
   { name: 'a switch that works takes the error away', from: at('llm', { failure: { count: 3, message: 'old' } }), input: { type: 'want-img', up: [] },
-    to: { phase: 'claiming', failure: { count: 3, message: null } }, effects: [write] }
+    to: { phase: 'claiming', failure: { count: 3, message: null } }, effects: [turnAway, write] }
 ]
 
 t.test('decisions', async t => {

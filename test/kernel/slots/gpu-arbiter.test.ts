@@ -24,9 +24,9 @@ interface Rig extends GpuRig {
 }
 
 async function rig (t: Test, behave: (slot: string) => EngineBehaviour = () => ({}), disk = new GpuDisk(),
-  runtime?: FakeRuntime, clock = new FakeClock()): Promise<Rig> {
+  runtime?: FakeRuntime, clock = new FakeClock(), workers: number | null = null): Promise<Rig> {
   const engines = runtime ?? new FakeRuntime(clock, behave)
-  const harness = gpuRig(clock, engines, disk)
+  const harness = gpuRig(clock, engines, disk, {}, workers)
   const { fleet, arbiter } = harness
   const outcome: Rig['outcome'] = async (work, ms = 10) => {
     const told = work.catch((error: { code?: string, message: string }) => error.code ?? error.message)
@@ -105,6 +105,44 @@ t.test('requests that run may end, up to the deadline', async t => {
   await clock.advance(100)
   lent(await outcome(asked)).release()
   t.strictSame(running(), ['img'])
+})
+
+t.test('from the first moment of a claim nothing of an LLM slot is lent any more', async t => {
+  const disk = new GpuDisk()
+  disk.writeMs = () => 500
+  const { load, lend, lease, outcome, clock, arbiter, running, phases } = await rig(t, () => ({}), disk, undefined, undefined, 1)
+  for (const slot of ['chat', 'talk']) await load(slot)
+  lent(lend('chat')!).release()
+  const chat = lent(lend('chat')!)
+  const inLine = lease('chat')
+  await clock.advance(10)
+  const image = lease('img')
+  t.strictSame([phases(), running()], [['claiming'], ['chat', 'talk']], 'the claim is not even written down')
+  t.equal(lend('chat'), null, 'nothing past the line')
+  t.match(await lease('chat').catch((error: unknown) => error), { code: 'gpu.image_mode', details: { retry_after_s: 60 } })
+  chat.release()
+  t.equal(await outcome(inLine), 'gpu.image_mode', 'nor does the line move up when a worker is free')
+  const talk = lent(lend('talk')!)
+  await clock.advance(1_000)
+  lent(await outcome(image)).release()
+  t.strictSame(running(), ['talk', 'img'])
+  t.equal(lend('chat'), null)
+  talk.release()
+  lent(lend('talk')!).release()
+  lent(lend('img')!).release()
+  arbiter.switchTo('llm')
+  t.equal(lend('img'), null, 'and the same on the way back')
+  await clock.advance(10_000)
+  lent(lend('chat')!).release()
+})
+
+t.test('a claim that cannot be written down lets the next request in', async t => {
+  const disk = new GpuDisk()
+  const { load, lend, lease, outcome } = await rig(t, () => ({}), disk)
+  await load('chat')
+  disk.writeFails = () => true
+  t.equal(await outcome(lease('img')), 'gpu.switch_failed')
+  lent(lend('chat')!).release()
 })
 
 t.test('a request that goes on for longer than that is cut off', async t => {

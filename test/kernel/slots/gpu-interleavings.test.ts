@@ -55,7 +55,7 @@ class Script {
   }
 
   newRig (): GpuRig {
-    return gpuRig(this.clock, this.runtime, this.disk, { gpu_drain_timeout_s: 20 })
+    return gpuRig(this.clock, this.runtime, this.disk, { gpu_drain_timeout_s: 20 }, this.random.pick([null, 1, 2]))
   }
 
   /** Never an image engine and one of those that it shares the GPU with at the same time. */
@@ -78,7 +78,8 @@ class Script {
     const holdMs = this.random.pick([0, 10, 1_000, 15_000, 60_000])
     try {
       const { signal } = controller
-      const lease = rig.fleet.owner(slot).tryAcquire() ?? await rig.admitted(slot, signal, owner => owner.acquire(signal))
+      const lease = rig.lend(slot) ?? await rig.admitted(slot, signal, owner => owner.acquire(signal))
+      if (LLM.includes(slot) && rig.arbiter.status().mode === 'img') this.clashes.push(`${slot} was lent in image mode`)
       if (slot === 'img') this.images++
       this.hold(lease, holdMs)
     } catch (error) {

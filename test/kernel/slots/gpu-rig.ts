@@ -1,4 +1,4 @@
-import type { SlotConfigInput } from '../../../kernel/contract/index.js'
+import type { SlotConfigInput, SlotLease } from '../../../kernel/contract/index.js'
 import { SlotGpuArbiter } from '../../../kernel/slots/gpu-arbiter.js'
 import type { GpuState, GpuStateFile } from '../../../kernel/slots/gpu-arbiter-file.js'
 import { gpuSlots } from '../../../kernel/slots/gpu-slots.js'
@@ -21,6 +21,8 @@ export class GpuDisk {
 
 export interface GpuRig extends FleetHarness {
   readonly arbiter: SlotGpuArbiter
+  /** What `SlotManager.tryAcquire` does. */
+  lend (name: string): SlotLease | null
   /** What `SlotManager` does: past the arbiter to the owner. */
   admitted<T> (name: string, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T>
   readonly lines: string[]
@@ -36,7 +38,9 @@ export const gpuConfigs: Readonly<Record<string, SlotConfigInput>> = {
 }
 
 /** One run of a gateway, as far as slots and their GPU go. Not started. */
-export function gpuRig (clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, settings: Record<string, unknown> = {}): GpuRig {
+export function gpuRig (
+  clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, settings: Record<string, unknown> = {}, workers: number | null = null
+): GpuRig {
   let writing = Promise.resolve()
   let dead = false
   const file = {
@@ -58,7 +62,7 @@ export function gpuRig (clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, s
   const log = (_data: unknown, line?: string): void => { lines.push(line ?? '') }
   const harness = createFleetHarness({
     clock, runtime, slots: Object.keys(gpuConfigs), configs: gpuConfigs, states: disk.slots, idleTimeoutS: 0, settings,
-    assertMayRun: name => arbiter.assertAllows(name)
+    workers: () => workers, assertMayRun: name => arbiter.assertAllows(name)
   })
   const { fleet, config, plans, events } = harness
   const arbiter: SlotGpuArbiter = new SlotGpuArbiter({
@@ -77,10 +81,14 @@ export function gpuRig (clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, s
       harness.configure(patch, settings)
       arbiter.follow()
     },
+    lend: name => arbiter.lends(name) ? fleet.owner(name).tryAcquire() : null,
     admitted: async (name, signal, work) => {
       fleet.owner(name)
       for (let wait = arbiter.admit(name, signal); wait !== null; wait = arbiter.admit(name, signal)) await wait
-      return await work(fleet.owner(name))
+      return await work(fleet.owner(name)).catch((error: unknown) => {
+        if ((error as { code?: string }).code === 'slot.stopped') arbiter.assertAllows(name)
+        throw error
+      })
     },
     die: () => { dead = true }
   }
