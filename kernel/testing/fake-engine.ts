@@ -80,8 +80,9 @@ export function chatAnswer (content: string): string {
 /**
  * An engine on a real socket of this machine that does what a test tells it: slow, silent, cut off, wrong. By
  * default it answers chat requests in llama-server's wire format.
+ * @param host where it listens; its `origin` is for this machine
  */
-export async function createFakeEngine (port = 0): Promise<FakeEngine> {
+export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<FakeEngine> {
   const requests: SeenRequest[] = []
   const waiting: Array<() => void> = []
   const sockets = new Set<Socket>()
@@ -127,7 +128,7 @@ export async function createFakeEngine (port = 0): Promise<FakeEngine> {
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, host, resolve)
   })
   const at = (server.address() as AddressInfo).port
   const close = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { freeSlotPort, liveHome, startLive, writeHome } from './live-gateway.js'
-import { anthropic, chats, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
+import { anthropic, chats, completes, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
 
 t.setTimeout(180_000)
 
@@ -12,7 +12,8 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   for (let from = 7450; ports.length < 6; from = ports.at(-1)! + 1) ports.push(await freeSlotPort(from))
   await writeHome(home, textHome(home, ports))
   const gateway = await startLive(t, home)
-  await t.test('chat and completions', t => chats(t, gateway.url))
+  await t.test('chat', t => chats(t, gateway.url))
+  await t.test('completions', t => completes(t, gateway.url))
   await t.test('embeddings', t => recalls(t, gateway.url))
   await t.test('reranking', t => reranks(t, gateway.url))
   await t.test('both modes in one engine', t => refusesBothModes(t, gateway.url))

@@ -62,7 +62,7 @@ export function anthropic (url: string): Anthropic {
   return new Anthropic({ baseURL: url, apiKey: 'anything', maxRetries: 0 })
 }
 
-/** Chat and completions, whole and streamed. */
+/** Chat, whole and streamed, and a stream that is left. */
 export async function chats (t: Test, url: string): Promise<void> {
   const client = openai(url)
   const answer = await client.chat.completions.create({ model: 'svc/agent', messages })
@@ -71,15 +71,20 @@ export async function chats (t: Test, url: string): Promise<void> {
   let text = ''
   for await (const chunk of await client.chat.completions.create({ model: 'agent', messages, stream: true })) text += chunk.choices[0]?.delta.content ?? ''
   t.equal(text, demoSentence)
-  t.equal((await client.completions.create({ model: 'demo', prompt: 'Once' })).choices[0]!.text, demoSentence)
-  text = ''
-  for await (const chunk of await client.completions.create({ model: 'svc/agent', prompt: 'Once', stream: true })) text += chunk.choices[0]?.text ?? ''
-  t.equal(text, demoSentence)
   const controller = new AbortController()
   const endless = await client.chat.completions.create({ model: 'endless', messages, stream: true, max_tokens: 1_000_000 }, { signal: controller.signal })
   let seen = 0
   for await (const _ of endless) if (++seen === 20) controller.abort()
   t.ok(seen >= 20 && seen < 100_000, 'a stream that is left')
+}
+
+/** Legacy completions, whole and streamed. */
+export async function completes (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  t.equal((await client.completions.create({ model: 'demo', prompt: 'Once' })).choices[0]!.text, demoSentence)
+  let text = ''
+  for await (const chunk of await client.completions.create({ model: 'svc/agent', prompt: 'Once', stream: true })) text += chunk.choices[0]?.text ?? ''
+  t.equal(text, demoSentence)
 }
 
 /** Recall that means something: each question's nearest text is the one that shares its words. */
@@ -102,14 +107,12 @@ export async function recalls (t: Test, url: string): Promise<void> {
   t.match(refused, { status: /^(400|500)$/, message: /too large/ }, 'the engine\'s own refusal')
 }
 
-/** Both names of reranking; the test model scores a document by its last digit. */
-export async function reranks (t: Test, url: string): Promise<void> {
+/** Reranking, which the client has no method of its own for; the test model scores a document by its last digit. */
+export async function reranks (t: Test, url: string, path = '/rerank'): Promise<void> {
   const documents = ['about dogs 2', 'about cats 9', 'nothing', 'something 5']
-  for (const path of ['rerank', 'rerankings']) {
-    const response = await fetch(`${url}/v1/${path}`, { method: 'POST', body: JSON.stringify({ model: 'svc/rerank', query: 'cats', documents }) })
-    const { results } = await response.json() as { results: Array<{ index: number, relevance_score: number }> }
-    t.same([...results].sort((a, b) => b.relevance_score - a.relevance_score).map(({ index }) => index), [1, 3, 2, 0], path)
-  }
+  const body = { model: 'svc/rerank', query: 'cats', documents }
+  const { results } = await openai(url).post<{ results: Array<{ index: number, relevance_score: number }> }>(path, { body })
+  t.same([...results].sort((a, b) => b.relevance_score - a.relevance_score).map(({ index }) => index), [1, 3, 2, 0], path)
 }
 
 /** Two modes in one engine give scores that mean nothing (SPEC.md "Profile"), so such a slot is refused before it starts. */
@@ -123,6 +126,29 @@ export async function refusesBothModes (t: Test, url: string): Promise<void> {
     const response = await fetch(`${url}${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
     t.match({ status: response.status, body: await response.json() }, { status: 400, body: { error: { code: 'slot.config_error', message: /make two slots/ } } }, path)
   }
+}
+
+/** A model that calls a tool of the client's, whole and streamed. */
+export async function callsTools (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const tools = [{
+    type: 'function' as const,
+    function: { name: 'embed_text', parameters: { type: 'object', properties: { input: { type: 'array', items: { type: 'string' } } } } }
+  }]
+  const body = { model: 'caller', messages, tools, temperature: 0 }
+  const wanted = { name: 'embed_text', input: ['one', 'two'] }
+  const { choices } = await client.chat.completions.create(body)
+  t.equal(choices[0]!.finish_reason, 'tool_calls')
+  const call = choices[0]!.message.tool_calls![0] as OpenAI.ChatCompletionMessageFunctionToolCall
+  t.strictSame({ name: call.function.name, ...JSON.parse(call.function.arguments) as object }, wanted)
+  let [name, args, finish]: [string, string, string | null] = ['', '', null]
+  for await (const chunk of await client.chat.completions.create({ ...body, stream: true })) {
+    const piece = chunk.choices[0]?.delta.tool_calls?.[0]?.function
+    name += piece?.name ?? ''
+    args += piece?.arguments ?? ''
+    finish ??= chunk.choices[0]?.finish_reason ?? null
+  }
+  t.strictSame([{ name, ...JSON.parse(args) as object }, finish], [wanted, 'tool_calls'])
 }
 
 /** The tool loop: the model of the test never stops calling, so the eighth answer is the last and is words. */
@@ -154,9 +180,6 @@ export async function speaksMessages (t: Test, url: string): Promise<void> {
   const stream = client.messages.stream(question)
   t.equal(await stream.finalText(), demoSentence)
   t.match(await client.messages.create({ ...question, max_tokens: 3 }), { stop_reason: 'max_tokens' })
-  const [short, long] = await Promise.all(['hi', 'hi '.repeat(50)].map(async content =>
-    (await client.messages.countTokens({ model: 'agent', messages: [{ role: 'user', content }] })).input_tokens))
-  t.ok(short! > 0 && long! > short!)
   const refused = await client.messages.create({ ...question, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }] }] })
     .catch((error: unknown) => error)
   t.match(refused, { error: { type: 'error', error: { type: /_error$/, message: /image/ }, request_id: /./ } }, 'the engine\'s refusal, in the shape of the API')
@@ -166,6 +189,12 @@ export async function speaksMessages (t: Test, url: string): Promise<void> {
   let seen = 0
   for await (const _ of endless) if (++seen === 20) controller.abort()
   t.ok(seen >= 20)
+}
+
+export async function countsTokens (t: Test, url: string): Promise<void> {
+  const [short, long] = await Promise.all(['hi', 'hi '.repeat(50)].map(async content =>
+    (await anthropic(url).messages.countTokens({ model: 'agent', messages: [{ role: 'user', content }] })).input_tokens))
+  t.ok(short! > 0 && long! > short!)
 }
 
 /** The Responses API in the openai client. */

@@ -1,0 +1,57 @@
+import { toFile } from 'openai'
+import type { Test } from 'tap'
+import { wavOf } from '../plugins/providers/audio/sound.js'
+import { hears, listsVoices, paints, speaks } from './media-surfaces.js'
+import {
+  anthropic, callsTools, chats, completes, countsTokens, openai, recalls, reranks, speaksMessages, speaksResponses, usesTools
+} from './text-surfaces.js'
+
+export interface Endpoint {
+  /** What it does with real engines, in the client that people use for it. */
+  readonly works: ReadonlyArray<(t: Test, url: string) => Promise<void>>
+  /** One request that names a model; null for an endpoint that takes none. */
+  readonly ask: ((url: string, model: string) => PromiseLike<unknown>) | null
+}
+
+const messages = [{ role: 'user' as const, content: 'hi' }]
+
+const rerank = (path: string): Endpoint => ({
+  works: [(t, url) => reranks(t, url, path)],
+  ask: (url, model) => openai(url).post(path, { body: { model, query: 'x', documents: ['y'] } })
+})
+
+/** Every endpoint of `/v1`, with what shows that unmodified clients can use it. */
+export const endpoints: Readonly<Record<string, Endpoint>> = {
+  'GET /v1/models': { works: [listsModels], ask: null },
+  'GET /v1/models/*': { works: [findsModels], ask: (url, model) => openai(url).models.retrieve(model) },
+  'POST /v1/chat/completions': {
+    works: [chats, callsTools, usesTools],
+    ask: (url, model) => openai(url).chat.completions.create({ model, messages })
+  },
+  'POST /v1/completions': { works: [completes], ask: (url, model) => openai(url).completions.create({ model, prompt: 'x' }) },
+  'POST /v1/embeddings': { works: [recalls], ask: (url, model) => openai(url).embeddings.create({ model, input: 'x' }) },
+  'POST /v1/rerank': rerank('/rerank'),
+  'POST /v1/rerankings': rerank('/rerankings'),
+  'POST /v1/responses': { works: [speaksResponses], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
+  'POST /v1/messages': { works: [speaksMessages], ask: (url, model) => anthropic(url).messages.create({ model, max_tokens: 5, messages }) },
+  'POST /v1/messages/count_tokens': { works: [countsTokens], ask: (url, model) => anthropic(url).messages.countTokens({ model, messages }) },
+  'POST /v1/audio/speech': { works: [speaks], ask: (url, model) => openai(url).audio.speech.create({ model, input: 'x', voice: 'alloy' }) },
+  'POST /v1/audio/transcriptions': {
+    works: [hears],
+    ask: async (url, model) => openai(url).audio.transcriptions.create({ model, file: await toFile(wavOf(0.1), 'a.wav') })
+  },
+  'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
+  'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) }
+}
+
+async function listsModels (t: Test, url: string): Promise<void> {
+  const ids: string[] = []
+  for await (const { id } of openai(url).models.list()) ids.push(id)
+  t.ok(ids.includes('svc/agent') && ids.includes('svc/utility'), ids.join(' '))
+  const entries = await anthropic(url).get<{ data: Array<{ id: string }> }>('/v1/models')
+  t.strictSame(entries.data.map(({ id }) => id), ids, 'the same for a client of another maker')
+}
+
+async function findsModels (t: Test, url: string): Promise<void> {
+  t.match(await openai(url).models.retrieve('svc/agent'), { id: 'svc/agent', object: 'model', owned_by: 'svc' })
+}
