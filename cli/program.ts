@@ -2,12 +2,14 @@ import { Command, Option } from 'commander'
 import type { Cli } from './cli.js'
 import { DEFAULT_BASE } from './client.js'
 import { addCancelCommand } from './commands/cancel.js'
+import { addCapabilitiesCommands } from './commands/capabilities/index.js'
 import { addChatCommand } from './commands/chat.js'
 import { addConfigCommands } from './commands/config/index.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addMigrateCommands } from './commands/migrate.js'
 import { addModelCommands } from './commands/model/index.js'
 import { addPluginCommands } from './commands/plugin/index.js'
+import { addProfileCommands } from './commands/profile/index.js'
 import { addPsCommand } from './commands/ps.js'
 import { addRegistryCommands } from './commands/registry.js'
 import { addServeCommand } from './commands/serve.js'
@@ -45,6 +47,8 @@ export function createProgram (cli: Cli): Command {
   addSlotCommands(program, cli)
   addUpstreamCommands(program, cli)
   addModelCommands(program, cli)
+  addProfileCommands(program, cli)
+  addCapabilitiesCommands(program, cli)
   addConfigCommands(program, cli)
   addRegistryCommands(program, cli)
   addMigrateCommands(program, cli)

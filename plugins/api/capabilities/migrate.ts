@@ -1,4 +1,4 @@
-import { capabilityChildren, capabilityGroupOf, type CapabilityChild, type CapabilitySelection, type SlotDraft } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilityGroupOf, type CapabilityChild, type CapabilitySelection, type ConfigDraft } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { candidateById, legalPairs, type CandidateSource } from './candidates.js'
 import { childKinds } from './children.js'
@@ -34,16 +34,20 @@ export function migrated (child: CapabilityChild, selection: CapabilitySelection
 }
 
 /** Snaps stored selections to what is legal. Slots are left alone: they follow with the next change of their capability. */
-export async function migrateSelections (draft: SlotDraft, source: CandidateSource): Promise<readonly MigrationRow[]> {
+export async function migrateSelections (draft: ConfigDraft, source: CandidateSource): Promise<readonly MigrationRow[]> {
   const rows: MigrationRow[] = []
   for (const child of capabilityChildren) {
-    const selection = draft.config.capabilities[child]
+    const selection = draft.capabilities[child]
     if (selection === undefined) continue
     const { next, row } = migrated(child, selection, source)
     rows.push(row)
-    await draft.config.putCapability(child, next)
+    await draft.putCapability(child, next)
   }
   return rows
+}
+
+export function isChange ({ verdict }: MigrationRow): boolean {
+  return verdict === 'illegal_backend' || verdict === 'unknown_model'
 }
 
 function placeOf ({ device, provider, enabled }: CapabilitySelection): string {

@@ -5,7 +5,7 @@ import {
 import type { z } from 'zod'
 import { applyFailed, invalidSelection } from './capability-errors.js'
 import { byGroup, catalogs } from './catalog.js'
-import { migrateSelections } from './migrate.js'
+import { isChange, migrateSelections } from './migrate.js'
 import type { Overlay } from './overlay.js'
 import type { SelectionChange, SelectionPatch } from './ref.js'
 import {
@@ -45,8 +45,8 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       handler: async call => {
         const { dry_run: dryRun } = call.body
         const work = async (): Promise<z.output<typeof migrationSchema>> => {
-          const rows = await slots.change(draft => migrateSelections(draft, overlay.source()), { dryRun })
-          return { dry_run: dryRun, changed: rows.filter(({ verdict }) => verdict === 'illegal_backend' || verdict === 'unknown_model').length, rows: [...rows] }
+          const rows = await slots.change(draft => migrateSelections(draft.config, overlay.source()), { dryRun })
+          return { dry_run: dryRun, changed: rows.filter(isChange).length, rows: [...rows] }
         }
         if (dryRun) return await work()
         const row = { category: 'capability', action: 'capability.migrate', target: 'capabilities', actor: call.actor, request_id: call.requestId }

@@ -1,0 +1,87 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { text as readAll } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { nameSchema } from '../../../kernel/contract/schemas/index.js'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { CliFailure, usageFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { textOf } from '../../option-value.js'
+import { profileRecordSchema } from '../../profile-record.js'
+
+const envelopeSchema = z.looseObject({ name: z.string().optional(), omitted: z.array(z.string()).default([]) })
+const reportSchema = z.looseObject({ valid: z.boolean(), checksum_ok: z.boolean(), name: z.string(), collides: z.boolean() })
+
+export function addProfileExport (profile: Command, cli: Cli): void {
+  profile.command('export <name>')
+    .description('write a profile as a portable envelope, to standard output')
+    .option('-o, --output <file>', 'write it there')
+    .addHelpText('after', '\nFlags that hold a secret or a path of this machine are left out, and named.')
+    .addHelpText('after', examples('svc profile export rocm-long -o rocm-long.svcprofile.json'))
+    .action(async (name: string, options: { output?: string }, command: Command) => {
+      const envelope = await cli.client(command).call({ method: 'POST', path: pathOf`/api/profiles/${name}/export` }, envelopeSchema)
+      const { output } = options
+      if (output === undefined) cli.out.json(envelope)
+      else await save(resolve(cli.process.cwd(), output), envelope)
+      if (envelope.omitted.length > 0) cli.out.note(`Left out: ${envelope.omitted.join(', ')}`)
+      if (output !== undefined) cli.out.line(`Profile ${name} is in ${output}.`)
+    })
+}
+
+export function addProfileImport (profile: Command, cli: Cli): void {
+  profile.command('import <file>')
+    .description('create a profile from an envelope; - reads standard input')
+    .option('--name <name>', 'its name here; default is the one of the envelope', textOf(nameSchema))
+    .option('--dry-run', 'check the envelope and its name, and change nothing')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', '\nA dry run ends with 1 when the import would fail.')
+    .addHelpText('after', examples('svc profile import rocm-long.svcprofile.json --dry-run', 'svc profile import rocm-long.svcprofile.json --name mine'))
+    .action(async (file: string, options: { name?: string, dryRun?: true, json?: true }, command: Command) => {
+      const envelope = await readEnvelope(cli, file)
+      const name = options.name ?? envelope.name
+      const client = cli.client(command)
+      const call = { method: 'POST', path: '/api/profiles/import', body: { envelope, name, dry_run: options.dryRun === true } } as const
+      if (options.dryRun === true) return tellReport(cli, await client.call(call, reportSchema), options.json === true)
+      const profile = await client.call(call, profileRecordSchema)
+      if (options.json === true) return cli.out.json(profile)
+      cli.out.line(`Profile ${profile.name} is there.`)
+    })
+}
+
+function tellReport (cli: Cli, report: z.output<typeof reportSchema>, isJson: boolean): void {
+  const { valid, checksum_ok: isWhole, name, collides } = report
+  if (isJson) cli.out.json(report)
+  if (!isWhole) throw new CliFailure('the checksum of the envelope is wrong: it was changed or cut off on its way')
+  if (!valid) throw new CliFailure('the envelope is not valid')
+  if (collides) throw new CliFailure(`there is a profile named ${name} already`, { hints: ['--name takes it in under another one.'] })
+  if (!isJson) cli.out.line(`The envelope is good, and the name ${name} is free.`)
+}
+
+async function readEnvelope (cli: Cli, file: string): Promise<{ readonly name?: string | undefined }> {
+  const where = file === '-' ? 'standard input' : file
+  let text: string
+  try {
+    text = file === '-' ? await readAll(cli.process.stdin) : await readFile(resolve(cli.process.cwd(), file), 'utf8')
+  } catch (error) {
+    throw usageFailure(`${where} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`)
+  }
+  const parsed = z.looseObject({ name: z.string().optional().catch(undefined) }).safeParse(jsonOf(text))
+  if (!parsed.success) throw usageFailure(`${where} holds no envelope`, ['`svc profile export` writes one.'])
+  return parsed.data
+}
+
+function jsonOf (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+async function save (path: string, envelope: object): Promise<void> {
+  await writeFile(path, `${JSON.stringify(envelope, null, 2)}\n`).catch((error: NodeJS.ErrnoException) => {
+    throw new CliFailure(`${path} cannot be written (${error.code ?? error.message})`, { cause: error })
+  })
+}
