@@ -18,6 +18,8 @@ export interface EngineModels {
   readonly canonical: (id: string) => string | null
   /** Other spellings that requests may use for a model. Pure. */
   readonly aliases?: (id: string) => readonly string[]
+  /** Context window of a model in tokens; null for one that nobody knows. Pure. */
+  readonly contextSize?: (id: string) => number | null
   /** What there is to choose from. `store` is `ModelRegistry.engineStore`; a store that is not there yet is empty. */
   readonly list: (store: string) => Promise<readonly EngineModel[]>
 }

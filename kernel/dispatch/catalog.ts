@@ -1,5 +1,5 @@
 import { slotRoleOf, type Clock, type ModelObject, type ModelRegistry, type SurfaceName } from '../contract/index.js'
-import { contextSizeFor, hasContext } from '../slots/context-size.js'
+import { contextSizeFor, hasContext, nativeContext } from '../slots/context-size.js'
 import { needsModel } from '../slots/needs-model.js'
 import { isServing } from '../slots/slot-machine.js'
 import type { SlotManager } from '../slots/slot-manager.js'
@@ -118,7 +118,8 @@ export class Catalog {
   #context (slot: SlotRoute): { context_length?: number } {
     const config = this.#deps.slots.config(slot.name)
     if (!hasContext(config)) return {}
-    return { context_length: contextSizeFor(config, slot.modelId === null ? null : this.#deps.models.get(slot.modelId) ?? null) }
+    const model = slot.modelId === null ? null : this.#deps.models.get(slot.modelId) ?? null
+    return { context_length: contextSizeFor(config, nativeContext(this.#deps.slots.provider(slot.name), slot.modelId, model)) }
   }
 
   #created (): number {

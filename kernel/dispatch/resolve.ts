@@ -176,7 +176,7 @@ function distance (slot: SlotRoute): number {
 }
 
 function toSlot (slot: SlotRoute, surface: SurfaceName, via: 'slot' | 'virtual' | 'registry'): Resolution {
-  if (slot.anchor !== null && (!slot.enabled || slot.state === 'offline' || slot.state === 'error')) {
+  if (slot.anchor !== null && (!slot.enabled || slot.state === 'offline')) {
     return { kind: 'unserved', slot: slot.name, anchor: slot.anchor, enabled: slot.enabled }
   }
   if (!slot.enabled) {

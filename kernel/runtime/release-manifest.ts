@@ -3,8 +3,8 @@ import type { Manifest } from '../contract/index.js'
 /**
  * Images of a gateway that has no manifest.json. Those without a digest are pulled by their tag with a warning.
  *
- * `npu-rt` is a short name of SPEC.md without an entry: the makers of the NPU runtime publish packages and archives
- * and no image. An operator names one in manifest.json or in SVC_TOOLBOX_IMAGE_NPU_RT.
+ * The makers of the NPU runtime publish packages and archives and no image; `npu-rt` is one that others build from
+ * their sources.
  */
 export const releaseManifest: Manifest = {
   _schema: 'svc.manifest.v1',
@@ -15,6 +15,7 @@ export const releaseManifest: Manifest = {
     'vulkan': { tag: 'ghcr.io/ggml-org/llama.cpp:server-vulkan', digest: null },
     'cuda': { tag: 'ghcr.io/ggml-org/llama.cpp:server-cuda', digest: null },
     'rocm': { tag: 'ghcr.io/ggml-org/llama.cpp:server-rocm', digest: null },
+    'npu-rt': { tag: 'ghcr.io/fonix232/fastflowlm:v0.9.39', digest: null },
     'tts-cpu': { tag: 'ghcr.io/remsky/kokoro-fastapi-cpu:v0.6.0', digest: null },
     'tts-gpu': { tag: 'docker.io/vllm/vllm-omni-rocm:v0.28.0', digest: null },
     'tts-gpu-cuda': { tag: 'docker.io/vllm/vllm-omni:v0.28.0', digest: null },

@@ -58,8 +58,8 @@ export class ShadowSlots {
   }
 
   /**
-   * Waits for the anchor when it is on its way and for a worker of its engine; starts nothing. Rejects with
-   * `npu.trio_unavailable`.
+   * Waits for the anchor when it is on its way and for a worker of its engine. Brings back an engine that failed; one that
+   * was unloaded stays so. Rejects with `npu.trio_unavailable`.
    */
   async acquire (shadow: Shadow, signal: AbortSignal, light: boolean): Promise<SlotLease> {
     const { fleet } = this.#deps

@@ -63,7 +63,10 @@ export interface SlotCore {
 export type LaunchPhase = 'pulling' | 'starting' | 'warming'
 
 export type SlotInput =
-  /** `bound`: how many may wait for a lease. `joins`: starts nothing, waits only for an engine that is on its way. */
+  /**
+   * `bound`: how many may wait for a lease. `joins`: waits for an engine that is on its way and brings back one that
+   * failed; wakes none that was put to rest.
+   */
   | { readonly type: 'demand', readonly wants: Wants, readonly bound: number, readonly joins?: boolean }
   | { readonly type: 'leave', readonly wants: Wants }
   | { readonly type: 'release', readonly generation: number, readonly light: boolean }

@@ -3,7 +3,7 @@ import {
   deviceSchema, svcError, type ConfigDraft, type Device, type Model, type NamedProfile, type NamedSlotConfig, type NewEvent,
   type SlotDraft, type SlotProblem, type SlotRule
 } from '../contract/index.js'
-import { contextSizeFor, hasContext } from './context-size.js'
+import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { checkSlotSet, reconcileDeviceProfile, slotProblemError, type SlotSetContext } from './guards.js'
 import { freePort } from './ports.js'
 import { preferredProfile } from './preferred-profile.js'
@@ -40,7 +40,7 @@ export class SlotChange implements SlotDraft {
       port: slot.port ?? await freePort(this.config, this.#deps.runtimePorts()),
       ...(profile === null ? {} : { profile }),
       ...(hasContext(slot) && slot.model.context_size === null
-        ? { model: { ...asTable(raw.model), context_size: contextSizeFor(slot, await this.#model(slot.model.default)) } }
+        ? { model: { ...asTable(raw.model), context_size: contextSizeFor(slot, await this.#nativeContext(slot)) } }
         : {})
     })
   }
@@ -111,6 +111,10 @@ export class SlotChange implements SlotDraft {
 
   #profile (name: string | null): NamedProfile | null {
     return name === null ? null : this.config.profiles.get(name) ?? null
+  }
+
+  async #nativeContext ({ provider, model: { default: id } }: NamedSlotConfig): Promise<number | null> {
+    return nativeContext(this.#deps.providers.get(provider), id, await this.#model(id))
   }
 
   /** A file that is in no registry speaks for itself, as far as it can be read. */

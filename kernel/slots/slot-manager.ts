@@ -7,7 +7,7 @@ import {
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
-import { contextSizeFor, hasContext } from './context-size.js'
+import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { createEngineClient } from './engine-client.js'
 import type { SlotGpuArbiter } from './gpu-arbiter.js'
 import type { ImagePulls } from './image-pulls.js'
@@ -61,11 +61,11 @@ export class SlotManager implements SlotService {
     const { plans, runtime, shadows } = this.#deps
     const shadow = shadows.find(name)
     if (shadow !== null) return { ...this.outlook(shadow.anchor), contextSize: null }
-    const { slot, profile, model } = plans.effective(name)
+    const { slot, provider, profile, model } = plans.effective(name)
     return {
       profile: profile?.name ?? null,
       image: runtime.form === 'process' ? null : plans.image(name)?.ref ?? null,
-      contextSize: hasContext(slot) ? contextSizeFor(slot, model) : null
+      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null
     }
   }
 

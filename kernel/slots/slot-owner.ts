@@ -82,7 +82,7 @@ export class SlotOwner {
     return this.#lease(light)
   }
 
-  /** @param joins starts nothing: waits only for an engine that is on its way */
+  /** @param joins wakes no engine that was put to rest: waits for one that is on its way, brings back one that failed */
   async acquire (signal: AbortSignal, light = false, joins = false): Promise<SlotLease> {
     signal.throwIfAborted()
     this.#mustBeOpen()

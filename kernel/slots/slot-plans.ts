@@ -13,7 +13,7 @@ import {
   LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineSpec
 } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
-import { contextSizeFor, hasContext } from './context-size.js'
+import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { chooseCandidate } from './process-candidates.js'
 import { makeMountPoints } from './mount-points.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
@@ -193,7 +193,7 @@ export class SlotPlans {
         ? {}
         : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore } }),
       profile,
-      contextSize: hasContext(slot) ? contextSizeFor(slot, model) : null,
+      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, this.modelId(slot.name), model)) : null,
       chatTemplatePath,
       mmprojPath,
       modelRoots: foldersOf([model?.path, mmprojPath, chatTemplatePath], [...config.snapshot.svc.models.roots, models.store]),

@@ -82,7 +82,7 @@ function demand (step: Step, { wants, bound, joins = false }: Extract<SlotInput,
     step.answer = 'granted'
     return
   }
-  const refusal = canServe(core) ? null : coolingDown(core, now) ?? (joins && !core.wanted ? asleep(core) : null)
+  const refusal = canServe(core) ? null : coolingDown(core, now) ?? (joins && !core.wanted && core.state !== 'error' ? asleep(core) : null)
   if (refusal !== null) step.answer = refusal
   else if (wants !== 'ready' && core.waitingWorkers + core.waitingLeases >= bound) step.answer = queueFull(core)
   else if (canServe(core)) standInLine(step)

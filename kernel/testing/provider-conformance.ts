@@ -20,6 +20,8 @@ export interface ProviderConformanceOptions {
   /** Answers of the engine's health path that must count as well, and as not yet well. */
   readonly healthy?: { readonly status: number, readonly json?: unknown }
   readonly loading?: { readonly status: number, readonly json?: unknown }
+  /** For an engine with models of its own: one of them, as people write it. */
+  readonly engineModel?: string
 }
 
 const PORT = 7654
@@ -28,7 +30,7 @@ const PORT = 7654
 export function providerConformance (
   provider: EngineProvider, options: ProviderConformanceOptions = {}
 ): readonly ConformanceCheck[] {
-  const input = (form: 'container' | 'process'): LaunchInput => launchInput(provider, form, options.slot)
+  const input = (form: 'container' | 'process'): LaunchInput => launchInput(provider, form, options)
   return [
     {
       name: 'is made by defineProvider and cannot be changed afterwards',
@@ -95,6 +97,21 @@ export function providerConformance (
       }
     },
     {
+      name: 'spells each of its own models in one way',
+      run: async () => {
+        const { models } = provider
+        if (models === undefined) return
+        const known = await models.list('/nowhere')
+        assert.ok(known.every(({ installed }) => !installed), 'a store that is not there is empty')
+        assert.equal(models.canonical(''), null)
+        const named = options.engineModel === undefined ? [] : [models.canonical(options.engineModel)!]
+        for (const id of [...known.map(model => model.id), ...named]) {
+          assert.equal(models.canonical(id), id)
+          for (const alias of models.aliases?.(id) ?? []) assert.equal(models.canonical(alias), id, `${alias} is another name of ${id}`)
+        }
+      }
+    },
+    {
       name: 'takes a slot without options of its own',
       run: () => {
         const checked = provider.slotOptions?.safeParse({})
@@ -119,7 +136,9 @@ function specInput (provider: EngineProvider, launch: LaunchInput): LaunchSpecIn
   return { ...launch, argv: planArgv(provider, launch, false).argv }
 }
 
-function launchInput (provider: EngineProvider, form: 'container' | 'process', slot: SlotConfigInput = {}): LaunchInput {
+function launchInput (
+  provider: EngineProvider, form: 'container' | 'process', { slot = {}, engineModel }: ProviderConformanceOptions
+): LaunchInput {
   const model = { ...modelRowSchema.parse({ path: '/models/test.gguf' }), id: 'test' }
   const own = { type: provider.slotTypes[0], device: provider.devices[0], provider: provider.name }
   const config = slotConfigSchema.parse({ ...own, ...slot })
@@ -131,6 +150,9 @@ function launchInput (provider: EngineProvider, form: 'container' | 'process', s
     bindHost: form === 'container' ? '0.0.0.0' : '127.0.0.1',
     port: PORT,
     model: provider.takesModel ?? provider.needsModel ? model : null,
+    ...provider.models === undefined
+      ? {}
+      : { engineModels: { id: engineModel === undefined ? null : provider.models.canonical(engineModel), store: '/store/models' } },
     profile: null,
     contextSize: 8192,
     chatTemplatePath: null,

@@ -277,7 +277,7 @@ t.test('a slot in another one\'s engine is there while that one is, and starts n
     ['by its role', [shadow('npu-embed')], 'svc/npu', 'slot npu-embed (small) via virtual'],
     ['on its way', [shadow('npu-embed', { state: 'warming' })], 'npu-embed', 'slot npu-embed (small) via slot'],
     ['down', [shadow('npu-embed', { state: 'offline' })], 'npu-embed', 'unserved npu-embed by npu'],
-    ['failed', [shadow('npu-embed', { state: 'error' })], 'small', 'unserved npu-embed by npu'],
+    ['failed, which a request mends', [shadow('npu-embed', { state: 'error' })], 'small', 'slot npu-embed (small) via registry'],
     ['switched off', [shadow('npu-embed', { enabled: false })], 'npu-embed', 'unserved npu-embed by npu, switched off'],
     ['a slot of its own with that model comes before one that is down', [shadow('npu-embed', { state: 'offline' }), own], 'small', 'slot embed (small) via registry'],
     ['and before one that is switched off', [shadow('npu-embed', { enabled: false }), own], 'small', 'slot embed (small) via registry'],

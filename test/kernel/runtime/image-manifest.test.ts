@@ -68,8 +68,8 @@ t.test('short names, references, overrides and pins', async t => {
 })
 
 t.test('a short name that nothing defines is never taken for an image of a public registry', async t => {
-  t.throws(() => resolveImage('npu-rt', releaseManifest, {}), {
-    code: 'slot.config_error', message: /'npu-rt' \(known: cpu, .*SVC_TOOLBOX_IMAGE_NPU_RT/
+  t.throws(() => resolveImage('npu-new', releaseManifest, {}), {
+    code: 'slot.config_error', message: /'npu-new' \(known: cpu, .*SVC_TOOLBOX_IMAGE_NPU_NEW/
   })
   t.throws(() => resolveImage('toString', releaseManifest, {}), { code: 'slot.config_error' })
   t.equal(overrideVariable('tts-gpu'), 'SVC_TOOLBOX_IMAGE_TTS_GPU')

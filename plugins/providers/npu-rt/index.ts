@@ -1,0 +1,61 @@
+import { definePlugin, defineProvider, type ChildSlot, type Surface } from 'svc-gateway/plugin'
+import { adaptEmbeddings } from './embeddings.js'
+import { healthVerdict, npuMetrics } from './engine-status.js'
+import { argvSegments, containerSpec, processSpec } from './launch.js'
+import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
+import { models } from './models.js'
+
+const text = (path: string): Surface => ({ path, streaming: true, body: 'json' })
+
+const children: readonly ChildSlot[] = [
+  { suffix: '-stt', type: 'transcription', model: ASR_MODEL, aliases: ['stt-npu'], active: anchor => anchor.npu?.asr === true },
+  { suffix: '-embed', type: 'embedding', model: EMBED_MODEL, aliases: ['embed-npu'], active: anchor => anchor.npu?.embed === true }
+]
+
+/** FastFlowLM on an NPU: one process for chat, speech recognition and embeddings. See README.md. */
+export const provider = defineProvider({
+  name: 'npu-rt',
+  title: 'FastFlowLM',
+  family: 'npu-rt',
+  devices: ['npu'],
+  slotTypes: ['llm', 'embedding', 'transcription'],
+  cli: true,
+  needsModel: true,
+  models,
+  carriesOnly: slot => slot.npu?.chat === false,
+  surfaces: {
+    chat: text('/v1/chat/completions'),
+    completions: text('/v1/completions'),
+    embeddings: { path: '/v1/embeddings', streaming: false, body: 'json', adapt: adaptEmbeddings },
+    transcription: { path: '/v1/audio/transcriptions', streaming: false, body: 'multipart' }
+  },
+  health: { path: '/v1/models', verdict: healthVerdict },
+  keepsConnections: false,
+  children,
+  exclusivity: 'exclusive',
+  flags: {
+    aliases: { a: 'asr', e: 'embed', p: 'port', c: 'ctx-len', pcl: 'prefill-chunk-len', r: 'img-pre-resize', s: 'socket', q: 'q-len' },
+    managed: ['host', 'port', 'asr', 'embed', 'ctx-len', 'hf', 'hf-branch']
+  },
+  slotProblem: ({ npu, model, served_by: anchor }) => {
+    if (anchor !== null) return null
+    if (npu?.chat === false && npu.asr !== true && npu.embed !== true) return 'every switch of [npu] is off: set chat, asr or embed'
+    const child = children.find(({ model: own }) => model.default !== null && models.canonical(model.default) === own)
+    return child === undefined ? null : `'${child.model}' does not chat; the engine serves it beside a chat model, which [npu] switches`
+  },
+  image: 'npu-rt',
+  defaultProfile: () => 'npu-rt',
+  argvSegments,
+  // two at once would share one context
+  concurrency: () => 1,
+  containerSpec,
+  processSpec,
+  metrics: npuMetrics
+})
+
+export default definePlugin({
+  name: 'npu-rt',
+  kind: 'provider',
+  apiVersion: 1,
+  register: ctx => ctx.addProvider(provider)
+})

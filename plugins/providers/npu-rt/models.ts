@@ -1,0 +1,44 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EngineModel, EngineModels } from 'svc-gateway/plugin'
+import { tableModels, type TableModel } from './model-table.js'
+
+/** What the engine looks for to say that it has a model; downloads are done when the last of them is there. */
+const FILES = ['config.json', 'model.q4nx', 'tokenizer.json']
+const TAG = /^[a-z0-9][\w.-]*:[a-z0-9][\w.-]*$/
+const SUFFIX = '-FLM'
+
+const byTag = new Map(tableModels.map(model => [model.tag, model]))
+
+/** `llama3.2-1b`, and `llama3.2` for the size that the engine takes: the first in the order of its list. */
+const bySpelling = new Map([
+  ...tableModels.map(({ tag }): [string, string] => [tag.replace(':', '-'), tag]),
+  ...[...tableModels].sort((a, b) => a.tag < b.tag ? 1 : -1).map(({ tag }): [string, string] => [familyOf(tag), tag])
+])
+
+/** Models of the engine's own store. */
+export const models: EngineModels = {
+  canonical,
+  aliases: tag => [`${tag}${SUFFIX}`, `${tag.replace(':', '-')}${SUFFIX}`],
+  contextSize: id => byTag.get(canonical(id) ?? '')?.contextSize ?? null,
+  list: store => Promise.all(tableModels.map(model => entryOf(model, store)))
+}
+
+/**
+ * The tag behind `llama3.2:1b`, `llama3.2-1b`, `llama3.2`, and each of them with `-FLM` at its end; case does not count. A
+ * tag that is not in the table may be one of a newer engine, which refuses what it does not know. Pure.
+ */
+function canonical (id: string): string | null {
+  const bare = id.toLowerCase().replace(/-flm$/, '')
+  const known = byTag.has(bare) ? bare : bySpelling.get(bare)
+  return known ?? (TAG.test(bare) ? bare : null)
+}
+
+async function entryOf ({ tag, folder, capabilities, sizeBytes }: TableModel, store: string): Promise<EngineModel> {
+  const found = await Promise.all(FILES.map(file => access(join(store, folder, file)).then(() => true, () => false)))
+  return { id: tag, family: familyOf(tag), capabilities, sizeBytes, installed: found.every(Boolean) }
+}
+
+function familyOf (tag: string): string {
+  return tag.slice(0, tag.indexOf(':'))
+}

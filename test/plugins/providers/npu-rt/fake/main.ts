@@ -1,0 +1,37 @@
+import { parseArguments, type Arguments } from './arguments.js'
+import { FlmServer } from './server.js'
+import { fetchModel, isInstalled, isKnown, tags } from './store.js'
+
+/** The program `flm`: a stand-in for machines without an NPU. FAKE_FLM_LOAD_MS is how long it loads. */
+const argv = process.argv.slice(2)
+try {
+  await run(parseArguments(argv))
+} catch (error) {
+  console.error((error as Error).message)
+  process.exit(1)
+}
+
+async function run (args: Arguments): Promise<void> {
+  const { command, tag } = args
+  if (tag !== null && ['serve', 'pull'].includes(command) && !isKnown(tag)) {
+    throw new Error(`[ERROR]  Model not found: ${tag}; Please check with \`flm list\` and try again.`)
+  }
+  switch (command) {
+    case 'version': return console.log('FLM v1.0.6')
+    case 'list': return list(args)
+    case 'pull': return fetchModel(tag!)
+    case 'serve': {
+      if (args.asr) console.log('[FLM]  ASR mode enabled: reserving additional 1GB of memory')
+      if (args.embed) console.log('[FLM]  Embedding mode enabled: reserving additional 300MB of memory')
+      await new FlmServer(args, argv).start(Number(process.env.FAKE_FLM_LOAD_MS ?? '50'))
+      return console.log(`[FLM]  WebServer started on port ${args.port} with 10 I/O threads`)
+    }
+    default: throw new Error(`Invalid command: ${command}`)
+  }
+}
+
+function list ({ filter, json }: Arguments): void {
+  const models = tags.map(name => ({ name, model: name, installed: isInstalled(name) }))
+    .filter(({ installed }) => filter === 'all' || installed === (filter === 'installed'))
+  console.log(json ? JSON.stringify({ models }, null, 4) : ['Models:', ...models.map(({ name }) => `  - ${name}`)].join('\n'))
+}

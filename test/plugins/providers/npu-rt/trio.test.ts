@@ -1,0 +1,105 @@
+import { toFile } from 'openai'
+import t from 'tap'
+import { wavOf } from '../audio/sound.js'
+import { npuGateway, type NpuGateway } from './npu-gateway.js'
+
+t.setTimeout(120_000)
+
+const speech = (): Promise<File> => toFile(wavOf(5, 16_000), 'speech.wav') as Promise<File>
+const TEXT = 'Segment 1. Segment 2. Segment 3.'
+
+async function chat ({ client }: NpuGateway, model = 'npu'): Promise<string | null> {
+  const answer = await client.chat.completions.create({ model, messages: [{ role: 'user', content: 'good day' }] })
+  return answer.choices[0]!.message.content
+}
+
+function closeness (a: readonly number[], b: readonly number[]): number {
+  return a.reduce((sum, value, i) => sum + value * b[i]!, 0)
+}
+
+t.test('the openai client on all three, which are one process', async t => {
+  const gateway = await npuGateway(t)
+  const { client, slots } = gateway
+  t.strictSame(slots.names(), ['npu', 'npu-stt', 'npu-embed'])
+  t.equal(await chat(gateway), 'You said: good day', 'a chat request starts it')
+  const { pid } = await gateway.engine()
+
+  const stream = await client.chat.completions.create({ model: 'svc/npu', stream: true, messages: [{ role: 'user', content: 'one two' }] })
+  let said = ''
+  for await (const chunk of stream) said += chunk.choices[0]?.delta.content ?? ''
+  t.equal(said, 'You said: one two')
+  t.match(await client.completions.create({ model: 'llama3.2:1b', prompt: 'x' }), { object: 'text_completion', choices: [{ text: 'You said: x' }] })
+
+  const { data } = await client.embeddings.create({ model: 'npu-embed', input: ['the red cat', 'a red cat', 'stock market news'] })
+  const [first, near, far] = data.map(({ embedding }) => embedding)
+  t.equal(first!.length, 768, 'the client asks for base64, which the engine does not know')
+  t.ok(closeness(first!, near!) > closeness(first!, far!) + 0.3)
+  const plain = await client.embeddings.create({ model: 'embed-npu', input: 'the red cat', encoding_format: 'float' })
+  t.strictSame(plain.data[0]!.embedding.map(Math.fround), [...first!].map(Math.fround))
+
+  for (const model of ['npu-stt', 'stt-npu', 'whisper-v3:turbo']) {
+    t.equal((await client.audio.transcriptions.create({ file: await speech(), model })).text, TEXT, model)
+  }
+  for (const model of ['llama3.2:1b-FLM', 'llama3.2-1b-FLM']) t.equal(await chat(gateway, model), 'You said: good day', model)
+
+  const state = await gateway.engine()
+  t.equal(state.pid, pid)
+  t.strictSame(state.loads, ['llama3.2:1b'], 'no name of a request made it load another model')
+  t.match(state.argv.join(' '), /^serve llama3\.2:1b --host 127\.0\.0\.1 --port \d+ --cors 0 --ctx-len 32768 --asr 1 --embed 1$/)
+  t.strictSame([...new Set(state.seen)], [
+    'chat llama3.2:1b', 'completion llama3.2:1b', 'embed embed-gemma:300m', 'hear whisper-v3:turbo'
+  ])
+})
+
+t.test('one request at a time, whatever the surface', async t => {
+  const gateway = await npuGateway(t)
+  await gateway.slots.load('npu')
+  await gateway.engine({ pieceMs: 10 })
+  const file = await speech()
+  const answers = await Promise.all([
+    ...Array.from({ length: 6 }, () => chat(gateway)),
+    ...Array.from({ length: 6 }, () => gateway.client.completions.create({ model: 'npu', prompt: 'x' })),
+    ...Array.from({ length: 4 }, () => gateway.client.embeddings.create({ model: 'npu-embed', input: 'x' })),
+    ...Array.from({ length: 4 }, () => gateway.client.audio.transcriptions.create({ file, model: 'npu-stt' }))
+  ])
+  t.equal(answers.length, 20, 'more than the engine\'s own queue and sockets hold')
+  t.equal((await gateway.engine()).overlaps, 0)
+  t.equal(gateway.slots.status('npu').workers, 1)
+})
+
+t.test('a client that leaves frees the NPU', async t => {
+  const gateway = await npuGateway(t)
+  await gateway.slots.load('npu')
+  await gateway.engine({ pieceMs: 20 })
+  const stream = await gateway.client.chat.completions.create({ model: 'npu', stream: true, messages: [{ role: 'user', content: 'word '.repeat(500) }] })
+  for await (const _ of stream) break
+  t.equal((await gateway.client.embeddings.create({ model: 'npu-embed', input: 'x' })).data.length, 1, 'long before all is said')
+})
+
+t.test('an engine that dies comes back with the next request, and all of it', async t => {
+  for (const first of ['chat', 'embed', 'hear']) {
+    await t.test(first, async t => {
+      const gateway = await npuGateway(t)
+      const { client } = gateway
+      const embed = async (): Promise<number> => (await client.embeddings.create({ model: 'npu-embed', input: 'x' })).data.length
+      const hear = async (): Promise<string> => (await client.audio.transcriptions.create({ file: await speech(), model: 'npu-stt' })).text
+      await chat(gateway)
+      const { pid } = await gateway.engine()
+      const died = gone(gateway)
+      process.kill(pid, 'SIGKILL')
+      await died
+      if (first === 'embed') t.equal(await embed(), 1)
+      if (first === 'hear') t.equal(await hear(), TEXT)
+      t.equal(await chat(gateway), 'You said: good day')
+      t.equal(await embed(), 1)
+      t.equal(await hear(), TEXT)
+      t.not((await gateway.engine()).pid, pid)
+    })
+  }
+})
+
+async function gone ({ slots }: NpuGateway): Promise<void> {
+  const controller = new AbortController()
+  for await (const { state } of slots.watch('npu', controller.signal)) if (state === 'error' || state === 'offline') break
+  controller.abort()
+}
