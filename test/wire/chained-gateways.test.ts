@@ -95,7 +95,7 @@ t.test('a request that comes around is refused by the gateway that it comes back
 
 t.test('gateways that list each other answer at once; when both are asked at once, after half of the time', async t => {
   const pair = async (): Promise<[WireGateway, WireGateway]> => {
-    const svc = '[dispatcher]\nprefetch_timeout_s = 4\n'
+    const svc = '[dispatcher]\nprefetch_timeout_s = 8\n'
     const [a, b] = [await wireGateway(t, { svc }), await wireGateway(t, { svc })]
     await addUpstream(a, { name: 'b', url: `${b.baseUrl}/v1` })
     await addUpstream(b, { name: 'a', url: `${a.baseUrl}/v1` })
@@ -109,9 +109,9 @@ t.test('gateways that list each other answer at once; when both are asked at onc
   }
   const [one] = await pair()
   const alone = await timed(one)
-  t.ok(alone < 1_900, `${Math.round(alone)} ms`)
+  t.ok(alone < 3_900, `${Math.round(alone)} ms`)
   const both = await timed(...await pair())
-  t.ok(both < 3_900, `${Math.round(both)} ms`)
+  t.ok(both < 7_900, `${Math.round(both)} ms`)
 })
 
 t.test('the OpenAI client through two gateways: lists, plain answers, streams, errors, and tries', async t => {

@@ -92,7 +92,7 @@ for (const kind of ['docker', 'podman'] as const) {
     })
 
     bench('an abort ends the transfer, and the next pull completes', async (t, { runtime, registry, name, push }) => {
-      await push('1', [4 * MB])
+      await push('1', [8 * MB])
       const slow = await slowRegistry(registry, MB)
       t.teardown(slow.close)
       const leaving = new AbortController()
@@ -103,9 +103,9 @@ for (const kind of ['docker', 'podman'] as const) {
       const start = performance.now()
       leaving.abort(reason)
       await t.rejects(pulling, reason)
-      t.ok(performance.now() - start < 500, 'at once for the caller')
+      t.ok(performance.now() - start < 3_000, 'at once for the caller')
       await eventually('the engine hangs up on the registry', () => slow.open() === 0)
-      t.ok(performance.now() - start < 3500, 'long before the layer was through')
+      t.ok(performance.now() - start < 7_000, 'long before the layer was through')
       t.equal(await runtime.imagePresent(image, null, quiet), false)
       await runtime.pull(image, null, () => undefined, quiet)
       t.equal(await runtime.imagePresent(image, null, quiet), true)

@@ -40,7 +40,7 @@ export function uniqueName (prefix: string): string {
 }
 
 /** Polls a condition, for at most `withinMs`; the error of the last try explains a failure. */
-export async function eventually<T> (what: string, attempt: () => Promise<T> | T, withinMs = 10_000): Promise<NonNullable<T>> {
+export async function eventually<T> (what: string, attempt: () => Promise<T> | T, withinMs = 30_000): Promise<NonNullable<T>> {
   const deadline = performance.now() + withinMs
   for (;;) {
     try {

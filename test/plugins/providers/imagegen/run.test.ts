@@ -24,7 +24,7 @@ function types (gateway: ImageGateway): string[] {
 
 t.test('progress is told on the event bus', async t => {
   const gateway = await imageGateway(t)
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
   await gateway.engine({ stepMs: 300 })
   const answer = await gateway.fetch('/v1/images/generations', {
     method: 'POST', headers: { 'content-type': 'application/json', 'x-request-id': 'mine' }, body: JSON.stringify(body)
@@ -36,12 +36,12 @@ t.test('progress is told on the event bus', async t => {
   t.strictSame(steps.map(({ value, max, percent }) => [value, max, percent]), [[1, 4, 25], [2, 4, 50], [3, 4, 75], [4, 4, 100]])
   for (const { source, data } of events) t.match([source, data], ['slot:img', { request_id: 'mine', slot: 'img', model: 'sdxl-turbo' }])
   t.match(events.at(-1)!.data, { images: 1, duration_ms: Number })
-  t.equal((await gateway.engine()).sockets, 0, 'the engine\'s event stream is closed')
+  await gateway.engineUntil(state => state.sockets === 0, 'the event stream of the engine is closed')
 })
 
 t.test('a client that leaves takes its job out of the engine, wherever it is', async t => {
   const gateway = await imageGateway(t, { img: 'workers = 2\n' })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
   await gateway.engine({ holdAtStep: 2 })
   const [runs, waits] = [new AbortController(), new AbortController()]
   const first = gateway.post(body, runs.signal).catch((error: unknown) => error)
@@ -65,7 +65,7 @@ t.test('a client that leaves takes its job out of the engine, wherever it is', a
 
 t.test('a gateway that stops takes its jobs out of the engine', async t => {
   const gateway = await imageGateway(t, { stopEngines: false, img: 'workers = 2\n' })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
   await gateway.engine({ holdAtStep: 1 })
   const { address } = gateway.slots.status('img')
   const state = async (): Promise<EngineState> =>
@@ -122,7 +122,7 @@ t.test('what goes wrong at the engine is told', async t => {
 
 t.test('a job without progress is cancelled', async t => {
   const gateway = await imageGateway(t, { imagegen: { silence_timeout_s: 1 } })
-  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
   await gateway.engine({ holdAtStep: 3 })
   t.match(await refusal(gateway.post(body)), { status: 504, code: 'dispatch.upstream_timeout', message: /no progress for 1 s/ })
   await gateway.engineUntil(state => state.running === null, 'it was interrupted')

@@ -66,7 +66,7 @@ t.test('audio flows as it is made, with the engine\'s content type; leaving stop
   const from = performance.now()
   client.abort()
   t.equal(await (await engine.request(n)).closed, 'aborted')
-  t.ok(performance.now() - from < 100, `${(performance.now() - from).toFixed(1)} ms`)
+  t.ok(performance.now() - from < 2_000, `${(performance.now() - from).toFixed(1)} ms`)
 })
 
 t.test('voices of all speech slots, or of one', async t => {
