@@ -1,5 +1,5 @@
 import type {
-  Clock, ConfigService, ConfigSnapshot, EventBus, HardwareService, JobStore, Logger, ModelRegistry
+  Clock, ConfigService, ConfigSnapshot, EventBus, JobStore, Logger, ModelRegistry
 } from './contract/index.js'
 import { createConfigService } from './config/store.js'
 import { resolvePaths } from './config/paths.js'
@@ -7,7 +7,8 @@ import { createActivityLog, type ActivitySettings, type OwnedActivityLog } from 
 import { createEventBus } from './events/event-bus.js'
 import { rowOfEvent } from './events/event-mirror.js'
 import type { GatewayOptions } from './gateway-options.js'
-import { createHardwareService } from './hardware/hardware-service.js'
+import { createHardwareService, type CachingHardwareService } from './hardware/hardware-service.js'
+import { createNvidiaReader } from './hardware/nvidia-smi.js'
 import { createJobStore } from './jobs/job-store.js'
 import { createModelFiles, type ClosableModelFiles } from './models/model-files.js'
 import { createModelRegistry } from './models/registry.js'
@@ -34,7 +35,7 @@ export interface KernelServices {
   readonly jobs: JobStore
   readonly models: ModelRegistry
   readonly modelFiles: ClosableModelFiles
-  readonly hardware: HardwareService
+  readonly hardware: CachingHardwareService
   readonly runtime: ContainerRuntime
 }
 
@@ -72,7 +73,14 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
       }
     })
     const hardware = createHardwareService({
-      paths, clock, log, cached: config.snapshot.hardware, diskPath: models.store, onWritten: () => config.reload()
+      paths,
+      clock,
+      log,
+      cached: config.snapshot.hardware,
+      diskPath: models.store,
+      nvidia: createNvidiaReader(env, clock),
+      onWritten: () => config.reload(),
+      ...(options.hardwareRoot === undefined ? {} : { root: options.hardwareRoot })
     })
     const [runtime] = await Promise.all([
       options.runtime ?? selectRuntime({ settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log }),
@@ -90,6 +98,7 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
 
 export async function closeKernel (kernel: KernelServices): Promise<void> {
   await kernel.runtime.close()
+  await kernel.hardware.close()
   await kernel.modelFiles.close()
   kernel.activity.close()
   kernel.database.close()

@@ -24,6 +24,7 @@ const builtins = [
   { name: 'api-config', load: () => import('./api/config/index.js') },
   { name: 'api-docs', load: () => import('./api/docs/index.js') },
   { name: 'api-events', load: () => import('./api/events/index.js') },
+  { name: 'api-hardware', load: () => import('./api/hardware/index.js') },
   { name: 'api-images', load: () => import('./api/images/index.js') },
   { name: 'api-journal', load: () => import('./api/journal/index.js') },
   { name: 'api-hf', load: () => import('./api/hf/index.js') },

@@ -1,4 +1,5 @@
 import type { GpuInfo } from '../contract/index.js'
+import type { NvidiaGpu } from './nvidia-smi.js'
 import { pciName } from './pci-names.js'
 import type { ProbeFiles } from './probe-files.js'
 import { bytesToMib, parseUevent } from './proc-text.js'
@@ -9,6 +10,8 @@ export interface GpuFacts {
   readonly gttMb: number
   /** The first AMD GPU is part of the processor and has no memory of its own. */
   readonly integratedAmd: boolean
+  /** An NVIDIA GPU that has no memory of its own: its tool tells no size. */
+  readonly unifiedNvidia: boolean
 }
 
 interface Found {
@@ -26,20 +29,36 @@ const virtualDrivers = new Set([
   'ast', 'mgag200'
 ])
 
-/** GPUs in the order of their PCI addresses; `index` counts per vendor, as the runtimes of the vendors do. */
-export async function probeGpus (files: ProbeFiles): Promise<GpuFacts> {
+/**
+ * GPUs in the order of their PCI addresses; `index` counts per vendor, as the runtimes of the vendors do.
+ * @param askNvidia called where files show NVIDIA's driver, or that of WSL: they tell no sizes
+ */
+export async function probeGpus (files: ProbeFiles, askNvidia: () => Promise<readonly NvidiaGpu[] | null>): Promise<GpuFacts> {
   const nodes = await files.list('/sys/class/drm')
   const cards = nodes.filter(node => /^card\d+$/.test(node))
   const renders = await renderNodes(files, nodes.filter(node => /^renderD\d+$/.test(node)))
   const found = (await Promise.all(cards.map(card => probeCard(files, card, renders)))).filter(item => item !== null)
-  const nvidia = await probeNvidia(files, new Set(found.map(item => item.gpu.pci_id)))
-  const all = [...found, ...nvidia].sort((a, b) => a.gpu.pci_id < b.gpu.pci_id ? -1 : 1)
+  const listed = [...found, ...await probeNvidia(files, new Set(found.map(item => item.gpu.pci_id)))]
+  const isNvidia = listed.some(({ gpu }) => gpu.driver === 'nvidia') || await files.exists('/dev/dxg')
+  const told = isNvidia ? await askNvidia() ?? [] : []
+  const all = withTold(listed, told).sort((a, b) => a.gpu.pci_id < b.gpu.pci_id ? -1 : 1)
   const amd = all.find(item => item.gpu.vendor === 'amd')
   return {
     gpus: all.map(({ gpu }, i) => ({ ...gpu, index: all.slice(0, i).filter(other => other.gpu.vendor === gpu.vendor).length })),
     gttMb: amd?.gttMb ?? 0,
-    integratedAmd: amd?.integrated ?? false
+    integratedAmd: amd?.integrated ?? false,
+    unifiedNvidia: told.length > 0 && told.every(gpu => gpu.memoryTotalMb === null)
   }
+}
+
+/** NVIDIA's tool knows the sizes, and under WSL it is the only one who knows of the GPUs at all. */
+function withTold (listed: readonly Found[], told: readonly NvidiaGpu[]): Found[] {
+  const known = listed.map(item => {
+    const own = told.find(gpu => gpu.pciId === item.gpu.pci_id)
+    return own === undefined ? item : { ...item, gpu: { ...item.gpu, name: own.name, vram_mb: own.memoryTotalMb ?? 0 } }
+  })
+  const more = told.filter(gpu => !listed.some(item => item.gpu.pci_id === gpu.pciId))
+  return [...known, ...more.map(gpu => nvidiaFound(gpu.pciId, gpu.name, gpu.memoryTotalMb ?? 0))]
 }
 
 /** Render nodes that this process could open, by the device they belong to. */
@@ -107,22 +126,26 @@ async function probeNvidia (files: ProbeFiles, known: ReadonlySet<string>): Prom
   const slots = (await files.list('/proc/driver/nvidia/gpus')).filter(slot => !known.has(slot))
   return await Promise.all(slots.map(async slot => {
     const information = await files.text(`/proc/driver/nvidia/gpus/${slot}/information`) ?? ''
-    return {
-      gpu: {
-        vendor: 'nvidia' as const,
-        index: 0,
-        name: /^Model:\s*(.+)$/m.exec(information)?.[1]?.trim() ?? 'NVIDIA GPU',
-        vram_mb: 0,
-        pci_id: slot,
-        driver: 'nvidia',
-        drm_path: '',
-        compute_capable: true,
-        vulkan_capable: false
-      },
-      gttMb: 0,
-      integrated: false
-    }
+    return nvidiaFound(slot, /^Model:\s*(.+)$/m.exec(information)?.[1]?.trim() ?? 'NVIDIA GPU', 0)
   }))
+}
+
+function nvidiaFound (pciId: string, name: string, vramMb: number): Found {
+  return {
+    gpu: {
+      vendor: 'nvidia',
+      index: 0,
+      name,
+      vram_mb: vramMb,
+      pci_id: pciId,
+      driver: 'nvidia',
+      drm_path: '',
+      compute_capable: true,
+      vulkan_capable: false
+    },
+    gttMb: 0,
+    integrated: false
+  }
 }
 
 function hexId (text: string | null): string {

@@ -4,6 +4,8 @@ import { writeFileAtomic } from '../config/atomic-file.js'
 import { configFiles } from '../config/parts.js'
 import { createSerial } from '../config/serial.js'
 import { defaultDeviceOf } from './default-device.js'
+import { HardwareMonitor } from './hardware-monitor.js'
+import type { NvidiaReader } from './nvidia-smi.js'
 import { probeHardware } from './probe.js'
 
 export interface HardwareServiceOptions {
@@ -13,6 +15,8 @@ export interface HardwareServiceOptions {
   /** What hardware.json says; the schema's defaults when there is none. */
   readonly cached: HardwareInfo
   readonly root?: string
+  /** Default is nobody. */
+  readonly nvidia?: NvidiaReader
   /** The model store, for its free space. */
   readonly diskPath: string
   /** Called after hardware.json was written, so that the configuration reads it again. */
@@ -23,16 +27,19 @@ export interface HardwareServiceOptions {
 export interface CachingHardwareService extends HardwareService {
   /** Probes when there is no cached probe yet. */
   ensureProbed (): Promise<HardwareInfo>
+  /** Ends the reading that runs. */
+  close (): Promise<void>
 }
 
 /** A home that cannot be written keeps its probe in memory: hardware is known either way. */
 export function createHardwareService (options: HardwareServiceOptions): CachingHardwareService {
-  const { paths, clock, log, root = '/', diskPath, onWritten } = options
+  const { paths, clock, log, root = '/', nvidia = () => Promise.resolve(null), diskPath, onWritten } = options
   let info = options.cached
   const serial = createSerial()
+  const monitor = new HardwareMonitor({ clock, root, nvidia, info: () => info })
 
   const probe = (): Promise<HardwareInfo> => serial(async () => {
-    const probed = await probeHardware({ root, clock, diskPath })
+    const probed = await probeHardware({ root, clock, diskPath, nvidia })
     // what the operator keeps in the file besides the probe, such as overrides of slots, stays
     info = Object.freeze({ ...extraKeys(info), ...probed })
     try {
@@ -48,6 +55,8 @@ export function createHardwareService (options: HardwareServiceOptions): Caching
     get info () { return info },
     get defaultDevice () { return defaultDeviceOf(info) },
     probe,
+    read: () => monitor.read(),
+    close: () => monitor.close(),
     ensureProbed: async () => info.probed_at === '' ? await probe() : info
   }
 }

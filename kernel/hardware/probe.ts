@@ -3,6 +3,7 @@ import { probeCgroupMax } from './cgroup.js'
 import { probeGpus } from './gpus.js'
 import { probeHost, withSystemFallback } from './host.js'
 import { probeNpu } from './npu.js'
+import type { NvidiaReader } from './nvidia-smi.js'
 import { platformOf } from './platform.js'
 import { createProbeFiles } from './probe-files.js'
 
@@ -13,6 +14,8 @@ export interface ProbeOptions {
   /** The file system whose free space counts: where models are stored. */
   readonly diskPath: string
   readonly timeoutMs?: number
+  /** Asked where files show an NVIDIA GPU; default is nobody. */
+  readonly nvidia?: NvidiaReader
 }
 
 const TIMEOUT_MS = 3000
@@ -22,16 +25,21 @@ const TIMEOUT_MS = 3000
  * `timeoutMs` (3000); what cannot be told stays at the schema's default.
  */
 export async function probeHardware (options: ProbeOptions): Promise<HardwareInfo> {
-  const { root, clock, diskPath } = options
-  const files = createProbeFiles(root, clock, options.timeoutMs ?? TIMEOUT_MS)
+  const { root, clock, diskPath, nvidia, timeoutMs = TIMEOUT_MS } = options
+  const files = createProbeFiles(root, clock, timeoutMs)
+  const patience = new AbortController()
+  const limit = clock.setTimer(timeoutMs, () => patience.abort())
   try {
     const [host, graphics, cgroup, free] = await Promise.all([
-      probeHost(files), probeGpus(files), probeCgroupMax(files), files.diskFree(diskPath)
+      probeHost(files),
+      probeGpus(files, async () => await nvidia?.(patience.signal) ?? null),
+      probeCgroupMax(files),
+      files.diskFree(diskPath)
     ])
     const { virtual, container, dmi, ...plain } = root === '/' ? withSystemFallback(host) : host
     return hardwareSchema.parse({
       ...plain,
-      unified_memory_mb: graphics.integratedAmd ? graphics.gttMb : 0,
+      unified_memory_mb: graphics.integratedAmd ? graphics.gttMb : graphics.unifiedNvidia ? plain.ram_mb : 0,
       disk_free_mb: Math.floor((free ?? 0) / 1024 ** 2),
       gpus: graphics.gpus,
       npu: await probeNpu(files, graphics.gpus),
@@ -41,6 +49,7 @@ export async function probeHardware (options: ProbeOptions): Promise<HardwareInf
       extra: { gtt_total_mb: graphics.gttMb, container, virtual }
     })
   } finally {
+    limit.cancel()
     files.close()
   }
 }

@@ -13,6 +13,7 @@ import chatTemplates from '../../../plugins/api/chat-templates/index.js'
 import config from '../../../plugins/api/config/index.js'
 import docs from '../../../plugins/api/docs/index.js'
 import events from '../../../plugins/api/events/index.js'
+import hardware from '../../../plugins/api/hardware/index.js'
 import hf from '../../../plugins/api/hf/index.js'
 import journal from '../../../plugins/api/journal/index.js'
 import meta from '../../../plugins/api/meta/index.js'
@@ -38,6 +39,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   config,
   docs,
   events,
+  hardware,
   hf,
   hub,
   journal,
@@ -137,16 +139,19 @@ export interface ApiOptions extends FakeEngineRuntimeOptions {
   readonly providers?: readonly AnyPlugin[]
   /** Instead of all of them. */
   readonly group?: readonly AnyPlugin[]
+  /** A recorded machine, and the environment of the gateway. */
+  readonly machine?: { readonly root: string, readonly env?: Readonly<Record<string, string>> }
 }
 
 export const AGENT = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = 8081\n[model]\ndefault = "fake-model"\n'
 export const REGISTRY = '[models.fake-model]\npath = "/dev/null"\n[models.other-model]\npath = "/dev/null"\nsize_bytes = 1572864\n'
 
 /** A gateway with the whole group, slot `agent`, two models, and engines that do as the test says. */
-export async function api (t: Test, { files = {}, svc = '', providers, group = apiPlugins, ...runtimeOptions }: ApiOptions = {}): Promise<Api> {
+export async function api (t: Test, { files = {}, svc = '', providers, group = apiPlugins, machine, ...runtimeOptions }: ApiOptions = {}): Promise<Api> {
   const runtime = new ScriptedRuntime(runtimeOptions)
   const gateway = await createTestGateway({
     runtime,
+    ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
     plugins: [...group, ...providers ?? [createFakeProviderPlugin()]],
     files: {
       'etc/svc/svc.toml': `[slots]\nautostart = false\n${svc}`,

@@ -1,0 +1,37 @@
+import { uptime } from 'node:os'
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { hardwareViewSchema } from './schemas.js'
+import { hardwareView } from './view.js'
+
+/** `/api/hardware`: what this machine is (SPEC.md "Management surface", management 6.2). */
+export default definePlugin({
+  name: 'api-hardware',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, hardware: core.hardware },
+  register (ctx) {
+    const { activity, hardware } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/hardware',
+      summary: 'What this machine is, as it was probed last',
+      description: 'The uptime is that of this moment.',
+      schema: { response: hardwareViewSchema },
+      handler: () => hardwareView(hardware.info, uptime())
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'POST',
+      url: '/api/hardware/probe',
+      summary: 'Look at the machine again and keep the result in hardware.json',
+      schema: { response: hardwareViewSchema },
+      handler: ({ actor, requestId }) => activity.audited({
+        category: 'system', action: 'system.hardware_probe', target: 'hardware.json', actor, request_id: requestId
+      }, async note => {
+        const before = hardware.info.platform
+        const info = await hardware.probe()
+        note({ before: { platform: before }, after: { platform: info.platform } })
+        return hardwareView(info, uptime())
+      })
+    }))
+  }
+})

@@ -1,0 +1,20 @@
+import { gpuVendors, hardwareSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+const mib = z.int().meta({ description: 'MiB' })
+
+/** The probe, and its main facts once more without nesting (management 6.1 and 6.3). Keys that operators keep in hardware.json come along. */
+export const hardwareViewSchema = hardwareSchema.extend({
+  gpu_name: z.string().meta({ description: 'Of the GPU that engines would take; empty without one' }),
+  gpu_vendor: z.enum(gpuVendors).nullable(),
+  vram_total_mb: mib.meta({ description: 'MiB of all GPUs together; 0 where the GPU shares the memory of the host' }),
+  gtt_total_mb: mib.meta({ description: 'MiB of host memory that the GPU may map' }),
+  ram_total_mb: mib,
+  is_uma: z.boolean().meta({ description: 'GPU and processor share one memory: never add RAM and VRAM' }),
+  cpu_name: z.string(),
+  npu_present: z.boolean(),
+  npu_name: z.string().nullable(),
+  platform_label: z.string().meta({ description: 'The platform in words' }),
+  memory_kind: z.enum(['unified', 'system'])
+})
+export type HardwareView = z.output<typeof hardwareViewSchema>

@@ -1,0 +1,51 @@
+import type { GpuInfo, HardwareInfo } from 'svc-gateway/plugin'
+import type { HardwareView } from './schemas.js'
+
+const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
+  'strix-halo': 'AMD Strix Halo',
+  wsl2: 'Windows Subsystem for Linux 2',
+  'proxmox-kvm': 'Proxmox virtual machine',
+  kvm: 'KVM virtual machine',
+  lxc: 'LXC container',
+  'bare-metal-amd-gpu': 'Bare metal with an AMD GPU',
+  'bare-metal-nvidia-gpu': 'Bare metal with an NVIDIA GPU',
+  'bare-metal-intel-igpu': 'Bare metal with Intel graphics',
+  'bare-metal-cpu-only': 'Bare metal without a GPU',
+  unknown: 'Unknown platform'
+}
+
+/**
+ * The answer of `/api/hardware` (management 6.3).
+ * @param uptimeS of the host at this moment; that of the probe is as old as the probe. Pure.
+ */
+export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView {
+  const gpu = mainGpu(info.gpus)
+  const isUma = info.unified_memory_mb > 0
+  return {
+    ...info,
+    uptime_s: uptimeS,
+    gpu_name: gpu?.name ?? '',
+    gpu_vendor: gpu?.vendor ?? null,
+    vram_total_mb: isUma ? 0 : info.gpus.reduce((sum, { vram_mb: vram }) => sum + vram, 0),
+    gtt_total_mb: mapped(info),
+    ram_total_mb: info.ram_mb,
+    is_uma: isUma,
+    cpu_name: info.cpu_model,
+    npu_present: info.npu.present,
+    npu_name: info.npu.present ? info.npu.name : null,
+    platform_label: labels[info.platform],
+    memory_kind: isUma ? 'unified' : 'system'
+  }
+}
+
+/** The one that computes and has the most memory, as the probe lists them where that decides nothing. */
+function mainGpu (gpus: readonly GpuInfo[]): GpuInfo | undefined {
+  const rank = (gpu: GpuInfo): number => gpu.compute_capable ? 2 : gpu.vulkan_capable ? 1 : 0
+  return [...gpus].sort((a, b) => rank(b) - rank(a) || b.vram_mb - a.vram_mb)[0]
+}
+
+/** A probe of an older release has not told it. */
+function mapped ({ extra }: HardwareInfo): number {
+  const value = extra.gtt_total_mb
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+}
