@@ -10,6 +10,7 @@ import { addMigrateCommands } from './commands/migrate.js'
 import { addModelCommands } from './commands/model/index.js'
 import { addPluginCommands } from './commands/plugin/index.js'
 import { addProfileCommands } from './commands/profile/index.js'
+import { addProbeCommand } from './commands/probe.js'
 import { addPsCommand } from './commands/ps.js'
 import { addRegistryCommands } from './commands/registry.js'
 import { addServeCommand } from './commands/serve.js'
@@ -42,6 +43,7 @@ export function createProgram (cli: Cli): Command {
   addDemoCommand(program, cli)
   addChatCommand(program, cli)
   addStatusCommand(program, cli)
+  addProbeCommand(program, cli)
   addPsCommand(program, cli)
   addCancelCommand(program, cli)
   addSlotCommands(program, cli)

@@ -29,7 +29,7 @@ export interface GatewayOptions {
   readonly probe?: HealthProbe
   /** Replaces the look at the memory of host and GPUs, for pressure eviction. Must not reject. */
   readonly readMemory?: () => Promise<readonly MemoryPool[]>
-  /** Root of the /proc, /sys, /dev and /etc that the hardware probe and its readings look into: for tests on recorded machines. */
+  /** Root of the files that the hardware probe and its readings look into (/proc, /sys): for tests on recorded machines. */
   readonly hardwareRoot?: string
   /** Device nodes that count as there, instead of those in /dev: for tests on machines without a GPU. */
   readonly deviceNodes?: readonly string[]

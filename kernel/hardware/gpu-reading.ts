@@ -13,8 +13,15 @@ const MOST_MHZ = 20_000
 type Sensors = Omit<GpuReading, 'vendor' | 'index' | 'name' | 'pci_id'>
 
 const nothing: Sensors = {
-  util: null, util_is_forced_high: false, vram_used_mb: null, vram_total_mb: null, gtt_used_mb: null, gtt_total_mb: null, clock_mhz: null,
-  temp_c: null, power_w: null
+  util: null,
+  util_is_forced_high: false,
+  vram_used_mb: null,
+  vram_total_mb: null,
+  gtt_used_mb: null,
+  gtt_total_mb: null,
+  clock_mhz: null,
+  temp_c: null,
+  power_w: null
 }
 
 /** What the drivers tell of the probed GPUs. NVIDIA's tool has the last word on its own. */

@@ -270,3 +270,27 @@ t.test('ps shows what runs and what waits, and cancel ends one', async t => {
   t.equal((await run(['ps', '--url', idle.url])).stdout, 'No requests are in flight.\n')
   t.same(JSON.parse((await run(['ps', '--json', '--url', idle.url])).stdout), { requests: [] })
 })
+
+const machine = {
+  hostname: 'halo', distro: 'Fedora Linux 43', kernel: '6.17.8', platform_label: 'AMD Strix Halo', cpu_name: 'AMD RYZEN AI MAX+ 395',
+  cpu_cores: 16, cpu_threads: 32, ram_total_mb: 128_000, ram_available_mb: 64_000, is_uma: true,
+  unified_memory_mb: 112_640, cgroup_max_mb: null, disk_free_mb: 1024,
+  npu_name: 'RyzenAI-npu5',
+  gpus: [{
+    name: 'Radeon 8060S', vendor: 'amd', vram_mb: 512, driver: 'amdgpu', pci_id: '0000:c1:00.0', compute_capable: true, vulkan_capable: true
+  }]
+}
+
+t.test('probe shows what the machine is', async t => {
+  const { url, seen } = await api(t, { 'POST /api/hardware/probe': machine })
+  const { code, stdout } = await run(['probe', '--url', url])
+  t.equal(code, 0)
+  for (const part of [
+    'halo, Fedora Linux 43, 6.17.8', 'AMD Strix Halo', '16 cores, 32 threads', '125.0 GiB, 62.5 GiB available', '110.0 GiB', 'RyzenAI-npu5',
+    'Radeon 8060S  0.5 GiB  rocm, vulkan  amdgpu  0000:c1:00.0'
+  ]) t.match(stdout, part)
+  t.notMatch(stdout, 'limited to')
+  t.match((await run(['probe', '--url', (await api(t, { 'POST /api/hardware/probe': {} })).url])).stdout, /npu +none\ngpu +none\n/)
+  t.same(JSON.parse((await run(['probe', '--json', '--url', url])).stdout), machine)
+  t.equal(seen.length, 2)
+})

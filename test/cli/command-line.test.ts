@@ -7,7 +7,7 @@ const nobody = ['--url', 'http://127.0.0.1:9']
 
 t.test('every command has a help text with an example', async t => {
   const commands = [
-    [], ['serve'], ['demo'], ['chat'], ['status'], ['plugin', 'list'], ['plugin', 'add'], ['plugin', 'remove'],
+    [], ['serve'], ['demo'], ['chat'], ['status'], ['probe'], ['plugin', 'list'], ['plugin', 'add'], ['plugin', 'remove'],
     ['registry', 'import'], ['migrate', 'model-layout'],
     ...['list', 'show', 'pull', 'register', 'scan', 'assign', 'rm'].map(verb => ['model', verb]),
     ...['list', 'status', 'show', 'create', 'edit', 'load', 'unload', 'restart', 'swap', 'delete', 'logs'].map(verb => ['slot', verb])
@@ -25,6 +25,7 @@ t.test('every command has a help text with an example', async t => {
 t.test('the options of SPEC.md exist', async t => {
   const expected: Readonly<Record<string, readonly string[]>> = {
     'serve': ['--host', '--port', '--reload', '--home', '--demo', '--log-level'],
+    'probe': ['--json'],
     'model list': ['--json'],
     'model show': ['--json'],
     'model register': ['-p, --path', '--name', '--license'],

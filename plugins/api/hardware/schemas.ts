@@ -3,7 +3,10 @@ import { z } from 'zod'
 
 const mib = z.int().meta({ description: 'MiB' })
 
-/** The probe, and its main facts once more without nesting (management 6.1 and 6.3). Keys that operators keep in hardware.json come along. */
+/**
+ * The probe, and its main facts once more without nesting (management 6.1 and 6.3). Keys that operators keep in
+ * hardware.json come along.
+ */
 export const hardwareViewSchema = hardwareSchema.extend({
   gpu_name: z.string().meta({ description: 'Of the GPU that engines would take; empty without one' }),
   gpu_vendor: z.enum(gpuVendors).nullable(),

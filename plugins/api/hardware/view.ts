@@ -3,15 +3,15 @@ import type { HardwareView } from './schemas.js'
 
 const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
   'strix-halo': 'AMD Strix Halo',
-  wsl2: 'Windows Subsystem for Linux 2',
+  'wsl2': 'Windows Subsystem for Linux 2',
   'proxmox-kvm': 'Proxmox virtual machine',
-  kvm: 'KVM virtual machine',
-  lxc: 'LXC container',
+  'kvm': 'KVM virtual machine',
+  'lxc': 'LXC container',
   'bare-metal-amd-gpu': 'Bare metal with an AMD GPU',
   'bare-metal-nvidia-gpu': 'Bare metal with an NVIDIA GPU',
   'bare-metal-intel-igpu': 'Bare metal with Intel graphics',
   'bare-metal-cpu-only': 'Bare metal without a GPU',
-  unknown: 'Unknown platform'
+  'unknown': 'Unknown platform'
 }
 
 /**

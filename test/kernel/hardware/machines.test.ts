@@ -30,7 +30,10 @@ interface Machine {
   readonly cpuTemp: number | null
 }
 
-const untold = { util: null, vram_used_mb: null, vram_total_mb: null, gtt_used_mb: null, clock_mhz: null, temp_c: null, power_w: null, util_is_forced_high: false }
+const untold = {
+  util: null, vram_used_mb: null, vram_total_mb: null, gtt_used_mb: null, clock_mhz: null, temp_c: null, power_w: null,
+  util_is_forced_high: false
+}
 
 const machines: Readonly<Record<string, Machine>> = {
   'Strix Halo: unified memory and an NPU': {
@@ -42,7 +45,10 @@ const machines: Readonly<Record<string, Machine>> = {
       cpu_cores: 16, cpu_threads: 32, ram_total_mb: 128_396, swap_mb: 8191, extra: { container: '', virtual: false }, cgroup_max_mb: null
     },
     device: 'gpu-rocm',
-    gpus: [{ util: 0.87, util_is_forced_high: false, vram_used_mb: 384, vram_total_mb: 512, gtt_used_mb: 30_720, gtt_total_mb: 112_640, clock_mhz: 2643, temp_c: 61, power_w: 94.031 }],
+    gpus: [{
+      util: 0.87, util_is_forced_high: false, vram_used_mb: 384, vram_total_mb: 512, gtt_used_mb: 30_720, gtt_total_mb: 112_640,
+      clock_mhz: 2643, temp_c: 61, power_w: 94.031
+    }],
     cpuTemp: 66.125
   },
   'a discrete AMD card beside integrated graphics': {
@@ -65,7 +71,10 @@ const machines: Readonly<Record<string, Machine>> = {
       gpus: [{ vendor: 'intel', driver: 'i915', vulkan_capable: true }, { vendor: 'nvidia', driver: 'nvidia', vram_mb: 24_564, compute_capable: true, drm_path: '/dev/dri/renderD129' }]
     },
     device: 'gpu-cuda',
-    gpus: [{ ...untold, clock_mhz: 300 }, { util: 0.63, vram_used_mb: 20_135, vram_total_mb: 24_564, clock_mhz: 2610, temp_c: 57, power_w: 287.41 }],
+    gpus: [
+      { ...untold, clock_mhz: 300 },
+      { util: 0.63, vram_used_mb: 20_135, vram_total_mb: 24_564, clock_mhz: 2610, temp_c: 57, power_w: 287.41 }
+    ],
     cpuTemp: 52
   },
   'NVIDIA on unified memory': {
@@ -145,16 +154,19 @@ t.test('what recorded machines are, and what they do', async t => {
       t.equal(info.gpus.length, gpus.length)
       t.equal(defaultDeviceOf(info), device)
       const { clock: monitorClock, result } = await readOnce(root, info, readerOf(recording))
-      t.match(result, { gpus, cpu_temp_c: cpuTemp, cpu_util: 0.25, ram_total_mb: info.ram_mb, ram_available_mb: info.ram_available_mb })
+      const { ram_mb: total, ram_available_mb: available } = info
+      t.match(result, { gpus, cpu_temp_c: cpuTemp, cpu_util: 0.25, ram_total_mb: total, ram_available_mb: available })
       t.equal(monitorClock.pending, 0)
     })
   }
 })
 
 t.test('broken files are unknown, whatever is in them', async t => {
-  const files = [...new Set(Object.values(machines).flatMap(({ recording }) => Object.keys(recording.tree)))].filter(path => !path.startsWith('dev/'))
+  const files = [...new Set(Object.values(machines).flatMap(({ recording }) => Object.keys(recording.tree)))]
+    .filter(path => !path.startsWith('dev/'))
   const garbage = fc.constantFrom('', '\n', '\0', '-1\n', 'max\n', '99999999999999999999\n', 'NaN', '0x\n', 'cpu  \n', 'cpu  a b c d\n', 'DRIVER=\n', ':::\n', '\u0001\u0002\u0003')
-  await fc.assert(fc.asyncProperty(fc.constantFrom(...Object.values(machines)), fc.dictionary(fc.constantFrom(...files), garbage, { maxKeys: 12 }), async ({ recording }, broken) => {
+  const changes = fc.dictionary(fc.constantFrom(...files), garbage, { maxKeys: 12 })
+  await fc.assert(fc.asyncProperty(fc.constantFrom(...Object.values(machines)), changes, async ({ recording }, broken) => {
     const root = t.testdir()
     writeTree(root, { ...recording.tree, ...broken })
     const info = await probeHardware({ root, clock: new FakeClock(), diskPath: '/', nvidia: readerOf(recording) })

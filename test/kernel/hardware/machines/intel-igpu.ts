@@ -17,7 +17,7 @@ export const intelIgpu: Recording = {
       slot: '0000:00:02.0',
       driver: 'i915',
       ids: '8086:46d1',
-      node: { gt_act_freq_mhz: '0\n', gt_cur_freq_mhz: '750\n', 'gt/gt0/rps_act_freq_mhz': '0\n', 'power/rc6_residency_ms': '351700000\n' }
+      node: { 'gt_act_freq_mhz': '0\n', 'gt_cur_freq_mhz': '750\n', 'gt/gt0/rps_act_freq_mhz': '0\n', 'power/rc6_residency_ms': '351700000\n' }
     }),
     'usr/share/misc/pci.ids': pciIds,
     ...hwmon('sys/class/hwmon', 1, { name: 'acpitz', temp1_input: '27800' }),

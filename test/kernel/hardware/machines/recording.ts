@@ -102,16 +102,17 @@ export function hwmon (at: string, number: number, files: Tree): Tree {
   return Object.fromEntries(Object.entries(files).map(([file, text]) => [`${at}/hwmon${number}/${file}`, `${text}\n`]))
 }
 
-export const pciIds = `#	List of PCI ID's
-1002  Advanced Micro Devices, Inc. [AMD/ATI]
-	13c0  Granite Ridge [Radeon Graphics]
-	1586  Strix Halo [Radeon Graphics / Radeon 8050S Graphics / Radeon 8060S Graphics]
-		f111 000a  Framework Desktop
-	744c  Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]
-10de  NVIDIA Corporation
-	2684  AD102 [GeForce RTX 4090]
-8086  Intel Corporation
-	46d1  Alder Lake-N [UHD Graphics]
-	a780  Raptor Lake-S GT1 [UHD Graphics 770]
-	1586  Ethernet of another maker
-`
+export const pciIds = [
+  '#\tList of PCI ID\'s',
+  '1002  Advanced Micro Devices, Inc. [AMD/ATI]',
+  '\t13c0  Granite Ridge [Radeon Graphics]',
+  '\t1586  Strix Halo [Radeon Graphics / Radeon 8050S Graphics / Radeon 8060S Graphics]',
+  '\t\tf111 000a  Framework Desktop',
+  '\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]',
+  '10de  NVIDIA Corporation',
+  '\t2684  AD102 [GeForce RTX 4090]',
+  '8086  Intel Corporation',
+  '\t46d1  Alder Lake-N [UHD Graphics]',
+  '\ta780  Raptor Lake-S GT1 [UHD Graphics 770]',
+  '\t1586  Ethernet of another maker'
+].join('\n') + '\n'
