@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { hardwareSchema, type Device, type HardwareInfo } from '../../../kernel/contract/index.js'
+import { hardwareSchema, type Device, type HardwareInfo, type HardwareReading } from '../../../kernel/contract/index.js'
 import { defaultDeviceOf } from '../../../kernel/hardware/default-device.js'
 import { HardwareMonitor } from '../../../kernel/hardware/hardware-monitor.js'
 import { createNvidiaReader, parseNvidiaGpus, type NvidiaReader } from '../../../kernel/hardware/nvidia-smi.js'
@@ -129,15 +129,26 @@ function readerOf ({ nvidiaSmi }: Recording): NvidiaReader {
   return () => Promise.resolve(nvidiaSmi === undefined ? null : parseNvidiaGpus(nvidiaSmi))
 }
 
-/** A reading with half a second of processor time between its two looks. */
+/** Waits for a reading; moves the clock only over the pause between its first two looks, so that no deadline passes. */
+async function settled (
+  clock: FakeClock, reading: Promise<HardwareReading>, between: () => void = () => {}
+): Promise<HardwareReading> {
+  let result: HardwareReading | null = null
+  void reading.then(value => { result = value })
+  while (result === null) {
+    await new Promise(resolve => { setImmediate(resolve) })
+    if (clock.pending < 2) continue
+    between()
+    await clock.advance(100)
+  }
+  return result
+}
+
+/** One reading, with processor time going by between its two looks. */
 async function readOnce (root: string, info: HardwareInfo, reader: NvidiaReader) {
   const clock = new FakeClock()
   const monitor = new HardwareMonitor({ clock, root, info: () => info, nvidia: reader })
-  const reading = monitor.read()
-  while (clock.pending < 2) await new Promise(resolve => { setImmediate(resolve) })
-  writeTree(root, { 'proc/stat': stat(1025, 500, 8075) })
-  await clock.advance(100)
-  const result = await reading
+  const result = await settled(clock, monitor.read(), () => writeTree(root, { 'proc/stat': stat(1025, 500, 8075) }))
   await monitor.close()
   return { clock, result }
 }
@@ -170,11 +181,7 @@ t.test('broken files are unknown, whatever is in them', async t => {
     const root = t.testdir()
     writeTree(root, { ...recording.tree, ...broken })
     const info = await probeHardware({ root, clock: new FakeClock(), diskPath: '/', nvidia: readerOf(recording) })
-    const clock = new FakeClock()
-    const monitor = new HardwareMonitor({ clock, root, info: () => info, nvidia: readerOf(recording) })
-    let reading: object | null = null
-    void monitor.read().then(value => { reading = value })
-    while (reading === null) await clock.advance(100)
+    const { result: reading } = await readOnce(root, info, readerOf(recording))
     return hardwareSchema.safeParse(info).success && !JSON.stringify(reading).includes('NaN')
   }), { numRuns: 25 })
 })
@@ -204,15 +211,7 @@ t.test('a reading is shared, shown while the next is taken, and not shown when i
       return Promise.resolve(null)
     }
   })
-  const take = async () => {
-    let value: Awaited<ReturnType<typeof monitor.read>> | null = null
-    void monitor.read().then(reading => { value = reading })
-    while (value === null) await clock.advance(10)
-    return value as Awaited<ReturnType<typeof monitor.read>>
-  }
-  const both = Promise.all([monitor.read(), monitor.read()])
-  await take()
-  const [first, second] = await both
+  const [first, second] = await Promise.all([settled(clock, monitor.read()), monitor.read()])
   t.equal(first, second)
   t.equal(asked, 1, 'one reader for all of them')
   await clock.advance(4_000)
@@ -225,7 +224,7 @@ t.test('a reading is shared, shown while the next is taken, and not shown when i
   while (await monitor.read() === first) await new Promise(resolve => { setImmediate(resolve) })
   t.equal((await monitor.read()).cpu_util, 0.9, 'the load since the reading before')
   await clock.advance(30_000)
-  t.not((await take()).at, first.at, 'an old one is not shown')
+  t.not((await settled(clock, monitor.read())).at, first.at, 'an old one is not shown')
   t.equal(asked, 3)
   await monitor.close()
   t.equal(clock.pending, 0)
