@@ -1,4 +1,5 @@
 import type { AnyPlugin, Clock, Logger } from './contract/index.js'
+import type { FileOps } from './config/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
 import type { BuiltinPlugin } from './host/discover.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
@@ -27,6 +28,8 @@ export interface GatewayOptions {
   /** Replaces the container runtime that would be chosen. Closed with the gateway. */
   readonly runtime?: ContainerRuntime
   readonly probe?: HealthProbe
+  /** Replaces the file operations of changes of the configuration: for tests that stop in the middle of one. */
+  readonly fileOps?: FileOps
   /** Replaces the look at the memory of host and GPUs, for pressure eviction. Must not reject. */
   readonly readMemory?: () => Promise<readonly MemoryPool[]>
   /** Root of the files that the hardware probe and its readings look into (/proc, /sys): for tests on recorded machines. */

@@ -137,7 +137,8 @@ class GatewayRun implements Gateway {
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
-      this.#autostarted = autostart(inference.slots, kernel.config, name => inference.gpu.allows(name), this.#halt.signal)
+      const mayStart = (name: string): boolean => inference.slots.startsByItself(name) && inference.gpu.allows(name)
+      this.#autostarted = autostart(inference.slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
     } catch (error) {
       await this.#shutDown()

@@ -47,7 +47,8 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
   let database: Database | null = null
   try {
     const withLock = createWithLock()
-    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest })
+    const injected = options.fileOps === undefined ? {} : { ops: options.fileOps }
+    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest, ...injected })
     const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
     applyLevel(config.snapshot)
     config.onChange(applyLevel)

@@ -34,6 +34,7 @@ const never = new AbortController().signal
 export class SlotManager implements SlotService {
   readonly #deps: SlotManagerDeps
   readonly #throughput = new Map<string, Throughput>()
+  readonly #notByThemselves = new Set<string>()
 
   constructor (deps: SlotManagerDeps) {
     this.#deps = deps
@@ -194,6 +195,12 @@ export class SlotManager implements SlotService {
   change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T> {
     return this.#deps.writer.change(work, options)
   }
+
+  skipAutostart (names: readonly string[]): void {
+    for (const name of names) this.#notByThemselves.add(name)
+  }
+
+  startsByItself (name: string): boolean { return !this.#notByThemselves.has(name) }
 
   async* logs (name: string, query: LogQuery, signal: AbortSignal): AsyncGenerator<string> {
     const runs = this.#deps.shadows.find(name)?.anchor ?? name

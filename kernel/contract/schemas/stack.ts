@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { capabilityChildren } from './capabilities.js'
-import { deviceSchema, modelCapabilities, slotRoles } from './enums.js'
+import { deviceSchema, modelCapabilities, slotRoles, slotTypeSchema } from './enums.js'
 import { nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 import { profileSchema } from './profile.js'
 
@@ -22,6 +22,7 @@ export const stackCapabilitySchema = z.strictObject({
 export const stackSlotSchema = z.strictObject({
   slot: nameSchema,
   model: z.string().min(1).nullable().default(null).meta({ description: 'Without one the row only carries capabilities' }),
+  type: slotTypeSchema.nullable().default(null).meta({ description: 'Type of a slot that has to be made; unset is llm' }),
   profile: nameSchema.nullable().default(null),
   device: deviceSchema.nullable().default(null),
   provider: providerSchema.nullable().default(null),

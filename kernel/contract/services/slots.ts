@@ -151,6 +151,8 @@ export interface SlotDraft {
   update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
   /** Removes the file; the engine goes once that is written. */
   delete (name: string): Promise<void>
+  /** The profile that a model asks for, when it suits the slot on the device (SPEC.md "Preferred profile"), else null. */
+  preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null
 }
 
 /**
@@ -208,6 +210,11 @@ export interface SlotService {
    * draft does too.
    */
   change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
+  /**
+   * For a plugin's `onStart`: these slots are not loaded by themselves at this start of the gateway, because the plugin is
+   * about to decide what runs. Requests and verbs load them as ever.
+   */
+  skipAutostart (names: readonly string[]): void
   resolved (name: string): ResolvedArgv
   /** Throws `slot.config_error` for a slot that cannot be launched, as `resolved` does. */
   outlook (name: string): SlotOutlook

@@ -110,7 +110,7 @@ export class Overlay implements CapabilityOverlay {
     await draft.update(name, {
       device,
       provider,
-      enabled: true,
+      ...(slot.enabled ? {} : { enabled: true }),
       model: { default: model },
       // another engine or device has other profiles; the default of the new one is right
       ...(moved ? { profile: null } : {})

@@ -1,17 +1,8 @@
 import { createHash } from 'node:crypto'
-import t, { type Test } from 'tap'
-import { api, type Answer, type Api } from './support.js'
+import t from 'tap'
+import { api, refused } from './support.js'
 
 const OWN = '# tuned on a rainy day\n[profile.mine]\nimage = "example.com/engine:1" # pinned\nflags = "-fa on"\ndevice_class = "cpu"\n'
-
-async function refused (
-  t: Test, gateway: Api, [method, path, body]: readonly [string, string, unknown?], status: number, code: string, message = /./
-): Promise<Answer> {
-  const answer = await gateway.call(method, path, body)
-  t.equal(answer.status, status, `${method} ${path}: ${answer.text}`)
-  t.match(answer.json, { error: { code, message } }, `${method} ${path}: ${code}`)
-  return answer
-}
 
 t.test('the catalogue', async t => {
   const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN } })

@@ -25,6 +25,7 @@ import requests from '../../../plugins/api/requests/index.js'
 import secrets from '../../../plugins/api/secrets/index.js'
 import settings from '../../../plugins/api/settings/index.js'
 import slots from '../../../plugins/api/slots/index.js'
+import stacks from '../../../plugins/api/stacks/index.js'
 import status from '../../../plugins/api/status/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
 import hub from '../../../plugins/services/hub/index.js'
@@ -54,6 +55,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   secrets,
   settings,
   slots,
+  stacks,
   status,
   upstreams
 ]
@@ -141,17 +143,21 @@ export interface ApiOptions extends FakeEngineRuntimeOptions {
   readonly group?: readonly AnyPlugin[]
   /** A recorded machine, and the environment of the gateway. */
   readonly machine?: { readonly root: string, readonly env?: Readonly<Record<string, string>> }
+  readonly deviceNodes?: readonly string[]
 }
 
 export const AGENT = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = 8081\n[model]\ndefault = "fake-model"\n'
 export const REGISTRY = '[models.fake-model]\npath = "/dev/null"\n[models.other-model]\npath = "/dev/null"\nsize_bytes = 1572864\n'
 
 /** A gateway with the whole group, slot `agent`, two models, and engines that do as the test says. */
-export async function api (t: Test, { files = {}, svc = '', providers, group = apiPlugins, machine, ...runtimeOptions }: ApiOptions = {}): Promise<Api> {
+export async function api (t: Test, {
+  files = {}, svc = '', providers, group = apiPlugins, machine, deviceNodes, ...runtimeOptions
+}: ApiOptions = {}): Promise<Api> {
   const runtime = new ScriptedRuntime(runtimeOptions)
   const gateway = await createTestGateway({
     runtime,
     ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
+    ...(deviceNodes === undefined ? {} : { deviceNodes }),
     plugins: [...group, ...providers ?? [createFakeProviderPlugin()]],
     files: {
       'etc/svc/svc.toml': `[slots]\nautostart = false\n${svc}`,
@@ -180,6 +186,16 @@ export async function api (t: Test, { files = {}, svc = '', providers, group = a
     file: (path: string) => readFile(join(gateway.home, path), 'utf8'),
     audit: () => gateway.gateway.kernel().activity.list({ limit: 50, kind: 'action' }) as unknown as ReadonlyArray<Record<string, unknown>>
   })
+}
+
+/** Asks for what must be refused, and looks at how. */
+export async function refused (
+  t: Test, gateway: Api, [method, path, body]: readonly [string, string, unknown?], status: number, code: string, message = /./
+): Promise<Answer> {
+  const answer = await gateway.call(method, path, body)
+  t.equal(answer.status, status, `${method} ${path}: ${answer.text}`)
+  t.match(answer.json, { error: { code, message } }, `${method} ${path}: ${code}`)
+  return answer
 }
 
 export interface Frame {

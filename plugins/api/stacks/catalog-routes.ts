@@ -1,0 +1,105 @@
+import { defineRoute, stackSchema, type AnyRoute, type RouteCall, type Stack } from 'svc-gateway/plugin'
+import {
+  createBodySchema, slugParamsSchema, snapshotAnswerSchema, snapshotBodySchema, stackItemSchema, stackListSchema
+} from './schemas.js'
+import { selfContained } from './self-contained.js'
+import { snapshotOf } from './snapshot.js'
+import type { StackServices } from './stack-api.js'
+import { itemOf, presentState, stackItem, stackOf } from './stack-item.js'
+import { addStack, audited, bodyOf, replaceStack, requireFlags, requireSlug, tell } from './stack-store.js'
+
+type Caller = Pick<RouteCall, 'actor' | 'requestId'>
+
+/** Stacks as a catalogue. Seeds can be read, applied and exported, not changed (SPEC.md "Stack"). */
+export function catalogRoutes (services: StackServices): AnyRoute[] {
+  const { config } = services
+  const create = async (call: Caller, action: string, slug: string, stack: Stack): Promise<void> => {
+    await audited(services, call, action, slug, async note => {
+      await config.change(draft => addStack(draft, slug, selfContained(stack, services)))
+      note({ after: bodyOf(stackOf(services, slug)) })
+    })
+    tell(services, 'created', slug)
+  }
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/stacks',
+      summary: 'List stacks: built-in ones first',
+      schema: { response: stackListSchema },
+      handler: async () => {
+        const state = await presentState(services)
+        return { stacks: [...config.snapshot.stacks.values()].map(stack => stackItem(stack, state)), ...state }
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/stacks',
+      summary: 'Create a stack, made by hand or from a snapshot',
+      description: 'Copies of the profiles and words on the models that its rows name are added where they are missing.',
+      schema: { body: createBodySchema, response: stackItemSchema },
+      status: 201,
+      handler: async call => {
+        const { slug, stack } = call.body
+        requireSlug(slug)
+        requireFlags(stack)
+        await create(call, 'create', slug, stack)
+        return await itemOf(services, slug)
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/stacks/snapshot',
+      summary: 'A stack of what is configured now',
+      schema: { body: snapshotBodySchema, response: snapshotAnswerSchema },
+      handler: async call => {
+        const { slug, ...about } = call.body
+        if (slug !== undefined) requireSlug(slug)
+        const stack = selfContained(snapshotOf(services, about), services)
+        if (slug === undefined) return { created: false as const, stack }
+        await create(call, 'snapshot', slug, stack)
+        return { created: true as const, stack: await itemOf(services, slug) }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/stacks/:slug',
+      summary: 'One stack',
+      schema: { params: slugParamsSchema, response: stackItemSchema },
+      handler: ({ params }) => itemOf(services, params.slug)
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/stacks/:slug',
+      summary: 'Replace a stack',
+      description: 'The active one counts as modified until it is applied again.',
+      schema: { params: slugParamsSchema, body: stackSchema, response: stackItemSchema },
+      handler: async call => {
+        const { slug } = call.params
+        const before = stackOf(services, slug)
+        requireFlags(call.body)
+        await audited(services, call, 'edit', slug, async note => {
+          note({ before: bodyOf(before) })
+          await config.change(draft => replaceStack(draft, slug, selfContained(call.body, services)))
+          note({ after: bodyOf(stackOf(services, slug)) })
+        })
+        tell(services, 'updated', slug)
+        return await itemOf(services, slug)
+      }
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/stacks/:slug',
+      summary: 'Delete a stack; slots stay as they are',
+      schema: { params: slugParamsSchema },
+      handler: async call => {
+        const { slug } = call.params
+        const before = stackOf(services, slug)
+        await audited(services, call, 'delete', slug, async note => {
+          note({ before: bodyOf(before) })
+          await config.change(draft => replaceStack(draft, slug, null))
+        })
+        tell(services, 'deleted', slug)
+      }
+    })
+  ]
+}

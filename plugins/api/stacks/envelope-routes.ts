@@ -1,0 +1,76 @@
+import { defineRoute, type AnyRoute, type ConfigDraft, type NamedProfile, type Stack } from 'svc-gateway/plugin'
+import { openEnvelope, sealStack } from './envelope.js'
+import { byStatus, resolutionsOf } from './resolutions.js'
+import { envelopeSchema, importAnswerSchema, importBodySchema, slugParamsSchema } from './schemas.js'
+import { selfContained } from './self-contained.js'
+import type { StackServices } from './stack-api.js'
+import { badEnvelope, importWithoutSlug } from './stack-errors.js'
+import { itemOf, stackOf } from './stack-item.js'
+import { addStack, audited, bodyOf, requireFlags, requireSlug, tell } from './stack-store.js'
+
+interface ProfileFate { readonly name: string, readonly status: 'created' | 'local' }
+
+/** Stacks on their way to and from other hosts (SPEC.md "Stacks"). */
+export function envelopeRoutes (services: StackServices): AnyRoute[] {
+  const { clock, config, info, models } = services
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/stacks/:slug/export',
+      summary: 'A stack as a portable envelope',
+      schema: { params: slugParamsSchema, response: envelopeSchema },
+      handler: ({ params }) => sealStack(selfContained(bodyOf(stackOf(services, params.slug)), services), {
+        release: info.version, now: clock.now(), models: models.list(), clean: text => config.withoutSecrets(text)
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/stacks/import',
+      summary: 'Create a stack from an envelope, or tell what would happen',
+      description: 'Profiles that come along are created where this host has none of the name.',
+      schema: { body: importBodySchema, response: importAnswerSchema },
+      handler: async call => {
+        const { envelope, slug, dry_run: dryRun } = call.body
+        if (slug !== undefined) requireSlug(slug)
+        const { stack, schemaVersion, checksumOk } = openEnvelope(envelope)
+        const resolutions = resolutionsOf(stack, services)
+        if (dryRun) {
+          const { profiles, stacks } = config.snapshot
+          return {
+            dry_run: true as const,
+            valid: checksumOk,
+            checksum_ok: checksumOk,
+            name: stack.name,
+            schema_version: schemaVersion,
+            resolutions: [...resolutions],
+            ...byStatus(resolutions),
+            profiles: profileFates(stack, profiles),
+            collides: slug !== undefined && stacks.has(slug)
+          }
+        }
+        if (slug === undefined) throw importWithoutSlug()
+        if (!checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or cut off on its way', { checksum_ok: false })
+        requireFlags(stack)
+        const profiles = await audited(services, call, 'import', slug, async note => {
+          const fates = await config.change(draft => importStack(draft, slug, selfContained(stack, services)))
+          note({ after: bodyOf(stackOf(services, slug)) })
+          return fates
+        })
+        tell(services, 'created', slug)
+        return { dry_run: false as const, stack: await itemOf(services, slug), ...byStatus(resolutions), profiles }
+      }
+    })
+  ]
+}
+
+/** The stack and the profiles that only it has, as one change. */
+async function importStack (draft: ConfigDraft, slug: string, stack: Stack): Promise<ProfileFate[]> {
+  const fates = profileFates(stack, draft.profiles)
+  await addStack(draft, slug, stack)
+  for (const { name, status } of fates) if (status === 'created') await draft.putProfile(name, stack.profiles[name]!)
+  return fates
+}
+
+function profileFates ({ profiles }: Stack, local: ReadonlyMap<string, NamedProfile>): ProfileFate[] {
+  return Object.keys(profiles).map(name => ({ name, status: local.has(name) ? 'local' : 'created' }))
+}

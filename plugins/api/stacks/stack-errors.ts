@@ -1,0 +1,39 @@
+import { svcError, type SvcError } from 'svc-gateway/plugin'
+
+export function stackNotFound (slug: string): SvcError {
+  return svcError('stacks.not_found', `no stack has the slug '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
+}
+
+export function stackExists (slug: string): SvcError {
+  return svcError('stacks.exists', `a stack has the slug '${slug}' already; choose another one, or replace that stack with PUT`,
+    { param: 'slug', details: { slug } })
+}
+
+export function seedStack (slug: string): SvcError {
+  return svcError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`,
+    { param: 'slug', details: { slug } })
+}
+
+export function invalidSlug (slug: string): SvcError {
+  return svcError('stacks.invalid_name',
+    'a slug must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 32 characters',
+    { param: 'slug', details: { slug } })
+}
+
+export function badEnvelope (reason: string, details: Readonly<Record<string, unknown>> = {}): SvcError {
+  return svcError('stacks.bad_envelope', `this is no stack that can be imported: ${reason}`, { param: 'envelope', details })
+}
+
+export function envelopeTooNew (got: number, supported: number): SvcError {
+  return svcError('stacks.envelope_too_new',
+    `this stack has format ${got}, and this release knows formats up to ${supported}; update the gateway`,
+    { param: 'envelope', details: { got, supported } })
+}
+
+export function importWithoutSlug (): SvcError {
+  return svcError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does without', { param: 'slug' })
+}
+
+export function superseded (slug: string): SvcError {
+  return svcError('stacks.superseded', `stack '${slug}' was applied meanwhile, and what it names is put into force instead`, { details: { slug } })
+}

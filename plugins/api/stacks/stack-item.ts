@@ -1,0 +1,30 @@
+import type { NamedStack } from 'svc-gateway/plugin'
+import type { z } from 'zod'
+import { readPointer, stackState, type StackState } from './pointer.js'
+import type { stackItemSchema } from './schemas.js'
+import type { StackServices } from './stack-api.js'
+import { stackNotFound } from './stack-errors.js'
+
+export type StackItem = z.output<typeof stackItemSchema>
+
+/** Which stack was applied last, and whether it still holds. */
+export async function presentState ({ config }: Pick<StackServices, 'config'>): Promise<StackState> {
+  return stackState(await readPointer(config.paths), config.snapshot)
+}
+
+/** Pure. */
+export function stackItem (stack: NamedStack, { active, drift }: StackState): StackItem {
+  const isActive = stack.slug === active
+  return { ...stack, active: isActive, drift: isActive ? drift : 'none' }
+}
+
+/** Throws `stacks.not_found`. */
+export function stackOf ({ config }: Pick<StackServices, 'config'>, slug: string): NamedStack {
+  const stack = config.snapshot.stacks.get(slug)
+  if (stack === undefined) throw stackNotFound(slug)
+  return stack
+}
+
+export async function itemOf (services: Pick<StackServices, 'config'>, slug: string): Promise<StackItem> {
+  return stackItem(stackOf(services, slug), await presentState(services))
+}

@@ -1,0 +1,64 @@
+import {
+  messageOf, nameSchema, shellWords, svcError, type ConfigDraft, type NamedStack, type RouteCall, type Stack
+} from 'svc-gateway/plugin'
+import type { StackServices } from './stack-api.js'
+import { invalidSlug, seedStack, stackExists, stackNotFound } from './stack-errors.js'
+
+type Audited = Parameters<StackServices['activity']['audited']>[1]
+type Caller = Pick<RouteCall, 'actor' | 'requestId'>
+
+/** Throws `stacks.invalid_name`. */
+export function requireSlug (slug: string): void {
+  if (!nameSchema.safeParse(slug).success) throw invalidSlug(slug)
+}
+
+/** Throws `validation.invalid` for flags that no shell could split. Pure. */
+export function requireFlags ({ slots, profiles }: Pick<Stack, 'slots' | 'profiles'>): void {
+  const texts = [
+    ...slots.map((row, i) => [`slots.${i}.server_extra_args`, row.server_extra_args] as const),
+    ...Object.entries(profiles).map(([name, { flags }]) => [`profiles.${name}.flags`, flags] as const)
+  ]
+  for (const [path, text] of texts) {
+    if (typeof text !== 'string') continue
+    try {
+      shellWords(text)
+    } catch (error) {
+      const message = messageOf(error)
+      throw svcError('validation.invalid', `${path}: ${message}`, { param: path, details: { fields: [{ path, message }] } })
+    }
+  }
+}
+
+/** Throws `stacks.exists`, `stacks.seed_immutable`, `stacks.invalid_name`. */
+export async function addStack (draft: ConfigDraft, slug: string, stack: Stack): Promise<void> {
+  requireSlug(slug)
+  const present = draft.stacks.get(slug)
+  if (present !== undefined) throw present.seed ? seedStack(slug) : stackExists(slug)
+  await draft.putStack(slug, stack)
+}
+
+/** Null removes it. Throws `stacks.not_found`, `stacks.seed_immutable`. */
+export async function replaceStack (draft: ConfigDraft, slug: string, stack: Stack | null): Promise<void> {
+  const present = draft.stacks.get(slug)
+  if (present === undefined) throw stackNotFound(slug)
+  if (present.seed) throw seedStack(slug)
+  await draft.putStack(slug, stack)
+}
+
+export function audited<T> (
+  { activity }: Pick<StackServices, 'activity'>, caller: Caller, action: string, slug: string,
+  work: (note: Parameters<Audited>[0]) => Promise<T>
+): Promise<T> {
+  const row = { category: 'stack', action: `stack.${action}`, target: slug, actor: caller.actor, request_id: caller.requestId }
+  return activity.audited(row, work)
+}
+
+/** What a change to the catalogue is told as. */
+export function tell ({ events }: Pick<StackServices, 'events'>, verb: 'created' | 'updated' | 'deleted', slug: string): void {
+  events.emit({ type: `stack.${verb}`, source: `stack:${slug}`, message: `stack ${slug} is ${verb}`, data: { slug } })
+}
+
+/** A stack as it is kept, without what only this gateway adds. Pure. */
+export function bodyOf ({ slug: _, seed: __, ...stack }: NamedStack): Stack {
+  return stack
+}

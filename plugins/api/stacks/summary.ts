@@ -1,0 +1,45 @@
+import type { NamedStack } from 'svc-gateway/plugin'
+import type { StackPlan } from './plan.js'
+import { resolutionsOf } from './resolutions.js'
+import type { CapabilityChangeView, SlotChangeView } from './schemas.js'
+import type { StackServices } from './stack-api.js'
+
+/** What a plan comes to, one sentence a line. Pure. */
+export function summaryOf ({ creates, changes, profiles, capabilities }: StackPlan, unloads: readonly string[]): string[] {
+  const lines = [
+    ...profiles.map(name => `create profile ${name}`),
+    ...changes.filter(({ changed }) => changed).map(change => slotLine(change, creates.includes(change.slot))),
+    ...capabilities.filter(({ changed }) => changed).map(capabilityLine),
+    ...unloads.map(name => `unload slot ${name}`)
+  ]
+  return lines.length === 0 ? ['no change'] : lines
+}
+
+/** What is worth knowing before a stack is put into force. */
+export function warningsOf (services: StackServices, stack: NamedStack, { refused, warnings }: StackPlan): string[] {
+  const missing = resolutionsOf(stack, services).filter(({ model_id: id, status }) => status !== 'present' && !id.startsWith('/'))
+  return [
+    ...warnings,
+    ...refused.map(({ target, error }) => `${target} is left as it is: ${error}`),
+    ...missing.map(({ model_id: id, status, hf_repo: repo, hf_filename: file }) => status === 'pullable'
+      ? `model '${id}' is not on this host yet; pull it from ${repo}, ${file}`
+      : `model '${id}' is not on this host, and nothing says where it comes from; register it`)
+  ]
+}
+
+function slotLine ({ slot, before_model: before, after_model: after, fields }: SlotChangeView, isNew: boolean): string {
+  if (isNew) return `create slot ${slot}${after === null ? '' : ` with model ${after}`}`
+  const model = before === after ? [] : [`model ${before ?? 'none'} -> ${after ?? 'none'}`]
+  const others = fields.filter(({ key }) => key !== 'model.default').map(({ key, before: was, after: is }) => `${key} ${wordOf(was)} -> ${wordOf(is)}`)
+  return `change slot ${slot}: ${[...model, ...others].join(', ')}`
+}
+
+function capabilityLine ({ child, slot, after: { enabled, device, model } }: CapabilityChangeView): string {
+  if (!enabled) return `switch ${child} off`
+  return `${child} by slot ${slot}: ${[model, device].filter(part => part !== null).join(' on ') || 'as its engine says'}`
+}
+
+function wordOf (value: unknown): string {
+  if (value === null || value === undefined) return 'unset'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
