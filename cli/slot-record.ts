@@ -13,6 +13,8 @@ const metadataSchema = z.looseObject({
   waiting: z.number().default(0),
   failure: failureSchema.optional(),
   config_error: z.string().optional(),
+  pending_model: z.string().optional(),
+  pull_failed: z.string().optional(),
   file_problems: z.array(z.looseObject({ path: z.string(), message: z.string() })).default([])
 })
 
@@ -60,7 +62,7 @@ export type SlotRecord = z.output<typeof slotRecordSchema>
 
 /** The model that is loaded, else the one that would be. */
 export function modelOf (record: SlotRecord): string {
-  return record.model_id ?? record.model_default ?? record.model ?? ''
+  return record.model_id ?? record.model_default ?? record.model ?? record.metadata.pending_model ?? ''
 }
 
 /** Ready for requests now or at once. */

@@ -14,8 +14,8 @@ function columnsOf (out: Output): Record<'name' | 'state' | 'model' | 'port' | '
     name: { title: 'NAME', cell: ({ name }) => name },
     state: {
       title: 'STATE',
-      cell: ({ state, enabled }) => enabled ? state : `${state} (disabled)`,
-      paint: (text, { state }) => out.paint(stateColour(state), text)
+      cell: stateText,
+      paint: (text, { state, metadata }) => out.paint(metadata.pull_failed === undefined ? stateColour(state) : 'red', text)
     },
     model: { title: 'MODEL', cell: record => modelOf(record) || '-', flexible: true },
     port: { title: 'PORT', cell: ({ port }) => port == null ? '-' : String(port) },
@@ -23,6 +23,13 @@ function columnsOf (out: Output): Record<'name' | 'state' | 'model' | 'port' | '
     device: { title: 'DEVICE', cell: ({ device, backend }) => device ?? backend ?? '-', expendable: 2 },
     provider: { title: 'PROVIDER', cell: ({ provider }) => provider ?? '-', expendable: 3 }
   }
+}
+
+/** A slot whose model is on its way is not just off. */
+function stateText ({ state, enabled, metadata }: SlotRecord): string {
+  if (metadata.pull_failed !== undefined) return `${state} (pull failed)`
+  if (metadata.pending_model !== undefined) return `${state} (waits for its model)`
+  return enabled ? state : `${state} (disabled)`
 }
 
 export function printSlots (out: Output, records: readonly SlotRecord[]): void {
@@ -40,11 +47,18 @@ export function printSlotSummary (out: Output, records: readonly SlotRecord[]): 
 export function slotProblems ({ name, metadata, config_drift: drift }: SlotRecord): string[] {
   const { failure, config_error: configError, file_problems: problems } = metadata
   return [
+    ...pullProblems({ metadata }),
     ...(failure === undefined ? [] : [`${failure.message} (${failure.code})`]),
     ...(configError === undefined ? [] : [configError]),
     ...problems.map(({ path, message }) => `slots/${name}.toml: ${path === '' ? '' : `${path} `}${message}`),
     ...(drift ? [`the engine runs on an older configuration; \`svc slot restart ${name}\` takes the present one`] : [])
   ]
+}
+
+/** Why the model that a slot waits for is not there, if so. */
+export function pullProblems ({ metadata }: Pick<SlotRecord, 'metadata'>): string[] {
+  const { pending_model: model, pull_failed: why } = metadata
+  return why === undefined ? [] : [`its model did not arrive: ${why}${model === undefined ? '' : `; \`svc model pull ${model}\` tries again`}`]
 }
 
 /** `2 ready, 1 offline`. */

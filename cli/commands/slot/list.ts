@@ -2,7 +2,8 @@ import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { slotListSchema } from '../../slot-record.js'
-import { printSlots } from '../../slot-table.js'
+import { harmless } from '../../text-width.js'
+import { printSlots, pullProblems } from '../../slot-table.js'
 
 export function addSlotList (slot: Command, cli: Cli): void {
   slot.command('list')
@@ -14,7 +15,8 @@ export function addSlotList (slot: Command, cli: Cli): void {
       const call = { path: '/api/slots' }
       if (options.json === true) return cli.out.json(await client.raw(call))
       const records = await client.call(call, slotListSchema)
-      if (records.length > 0) return printSlots(cli.out, records)
-      cli.out.line('There are no slots. Make one: svc slot create agent --model <model>')
+      if (records.length === 0) return cli.out.line('There are no slots. Make one: svc slot create agent --model <model>')
+      printSlots(cli.out, records)
+      for (const record of records) for (const problem of pullProblems(record)) cli.out.line(harmless(`${record.name}: ${problem}`))
     })
 }

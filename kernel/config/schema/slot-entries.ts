@@ -22,7 +22,7 @@ const flatHomes: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** Tables whose keys are merged one by one; everything else is one value. */
-const mergedTables = new Set(['model', 'server', 'npu', 'image', 'options'])
+const mergedTables = new Set(['model', 'server', 'npu', 'image', 'meta', 'options'])
 
 /** What readers accept at the top level besides the keys of the schema; for suggestions. */
 export const acceptedFlatKeys: readonly string[] = ['name', 'backend', ...flatHomes.keys()]

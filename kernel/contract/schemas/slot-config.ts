@@ -40,6 +40,13 @@ export const slotImageSchema = z.strictObject({
   default_steps: z.int().min(0).default(0).meta({ description: 'Sampling steps; 0 takes the default of the model' })
 })
 
+const slotMetaSchema = z.strictObject({
+  pending_model: z.string().min(1).nullable().default(null)
+    .meta({ description: 'Model that the slot gets, and is enabled with, when its pull is over' }),
+  pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false waits for somebody who does' }),
+  pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' })
+}).meta({ description: 'What the installer keeps about the slot' })
+
 /**
  * A slot after both placements of a slot file are folded into one (DESIGN 7). All defaults of SPEC.md
  * "Slot configuration" live here and nowhere else. Units: seconds, tokens, TCP ports.
@@ -76,6 +83,7 @@ export const slotConfigSchema = z.strictObject({
   server: slotServerSchema.prefault({}),
   npu: slotNpuSchema.optional(),
   image: slotImageSchema.optional(),
+  meta: slotMetaSchema.optional(),
   options: z.record(z.string(), z.unknown()).default({}).meta({ description: 'Settings of the provider plugin' })
 })
 

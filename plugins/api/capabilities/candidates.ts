@@ -69,7 +69,7 @@ export function candidateById (use: Use, id: string, source: CandidateSource): C
 
 /** Where a model may run, best device first; of each device the usual engine first. Pure. */
 export function legalPairs (
-  { type }: Use, candidate: Candidate, { hosts, providers, hardware }: CandidateSource
+  { type }: Pick<Use, 'type'>, candidate: Pick<Candidate, 'sizeBytes' | 'backends' | 'builtIn'>, { hosts, providers, hardware }: CandidateSource
 ): readonly LegalPair[] {
   return hosts.flatMap(({ id: device }) => {
     const usual = providerFor(type, device, providers)
@@ -105,7 +105,7 @@ function offeredCandidate (model: CatalogModel): Candidate {
 }
 
 /** The NPU runs only what was made for it; everything else runs anywhere unless its row says where. */
-function runs ({ backends, builtIn }: Candidate, provider: EngineProvider, device: Device): boolean {
+function runs ({ backends, builtIn }: Pick<Candidate, 'backends' | 'builtIn'>, provider: EngineProvider, device: Device): boolean {
   if (builtIn !== null) return builtIn === provider.name && device === 'npu'
   if (backends.length === 0) return device !== 'npu'
   const here: readonly string[] = [device, deviceBackends[device], provider.name, provider.family]

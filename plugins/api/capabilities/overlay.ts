@@ -2,11 +2,11 @@ import type {
   CapabilityChild, CapabilitySelection, ConfigService, HardwareService, ModelRegistry, NamedSlotConfig, ProviderCatalog,
   SlotDraft, SlotService, SlotType
 } from 'svc-gateway/plugin'
-import type { CandidateSource, CatalogModel } from './candidates.js'
+import { legalPairs, type CandidateSource, type CatalogModel } from './candidates.js'
 import { invalidSelection } from './capability-errors.js'
 import { backingSlot, childKinds } from './children.js'
 import { hostBackends } from './host-backends.js'
-import type { CapabilityOverlay, HostBackend, SelectionChange, SelectionPatch } from './ref.js'
+import type { CapabilityOverlay, HostBackend, Place, PlacedModel, SelectionChange, SelectionPatch } from './ref.js'
 import { resolveSelection } from './resolve-selection.js'
 
 export interface OverlayServices {
@@ -42,6 +42,11 @@ export class Overlay implements CapabilityOverlay {
 
   backends (): readonly HostBackend[] {
     return hostBackends(this.#services.hardware.info, this.#services.providers.list())
+  }
+
+  places (type: SlotType, { sizeBytes, runtimes }: PlacedModel): readonly Place[] {
+    return legalPairs({ type }, { sizeBytes, backends: runtimes, builtIn: null }, this.source())
+      .map(({ device, provider, fit }) => ({ device, provider: provider.name, fit: fit.status, fitReasons: fit.reasons }))
   }
 
   slotType (child: CapabilityChild): SlotType {

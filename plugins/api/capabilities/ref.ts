@@ -1,5 +1,5 @@
 import {
-  createServiceRef, type CapabilityChild, type CapabilitySelection, type Device, type SlotDraft, type SlotType
+  createServiceRef, type CapabilityChild, type CapabilitySelection, type Device, type FitStatus, type SlotDraft, type SlotType
 } from 'svc-gateway/plugin'
 
 /** Hardware of this host that something can run on (management 18.2). */
@@ -11,6 +11,23 @@ export interface HostBackend {
   readonly provider: string | null
   /** One process there serves several capabilities. */
   readonly multiplex: boolean
+}
+
+/** What decides where a model may run. */
+export interface PlacedModel {
+  /** 0 when nobody knows. */
+  readonly sizeBytes: number
+  /** Those that run it, as registry rows name them; empty is any, but not the NPU. */
+  readonly runtimes: readonly string[]
+}
+
+/** A device of this host and the engine that would run a model there. */
+export interface Place {
+  readonly device: Device
+  readonly provider: string
+  /** Whether its memory holds the weights: `spills` is more than a GPU has for itself. */
+  readonly fit: FitStatus
+  readonly fitReasons: readonly string[]
 }
 
 /** What one capability changes to. What is left out stays; null unsets. */
@@ -28,6 +45,8 @@ export interface SelectionChange {
 export interface CapabilityOverlay {
   /** In the order in which they are best. */
   backends (): readonly HostBackend[]
+  /** Where a slot of this type could run a model: devices as in `backends`, each engine of one once. */
+  places (type: SlotType, model: PlacedModel): readonly Place[]
   /** Type of the slots that serve it. */
   slotType (child: CapabilityChild): SlotType
   /** Slot that serves it, or would. */

@@ -174,6 +174,8 @@ function metadataOf ({ config, status, device, problem, diagnostics }: SlotFacts
           }
         }),
     ...(problem === null ? {} : { config_error: problem }),
+    ...(config.meta?.pending_model == null ? {} : { pending_model: config.meta.pending_model }),
+    ...(config.meta?.pull_failed == null ? {} : { pull_failed: config.meta.pull_failed }),
     ...(diagnostics.length === 0
       ? {}
       : { file_problems: diagnostics.map(problemOf) })

@@ -15,6 +15,7 @@ import docs from '../../../plugins/api/docs/index.js'
 import events from '../../../plugins/api/events/index.js'
 import hardware from '../../../plugins/api/hardware/index.js'
 import hf from '../../../plugins/api/hf/index.js'
+import install from '../../../plugins/api/install/index.js'
 import journal from '../../../plugins/api/journal/index.js'
 import meta from '../../../plugins/api/meta/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
@@ -43,6 +44,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   hardware,
   hf,
   hub,
+  install,
   journal,
   library,
   meta,

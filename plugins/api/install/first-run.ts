@@ -1,0 +1,23 @@
+import { join } from 'node:path'
+import type { ConfigService, ModelRegistry, SlotService } from 'svc-gateway/plugin'
+import { mainSlots } from './slot-kinds.js'
+
+export const SENTINEL = '.first_run_done'
+
+export function sentinelPath ({ paths }: ConfigService): string {
+  return join(paths.state, SENTINEL)
+}
+
+/** Writes down that the first run is over. Idempotent. */
+export async function completeFirstRun ({ slots }: { readonly slots: SlotService }): Promise<void> {
+  await slots.change(draft => draft.config.putState(SENTINEL, 'first_run_done\n'))
+}
+
+/** What a first run has done so far, by the configuration alone (management 2.2). Pure. */
+export function firstRunFacts (
+  models: Pick<ModelRegistry, 'list'>, slots: readonly string[], sentinel: boolean
+): { readonly first_run: boolean, readonly has_models: boolean, readonly has_default_slot: boolean } {
+  const hasModels = models.list().length > 0
+  const hasMain = slots.some(name => mainSlots.includes(name))
+  return { first_run: !hasModels && !sentinel, has_models: hasModels, has_default_slot: hasMain }
+}

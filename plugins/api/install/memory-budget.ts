@@ -1,0 +1,37 @@
+import { deviceClassOf, type Device, type HardwareInfo } from 'svc-gateway/plugin'
+
+const MIB = 1024 * 1024
+const KIB_PER_TOKEN = 128
+const RESERVE_MB = 1024
+const FLOOR = 2048
+const STEP = 1024
+/** As the kernel derives it where nobody says otherwise (SPEC.md "Slot configuration", rule 1). */
+const DERIVED_CAP = 32_768
+const SAFE = 8192
+
+/**
+ * Memory that models may have on a device, in MiB: half of a memory that GPU and host share, all that a GPU has for itself,
+ * else half of what is free. A control group's limit counts. 0 when nobody knows. Pure.
+ */
+export function modelBudgetMb (device: Device, hardware: HardwareInfo): number {
+  const { unified_memory_mb: unified, ram_available_mb: free, cgroup_max_mb: limit, gpus } = hardware
+  const capped = (mb: number): number => limit === null ? mb : Math.min(mb, limit)
+  if (deviceClassOf(device) !== 'gpu') return capped(Math.floor(free / 2))
+  if (unified > 0) return capped(Math.floor(unified / 2))
+  const own = device === 'gpu-rocm' ? gpus.filter(({ vendor }) => vendor === 'amd') : device === 'gpu-cuda' ? gpus.filter(({ vendor }) => vendor === 'nvidia') : gpus
+  return Math.max(0, ...own.map(gpu => gpu.vram_mb))
+}
+
+/**
+ * Context window for a new slot, in tokens: the model's own up to 32768, else 8192, and no more than has room beside its
+ * weights at 128 KiB a token with 1 GiB to spare; a multiple of 1024 then, and 2048 at least (management 2.2). Pure.
+ */
+export function fittingContext (
+  { contextLength, sizeBytes }: { readonly contextLength: number, readonly sizeBytes: number }, budgetMb: number
+): number {
+  const wanted = contextLength > 0 ? Math.min(contextLength, DERIVED_CAP) : SAFE
+  if (budgetMb === 0) return wanted
+  const room = budgetMb - RESERVE_MB - Math.ceil(sizeBytes / MIB)
+  const tokens = Math.floor(room * 1024 / KIB_PER_TOKEN / STEP) * STEP
+  return Math.min(wanted, Math.max(FLOOR, tokens))
+}

@@ -1,0 +1,146 @@
+import type { Device, HardwareInfo, NamedSlotConfig, SlotType } from 'svc-gateway/plugin'
+import type { HostBackend, Place, PlacedModel } from '../capabilities/ref.js'
+import { fittingContext, modelBudgetMb } from './memory-budget.js'
+import type { InstallModel } from './model-sources.js'
+import { slotKinds, type SlotKindName } from './slot-kinds.js'
+
+/** A slot that somebody wants to have. */
+export interface WantedSlot {
+  readonly kind: SlotKindName
+  readonly slot: string
+  /** Null takes the usual one of the kind. */
+  readonly port: number | null
+  /** Empty for a slot without a model. */
+  readonly modelId: string
+  readonly device: Device | null
+  readonly profile: string | null
+}
+
+/** The host as it is when the slot is made. */
+export interface HostFacts {
+  readonly slots: ReadonlyMap<string, NamedSlotConfig>
+  readonly hardware: HardwareInfo
+  readonly defaultDevice: Device
+  readonly backends: readonly HostBackend[]
+  readonly places: (type: SlotType, model: PlacedModel) => readonly Place[]
+  /** What is known under that id; null for nothing. */
+  readonly model: (id: string) => InstallModel | null
+  /** Ports that slots get by themselves, inclusive. */
+  readonly pool: { readonly start: number, readonly end: number }
+  /** Ports that other programs listen on. */
+  readonly busyPorts: ReadonlySet<number>
+  /** Whether a pending model is pulled by itself. */
+  readonly pull: boolean
+}
+
+export const skipReasons = ['not_applicable_on_this_hardware', 'needs_upstream_routing', 'slot_in_use'] as const
+export type SkipReason = typeof skipReasons[number]
+
+type SlotTable = Readonly<Record<string, unknown>>
+
+/** What becomes of a wanted slot. `pull` is the model to get first. */
+export type SlotPlan =
+  | { readonly action: 'skip', readonly reason: SkipReason, readonly detail: string }
+  | { readonly action: 'keep', readonly pull: InstallModel | null }
+  | { readonly action: 'update', readonly patch: SlotTable, readonly pull: InstallModel | null }
+  | { readonly action: 'create', readonly config: SlotTable, readonly pull: InstallModel | null }
+
+const NPU_CONTEXT = 16_384
+
+/**
+ * Whether and how a slot is made on this host (management 2.2). A slot that is there already keeps what it has: it gets a
+ * model only when it has none. Pure.
+ */
+export function planSlot (wanted: WantedSlot, host: HostFacts): SlotPlan {
+  const { type } = slotKinds[wanted.kind]
+  const model = wanted.modelId === '' ? null : host.model(wanted.modelId)
+  if (wanted.modelId !== '' && model === null) {
+    return skip('needs_upstream_routing', `nobody here knows '${wanted.modelId}': it is neither curated nor registered; a remote provider may serve it`)
+  }
+  const present = host.slots.get(wanted.slot)
+  return present === undefined ? planNew(wanted, model, host) : planPresent(present, type, model, host.pull)
+}
+
+function planPresent (slot: NamedSlotConfig, type: SlotType, model: InstallModel | null, pullsItself: boolean): SlotPlan {
+  if (slot.type !== type) return skip('slot_in_use', `slot '${slot.name}' is there already and serves ${slot.type}; rename or delete it first`)
+  const held = slot.model.default
+  if (held !== null && model !== null && held !== model.id) {
+    return skip('slot_in_use', `slot '${slot.name}' has the model '${held}'; \`svc slot swap ${slot.name} --model ${model.id}\` changes it`)
+  }
+  const pull = model === null || model.installed ? null : model
+  if (model === null || held !== null) return { action: 'keep', pull }
+  if (pull === null) return { action: 'update', patch: { model: { default: model.id }, meta: null, enabled: true }, pull }
+  return { action: 'update', patch: { meta: { ...pendingMeta(model.id, pullsItself), pull_failed: null } }, pull }
+}
+
+function planNew (wanted: WantedSlot, model: InstallModel | null, host: HostFacts): SlotPlan {
+  const place = wanted.kind === 'npu' ? npuPlace(host) : bestPlace(wanted, model, host)
+  if (place === null) {
+    const on = wanted.device === null ? 'this host' : `${wanted.device} of this host`
+    return skip('not_applicable_on_this_hardware', `nothing on ${on} runs ${model === null ? `a slot for ${wanted.kind}` : `'${model.id}'`}${tooLarge(wanted, model, host)}`)
+  }
+  const { type } = slotKinds[wanted.kind]
+  const port = usablePort(wanted, host)
+  const config = {
+    type,
+    device: place.device,
+    provider: place.provider,
+    ...(port === null ? {} : { port }),
+    ...(wanted.profile === null ? {} : { profile: wanted.profile }),
+    ...(wanted.kind === 'npu' ? { model: { context_size: NPU_CONTEXT } } : {})
+  }
+  if (model === null) return { action: 'create', config, pull: null }
+  const context = type === 'llm' || type === 'embedding' || type === 'reranking'
+    ? { context_size: fittingContext(model, modelBudgetMb(place.device, host.hardware)) }
+    : {}
+  if (model.installed) return { action: 'create', config: { ...config, model: { default: model.id, ...context } }, pull: null }
+  return {
+    action: 'create',
+    // what has no model yet must not start, nor be offered to clients
+    config: { ...config, enabled: false, model: context, meta: pendingMeta(model.id, host.pull) },
+    pull: model
+  }
+}
+
+function pendingMeta (model: string, pullsItself: boolean): SlotTable {
+  return { pending_model: model, pull_wanted: pullsItself }
+}
+
+interface ChosenPlace { readonly device: Device, readonly provider: string }
+
+/** The fastest device whose memory holds the model; a GPU that would spill comes after a CPU that would not. Pure. */
+export function bestPlace (
+  { kind, device }: Pick<WantedSlot, 'kind' | 'device'>, model: InstallModel | null, host: Pick<HostFacts, 'places' | 'defaultDevice'>
+): ChosenPlace | null {
+  const { type } = slotKinds[kind]
+  const rank = (place: Place): number => (place.fit === 'spills' ? 2 : 0) + (place.device === 'cpu' ? 1 : place.device === host.defaultDevice ? 0 : 0.5)
+  return host.places(type, { sizeBytes: model?.sizeBytes ?? 0, runtimes: model?.runtimes ?? [] })
+    .filter(place => place.fit !== 'too_large' && (device === null ? place.device !== 'npu' : place.device === device))
+    .toSorted((a, b) => rank(a) - rank(b))[0] ?? null
+}
+
+function npuPlace ({ backends }: HostFacts): ChosenPlace | null {
+  const npu = backends.find(({ id }) => id === 'npu')
+  return npu === undefined || npu.provider === null ? null : { device: 'npu', provider: npu.provider }
+}
+
+function tooLarge ({ kind }: WantedSlot, model: InstallModel | null, host: HostFacts): string {
+  if (model === null || kind === 'npu') return ''
+  const place = host.places(slotKinds[kind].type, { sizeBytes: model.sizeBytes, runtimes: model.runtimes }).find(({ fit }) => fit === 'too_large')
+  return place === undefined ? '' : `: ${place.fitReasons.join('; ')}`
+}
+
+/**
+ * The port that was asked for, else the usual one of the kind; null leaves it to the slots. The usual one does not count
+ * where somebody else has it, or where the operator moved the ports of slots elsewhere.
+ */
+function usablePort ({ kind, port }: WantedSlot, { slots, busyPorts, pool }: HostFacts): number | null {
+  if (port !== null) return port
+  const usual = slotKinds[kind].port
+  if (busyPorts.has(usual) || [...slots.values()].some(slot => slot.port === usual)) return null
+  return kind === 'img' || (usual >= pool.start && usual <= pool.end) ? usual : null
+}
+
+function skip (reason: SkipReason, detail: string): SlotPlan {
+  return { action: 'skip', reason, detail }
+}

@@ -1,0 +1,81 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { completeFirstRun, firstRunFacts, sentinelPath } from './first-run.js'
+import type { InstallApi } from './install-api.js'
+import { completedSchema, curatedSchema, probeSchema, stateSchema } from './schemas.js'
+
+const WEB_UI = 'http://127.0.0.1:3001/health'
+const WEB_UI_MS = 1_000
+
+/** How far the first run is, and what it chooses from (management 2.1). */
+export function stateRoutes (api: InstallApi): AnyRoute[] {
+  const { activity, config, hardware, library, models, overlay, slots } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/install/state',
+      summary: 'Whether this is a first run',
+      schema: { response: stateSchema },
+      handler: async ({ signal }) => {
+        const path = sentinelPath(config)
+        const [sentinel, openwebui] = await Promise.all([
+          access(path).then(() => true, () => false), answers(config.secret('SVC_OPENWEBUI_PROBE_URL') ?? WEB_UI, signal)
+        ])
+        return { ...firstRunFacts(models, slots.names(), sentinel), openwebui_running: openwebui, sentinel_path: path }
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/install/probe',
+      summary: 'Look at the hardware again',
+      schema: { response: probeSchema },
+      handler: call => {
+        const row = { category: 'install', action: 'install.probe', target: 'hardware.json', actor: call.actor, request_id: call.requestId }
+        return activity.audited(row, async () => ({ hardware: await hardware.probe(), path: join(config.paths.etc, 'hardware.json') }))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/install/complete',
+      summary: 'The first run is over',
+      description: 'Again and again does nothing more.',
+      schema: { response: completedSchema },
+      handler: call => {
+        const path = sentinelPath(config)
+        const row = { category: 'install', action: 'install.complete', target: path, actor: call.actor, request_id: call.requestId }
+        return activity.audited(row, async () => {
+          await completeFirstRun(api)
+          return { first_run: false as const, sentinel_path: path }
+        })
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/install/curated-models',
+      summary: 'Models to choose the main one from',
+      schema: { response: curatedSchema },
+      handler: () => ({
+        models: library.curated
+          .filter(({ capability, bundle_only: bundleOnly }) => capability === 'chat' && !bundleOnly)
+          .map(model => ({
+            ...model,
+            tags: [...model.tags],
+            installed: models.get(model.id) !== undefined,
+            fits: overlay.places('llm', { sizeBytes: model.size_gb * 1e9, runtimes: [] }).some(({ fit }) => fit !== 'too_large' && fit !== 'spills')
+          })),
+        custom_allowed: true as const
+      })
+    })
+  ]
+}
+
+async function answers (url: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(WEB_UI_MS)]), redirect: 'manual' })
+    await response.body?.cancel()
+    return response.ok
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,48 @@
+import { access, constants, mkdir, statfs } from 'node:fs/promises'
+import { dirname, isAbsolute, join, normalize } from 'node:path'
+import { messageOf, svcError, type ConfigService, type ModelRegistry } from 'svc-gateway/plugin'
+
+const LEAST_FREE_BYTES = 10e9
+
+/** Throws `install.pick_default_failed` for a path that is not absolute. Pure. */
+export function storagePath (given: string): string {
+  if (isAbsolute(given)) return normalize(given).replace(/(.)\/+$/, '$1')
+  throw svcError('install.pick_default_failed', 'storage_dir must be an absolute path, such as /var/lib/svc/models',
+    { param: 'storage_dir', details: { storage_dir: given } })
+}
+
+/**
+ * Makes a folder the model store. A first run goes on whatever becomes of it: what is wrong is returned, and the store stays
+ * where it was when the folder cannot be used or the setting not written (management 2.2).
+ */
+export async function adoptStore (
+  { config, models }: { readonly config: ConfigService, readonly models: ModelRegistry }, path: string
+): Promise<readonly string[]> {
+  try {
+    await makeFolder(path)
+    await access(path, constants.W_OK)
+    if (path !== models.store) await config.patchSvc({ models: { store: path, flm_store: join(path, 'flm', 'models'), pull_root: null } })
+  } catch (error) {
+    return [`the model store stays ${models.store}: ${messageOf(error)}`]
+  }
+  if (path !== models.store) return [`SVC_MODEL_STORE names ${models.store}, which counts instead of ${path}`]
+  return await spaceWarnings(path)
+}
+
+async function spaceWarnings (path: string): Promise<readonly string[]> {
+  const { bavail, bsize } = await statfs(path)
+  const free = bavail * bsize
+  return free < LEAST_FREE_BYTES ? [`${path} has ${(free / 1e9).toFixed(1)} GB left; models may not fit`] : []
+}
+
+/** With what is missing above it. Node's own way to do that never ends where nothing can be made, as below /proc. */
+async function makeFolder (path: string): Promise<void> {
+  const made = await mkdir(path).then(() => true, async (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') return true
+    if (error.code !== 'ENOENT' || dirname(path) === path) throw error
+    return false
+  })
+  if (made) return
+  await makeFolder(dirname(path))
+  await mkdir(path)
+}
