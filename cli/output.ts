@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { oneLine, padTo } from './text-width.js'
 import { tableLines, type Column } from './table.js'
 
-export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number }
+export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }
 
 export interface OutputStreams {
   readonly stdout: Sink
@@ -29,6 +29,12 @@ export class Output {
 
   /** Somebody watches standard error, so that a line can be drawn over and over. */
   get animated (): boolean { return this.#streams.stderr.isTTY === true && this.#streams.env.TERM !== 'dumb' }
+
+  /** What was written to standard output can be drawn over. */
+  get redrawable (): boolean { return this.watched && this.#streams.env.TERM !== 'dumb' }
+
+  /** Lines of the terminal; null where nobody knows. */
+  get height (): number | null { return this.#streams.stdout.rows ?? null }
 
   get width (): number {
     const asked = Number(this.#streams.env.COLUMNS)

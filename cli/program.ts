@@ -4,6 +4,7 @@ import { DEFAULT_BASE } from './client.js'
 import { addCancelCommand } from './commands/cancel.js'
 import { addCapabilitiesCommands } from './commands/capabilities/index.js'
 import { addChatCommand } from './commands/chat.js'
+import { addCompletionCommands } from './commands/completion.js'
 import { addConfigCommands } from './commands/config/index.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addMigrateCommands } from './commands/migrate.js'
@@ -55,5 +56,6 @@ export function createProgram (cli: Cli): Command {
   addRegistryCommands(program, cli)
   addMigrateCommands(program, cli)
   addPluginCommands(program, cli)
+  addCompletionCommands(program, cli)
   return program
 }

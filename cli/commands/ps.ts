@@ -1,10 +1,12 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../cli.js'
 import { examples } from '../help.js'
 import type { Colour, Output } from '../output.js'
-import type { Column } from '../table.js'
-import { harmless } from '../text-width.js'
+import { numberOf } from '../option-value.js'
+import { tableLines, type Column } from '../table.js'
+import { harmless, truncate } from '../text-width.js'
+import { watch } from '../watch.js'
 
 const text = z.string().nullish()
 const requestSchema = z.looseObject({
@@ -20,21 +22,44 @@ const requestSchema = z.looseObject({
   tokens: z.number()
 })
 type Request = z.output<typeof requestSchema>
+const listSchema = z.looseObject({ requests: z.array(requestSchema) })
+
+interface PsOptions {
+  readonly json?: true
+  readonly watch?: true
+  readonly interval: number
+}
 
 export function addPsCommand (program: Command, cli: Cli): void {
   program.command('ps')
     .description('list the requests in flight, and what each one waits for')
-    .option('--json', 'print the answer of the API')
-    .addHelpText('after', examples('svc ps', 'svc ps --json'))
-    .action(async (options: { json?: true }, command: Command) => {
+    .addOption(new Option('--json', 'print the answer of the API').conflicts('watch'))
+    .option('-w, --watch', 'go on until Ctrl-C: drawn anew in place on a terminal, elsewhere a line for whatever changes')
+    .addOption(new Option('--interval <seconds>', 'how often to look').argParser(numberOf(z.number().min(0.1).max(3600))).default(1))
+    .addHelpText('after', examples('svc ps', 'svc ps --watch', 'svc ps --watch >> requests.log'))
+    .action(async (options: PsOptions, command: Command) => {
       const client = cli.client(command)
       const call = { path: '/api/requests' }
       if (options.json === true) return cli.out.json(await client.raw(call))
-      const { requests } = await client.call(call, z.looseObject({ requests: z.array(requestSchema) }))
-      if (requests.length === 0) return cli.out.line('No requests are in flight.')
-      cli.out.table(columns(cli.out), requests)
-      for (const { id, reason } of requests) if (reason != null) cli.out.line(harmless(`${id}: ${reason}`))
+      const read = async (): Promise<readonly Request[]> => (await client.call(call, listSchema)).requests
+      if (options.watch !== true) return cli.out.lines(screen(cli.out, await read()))
+      await watch(cli, {
+        intervalMs: options.interval * 1000,
+        read,
+        screen: requests => screen(cli.out, requests, cli.out.width),
+        key: ({ id }) => id,
+        line: ({ id, model, slot, upstream, phase, reason }) =>
+          [id, model, slot ?? upstream ?? '-', phase, ...reason == null ? [] : [reason]].join(' ')
+      })
     })
+}
+
+/** `widest` is for the reasons: a line that wraps cannot be drawn over. */
+function screen (out: Output, requests: readonly Request[], widest = Infinity): string[] {
+  if (requests.length === 0) return ['No requests are in flight.']
+  const [titles, ...rows] = tableLines(columns(out), requests, out.width)
+  const reasons = requests.flatMap(({ id, reason }) => reason == null ? [] : [harmless(`${id}: ${reason}`)])
+  return [out.paint('bold', titles!), ...rows, ...reasons.map(reason => truncate(reason, widest))]
 }
 
 function columns (out: Output): ReadonlyArray<Column<Request>> {

@@ -1,25 +1,103 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Command } from 'commander'
 import t from 'tap'
-import { bin, run } from './support.js'
+import { Cli } from '../../cli/cli.js'
+import { exitCodes } from '../../cli/failure.js'
+import { createProgram } from '../../cli/program.js'
+import { shellWords } from '../../kernel/contract/shell-words.js'
+import { root } from '../repository.js'
+import { bin, FakeProcess, run } from './support.js'
 
 const nobody = ['--url', 'http://127.0.0.1:9']
 
-t.test('every command has a help text with an example', async t => {
-  const commands = [
-    [], ['serve'], ['demo'], ['chat'], ['status'], ['probe'], ['plugin', 'list'], ['plugin', 'add'], ['plugin', 'remove'],
-    ['registry', 'import'], ['migrate', 'model-layout'],
-    ...['list', 'show', 'pull', 'register', 'scan', 'assign', 'rm'].map(verb => ['model', verb]),
-    ...['list', 'status', 'show', 'create', 'edit', 'load', 'unload', 'restart', 'swap', 'delete', 'logs'].map(verb => ['slot', verb])
+interface Found {
+  readonly path: string
+  readonly command: Command
+}
+
+/** Every command that a help text shows; those with commands of their own come before them. */
+function commandTree (program: Command, path: readonly string[] = []): readonly Found[] {
+  const below = program.createHelp().visibleCommands(program).filter(command => command.name() !== 'help')
+  return [
+    { path: path.join(' '), command: program },
+    ...below.flatMap(command => commandTree(command, [...path, command.name()]))
   ]
-  for (const command of commands) {
-    const { code, stdout, stderr } = await run([...command, '--help'])
-    t.equal(code, 0, command.join(' '))
-    t.match(stdout, new RegExp(`Usage: svc ?${command.join(' ')}`))
-    t.match(stdout, /\nExamples?:\n {2}\$ /)
+}
+
+const newProgram = (): Command => createProgram(new Cli(new FakeProcess()))
+const tree = commandTree(newProgram())
+const leaves = tree.filter(({ command }) => command.commands.length === 0)
+
+t.test('every command has a help text that is not too wide', async t => {
+  t.ok(leaves.length > 40, `${leaves.length} commands`)
+  for (const { path, command } of tree) {
+    const { code, stdout, stderr } = await run([...path.split(' ').filter(word => word !== ''), '--help'])
+    t.equal(code, 0, path)
+    t.match(stdout, `Usage: svc${path === '' ? '' : ` ${path}`}`)
+    if (command.commands.length === 0) t.match(stdout, /\nExamples?:\n {2}\$ /, `${path} has an example`)
     t.equal(stderr, '')
-    t.ok(stdout.split('\n').every(line => line.length <= 100), `${command.join(' ')} is not too wide`)
+    t.strictSame(stdout.split('\n').filter(line => line.length > 100), [], `${path} is not too wide`)
+    t.not(command.description(), '', `${path} says what it does`)
   }
+})
+
+t.test('every example is a command line that makes sense', async t => {
+  for (const { path } of leaves) {
+    const { stdout } = await run([...path.split(' '), '--help'])
+    const examples = stdout.slice(stdout.lastIndexOf('\nExample')).matchAll(/^ {2}\$ (.*)$/gm)
+    for (const [, line] of examples) {
+      const typed = /(?:^|[ (])svc (.*?)(?: (?:\||>>?|<) .*|\)'.*)?$/.exec(line!)?.[1]
+      if (typed === undefined) {
+        t.fail(`${path}: ${line} does not call svc`)
+        continue
+      }
+      const program = newProgram()
+      const called: string[] = []
+      for (const found of commandTree(program)) {
+        if (found.command.commands.length === 0) found.command.action(() => { called.push(found.path) })
+      }
+      await program.parseAsync(['node', 'svc', ...shellWords(typed)])
+      t.strictSame(called, [path], line!)
+    }
+  }
+})
+
+t.test('README.md names every command, and no other', t => {
+  const text = readFileSync(join(root, 'cli/README.md'), 'utf8')
+  const cells = [...text.matchAll(/^\| (`svc [^|]*?) \|/gm)].map(([, cell]) => cell!)
+  const named = cells.flatMap(cell => {
+    let group = ''
+    return [...cell.matchAll(/`([^`]+)`/g)].map(([, words]) => {
+      const plain = words!.replace(/\s*[<[].*/, '')
+      if (!plain.startsWith('svc ')) return `${group}${plain}`
+      const path = plain.slice('svc '.length)
+      group = path.includes(' ') ? `${path.split(' ').slice(0, -1).join(' ')} ` : ''
+      // `svc doctor`, `toolbox-pull`: what follows a command with commands of its own may be one of them
+      if (group === '' && tree.some(other => other.path.startsWith(`${path} `))) group = `${path} `
+      return path
+    })
+  })
+  for (const { path } of leaves) t.ok(named.some(name => name === path || name.startsWith(`${path} `)), `README.md has svc ${path}`)
+  for (const name of named) t.ok(tree.some(({ path }) => name === path || (path !== '' && name.startsWith(`${path} `))), `svc ${name} exists`)
+  t.end()
+})
+
+t.test('a script can have what is listed, shown or checked as JSON', t => {
+  const wanted = /(^|[ ])(list|show|status|ps|validate|scan|doctor|toolbox-pull|perms)$/
+  for (const { path, command } of tree) {
+    if (!wanted.test(path)) continue
+    t.ok(command.options.some(({ long }) => long === '--json'), `svc ${path} --json`)
+  }
+  t.end()
+})
+
+t.test('README.md has the exit codes', t => {
+  const text = readFileSync(join(root, 'cli/README.md'), 'utf8')
+  for (const code of Object.values(exitCodes)) t.match(text, new RegExp(`^\\| ${code} \\|`, 'm'))
+  t.end()
 })
 
 t.test('the options of SPEC.md exist', async t => {
