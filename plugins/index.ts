@@ -32,6 +32,7 @@ const builtins = [
   { name: 'api-meta', load: () => import('./api/meta/index.js') },
   { name: 'api-model-store', load: () => import('./api/model-store/index.js') },
   { name: 'api-models', load: () => import('./api/models/index.js') },
+  { name: 'api-npu', load: () => import('./api/npu/index.js') },
   { name: 'api-plugins', load: () => import('./api/plugins/index.js') },
   { name: 'api-profiles', load: () => import('./api/profiles/index.js') },
   { name: 'api-requests', load: () => import('./api/requests/index.js') },

@@ -32,6 +32,8 @@ export class SlotJournal {
       from: before.state,
       to: core.state,
       ...(core.message === '' ? {} : { message: core.message }),
+      // between two engines of one verb, as a swap has them
+      ...(core.state === 'offline' && core.wanted ? { restarting: true } : {}),
       model_id: modelId
     }
     const failed = core.state === 'error'

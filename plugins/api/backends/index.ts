@@ -14,6 +14,7 @@ export default definePlugin({
     hardware: core.hardware,
     models: core.models,
     overlay: overlayRef,
+    providers: core.providers,
     slots: core.slots
   },
   register (ctx) {

@@ -1,4 +1,8 @@
-import { svcError, type ConfigService, type ModelRegistry, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
+import {
+  svcError, type ConfigService, type EngineProvider, type ModelRegistry, type NamedSlotConfig, type ProviderCatalog,
+  type SlotService
+} from 'svc-gateway/plugin'
+import type { CapabilityOverlay } from '../capabilities/ref.js'
 
 /** Ports that such slots get, as far as they are free (management 18.5). */
 const PORTS = { from: 8088, to: 8099 }
@@ -6,23 +10,28 @@ const PORTS = { from: 8088, to: 8099 }
 export interface NpuServices {
   readonly config: ConfigService
   readonly models: ModelRegistry
+  readonly overlay: CapabilityOverlay
+  readonly providers: ProviderCatalog
   readonly slots: SlotService
 }
 
-/** Loads a model into the slot that has the NPU, or into one that is made for it. The NPU runs one chat model at a time. */
+/**
+ * Loads a model into the slot that has the NPU, or into one that is made for it. The NPU runs one chat model at a time.
+ * Throws `model.not_found` for what its engine cannot run.
+ */
 export async function loadOnNpu (
-  services: NpuServices, model: string
+  services: NpuServices, id: string
 ): Promise<{ readonly slot: string, readonly created: boolean }> {
-  const { config, slots } = services
+  const { config, overlay, providers, slots } = services
   const anchors = [...config.snapshot.slots.values()].filter(isAnchor)
   const anchor = anchors.find(({ enabled }) => enabled) ?? anchors[0]
+  const usual = overlay.backends().find(backend => backend.id === 'npu')?.provider
+  const engine = anchor === undefined ? providers.get(usual ?? '') ?? null : slots.provider(anchor.name)
+  const model = modelFor(services, engine, id)
   if (anchor !== undefined) {
     if (!anchor.enabled) await slots.update(anchor.name, { enabled: true })
     await slots.load(anchor.name, { model })
     return { slot: anchor.name, created: false }
-  }
-  if (services.models.get(model) === undefined) {
-    throw svcError('model.not_found', `model '${model}' is not in the registry; see GET /api/models`, { param: 'model_id', details: { model_id: model } })
   }
   const slot = nameFor(model, config)
   await slots.create(slot, { type: 'llm', device: 'npu', port: freePort(config), model: { default: model } })
@@ -37,6 +46,17 @@ export async function unloadFromNpu ({ slots }: NpuServices, name: string): Prom
     throw svcError('backend.not_npu_slot', `slot '${name}' is not on the NPU; use POST /api/slots/${name}/unload`, { param: 'slot_name', details: { slot: slot.name } })
   }
   await slots.unload(name)
+}
+
+/** In the spelling of the engine that runs it. */
+function modelFor ({ models }: NpuServices, engine: EngineProvider | null, id: string): string {
+  const own = engine?.models
+  const model = own === undefined ? models.get(id)?.id : own.canonical(id) ?? undefined
+  if (model !== undefined) return model
+  const message = own === undefined
+    ? `model '${id}' is not in the registry; see GET /api/models`
+    : `'${id}' is no model of ${engine!.title}; see GET /api/slots/flm/models`
+  throw svcError('model.not_found', message, { param: 'model_id', details: { model_id: id } })
 }
 
 function isAnchor (slot: NamedSlotConfig): boolean {

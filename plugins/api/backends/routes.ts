@@ -1,4 +1,6 @@
-import { defineRoute, svcError, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import {
+  defineRoute, svcError, whileConnected, type ActivityLog, type AnyRoute, type ProviderCatalog, type RouteCall
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { backendView, type BackendServices } from './backend-view.js'
 import { loadOnNpu, unloadFromNpu } from './npu-slots.js'
@@ -6,6 +8,7 @@ import { backendSchema, idParamsSchema, loadBodySchema, loadedSchema, unloadBody
 
 export interface BackendApi extends BackendServices {
   readonly activity: ActivityLog
+  readonly providers: ProviderCatalog
 }
 
 export function backendRoutes (api: BackendApi): AnyRoute[] {

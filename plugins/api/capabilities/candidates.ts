@@ -1,6 +1,6 @@
 import {
-  deviceBackends, memoryFit, providerAliases, type Device, type EngineProvider, type HardwareInfo, type MemoryFit, type Model,
-  type ModelCapability
+  deviceBackends, memoryFit, providerAliases, type Device, type EngineModel, type EngineProvider, type HardwareInfo,
+  type MemoryFit, type Model, type ModelCapability
 } from 'svc-gateway/plugin'
 import type { Use } from './children.js'
 import { providerFor, providersFor } from './host-backends.js'
@@ -41,20 +41,35 @@ export interface CandidateSource {
   readonly providers: readonly EngineProvider[]
   readonly hosts: readonly HostBackend[]
   readonly hardware: HardwareInfo
+  /** Models of engines that have their own, by engine; only what is shown needs them. */
+  readonly engineModels?: ReadonlyMap<string, readonly EngineModel[]>
 }
 
 /** Models for a use, registered ones first; of two with one id the registered one counts. Pure. */
-export function candidatesFor ({ type, capability }: Use, { models, curated, providers }: CandidateSource): readonly Candidate[] {
+export function candidatesFor (use: Use, { models, curated, providers, engineModels }: CandidateSource): readonly Candidate[] {
+  const { capability } = use
   const registered = models.filter(model => model.capabilities.includes(capability)).map(registeredCandidate)
   const known = new Set(models.map(({ id }) => id))
   const offered = curated
     .filter(model => model.capability === capability && !known.has(model.id) && (!model.bundle_only || capability === 'vision'))
     .map(offeredCandidate)
-  const inside = providers.flatMap(({ name, children = [] }) => children.filter(child => child.type === type)
-    .map((child): Candidate => ({
-      id: child.model, capabilities: [capability], sizeBytes: 0, backends: [], downloaded: true, pullable: false, builtIn: name
-    })))
+  const inside = providers.flatMap(provider => insideOf(provider, use, engineModels?.get(provider.name) ?? []))
   return [...registered, ...offered, ...inside.filter(({ id }) => !known.has(id))]
+}
+
+/** What an engine brings along for a use: the models of its children, and those of its own that chat. */
+function insideOf ({ name, children = [] }: EngineProvider, { type, capability }: Use, own: readonly EngineModel[]): Candidate[] {
+  const served = children.filter(child => child.type === type).map(({ model: id }): Candidate => {
+    const known = own.find(model => model.id === id)
+    return known === undefined
+      ? { id, capabilities: [capability], sizeBytes: 0, backends: [], downloaded: true, pullable: false, builtIn: name }
+      : engineCandidate(known, name)
+  })
+  return capability === 'chat' ? [...served, ...own.filter(model => model.capabilities.includes('chat')).map(model => engineCandidate(model, name))] : served
+}
+
+function engineCandidate ({ id, capabilities, sizeBytes, installed }: EngineModel, engine: string): Candidate {
+  return { id, capabilities, sizeBytes, backends: [], downloaded: installed, pullable: !installed, builtIn: engine }
 }
 
 /** One model for a use by its id; a registered one that tells nothing of its capabilities is trusted. Null for no such. Pure. */
@@ -104,9 +119,13 @@ function offeredCandidate (model: CatalogModel): Candidate {
   }
 }
 
-/** The NPU runs only what was made for it; everything else runs anywhere unless its row says where. */
+/**
+ * The NPU runs only what was made for it, an engine with models of its own none of the registry; everything else runs
+ * anywhere unless its row says where.
+ */
 function runs ({ backends, builtIn }: Pick<Candidate, 'backends' | 'builtIn'>, provider: EngineProvider, device: Device): boolean {
   if (builtIn !== null) return builtIn === provider.name && device === 'npu'
+  if (provider.models !== undefined) return false
   if (backends.length === 0) return device !== 'npu'
   const here: readonly string[] = [device, deviceBackends[device], provider.name, provider.family]
   return backends.some(backend => here.includes(Object.hasOwn(providerAliases, backend) ? providerAliases[backend]! : backend))

@@ -40,6 +40,14 @@ export class Overlay implements CapabilityOverlay {
     }
   }
 
+  /** The same with everything that engines have of their own, to choose from. */
+  async offer (): Promise<CandidateSource> {
+    const source = this.source()
+    const { engineStore } = this.#services.models
+    const lists = source.providers.map(async ({ name, models }) => [name, await models?.list(engineStore) ?? []] as const)
+    return { ...source, engineModels: new Map(await Promise.all(lists)) }
+  }
+
   backends (): readonly HostBackend[] {
     return hostBackends(this.#services.hardware.info, this.#services.providers.list())
   }

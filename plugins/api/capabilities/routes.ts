@@ -31,9 +31,9 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       url: '/api/capabilities',
       summary: 'What serves embeddings, reranking, speech and images, and what could',
       schema: { response: capabilitiesSchema },
-      handler: () => ({
+      handler: async () => ({
         backends: overlay.backends(),
-        catalogs: catalogs(overlay.source()),
+        catalogs: catalogs(await overlay.offer()),
         selections: byGroup(child => selectionView(api, child))
       })
     }),

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import npuRt from '../../../plugins/providers/npu-rt/index.js'
 import { deviceMemory } from '../../../plugins/api/backends/device-memory.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
 import { ANCHOR, engines, files } from './capabilities/host.js'
@@ -52,6 +53,16 @@ t.test('the NPU', async t => {
   t.match(gateway.slots.config('npu-npu-only'), { device: 'npu', provider: 'npu-rt', port: 8088, model: { default: 'npu-only' } })
   t.match(await post('unload', { slot_name: 'npu-npu-only' }), { status: 200, json: { ok: true, slot: 'npu-npu-only' } })
   t.same(gateway.audit().filter(row => row.category === 'backend').map(({ action, outcome }) => [action, outcome])[0], ['backend.npu_unload', 'ok'])
+})
+
+t.test('an engine with models of its own', async t => {
+  const gateway = await api(t, { providers: [...engines.filter(({ name }) => name !== 'provider-npu-rt'), npuRt], files })
+  const load = (model_id: string) => gateway.call('POST', '/api/backends/npu/load', { model_id })
+  t.match(await load('npu-only'), { status: 404, json: { error: { code: 'model.not_found', param: 'model_id', message: /no model of FastFlowLM/ } } })
+  t.match(await load('llama3.2-1b-FLM'), { status: 502, json: { error: { code: 'slot.load_failed' } } })
+  t.match(gateway.slots.config('npu-llama3-2-1b'), {
+    provider: 'npu-rt', port: 8088, model: { default: 'llama3.2:1b', context_size: 32_768 }
+  })
 })
 
 t.test('one anchor has the NPU; no port is left for another', async t => {

@@ -20,6 +20,7 @@ import journal from '../../../plugins/api/journal/index.js'
 import meta from '../../../plugins/api/meta/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
 import models from '../../../plugins/api/models/index.js'
+import npu from '../../../plugins/api/npu/index.js'
 import plugins from '../../../plugins/api/plugins/index.js'
 import profiles from '../../../plugins/api/profiles/index.js'
 import requests from '../../../plugins/api/requests/index.js'
@@ -50,6 +51,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   meta,
   models,
   modelStore,
+  npu,
   plugins,
   profiles,
   pull,

@@ -1,0 +1,44 @@
+import { modelCapabilities } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+export const swapStatusSchema = z.strictObject({
+  in_progress: z.boolean().meta({ description: 'An engine on the NPU is coming or going' }),
+  from_model: z.string().nullable().meta({ description: 'What it had; null when it had nothing' }),
+  to_model: z.string().nullable().meta({ description: 'What it gets; null while that is not begun' })
+})
+export type SwapStatus = z.output<typeof swapStatusSchema>
+
+export const occupancyStates = ['serving', 'ready', 'loaded', 'idle', 'offline'] as const
+
+const columns = (description: string): z.ZodInt => z.int().min(0).meta({ description })
+
+export const occupancySchema = z.strictObject({
+  present: z.boolean(),
+  rows: z.int().meta({ description: 'Geometry of the NPU: rows and columns of tiles' }),
+  cols: z.int(),
+  tiles: z.int(),
+  tops_peak: z.int().nullable().meta({ description: 'Of the generation that has this geometry; null for another' }),
+  cols_total: columns('Columns of the NPU of this host; 0 without one'),
+  cols_used: columns('Columns that engines hold'),
+  columns_available: columns('Columns that nobody holds'),
+  serving: z.boolean().meta({ description: 'A request is being worked on' }),
+  single_tenant: z.boolean().meta({ description: 'One engine has the whole NPU' }),
+  slots: z.array(z.strictObject({
+    name: z.string(),
+    model: z.string().nullable(),
+    state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is up and not yet well' }),
+    cols: columns('Columns that its engine holds; slots of one engine share them'),
+    gb: z.number().meta({ description: 'Size of its model while it is held; decimal gigabytes, 0 where nobody knows' })
+  }))
+})
+export type Occupancy = z.output<typeof occupancySchema>
+
+export const engineModelsSchema = z.strictObject({
+  models: z.array(z.strictObject({
+    model: z.string().meta({ description: 'As the engine spells it; what `[model] default` of a slot takes' }),
+    installed: z.boolean(),
+    capabilities: z.array(z.enum(modelCapabilities)),
+    family: z.string(),
+    size_gb: z.number().meta({ description: 'To fetch; decimal gigabytes' })
+  }))
+})
