@@ -51,5 +51,11 @@ function hint (reason: string, line: number, lines: readonly string[]): string {
 function plain (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (!isTable(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]))
+  const copy: Table = {}
+  for (const key of Object.keys(value)) {
+    // assigned, it would be no key
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: plain(value[key]), enumerable: true, writable: true, configurable: true })
+    else copy[key] = plain(value[key])
+  }
+  return copy
 }

@@ -9,6 +9,7 @@ export const TOOL_BRAND = Symbol.for('svc.tool')
 export const SERVICE_REF_BRAND = Symbol.for('svc.service-ref')
 export const ERROR_BRAND = Symbol.for('svc.error')
 export const SSE_BRAND = Symbol.for('svc.sse')
+export const JSON_BRAND = Symbol.for('svc.json')
 
 export function hasBrand (value: unknown, brand: symbol): boolean {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true

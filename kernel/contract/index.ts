@@ -9,6 +9,8 @@ export { core } from './core-refs.js'
 export type { ApiDocument, GatewayInfo, ProviderCatalog } from './core-refs.js'
 export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.js'
 export type { AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply } from './route.js'
+export { isJsonAnswer, jsonAnswer, KeptJson } from './json-answer.js'
+export type { JsonAnswer } from './json-answer.js'
 export { whileConnected } from './while-connected.js'
 export { defineProvider, exclusivities, isProvider } from './provider.js'
 export type {

@@ -72,7 +72,7 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   /** How refusals of this route look, when it is not the error envelope. */
   readonly dialect?: WireDialect
   /**
-   * Returns the JSON answer, an `sse(...)` stream, or `handled` when it took over `call.reply` itself.
+   * Returns the JSON answer, a `jsonAnswer(...)`, an `sse(...)` stream, or `handled` when it took over `call.reply` itself.
    * Throw a `SvcError` to refuse.
    */
   readonly handler: (call: CallOf<S, B>) => unknown

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { z } from 'zod'
 import {
-  handled, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
+  handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
 } from '../contract/index.js'
 import { checkShape, invalid } from '../config/problems.js'
 import { createErrorHandler } from './error-handler.js'
@@ -110,8 +110,10 @@ async function answer (
   }
   void reply.header('x-request-id', request.id)
   if (result === undefined) return reply.code(route.status ?? 204).send()
-  if (deps.checkAnswers && route.schema?.response !== undefined) checkAnswer(route, result)
-  return reply.code(route.status ?? 200).send(result)
+  const isText = isJsonAnswer(result)
+  if (deps.checkAnswers && route.schema?.response !== undefined) checkAnswer(route, isText ? JSON.parse(result.json) : result)
+  if (isText) void reply.type('application/json; charset=utf-8')
+  return reply.code(route.status ?? 200).send(isText ? result.json : result)
 }
 
 function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: ErrorCode | undefined): unknown {

@@ -32,6 +32,7 @@ const LOOK_EVERY_MS = 1000
 export async function createModelRegistry (options: ModelRegistryOptions): Promise<ModelRegistry> {
   const { paths, env, log, clock, withLock } = options
   let models: ReadonlyMap<string, Model> = new Map()
+  let rows: readonly Model[] = []
   let stamp = ''
   let lookedAt = -Infinity
   let listeners: readonly { readonly call: () => void }[] = []
@@ -71,6 +72,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
     for (const message of describeProblems(problems)) log.warn({ file: paths.registry }, `registry.toml: ${message}; the row is left out`)
     if (isDeepStrictEqual(read, models)) return
     models = new Map([...read].map(([id, model]) => [id, isDeepStrictEqual(models.get(id), model) ? models.get(id)! : model]))
+    rows = Object.freeze([...models.values()])
     for (const { call } of listeners) {
       try {
         call()
@@ -83,11 +85,14 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   /** Read, change, write under the lock; what other processes wrote meanwhile stays. */
   function change (edit: (known: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>): Promise<void> {
     return withLock(`${paths.registry}.lock`, async () => {
+      refresh(true)
+      const wanted = edit(models)
+      // a large file takes a while to parse
+      if (wanted.size === 0) return
       const text = stampOf(paths.registry) === '' ? '' : readFileSync(paths.registry, 'utf8')
       const parsed = parsedOrThrow(text)
-      refresh(true)
       const data = isTableForm(parsed) ? parsed : asTables(parsed)
-      const next = withRows(data, edit(models))
+      const next = withRows(data, wanted)
       if (next === null) return
       const { patchToml } = await import('../config/toml-patch.js')
       const written = patchToml(text, next, reason => {
@@ -100,7 +105,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   }
 
   return {
-    list () { refresh(false); return [...models.values()] },
+    list () { refresh(false); return rows },
     get (id) { refresh(false); return models.get(id) },
     async put (id, row) {
       const fresh = requireRow(id, row)

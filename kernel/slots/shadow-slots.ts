@@ -11,10 +11,16 @@ export interface ShadowSlotsDeps {
   readonly fleet: SlotFleet
 }
 
+interface Seen {
+  readonly slots: ConfigService['snapshot']['slots']
+  readonly shadows: ReadonlyMap<string, Shadow>
+  readonly names: readonly string[]
+}
+
 /** Slots that live in another slot's engine: what they are now, and leases of that engine on their behalf. */
 export class ShadowSlots {
   readonly #deps: ShadowSlotsDeps
-  #seen: { readonly slots: ConfigService['snapshot']['slots'], readonly shadows: ReadonlyMap<string, Shadow> } | null = null
+  #seen: Seen | null = null
 
   constructor (deps: ShadowSlotsDeps) {
     this.#deps = deps
@@ -27,15 +33,15 @@ export class ShadowSlots {
 
   /** Null for a slot with an engine of its own, and for a name that is no slot's. */
   find (name: string): Shadow | null {
-    return this.#shadows.get(name) ?? null
+    return this.#look().shadows.get(name) ?? null
   }
 
   names (): readonly string[] {
-    return namesOf(this.#deps.config.snapshot.slots, this.#shadows)
+    return this.#look().names
   }
 
   aliases (): ReadonlyArray<readonly [alias: string, slot: string]> {
-    return [...this.#shadows].flatMap(([name, { child }]) => (child?.aliases ?? []).map(alias => [alias, name] as const))
+    return [...this.#look().shadows].flatMap(([name, { child }]) => (child?.aliases ?? []).map(alias => [alias, name] as const))
   }
 
   status (shadow: Shadow): SlotStatus {
@@ -84,10 +90,11 @@ export class ShadowSlots {
     return this.#deps.fleet.launchedAs(shadow.anchor)?.slot ?? null
   }
 
-  get #shadows (): ReadonlyMap<string, Shadow> {
+  #look (): Seen {
     const { slots } = this.#deps.config.snapshot
-    if (this.#seen?.slots !== slots) this.#seen = { slots, shadows: shadowsOf(slots, name => this.#deps.providers.get(name)) }
-    return this.#seen.shadows
+    if (this.#seen?.slots === slots) return this.#seen
+    const shadows = shadowsOf(slots, name => this.#deps.providers.get(name))
+    return this.#seen = { slots, shadows, names: Object.freeze([...namesOf(slots, shadows)]) }
   }
 }
 

@@ -182,6 +182,8 @@ export class SlotPlans {
     const form = runtime.form
     const chatTemplatePath = this.#chatTemplate(slot, model)
     const mmprojPath = projectorOf(slot, model)
+    const roots = [...config.snapshot.svc.models.roots, models.store]
+    let folders: readonly string[] | null = null
     return {
       slot,
       device,
@@ -196,7 +198,8 @@ export class SlotPlans {
       contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, this.modelId(slot.name), model)) : null,
       chatTemplatePath,
       mmprojPath,
-      modelRoots: foldersOf([model?.path, mmprojPath, chatTemplatePath], [...config.snapshot.svc.models.roots, models.store]),
+      // asks the disk, which a list of many slots has no time for
+      get modelRoots () { return folders ??= foldersOf([model?.path, mmprojPath, chatTemplatePath], roots) },
       hardware: hardware.info,
       stateDir: join(config.paths.state, 'slots', slot.name)
     }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { runSurface, surfaceLoads, type SurfaceResult } from './surfaces.js'
 import { load, loadCount, loadTool, type LoadResult } from './load.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
@@ -8,15 +9,16 @@ import { expectedStream, percentile, runStreams, type StreamsResult } from './st
 
 /**
  * Measures the gateway against the least a Node proxy can do, in one run on one machine; only ratios mean
- * anything. `npm run bench`, `npm run bench -- --quick`, `--json`. Exit code 1 when a bar is missed.
+ * anything. `npm run bench`, `npm run bench -- --quick`, `--json`, `--lists` for the list routes alone. Exit code 1 when a bar is
+ * missed.
  */
 const quick = process.argv.includes('--quick')
 const json = process.argv.includes('--json')
+const listsOnly = process.argv.includes('--lists')
 const ROUNDS = quick ? 2 : 5
 const SECONDS = quick ? 2 : 4
 const MANY_REQUESTS = quick ? 20_000 : 100_000
-
-interface Bar { readonly name: string, readonly value: number, readonly limit: string, readonly ok: boolean }
+const LIST_REQUESTS = quick ? 50 : 200
 
 const say = (text: string): void => { if (!json) process.stdout.write(`${text}\n`) }
 const num = (value: number, digits = 2): string => Number.isFinite(value) ? value.toFixed(digits) : '-'
@@ -30,6 +32,16 @@ const start = async (server: Promise<BenchServer>): Promise<BenchServer> => {
 }
 
 try {
+  const lists = await measureLists(home, LIST_REQUESTS)
+  if (!json) listLines(lists).forEach(say)
+  if (listsOnly) finish({ lists: shownLists(lists) }, listBars(lists))
+  else await measureAll(lists)
+} finally {
+  for (const server of servers.reverse()) await server.stop()
+  rmSync(home, { recursive: true, force: true })
+}
+
+async function measureAll (lists: ListsResult): Promise<void> {
   const nginx = hasNginx()
   say(`load: ${loadTool}, upstream: ${nginx ? 'nginx' : 'node'}, ${ROUNDS} rounds of ${SECONDS} s`)
   const upstream = await start(nginx ? startNginx(null) : startProgram('upstream', []))
@@ -59,12 +71,22 @@ try {
   const many = await loadCount(gateway.origin, 32, MANY_REQUESTS)
   const after = await gateway.memory()
   const memory = { idleRss, rssAt1000, before, after, requests: many.requests, errors: many.errors }
-  const bars = judge(plain, results, memory, gateway.ready.listeningMs as number)
-  report(plain, results, surfaces, memory, bars)
+  const bySurface = [...surfaces].map(([name, by]) => [name, Object.fromEntries(by)] as const)
+  const [surfaceRuns, plainRuns, streamRuns] = [bySurface, plain, results].map(entries => Object.fromEntries<unknown>(entries))
+  if (!json) report(plain, results, surfaces, memory)
+  const bars = [...judge(plain, results, memory, gateway.ready.listeningMs as number), ...listBars(lists)]
+  finish({ loadTool, plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, memory, lists: shownLists(lists) }, bars)
+}
+
+function shownLists ({ routes, starts }: ListsResult): object {
+  return { routes: Object.fromEntries(routes), starts }
+}
+
+function finish (result: object, bars: readonly Bar[]): void {
+  if (json) process.stdout.write(`${JSON.stringify({ ...result, bars }, null, 2)}\n`)
+  say('')
+  for (const bar of bars) say(`${bar.ok ? 'met   ' : 'MISSED'}  ${bar.name}: ${num(bar.value)} (${bar.limit})`)
   process.exitCode = bars.every(bar => bar.ok) ? 0 : 1
-} finally {
-  for (const server of servers.reverse()) await server.stop()
-  rmSync(home, { recursive: true, force: true })
 }
 
 type Plain = Map<string, { readonly one: LoadResult, readonly many: LoadResult }>
@@ -149,16 +171,8 @@ function judge (
 
 function report (
   plain: Plain, streams: ReadonlyMap<string, StreamsResult[]>, surfaces: Surfaces,
-  memory: { idleRss: number, rssAt1000: number, before: number, after: number, requests: number, errors: number },
-  bars: readonly Bar[]
+  memory: { idleRss: number, rssAt1000: number, before: number, after: number, requests: number, errors: number }
 ): void {
-  if (json) {
-    const bySurface = [...surfaces].map(([name, by]) => [name, Object.fromEntries(by)] as const)
-    const [surfaceRuns, plainRuns, streamRuns] = [bySurface, plain, streams].map(entries => Object.fromEntries<unknown>(entries))
-    const result = { loadTool, plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, memory, bars }
-    process.stdout.write(`${JSON.stringify(result, null, 2)}\n`)
-    return
-  }
   const up = plain.get('upstream alone')!
   say('\nchat, not streaming     requests/s at 32   added p50 / p99 ms at 1      p50 / p99 ms at 32   errors')
   for (const [name, { one, many }] of plain) {
@@ -182,6 +196,4 @@ function report (
   const mb = (bytes: number): string => `${num(bytes / 1024 / 1024, 1)} MiB`
   say(`\nresident memory of the gateway: ${mb(memory.idleRss)} idle, ${mb(memory.rssAt1000)} at 1,000 streams, ` +
     `${mb(memory.before)} before and ${mb(memory.after)} after ${memory.requests} requests (${memory.errors} errors)`)
-  say('')
-  for (const bar of bars) say(`${bar.ok ? 'met   ' : 'MISSED'}  ${bar.name}: ${num(bar.value)} (${bar.limit})`)
 }

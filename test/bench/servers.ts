@@ -14,6 +14,8 @@ export interface BenchServer {
   readonly ready: Readonly<Record<string, unknown>>
   /** Resident memory in bytes, after a collection where the server can. */
   memory (): Promise<number>
+  /** Time of the processor that it has used, in milliseconds; 0 where the server cannot tell. */
+  cpuMs (): Promise<number>
   stop (): Promise<void>
 }
 
@@ -24,14 +26,19 @@ export async function startProgram (name: string, args: readonly string[]): Prom
   })
   const [line] = await once(child.stdout!, 'data') as [Buffer]
   const ready = JSON.parse(line.toString()) as { port: number }
+  const facts = async (): Promise<{ rss: number, cpu: NodeJS.CpuUsage }> => {
+    child.send('facts')
+    const [answer] = await once(child, 'message') as [{ rss: number, cpu: NodeJS.CpuUsage }]
+    return answer
+  }
   return {
     origin: `http://127.0.0.1:${ready.port}`,
     port: ready.port,
     ready,
-    memory: async () => {
-      child.send('memory')
-      const [answer] = await once(child, 'message') as [{ rss: number }]
-      return answer.rss
+    memory: async () => (await facts()).rss,
+    cpuMs: async () => {
+      const { cpu } = await facts()
+      return (cpu.user + cpu.system) / 1000
     },
     stop: () => ended(child, () => child.disconnect())
   }
@@ -73,6 +80,7 @@ http {
     port,
     ready: {},
     memory: () => Promise.resolve(0),
+    cpuMs: () => Promise.resolve(0),
     stop: async () => {
       await ended(child, () => { child.kill('SIGTERM') })
       rmSync(folder, { recursive: true, force: true })

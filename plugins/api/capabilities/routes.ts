@@ -1,6 +1,6 @@
 import {
-  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, svcError, whileConnected,
-  type ActivityLog, type AnyRoute, type CapabilityChild, type Device, type SlotService
+  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, jsonAnswer, KeptJson, svcError,
+  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type Device, type SlotService
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { applyFailed, invalidSelection } from './capability-errors.js'
@@ -25,17 +25,22 @@ const fields = ['device', 'backend', 'provider', 'model', 'enabled']
 /** SPEC.md `/api/capabilities`, management 18.2. */
 export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
   const { activity, overlay, slots } = api
+  const kept = new KeptJson()
   return [
     defineRoute({
       method: 'GET',
       url: '/api/capabilities',
       summary: 'What serves embeddings, reranking, speech and images, and what could',
       schema: { response: capabilitiesSchema },
-      handler: async () => ({
-        backends: overlay.backends(),
-        catalogs: catalogs(await overlay.offer()),
-        selections: byGroup(child => selectionView(api, child))
-      })
+      handler: async () => {
+        const source = await overlay.offer()
+        const { models, curated, providers, hardware, engineModels } = source
+        const parts = [models, curated, hardware, ...providers, JSON.stringify([...engineModels ?? []])]
+        const all = kept.of(parts, () => catalogs(source))
+        const selections = byGroup(child => selectionView(api, child))
+        const [hosts, selected] = [source.hosts, selections].map(part => JSON.stringify(part))
+        return jsonAnswer(`{"backends":${hosts},"catalogs":${all},"selections":${selected}}`)
+      }
     }),
     defineRoute({
       method: 'POST',

@@ -1,13 +1,14 @@
-import { defineRoute, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, jsonAnswer, KeptJson, svcError, type AnyRoute } from 'svc-gateway/plugin'
 import type { ModelApi } from './model-api.js'
-import { modelListRowSchema, type ModelListRow, type NpuModelRow, type UpstreamModelRow } from './record-schema.js'
-import { composed, npuRows, registryRow, upstreamRows } from './rows.js'
+import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
+import { composed, npuRows, registryRow, upstreamRows, type NpuSlot } from './rows.js'
 import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
 
 /** What there is: registered models, those of upstreams and of the NPU, and what could be pulled. */
 export function listRoutes (api: ModelApi): AnyRoute[] {
   const { dispatch, files, library, models } = api
   const upstreams = (): UpstreamModelRow[] => upstreamRows(dispatch.upstreams(), id => files.guess(id))
+  const kept = new KeptJson()
   return [
     defineRoute({
       method: 'GET',
@@ -16,9 +17,19 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       schema: { response: listSchema },
       handler: () => {
         const { store } = models
-        const registered = models.list().map(model => registryRow(model, store))
-        const { models: rows, filtered } = composed(registered, npuModels(api), upstreams())
-        return { models: rows, count: rows.length, filtered_aliases: filtered }
+        const registered = models.list()
+        const onNpu = npuSlots(api)
+        const parts = [
+          registered,
+          store,
+          ...onNpu.flatMap(({ config, provider }) => [config, provider]),
+          ...dispatch.upstreams().flatMap(({ name, enabled, models: ids }) => [name, enabled, ids.join('\n')])
+        ]
+        return jsonAnswer(kept.of(parts, () => {
+          const own = registered.map(model => registryRow(model, store))
+          const { models: rows, filtered } = composed(own, npuRows(onNpu), upstreams())
+          return { models: rows, count: rows.length, filtered_aliases: filtered }
+        }))
       }
     }),
     defineRoute({
@@ -52,15 +63,15 @@ export function findModel (api: ModelApi, id: string): ModelListRow {
   const model = api.models.get(id)
   if (model !== undefined) return registryRow(model, api.models.store)
   const upstreams = upstreamRows(api.dispatch.upstreams(), name => api.files.guess(name))
-  const other = [...npuModels(api), ...upstreams].find(row => row.id === id)
+  const other = [...npuRows(npuSlots(api)), ...upstreams].find(row => row.id === id)
   if (other !== undefined) return other
   throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
 }
 
-function npuModels ({ slots }: ModelApi): NpuModelRow[] {
+function npuSlots ({ slots }: ModelApi): NpuSlot[] {
   const onNpu = slots.names().filter(name => slots.device(name) === 'npu' && slots.config(name).served_by === null)
-  return npuRows(onNpu.map(name => {
+  return onNpu.map(name => {
     const config = slots.config(name)
     return { config, provider: slots.provider(name), modelId: config.model.default }
-  }))
+  })
 }
