@@ -233,6 +233,7 @@ class GatewayRun implements Gateway {
     services.add(core.upstreams, inference.desk)
     services.add(core.requests, inference.requests)
     services.add(core.plugins, host)
+    services.add(core.throughput, inference.throughput)
   }
 
   #info (kernel: KernelServices): GatewayInfo {

@@ -1,12 +1,15 @@
-import { deviceClassOf, type CircuitView, type NamedSlotConfig, type ProviderCatalog } from './contract/index.js'
+import { deviceClassOf, type CircuitView, type NamedSlotConfig, type ProviderCatalog, type ThroughputService } from './contract/index.js'
 import { Breakers } from './dispatch/breakers.js'
 import { Catalog } from './dispatch/catalog.js'
 import { Connections, originOf } from './dispatch/connections.js'
 import { GatewayDispatcher } from './dispatch/dispatcher.js'
 import { newGatewayToken } from './dispatch/loop-guard.js'
+import { RequestHistory } from './dispatch/request-history.js'
 import { RequestList } from './dispatch/request-list.js'
 import { spoolFolder } from './dispatch/spool-file.js'
+import { createThroughputService } from './dispatch/throughput-history.js'
 import { UpstreamDesk } from './dispatch/upstream-desk.js'
+import { UpstreamMeters } from './dispatch/upstream-meters.js'
 import { UpstreamPool } from './dispatch/upstream-pool.js'
 import { readGpuMemory } from './hardware/gpu-memory.js'
 import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
@@ -37,6 +40,7 @@ export interface Inference {
   readonly pressure: PressureEviction
   readonly dispatcher: GatewayDispatcher
   readonly requests: RequestList
+  readonly throughput: ThroughputService
   readonly catalog: Catalog
   /** Looks at providers anew: some came, or went. */
   readonly providersChanged: () => void
@@ -145,16 +149,31 @@ export function createInference (
     replaced: name => breakers.reset(name)
   })
   const catalog: Catalog = new Catalog({ clock, models, slots, upstreams: () => upstreams })
+  const meters = new UpstreamMeters(clock)
+  const history = new RequestHistory(clock)
   const dispatcher = new GatewayDispatcher({
-    clock, config, connections, slots, catalog, upstreams, breakers, log, token, spool: spoolFolder(config.paths.state)
+    clock,
+    config,
+    connections,
+    slots,
+    meters,
+    history,
+    catalog,
+    upstreams,
+    breakers,
+    log,
+    token,
+    spool: spoolFolder(config.paths.state)
   })
-  const requests = new RequestList({ active: dispatcher.active, clock, slots })
+  const requests = new RequestList({ active: dispatcher.active, clock, slots, history })
+  const throughput = createThroughputService({ clock, slots: () => slots.throughputs(), upstreams: () => meters.all() })
   const subscriptions = [
     config.onChange((next, previous) => {
       if (next.svc.dispatcher.connect_timeout_s !== previous.svc.dispatcher.connect_timeout_s) connections.renew()
       fleet.follow(next, previous)
       gpu.follow()
       upstreams.follow(next, previous)
+      meters.keep(new Set(upstreams.views().map(({ name }) => name)))
       catalog.invalidate()
     }),
     models.onChange(() => catalog.invalidate())
@@ -166,6 +185,7 @@ export function createInference (
     pressure,
     dispatcher,
     requests,
+    throughput,
     catalog,
     providersChanged: () => {
       shadows.forget()

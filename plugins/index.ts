@@ -40,6 +40,7 @@ const builtins = [
   { name: 'api-settings', load: () => import('./api/settings/index.js') },
   { name: 'api-slots', load: () => import('./api/slots/index.js') },
   { name: 'api-stacks', load: () => import('./api/stacks/index.js') },
+  { name: 'api-stats', load: () => import('./api/stats/index.js') },
   { name: 'api-status', load: () => import('./api/status/index.js') },
   { name: 'api-upstreams', load: () => import('./api/upstreams/index.js') },
   { name: 'library', load: () => import('./services/library/index.js') },

@@ -13,6 +13,7 @@ import type { PluginService } from './services/plugins.js'
 import type { RequestService } from './services/requests.js'
 import type { RuntimeInfo } from './services/runtime.js'
 import type { SlotService } from './services/slots.js'
+import type { ThroughputService } from './services/throughput.js'
 import type { UpstreamService } from './services/upstreams.js'
 import type { EngineProvider } from './provider.js'
 
@@ -57,5 +58,6 @@ export const core = Object.freeze({
   dispatch: createServiceRef<DispatchService>('core.dispatch'),
   upstreams: createServiceRef<UpstreamService>('core.upstreams'),
   requests: createServiceRef<RequestService>('core.requests'),
-  plugins: createServiceRef<PluginService>('core.plugins')
+  plugins: createServiceRef<PluginService>('core.plugins'),
+  throughput: createServiceRef<ThroughputService>('core.throughput')
 })

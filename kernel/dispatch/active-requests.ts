@@ -8,6 +8,10 @@ export interface AnswerProgress {
   /** The upstream's head has come. */
   readonly flowing: boolean
   readonly bytesOut: number
+  /** It is or was an error. */
+  readonly failed: boolean
+  /** A client asked, not a plugin. */
+  readonly isClients: boolean
 }
 
 export interface ActiveRequest extends TokenCount {
@@ -44,6 +48,13 @@ export class ActiveRequests {
   readonly #active: ActiveRequest[] = []
   #waiting: Array<() => void> = []
 
+  readonly #ended: (request: ActiveRequest) => void
+
+  /** @param ended told of every request that is removed */
+  constructor (ended: (request: ActiveRequest) => void = () => {}) {
+    this.#ended = ended
+  }
+
   get size (): number { return this.#active.length }
 
   add (request: ActiveRequest): void {
@@ -57,6 +68,7 @@ export class ActiveRequests {
       this.#active[request.index] = last
       last.index = request.index
     }
+    this.#ended(request)
     if (this.#active.length > 0 || this.#waiting.length === 0) return
     for (const resolve of this.#waiting.splice(0)) resolve()
   }

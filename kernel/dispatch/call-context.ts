@@ -1,6 +1,7 @@
 import type { Clock, ConfigService } from '../contract/index.js'
 import type { Connections } from './connections.js'
 import type { SlotManager } from '../slots/slot-manager.js'
+import type { UpstreamMeters } from './upstream-meters.js'
 
 /** What every call of the dispatcher shares. */
 export interface CallContext {
@@ -8,4 +9,5 @@ export interface CallContext {
   readonly config: ConfigService
   readonly connections: Connections
   readonly slots: SlotManager
+  readonly meters: UpstreamMeters
 }

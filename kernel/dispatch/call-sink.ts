@@ -29,6 +29,8 @@ export class CallSink implements ReaderSink {
 
   get done (): boolean { return this.#state === 'done' }
   get flowing (): boolean { return this.#state === 'flowing' }
+  readonly isClients = false
+  get failed (): boolean { return this.#failure !== null }
   get bytesOut (): number { return this.#bytesOut }
   get pendingBytes (): number { return this.#pending }
 

@@ -46,6 +46,7 @@ export class ClientSink implements ReaderSink {
   #tail: Buffer = EMPTY
   #refusal: Refusal | null = null
   #bytesOut = 0
+  #failed = false
 
   /** @param onGone called once when the client leaves, or is cut off, before the answer is complete */
   constructor (res: ServerResponse, requestId: string, onGone: () => void, dialect: WireDialect = plainDialect) {
@@ -59,6 +60,8 @@ export class ClientSink implements ReaderSink {
 
   get done (): boolean { return this.#phase === 'done' }
   get flowing (): boolean { return this.#phase === 'flowing' || this.#phase === 'refused' }
+  readonly isClients = true
+  get failed (): boolean { return this.#failed }
   get bytesOut (): number { return this.#bytesOut }
   /** Bytes that the client has not taken yet. */
   get pendingBytes (): number { return this.#res.writableLength }
@@ -80,6 +83,7 @@ export class ClientSink implements ReaderSink {
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
     if (this.#phase === 'done') return
     this.#stopTimer()
+    this.#failed = status >= 400
     const head = answerHead(status, rawHeaders, this.#requestId, this.#dialect.requestIdHeader)
     const isOpen = this.#phase === 'opened'
     if (isOpen ? status !== 200 || !head.isEventStream : status >= 400 && this.#dialect.upstreamFailure !== undefined) {
@@ -132,6 +136,7 @@ export class ClientSink implements ReaderSink {
   fail (error: SvcError): void {
     if (this.#phase === 'done') return
     const phase = this.#phase
+    this.#failed = true
     this.#finish()
     if (phase === 'waiting' || this.#unsent !== null || (phase === 'refused' && !this.#isEventStream)) {
       writeError(this.#res, error, this.#requestId, this.#dialect)

@@ -18,6 +18,7 @@ import { composeAnswer } from './composed-answer.js'
 import { Flights } from './flights.js'
 import { Interceptors } from './interceptors.js'
 import { gatewaysOf } from './loop-guard.js'
+import type { RequestHistory } from './request-history.js'
 import type { Asked, Prepared } from './prepared.js'
 import { bodyError, missingModel, resolutionError } from './resolution-errors.js'
 import { ModelLookup } from './model-lookup.js'
@@ -32,6 +33,7 @@ export interface DispatcherDeps extends CallContext {
   readonly catalog: Catalog
   readonly upstreams: UpstreamPool
   readonly breakers: Breakers
+  readonly history: RequestHistory
   readonly log: Logger
   /** Folder for uploads that have to wait. */
   readonly spool: string
@@ -45,13 +47,16 @@ type ClientCall = RouteCall<unknown, unknown, Buffer>
 export class GatewayDispatcher implements DispatchService {
   readonly #deps: DispatcherDeps
   readonly #flights = new Flights(error => this.#told(error))
-  readonly active = new ActiveRequests()
+  readonly active: ActiveRequests
   readonly #interceptors = new Interceptors()
   readonly #trips: TripDeps
   readonly #lookup: ModelLookup
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
+    this.active = new ActiveRequests(({ sink, surface, startedAt }) => {
+      if (sink.isClients) deps.history.ended(surface, startedAt, sink.failed)
+    })
     this.#lookup = new ModelLookup(deps)
     this.#trips = {
       ...deps,
@@ -66,7 +71,10 @@ export class GatewayDispatcher implements DispatchService {
     call.reply.hijack()
     if (isGone(call.reply.raw)) return handled
     const refusal = this.#send(call, options, call.reply.raw, null)
-    if (refusal !== null) writeError(call.reply.raw, refusal, call.requestId, options.dialect)
+    if (refusal !== null) {
+      this.#deps.history.ended(options.surface, this.#deps.clock.now(), true)
+      writeError(call.reply.raw, refusal, call.requestId, options.dialect)
+    }
     return handled
   }
 

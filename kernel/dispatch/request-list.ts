@@ -1,8 +1,10 @@
-import { svcError, type Clock, type RequestService, type RequestView, type SlotStatus } from '../contract/index.js'
+import { svcError, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../contract/index.js'
 import { isLoading, isServing } from '../slots/slot-machine.js'
 import type { ActiveRequest, ActiveRequests } from './active-requests.js'
+import type { RequestHistory } from './request-history.js'
 
 export interface RequestListDeps {
+  readonly history: RequestHistory
   readonly active: ActiveRequests
   readonly clock: Clock
   readonly slots: { names (): readonly string[], status (name: string): SlotStatus }
@@ -28,6 +30,10 @@ export class RequestList implements RequestService {
     const meant = this.#deps.active.list().filter(request => request.id === id)
     for (const request of meant) request.stop(svcError('request.cancelled', 'the request was cancelled by an operator'))
     return meant.length
+  }
+
+  summary (windowS: number): RequestSummary {
+    return this.#deps.history.summary(windowS)
   }
 }
 

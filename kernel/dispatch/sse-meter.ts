@@ -15,17 +15,17 @@ const USAGE_TAIL_BYTES = 4096
  * token; the first one gives the time to first token.
  */
 export class SseMeter {
-  readonly #throughput: Throughput | null
+  readonly #throughput: Throughput
   readonly #counter: TokenCount
   readonly #clock: Clock
   readonly #startedAt: number
   #first = true
 
   /**
-   * @param throughput of the slot, null for an upstream
+   * @param throughput of the slot or upstream
    * @param startedAt monotonic milliseconds of the hand-off to the engine
    */
-  constructor (throughput: Throughput | null, counter: TokenCount, clock: Clock, startedAt: number) {
+  constructor (throughput: Throughput, counter: TokenCount, clock: Clock, startedAt: number) {
     this.#throughput = throughput
     this.#counter = counter
     this.#clock = clock
@@ -37,7 +37,6 @@ export class SseMeter {
     const count = contentDeltas(events)
     if (count === 0) return
     this.#counter.tokens += count
-    if (this.#throughput === null) return
     if (this.#first) {
       this.#first = false
       this.#throughput.firstToken(this.#clock.monotonic() - this.#startedAt)
@@ -60,11 +59,11 @@ export function contentDeltas (events: Buffer): number {
 
 /** Credits the tokens that the `usage` block of a whole answer names. Keeps the last 4 KiB and no more. */
 export class UsageMeter {
-  readonly #throughput: Throughput | null
+  readonly #throughput: Throughput
   readonly #counter: TokenCount
   #tail: Buffer = EMPTY
 
-  constructor (throughput: Throughput | null, counter: TokenCount) {
+  constructor (throughput: Throughput, counter: TokenCount) {
     this.#throughput = throughput
     this.#counter = counter
   }
@@ -85,6 +84,6 @@ export class UsageMeter {
     const match = /^\s*:\s*(\d{1,9})/.exec(this.#tail.toString('latin1', at + USAGE.length, at + USAGE.length + 16))
     if (match === null) return
     this.#counter.tokens += Number(match[1])
-    this.#throughput?.addTokens(Number(match[1]))
+    this.#throughput.addTokens(Number(match[1]))
   }
 }

@@ -11,7 +11,7 @@ import { SseMeter, UsageMeter } from './sse-meter.js'
  */
 export class StreamShaper implements AnswerSink {
   readonly #sink: AnswerSink
-  readonly #throughput: Throughput | null
+  readonly #throughput: Throughput
   readonly #counter: TokenCount
   readonly #clock: Clock
   readonly #startedAt: number
@@ -19,8 +19,8 @@ export class StreamShaper implements AnswerSink {
   #sseMeter: SseMeter | null = null
   #usageMeter: UsageMeter | null = null
 
-  /** @param throughput of the slot, null for an upstream */
-  constructor (sink: AnswerSink, throughput: Throughput | null, counter: TokenCount, clock: Clock) {
+  /** @param throughput of the slot or upstream */
+  constructor (sink: AnswerSink, throughput: Throughput, counter: TokenCount, clock: Clock) {
     this.#sink = sink
     this.#throughput = throughput
     this.#counter = counter

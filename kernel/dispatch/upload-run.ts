@@ -41,7 +41,7 @@ export interface UploadDeps extends CallContext {
 export type UploadCall = RouteCall<unknown, unknown, Readable>
 
 interface Target extends ExchangeTarget, Omit<ExchangeRequest, 'method' | 'body'> {
-  readonly throughput: Throughput | null
+  readonly throughput: Throughput
 }
 
 /**
@@ -170,7 +170,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     if (upstream === undefined) throw svcError('model.not_found', `upstream '${name}' is no longer configured`, { param: 'model' })
     const envelope = upstreamEnvelope(this.#deps, token, upstream, this.#options.path, this.#call)
     const { sink, settled } = judgedOnce(breakers, upstream, clock, this.#answer())
-    this.#send(field, modelId, { ...envelope, throughput: null }, sink, settled)
+    this.#send(field, modelId, { ...envelope, throughput: this.#deps.meters.of(name) }, sink, settled)
   }
 
   /** @param name what stands in the place of `model` on the way out */
@@ -181,7 +181,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
       release()
       this.#finish()
     })
-    target.throughput?.request()
+    target.throughput.request()
     this.sent = true
     this.attempt = 1
     this.#giveUp = reason => exchange.abort(reason)

@@ -39,7 +39,9 @@ export function callUpstream (
 ): (reason: Error) => void {
   const { asked, options } = prepared
   const envelope = upstreamEnvelope(context, token, upstream, options.path, asked)
-  const exchange = new Exchange(new StreamShaper(sink, null, prepared, context.clock), envelope, settled)
+  const meter = context.meters.of(upstream.name)
+  meter.request()
+  const exchange = new Exchange(new StreamShaper(sink, meter, prepared, context.clock), envelope, settled)
   exchange.send(context.connections, { ...envelope, method: 'POST', body: outgoingBody(prepared, modelId, null) })
   return reason => exchange.abort(reason)
 }

@@ -227,6 +227,11 @@ export class SlotManager implements SlotService {
     return throughput
   }
 
+  /** The counters of the slots that have counted anything, by name. */
+  throughputs (): ReadonlyMap<string, Throughput> {
+    return this.#throughput
+  }
+
   async pullImage (name: string): Promise<{ readonly resumed: boolean, readonly status: ImagePullStatus }> {
     return this.#deps.pulls.start(name, this.#image(name))
   }

@@ -57,3 +57,9 @@ export const hardwareSchema = z.looseObject({
 
 export type HardwareInfo = z.output<typeof hardwareSchema>
 export type GpuInfo = z.output<typeof gpuInfoSchema>
+
+/** The GPU that engines would take: one that computes and has the most memory; as listed where that decides nothing. Pure. */
+export function mainGpuOf (gpus: readonly GpuInfo[]): GpuInfo | undefined {
+  const rank = (gpu: GpuInfo): number => gpu.compute_capable ? 2 : gpu.vulkan_capable ? 1 : 0
+  return [...gpus].sort((a, b) => rank(b) - rank(a) || b.vram_mb - a.vram_mb)[0]
+}

@@ -18,12 +18,13 @@ export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModel
 export { bootPhases, pluginStates } from './plugins.js'
 export type { BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState } from './plugins.js'
 export { requestPhases } from './requests.js'
-export type { RequestPhase, RequestService, RequestView } from './requests.js'
+export type { RequestPhase, RequestService, RequestSummary, RequestView } from './requests.js'
 export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
 export { convergences, pullStates, slotRules } from './slots.js'
 export type {
   Convergence, ImagePullStatus, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics,
   SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices
 } from './slots.js'
+export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
 export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus, UpstreamTemplate } from './upstreams.js'

@@ -33,6 +33,19 @@ export interface RequestView {
   readonly tokens: number
 }
 
+/** The `/v1` requests of clients that ended within a time. */
+export interface RequestSummary {
+  readonly requests: number
+  readonly perMinute: number
+  /** From the first byte in to the last byte out; null without a request. */
+  readonly p50Ms: number | null
+  readonly p95Ms: number | null
+  /** Most used first. */
+  readonly surfaces: ReadonlyArray<{ readonly surface: SurfaceName, readonly count: number }>
+  /** Refused, failed, or broken off by an engine; a client that leaves is no error. */
+  readonly errors: number
+}
+
 /** The `/v1` requests in flight. Looking costs them nothing. */
 export interface RequestService {
   /** Oldest first. */
@@ -42,4 +55,6 @@ export interface RequestService {
    * call to the engine is aborted unless another client shares it. Returns how many had this id.
    */
   cancel (id: string): number
+  /** Of the last `windowS` seconds, as far as the latest 8192 requests reach back. */
+  summary (windowS: number): RequestSummary
 }

@@ -1,4 +1,4 @@
-import type { GpuInfo, HardwareInfo } from 'svc-gateway/plugin'
+import { mainGpuOf, type HardwareInfo } from 'svc-gateway/plugin'
 import type { HardwareView } from './schemas.js'
 
 const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
@@ -19,7 +19,7 @@ const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
  * @param uptimeS of the host at this moment; that of the probe is as old as the probe. Pure.
  */
 export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView {
-  const gpu = mainGpu(info.gpus)
+  const gpu = mainGpuOf(info.gpus)
   const isUma = info.unified_memory_mb > 0
   return {
     ...info,
@@ -36,12 +36,6 @@ export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView
     platform_label: labels[info.platform],
     memory_kind: isUma ? 'unified' : 'system'
   }
-}
-
-/** The one that computes and has the most memory, as the probe lists them where that decides nothing. */
-function mainGpu (gpus: readonly GpuInfo[]): GpuInfo | undefined {
-  const rank = (gpu: GpuInfo): number => gpu.compute_capable ? 2 : gpu.vulkan_capable ? 1 : 0
-  return [...gpus].sort((a, b) => rank(b) - rank(a) || b.vram_mb - a.vram_mb)[0]
 }
 
 /** A probe of an older release has not told it. */

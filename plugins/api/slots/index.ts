@@ -2,7 +2,9 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { configRoutes } from './config-routes.js'
 import { insightRoutes } from './insight-routes.js'
 import { lifecycleRoutes } from './lifecycle-routes.js'
+import { slotUsageRef } from './ref.js'
 import { SlotRecords } from './slot-records.js'
+import { slotMemory, slotMetrics } from './slot-usage.js'
 import { streamRoutes } from './stream-routes.js'
 
 /** `/api/slots`: slots as configuration, as engines that run, and as streams (SPEC.md "Slots", reference 2.7 and 2.8). */
@@ -20,8 +22,10 @@ export default definePlugin({
     models: core.models,
     slots: core.slots
   },
+  provides: [slotUsageRef],
   register (ctx) {
     const api = { ...ctx.services, records: new SlotRecords(ctx.services) }
+    ctx.provide(slotUsageRef, { counters: signal => slotMetrics(api, signal), memory: () => slotMemory(api) })
     const routes = [...configRoutes(api), ...lifecycleRoutes(api), ...insightRoutes(api), ...streamRoutes(api)]
     for (const route of routes) ctx.addRoute(route)
   }

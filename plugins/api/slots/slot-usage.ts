@@ -3,7 +3,8 @@ import type { z } from 'zod'
 import { mapBounded, withinMs } from './probe-limits.js'
 import { isUp, seconds } from './record.js'
 import type { SlotRecords } from './slot-records.js'
-import type { capacitySchema, metricsSchema } from './usage-schemas.js'
+import type { SlotCounters, SlotMemory } from './ref.js'
+import type { capacitySchema } from './usage-schemas.js'
 
 export interface UsageServices {
   readonly slots: SlotService
@@ -12,7 +13,6 @@ export interface UsageServices {
   readonly records: SlotRecords
 }
 
-type Metrics = z.output<typeof metricsSchema>
 type Capacity = z.output<typeof capacitySchema>
 
 const ENGINES_AT_A_TIME = 8
@@ -21,7 +21,7 @@ const ENGINE_MS = 2_000
 const MIB = 1024 * 1024
 
 /** Counters of every slot; asks the engines that are up for theirs. */
-export async function slotMetrics (services: UsageServices, signal: AbortSignal): Promise<Metrics> {
+export async function slotMetrics (services: UsageServices, signal: AbortSignal): Promise<Record<string, SlotCounters>> {
   return await bySlot(services.slots, name => metricsOf(services, name, signal))
 }
 
@@ -32,7 +32,7 @@ async function bySlot<T> (slots: SlotService, read: (name: string) => Promise<T>
   return Object.fromEntries(rows.flat())
 }
 
-async function metricsOf ({ slots, clock, records }: UsageServices, name: string, signal: AbortSignal): Promise<Metrics[string]> {
+async function metricsOf ({ slots, clock, records }: UsageServices, name: string, signal: AbortSignal): Promise<SlotCounters> {
   const status = slots.status(name)
   const counters = slots.metrics(name)
   const ctx = contextOf(slots, name)
@@ -56,8 +56,13 @@ async function metricsOf ({ slots, clock, records }: UsageServices, name: string
 
 /** What every slot holds, and how many slots there may be. */
 export async function slotCapacity (services: UsageServices, limits: SvcConfig['slots']): Promise<Capacity> {
+  const perSlot = await slotMemory(services)
+  return { per_slot: perSlot, slot_budget: { used_slots: services.slots.names().length, max_slots: limits.max_slots } }
+}
+
+export async function slotMemory (services: UsageServices): Promise<Record<string, SlotMemory>> {
   const { slots, models, records } = services
-  const perSlot = await bySlot(slots, async name => {
+  return await bySlot(slots, async name => {
     const { state, modelId } = slots.status(name)
     const device = slots.device(name)
     const bytes = modelId === null ? 0 : models.get(modelId)?.size_bytes ?? 0
@@ -65,7 +70,6 @@ export async function slotCapacity (services: UsageServices, limits: SvcConfig['
     const sizes = isUp(state) ? share(device, Math.ceil(bytes / MIB), memory) : { vram_mb: 0, ram_mb: 0, mem_mb: 0 }
     return { ...sizes, state, model_id: modelId }
   })
-  return { per_slot: perSlot, slot_budget: { used_slots: slots.names().length, max_slots: limits.max_slots } }
 }
 
 /** A GPU slot keeps its model in graphics memory; any other in the host's. Pure. */

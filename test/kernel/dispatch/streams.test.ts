@@ -429,7 +429,7 @@ t.test('the shaper lets no part of a line out when an engine dies, and measures 
   t.equal(throughput.read().tokenCount, 1)
   t.equal(counter.tokens, 1)
   const whole = client()
-  const other = new StreamShaper(whole.sink, null, counter, clock)
+  const other = new StreamShaper(whole.sink, new Throughput(clock), counter, clock)
   other.head(200, SSE)
   other.data(Buffer.from('data: no newline at the end'))
   other.end()
@@ -441,7 +441,7 @@ t.test('active requests', async t => {
   const stopped: string[] = []
   const request = (id: string): ActiveRequest => ({
     id, model: 'm', surface: 'chat', slot: null, upstream: null, sent: false, attempt: 0, note: null, startedAt: 0, bytesIn: 2, tokens: 0, shared: null,
-    sink: { flowing: false, bytesOut: 0 }, index: -1, stop: () => { stopped.push(id) }
+    sink: { flowing: false, bytesOut: 0, failed: false, isClients: true }, index: -1, stop: () => { stopped.push(id) }
   })
   await active.idle()
   const all = ['a', 'b', 'c', 'd'].map(request)
@@ -463,7 +463,7 @@ t.test('active requests', async t => {
 t.test('where a request stands is told from its fields and its slot, when somebody asks', async t => {
   const base: ActiveRequest = {
     id: 'r', model: 'm', surface: 'chat', slot: 'a', upstream: null, sent: false, attempt: 0, note: null, startedAt: 1_000, bytesIn: 2, tokens: 5, shared: null,
-    sink: { flowing: false, bytesOut: 7 }, index: 0, stop: () => {}
+    sink: { flowing: false, bytesOut: 7, failed: false, isClients: true }, index: 0, stop: () => {}
   }
   const status = (state: SlotState, over: Partial<SlotStatus> = {}): SlotStatus => ({ name: 'a', state, message: '', inFlight: 2, waiting: 3, workers: null, ...over }) as SlotStatus
   const cases: Array<[Partial<ActiveRequest>, SlotStatus | null, string, RegExp | null]> = [
@@ -475,7 +475,7 @@ t.test('where a request stands is told from its fields and its slot, when somebo
     [{}, null, 'queued', null],
     [{ sent: true }, status('serving'), 'waiting', null],
     [{ slot: null, upstream: 'u', sent: true }, null, 'waiting', null],
-    [{ sent: true, sink: { flowing: true, bytesOut: 7 } }, status('serving'), 'streaming', null]
+    [{ sent: true, sink: { flowing: true, bytesOut: 7, failed: false, isClients: true } }, status('serving'), 'streaming', null]
   ]
   for (const [over, slot, phase, reason] of cases) {
     const view = requestView({ ...base, ...over }, slot, 4_000)

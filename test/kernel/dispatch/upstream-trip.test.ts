@@ -7,6 +7,7 @@ import { BodyView } from '../../../kernel/dispatch/body-view.js'
 import { Breakers } from '../../../kernel/dispatch/breakers.js'
 import type { Prepared } from '../../../kernel/dispatch/prepared.js'
 import type { Resolution } from '../../../kernel/dispatch/resolve.js'
+import { UpstreamMeters } from '../../../kernel/dispatch/upstream-meters.js'
 import { UpstreamTrip, type TripDeps } from '../../../kernel/dispatch/upstream-trip.js'
 import { Throughput } from '../../../kernel/slots/throughput.js'
 import { createFakeProvider } from '../../../kernel/testing/fake-provider.js'
@@ -67,6 +68,8 @@ class World {
       sink: {
         flowing: false,
         bytesOut: 0,
+        failed: false,
+        isClients: true,
         pendingBytes: 0,
         get done () { return isDone() },
         head: status => {
@@ -115,6 +118,7 @@ class World {
         })
       },
       breakers: this.breakers,
+      meters: new UpstreamMeters(clock),
       upstreams: { get: (name: string) => upstreams.find(upstream => upstream.name === name) },
       resolve: (model: string): Resolution => model === 's' ? { kind: 'slot', slot: 's', modelId: 'm', via: 'slot' } : { kind: 'not-found' },
       holdTimes: () => ({ holdMs: 0, pingMs: 0 }),

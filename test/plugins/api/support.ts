@@ -28,6 +28,7 @@ import secrets from '../../../plugins/api/secrets/index.js'
 import settings from '../../../plugins/api/settings/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 import stacks from '../../../plugins/api/stacks/index.js'
+import stats from '../../../plugins/api/stats/index.js'
 import status from '../../../plugins/api/status/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
 import hub from '../../../plugins/services/hub/index.js'
@@ -60,6 +61,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   settings,
   slots,
   stacks,
+  stats,
   status,
   upstreams
 ]

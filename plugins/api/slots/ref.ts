@@ -1,0 +1,37 @@
+import { createServiceRef, slotStateSchema } from 'svc-gateway/plugin'
+import { z } from 'zod'
+
+/** What a slot has done and does (reference 2.8). */
+export const slotCountersSchema = z.strictObject({
+  tokens_per_sec: z.number(),
+  mem_rss_mb: z.int().nullable(),
+  uptime_seconds: z.number().nullable().meta({ description: 'Since the engine serves; null without one' }),
+  requests_processing: z.int().meta({ description: 'What the engine says, else what the gateway has in flight' }),
+  kv_cache_usage: z.number().nullable().meta({ description: 'Share in use, as far as the engine tells' }),
+  ctx: z.int().nullable(),
+  ttft_ms: z.int().nullable().meta({ description: 'Of the latest answer' }),
+  request_count: z.int(),
+  token_count: z.int(),
+  last_used_ts: z.number().nullable().meta({ description: 'Epoch seconds' })
+})
+
+/** What a slot holds. Sizes in MiB; null is unknown, 0 is nothing. */
+export const slotMemorySchema = z.strictObject({
+  vram_mb: z.int().nullable().meta({ description: 'Estimated from the size of the model file' }),
+  ram_mb: z.int().nullable(),
+  mem_mb: z.int().nullable().meta({ description: 'What the engine\'s container holds' }),
+  state: slotStateSchema,
+  model_id: z.string().nullable()
+})
+
+export type SlotCounters = z.output<typeof slotCountersSchema>
+export type SlotMemory = z.output<typeof slotMemorySchema>
+
+/** Numbers of all slots for other groups, by name. */
+export interface SlotUsage {
+  /** Asks the engines that are up, each for two seconds at most. */
+  counters (signal: AbortSignal): Promise<Readonly<Record<string, SlotCounters>>>
+  memory (): Promise<Readonly<Record<string, SlotMemory>>>
+}
+
+export const slotUsageRef = createServiceRef<SlotUsage>('slots.usage')

@@ -1,0 +1,89 @@
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { slotUsageRef } from '../slots/ref.js'
+import { hardwareStats, mainReading, npuModelMb } from './hardware-stats.js'
+import { requestStats } from './request-stats.js'
+import {
+  hardwareStatsSchema, historyQuerySchema, historySchema, powerSchema, requestsQuerySchema, requestsSchema, slotStatsSchema
+} from './schemas.js'
+
+/** `/api/stats`: what machine, slots, upstreams and clients do (management 6.2). Nothing is measured unasked. */
+export default definePlugin({
+  name: 'api-stats',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    hardware: core.hardware,
+    models: core.models,
+    requests: core.requests,
+    slots: core.slots,
+    throughput: core.throughput,
+    upstreams: core.upstreams,
+    usage: slotUsageRef
+  },
+  register (ctx) {
+    const { hardware, models, requests, slots, throughput, upstreams, usage } = ctx.services
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/stats/hardware',
+      summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
+      description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
+      schema: { response: hardwareStatsSchema },
+      handler: async () => {
+        const [reading, perSlot] = await Promise.all([hardware.read(), usage.memory()])
+        const upstreamNames = upstreams.list().map(({ config }) => config.name)
+        return hardwareStats({
+          info: hardware.info,
+          reading,
+          perSlot,
+          upstreamNames,
+          perUpstream: throughput.upstreams(),
+          npuModelMb: npuModelMb(slots, models)
+        })
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/stats/slots',
+      summary: 'Counters and memory of every slot',
+      schema: { response: slotStatsSchema },
+      handler: async ({ signal }) => {
+        const [counters, memory] = await Promise.all([usage.counters(signal), usage.memory()])
+        // a slot that came or went in between is in one of them only
+        const names = Object.keys(counters).filter(name => Object.hasOwn(memory, name))
+        return Object.fromEntries(names.map(name => [name, { ...counters[name]!, ...memory[name]! }]))
+      }
+    }))
+    for (const url of ['/api/stats/throughput', '/api/stats/throughput/history']) {
+      ctx.addRoute(defineRoute({
+        method: 'GET',
+        url,
+        summary: 'Generated tokens over time',
+        schema: { querystring: historyQuerySchema, response: historySchema },
+        handler: ({ query }) => throughput.history({ windowS: query.window_s, buckets: query.buckets })
+      }))
+    }
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/stats/power',
+      summary: 'Power, temperature and clock of the GPU; null where no sensor tells',
+      schema: { response: powerSchema },
+      handler: async () => {
+        const reading = await hardware.read()
+        const gpu = mainReading(hardware.info, reading)
+        return {
+          gpu_power_w: gpu?.power_w ?? null,
+          gpu_temp_c: gpu?.temp_c ?? null,
+          gpu_sclk_mhz: gpu?.clock_mhz ?? null,
+          cpu_temp_c: reading.cpu_temp_c
+        }
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/stats/requests',
+      summary: 'How many /v1 requests ended lately, and how long they took',
+      schema: { querystring: requestsQuerySchema, response: requestsSchema },
+      handler: ({ query }) => requestStats(query.window_s, requests.summary(query.window_s))
+    }))
+  }
+})

@@ -1,0 +1,27 @@
+import type { HardwareInfo } from 'svc-gateway/plugin'
+import type { HardwareStats } from './schemas.js'
+
+/**
+ * Whether this machine is a guest of Proxmox (management 6.7): a container tells by its host's kernel, a virtual machine by
+ * its firmware. One sign of a container without the other is uncertain: it may be the Proxmox host itself, or another
+ * manager of containers. Pure.
+ */
+export function virtualizationHost ({ kernel, platform, extra }: HardwareInfo): HardwareStats['host'] {
+  const hasKernel = /-pve$/.test(kernel)
+  const isContainer = platform === 'lxc' || (typeof extra.container === 'string' && extra.container.startsWith('lxc'))
+  if (platform === 'proxmox-kvm' || (hasKernel && isContainer)) {
+    return {
+      configured: false,
+      detected: true,
+      detection: 'detected',
+      hint: 'this is a guest of Proxmox: memory and load are what the guest sees of them, and other guests share the hardware'
+    }
+  }
+  if (!hasKernel && !isContainer) return { configured: false, detected: false }
+  return {
+    configured: false,
+    detected: false,
+    detection: 'uncertain',
+    hint: hasKernel ? 'the kernel is that of Proxmox, and this is no container of it' : 'this is an LXC container, and its kernel is not that of Proxmox'
+  }
+}
