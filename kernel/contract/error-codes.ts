@@ -51,6 +51,7 @@ export const errorCodes = {
   'slot.managed_arg_denied': { status: 400, when: 'extra_args sets a flag that the gateway owns' },
   'slot.npu_exclusivity_violation': { status: 409, when: 'a second llm slot wants the NPU' },
   'slot.queue_full': { status: 503, when: 'as many requests wait for the slot as queue_per_slot allows' },
+  'slot.in_use': { status: 409, when: 'other slots or capabilities live in the engine of the slot that is to go; force takes them along' },
   'slot.pinned': { status: 409, when: 'the slot is pinned; force is needed' },
   'slot.name_required': { status: 400, when: 'a slot is created without a name' },
   'slot.stopped': { status: 503, when: 'the slot was unloaded while the request ran or waited' },

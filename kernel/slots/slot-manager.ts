@@ -183,7 +183,7 @@ export class SlotManager implements SlotService {
     this.#mustHaveFile(name, 'deleted')
     if (this.config(name).pinned && !force) throw pinned(name)
     // the file first: a crash in between leaves an engine without a slot, which the next start removes
-    await this.#deps.writer.delete(name)
+    await this.#deps.writer.delete(name, force)
     await this.#deps.fleet.drop(name, force)
     this.#throughput.delete(name)
   }

@@ -2,6 +2,7 @@ import type {
   ChangeOptions, ConfigService, Device, EventBus, ModelFiles, ModelRegistry, NamedProfile, NamedSlotConfig, ProviderCatalog,
   SlotProblem
 } from '../contract/index.js'
+import { companyOf, inCompany } from './anchor-company.js'
 import { checkSlotSet } from './guards.js'
 import { Mutex } from './mutex.js'
 import { freePort } from './ports.js'
@@ -58,8 +59,17 @@ export class SlotWriter {
     return this.#deps.config.snapshot.slots.get(name) ?? updated
   }
 
-  delete (name: string): Promise<void> {
-    return this.change(draft => draft.delete(name))
+  /** @param force takes along what only its engine serves; without it that is refused with `slot.in_use` */
+  delete (name: string, force: boolean): Promise<void> {
+    return this.change(async draft => {
+      const company = companyOf(name, draft.config)
+      const refusal = force ? null : inCompany(name, company)
+      if (refusal !== null) throw refusal
+      for (const child of company.capabilities) {
+        await draft.config.putCapability(child, { ...draft.config.capabilities[child]!, enabled: false })
+      }
+      for (const slot of [...company.slots, name]) await draft.delete(slot)
+    })
   }
 
   /** What would be wrong if these were all the slots there are. */

@@ -198,6 +198,10 @@ export interface SlotService {
   converge (name: string, options?: { readonly signal?: AbortSignal }): Promise<Convergence>
   create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
   update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
+  /**
+   * Refuses a pinned slot (`slot.pinned`), and one whose engine is the only one to serve slots with a file or capabilities
+   * (`slot.in_use`); `force` takes these along.
+   */
   delete (name: string, options?: { readonly force?: boolean }): Promise<void>
   /**
    * What would be wrong if these were all the slots there are, in this order: the rules that `create` and `update`

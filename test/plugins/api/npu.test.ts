@@ -145,3 +145,27 @@ t.test('switches of the trio, and one engine on the NPU', async t => {
   t.match(await call('POST', '/api/capabilities/embed/embed', { enabled: false }), { status: 200 })
   t.match(await embed(), { status: 503, code: 'npu.trio_unavailable' }, 'what is switched off is refused at once')
 })
+
+t.test('an anchor goes with what it serves, and not by accident', async t => {
+  const child = 'type = "transcription"\nserved_by = "npu"\n'
+  const gateway = await npuGateway(t, { plugins, files: { 'etc/svc/slots/ear.toml': child } })
+  const { call, slots: service } = gateway
+  await service.load('npu')
+  await call('POST', '/api/capabilities/embed/embed', { device: 'npu', enabled: true })
+  const refused = await call('DELETE', '/api/slots/npu')
+  t.match(refused, {
+    status: 409,
+    json: { error: { code: 'slot.in_use', message: /slot 'ear', capability 'embed'.*--force/, details: { slots: ['ear'], capabilities: ['embed'] } } }
+  })
+  t.equal(service.status('npu').state, 'ready')
+  t.match(await call('DELETE', '/api/slots/npu-embed'), { status: 400, json: { error: { code: 'slot.config_error', message: /part of slot 'npu'/ } } })
+
+  t.match(await call('DELETE', '/api/slots/npu?force'), { status: 200, json: { name: 'npu', deleted: true, forced: true } })
+  t.strictSame(service.names(), [])
+  t.match((await get(gateway, '/api/capabilities')).selections.embed.embed, { enabled: false, device: 'npu' })
+
+  await service.create('npu', { type: 'llm', device: 'npu', port: 8151, model: { default: 'llama3.2:1b' }, npu: { asr: true } })
+  t.match(await call('DELETE', '/api/slots/npu'), { status: 200 }, 'children without a file are part of it')
+  const gone = await gateway.client.audio.transcriptions.create({ file: new File(['x'], 'x.wav'), model: 'npu-stt' }).catch((error: unknown) => error)
+  t.match(gone, { status: 404, code: 'model.not_found' })
+})
