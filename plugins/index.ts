@@ -21,6 +21,7 @@ const builtins = [
   { name: 'api-backends', load: () => import('./api/backends/index.js') },
   { name: 'api-capabilities', load: () => import('./api/capabilities/index.js') },
   { name: 'api-chat-templates', load: () => import('./api/chat-templates/index.js') },
+  { name: 'api-comfyui', load: () => import('./api/comfyui/index.js') },
   { name: 'api-config', load: () => import('./api/config/index.js') },
   { name: 'api-docs', load: () => import('./api/docs/index.js') },
   { name: 'api-events', load: () => import('./api/events/index.js') },

@@ -63,7 +63,7 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly bodyError?: ErrorCode
   /** Largest body in bytes; default is the server's limit for the kind of route. */
   readonly bodyLimit?: number
-  /** Status of a plain success answer; default 200, or 204 when the handler returns undefined. */
+  /** Status of a plain success answer; default what the handler set on `reply`, else 200, or 204 when it returned undefined. */
   readonly status?: number
   /** Content type of the body for the OpenAPI document; default `application/json`, for streams `multipart/form-data`. */
   readonly consumes?: string

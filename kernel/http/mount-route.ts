@@ -113,7 +113,7 @@ async function answer (
   const isText = isJsonAnswer(result)
   if (deps.checkAnswers && route.schema?.response !== undefined) checkAnswer(route, isText ? JSON.parse(result.json) : result)
   if (isText) void reply.type('application/json; charset=utf-8')
-  return reply.code(route.status ?? 200).send(isText ? result.json : result)
+  return reply.code(route.status ?? reply.statusCode).send(isText ? result.json : result)
 }
 
 function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: ErrorCode | undefined): unknown {

@@ -5,7 +5,7 @@ import {
 import { abortable } from '../runtime/waiting.js'
 import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
 import type { GpuStateFile } from './gpu-arbiter-file.js'
-import { gpuPinned, imageMode, imageModeEnded, noImageSlot, switchFailed } from './gpu-errors.js'
+import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
 import { GpuIdle } from './gpu-idle.js'
 import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type GpuGroups, type GpuSide, type PlacedSlot } from './gpu-groups.js'
 
@@ -185,8 +185,11 @@ export class SlotGpuArbiter implements GpuArbiter {
   }
 
   async pin (value: boolean): Promise<void> {
+    const { count } = this.#core.failure
     this.#feed({ type: 'pin', pinned: value })
     await this.#deps.file.idle()
+    const { failure } = this.#core
+    if (failure.count > count) throw pinNotKept(failure.message)
   }
 
   /** Resolves in image mode. */

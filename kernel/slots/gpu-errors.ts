@@ -20,6 +20,10 @@ export function switchFailed (reason: string | null): SvcError {
   return svcError('gpu.switch_failed', `image mode cannot be entered: ${reason ?? 'the switch failed'}`, { details: { reason } })
 }
 
+export function pinNotKept (reason: string | null): SvcError {
+  return svcError('config.write_failed', `the pin holds until the gateway stops, and no longer: ${reason ?? 'it cannot be written down'}`, { details: { reason } })
+}
+
 export function imageModeEnded (): SvcError {
   return svcError('slot.stopped', 'image mode was ended while the request waited for it', { details: { retry_after_s: 1 } })
 }

@@ -37,6 +37,6 @@ export interface GpuArbiter {
   switchTo (mode: GpuMode, options?: { readonly force?: boolean, readonly pin?: boolean }): boolean
   /** Resolves when no switch is under way. */
   settled (signal: AbortSignal): Promise<void>
-  /** Written down when it resolves. */
+  /** Written down when it resolves; rejects with `config.write_failed` when that cannot be done. */
   pin (pinned: boolean): Promise<void>
 }

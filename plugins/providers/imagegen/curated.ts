@@ -1,62 +1,32 @@
-import type { CatalogueModel } from 'svc-gateway/plugin'
+import type { CuratedModel } from '../../services/library/ref.js'
+import type { CuratedImage } from './ref.js'
 
-/** A curated image model (SPEC.md "Image model catalogue") and how the engine is driven for it. */
-export interface CuratedImage extends CatalogueModel {
-  readonly modelClass: string
-  /** Folder below the engine's `models`. */
-  readonly folder: string
-  /** File below `workflows`, without its ending; null when none drives it. */
-  readonly workflow: string | null
+/** File below `workflows` that drives a class of models (reference 1.12); a class that is not here has none. */
+const workflows: Readonly<Record<string, string>> = {
+  'sdxl-turbo': 'sdxl_turbo_simple',
+  'sdxl': 'sdxl_turbo_simple',
+  'sd-1.5': 'sd15_simple',
+  'sd15': 'sd15_simple'
 }
 
-export const curatedImages: readonly CuratedImage[] = [
-  {
-    id: 'sdxl-turbo',
-    title: 'SDXL Turbo',
-    family: 'sdxl',
-    sizeGb: 6.5,
-    vramGbMin: 8,
-    license: 'SAI-NC-Research-Community',
-    licenseUrl: 'https://huggingface.co/stabilityai/sdxl-turbo/blob/main/LICENSE.md',
-    hubRepo: 'stabilityai/sdxl-turbo',
-    hubFile: 'sd_xl_turbo_1.0_fp16.safetensors',
-    modelClass: 'sdxl-turbo',
-    folder: 'checkpoints',
-    workflow: 'sdxl_turbo_simple',
-    problem: null
-  },
-  {
-    id: 'sd-1.5-pruned-emaonly',
-    title: 'Stable Diffusion 1.5 (pruned, EMA only)',
-    family: 'sd',
-    sizeGb: 4.3,
-    vramGbMin: 4,
-    license: 'CreativeML-Open-RAIL-M',
-    licenseUrl: 'https://huggingface.co/spaces/CompVis/stable-diffusion-license',
-    hubRepo: 'stable-diffusion-v1-5/stable-diffusion-v1-5',
-    hubFile: 'v1-5-pruned-emaonly.safetensors',
-    modelClass: 'sd-1.5',
-    folder: 'checkpoints',
-    workflow: 'sd15_simple',
-    problem: null
-  },
-  {
-    id: 'flux-schnell',
-    title: 'FLUX.1 [schnell]',
-    family: 'flux',
-    sizeGb: 23.8,
-    vramGbMin: 24,
-    license: 'Apache-2.0',
-    licenseUrl: 'https://www.apache.org/licenses/LICENSE-2.0',
-    hubRepo: 'black-forest-labs/FLUX.1-schnell',
-    hubFile: 'flux1-schnell.safetensors',
-    modelClass: 'flux-schnell',
-    folder: 'diffusion_models',
-    workflow: null,
-    problem: 'no workflow drives it yet: its text encoders and its autoencoder come in files of their own'
-  }
-]
-
-export function curatedImage (id: string): CuratedImage | undefined {
-  return curatedImages.find(model => model.id === id)
+/** The image models of the model library, and how the engine is driven for each. Pure. */
+export function imagesOf (curated: readonly CuratedModel[]): readonly CuratedImage[] {
+  return curated.filter(model => model.capability === 'image' && !model.bundle_only).map(model => {
+    const workflow = workflows[model.model_class] ?? null
+    return {
+      id: model.id,
+      title: model.display_name,
+      family: model.family,
+      sizeGb: model.size_gb,
+      vramGbMin: model.vram_gb_min,
+      license: model.license,
+      licenseUrl: model.license_url,
+      hubRepo: model.hf_repo,
+      hubFile: model.hf_file,
+      modelClass: model.model_class,
+      folder: model.comfyui_subdir,
+      workflow,
+      problem: workflow === null ? 'no workflow drives it yet: its text encoders and its autoencoder come in files of their own' : null
+    }
+  })
 }

@@ -2,11 +2,15 @@ import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type 
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { curatedImages } from './curated.js'
+import { libraryRef } from '../../services/library/ref.js'
+import { imagesOf } from './curated.js'
 import { ComfyUi } from './engine-api.js'
+import { imageEngine } from './image-engine.js'
 import { argvSegments, comfyFlags, containerSpec, dataFolders, processCandidates, type EngineHome } from './launch.js'
 import { pruneOutputs } from './outputs.js'
+import { imageEngineRef } from './ref.js'
 import { render } from './render.js'
+import { RunBoard } from './run-board.js'
 
 const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
 
@@ -25,12 +29,15 @@ export default definePlugin({
   name: 'imagegen',
   kind: 'provider',
   apiVersion: 1,
-  requires: { clock: core.clock, config: core.config, events: core.events },
+  requires: { clock: core.clock, config: core.config, events: core.events, library: libraryRef },
+  provides: [imageEngineRef],
   configSchema,
   register (ctx) {
-    const { clock, config, events } = ctx.services
+    const { clock, config, events, library } = ctx.services
     const { data_root: dataRoot = join(config.paths.state, 'comfyui'), app_dir: appDir, python, main, silence_timeout_s: silenceS } = ctx.config
     const home: EngineHome = { dataRoot, appDir, python, main }
+    const catalogue = imagesOf(library.curated)
+    const board = new RunBoard(clock)
     /** Runs that have not let go of the engine yet. */
     const runs = new Set<Promise<unknown>>()
     const tracked = <T>(work: Promise<T>): Promise<T> => {
@@ -39,6 +46,7 @@ export default definePlugin({
       work.then(done, done)
       return work
     }
+    ctx.provide(imageEngineRef, imageEngine({ provider: ctx.name, catalogue, dataRoot, clock, events, board, silenceS, tracked }))
     ctx.addProvider(defineProvider({
       name: 'imagegen',
       title: 'ComfyUI',
@@ -47,14 +55,14 @@ export default definePlugin({
       slotTypes: ['image'],
       cli: false,
       needsModel: false,
-      catalogue: curatedImages,
+      catalogue,
       surfaces: {
         image: {
           path: '/prompt',
           streaming: false,
           body: 'json',
           adapt: request => tracked(render({
-            clock, events, silenceS, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
+            catalogue, board, clock, events, silenceS, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
           }, request))
         }
       },
@@ -74,7 +82,7 @@ export default definePlugin({
     ctx.addSetting({ key: 'silence_timeout_s', schema: configSchema.shape.silence_timeout_s, description: 'Longest time without progress of an image job', apply: 'gateway-restart' })
     ctx.onStart(async () => {
       // a container engine mounts what is there; it would make folders of its own that belong to root
-      await Promise.all([...dataFolders, 'models/checkpoints'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
+      await Promise.all([...dataFolders, 'models/checkpoints', 'workflows'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
         .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be made: ${messageOf(error)}`))
     })
     // requests that were cut off still have prompts to take out of the engine's queue

@@ -1,12 +1,15 @@
 import { messageOf, svcError, type AdaptedAnswer, type AdaptRequest, type Clock, type EventBus } from 'svc-gateway/plugin'
 import { randomBytes } from 'node:crypto'
-import { curatedImage, curatedImages, type CuratedImage } from './curated.js'
 import { RunEvents } from './progress-events.js'
+import type { CuratedImage } from './ref.js'
 import { graphParams, parseRequest } from './request.js'
+import type { RunBoard } from './run-board.js'
 import { runGraph } from './run.js'
 import { fillGraph, shippedWorkflow, type GraphParams } from './workflow.js'
 
 export interface RenderDeps {
+  readonly catalogue: readonly CuratedImage[]
+  readonly board: RunBoard
   readonly clock: Clock
   readonly events: EventBus
   /** Longest silence of a run in seconds; 0 is no limit. */
@@ -20,12 +23,12 @@ export interface RenderDeps {
  * workflow, the run, its images as base64 PNG in the wire format.
  */
 export async function render (deps: RenderDeps, request: AdaptRequest): Promise<AdaptedAnswer> {
-  const { clock, events, silenceS } = deps
+  const { clock, silenceS } = deps
   const asked = parseRequest(request.body)
-  const model = usableModel(asked.model)
+  const model = usableModel(deps.catalogue, asked.model)
   const workflow = shippedWorkflow(model.workflow!)
   const params = graphParams(asked, model, workflow, `svc-${randomBytes(6).toString('hex')}`)
-  const told = new RunEvents(events, clock, { requestId: request.requestId, slot: request.slot.name, model: model.id })
+  const told = new RunEvents(deps, { requestId: request.requestId, slot: request.slot.name, model: model.id })
   const from = clock.monotonic()
   try {
     const { client, signal } = request
@@ -54,10 +57,10 @@ export async function render (deps: RenderDeps, request: AdaptRequest): Promise<
   }
 }
 
-function usableModel (id: string): CuratedImage {
-  const model = curatedImage(id)
+function usableModel (catalogue: readonly CuratedImage[], id: string): CuratedImage {
+  const model = catalogue.find(one => one.id === id)
   if (model === undefined) {
-    throw svcError('image.model_not_curated', `'${id}' is no image model; there are ${curatedImages.map(one => one.id).join(', ')}`,
+    throw svcError('image.model_not_curated', `'${id}' is no image model; there are ${catalogue.map(one => one.id).join(', ')}`,
       { param: 'model', details: { model: id } })
   }
   if (model.workflow === null) {

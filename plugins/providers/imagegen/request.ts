@@ -1,6 +1,6 @@
 import { svcError } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import type { CuratedImage } from './curated.js'
+import type { CuratedImage } from './ref.js'
 import type { GraphParams, Workflow } from './workflow.js'
 
 /** What `/v1/images/generations` sends on: one flat object, defaults of the slot filled in. */

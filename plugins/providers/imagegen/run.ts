@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly graph: Graph
   /** Longest time without any sign of progress; 0 is no limit. */
   readonly silenceMs: number
+  /** Called once the engine has it in its queue. */
+  readonly onQueued?: (promptId: string) => void
   readonly onStep: (step: RunStep) => void
   readonly signal: AbortSignal
 }
@@ -50,6 +52,7 @@ export async function runGraph (options: RunOptions): Promise<RunResult> {
     // not the client's signal: a submission that is cut off may be queued all the same, under an id that only its answer tells
     watch.promptId = await bounded(clock, CALL_TIMEOUT_MS, null, call =>
       engine.submit(graph, { clientId: watch.clientId, promptId: watch.promptId }, call))
+    options.onQueued?.(watch.promptId)
     const entry = await watch.end(engine, feed)
     const files = outputFiles(entry)
     const images: Buffer[] = []

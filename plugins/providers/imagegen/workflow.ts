@@ -75,10 +75,15 @@ export function parseWorkflow (name: string, json: unknown): Workflow {
 }
 
 /** The graph with its parameters filled in. Pure; the workflow stays as it is. */
-export function fillGraph ({ meta, graph }: Workflow, params: GraphParams): Graph {
+export function fillGraph (workflow: Workflow, params: GraphParams): Graph {
+  return withParams(workflow, params)
+}
+
+/** The same with some of them; the others stay as the file has them. Pure. */
+export function withParams ({ meta, graph }: Workflow, params: Partial<GraphParams>): Graph {
   const filled = structuredClone(graph)
   for (const [param, path] of Object.entries(meta.params)) {
-    const place = path === undefined ? null : target(filled, path)
+    const place = path === undefined || !Object.hasOwn(params, param) ? null : target(filled, path)
     if (place !== null) place.inputs[place.key] = params[param as keyof GraphParams]
   }
   return filled

@@ -36,9 +36,9 @@ export const curatedMedia: readonly CuratedModel[] = [
     vram_gb_min: 4, hf_repo: 'stable-diffusion-v1-5/stable-diffusion-v1-5', hf_file: 'v1-5-pruned-emaonly.safetensors'
   },
   {
-    ...checkpoint, id: 'flux1-dev', display_name: 'FLUX.1 dev', family: 'flux', model_class: 'flux', license: 'flux-1-dev-non-commercial-license',
-    license_url: 'https://huggingface.co/black-forest-labs/FLUX.1-dev/blob/main/LICENSE.md', description: 'Large and detailed', size_gb: 23.8, vram_gb_min: 24,
-    hf_repo: 'black-forest-labs/FLUX.1-dev', hf_file: 'flux1-dev.safetensors', comfyui_subdir: 'diffusion_models',
-    notes: 'Gated, and not for commercial use; the default workflow cannot drive it yet'
+    ...checkpoint, id: 'flux-schnell', display_name: 'FLUX.1 [schnell]', family: 'flux', model_class: 'flux-schnell', license: 'apache-2.0',
+    license_url: 'https://www.apache.org/licenses/LICENSE-2.0', description: 'Large and detailed, in a few steps', size_gb: 23.8, vram_gb_min: 24,
+    hf_repo: 'black-forest-labs/FLUX.1-schnell', hf_file: 'flux1-schnell.safetensors', comfyui_subdir: 'diffusion_models',
+    notes: 'The default workflow cannot drive it yet'
   }
 ]

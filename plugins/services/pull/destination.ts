@@ -6,9 +6,9 @@ import type { PullSource } from './source.js'
 
 const MAX_NAME = 120
 
-/** The folder below the store that a model is pulled into, and names that something else has there already. Pure. */
+/** The folder below the store, for image models below the image engine's, that a model is pulled into. Pure. */
 export function parentOf (source: PullSource): string {
-  if (source.imageFolder !== '') return `comfyui/models/${safeName(source.imageFolder)}`
+  if (source.imageFolder !== '') return safeName(source.imageFolder)
   return source.capability ?? ''
 }
 
@@ -24,8 +24,8 @@ export function folderOf (modelId: string, existing: readonly string[]): string 
 
 /**
  * Where each file goes, relative to the store (management 4.6): `<id>/<file>`, or `<capability>/<id>/model.gguf` when a
- * capability is given, or the image engine's own folder. Throws `model.invalid_source` for names that no file can have,
- * or that are one and the same where case does not count. Pure.
+ * capability is given; relative to the image engine's models for what is one of those. Throws `model.invalid_source` for
+ * names that no file can have, or that are one and the same where case does not count. Pure.
  */
 export function placesOf (source: PullSource, files: readonly ChosenFile[], existing: readonly string[]): readonly string[] {
   const parent = parentOf(source)

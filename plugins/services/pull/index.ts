@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { core, definePlugin, messageOf } from 'svc-gateway/plugin'
 import { hubRef } from '../hub/ref.js'
 import { libraryRef } from '../library/ref.js'
@@ -14,6 +15,7 @@ export default definePlugin({
   requires: {
     clock: core.clock,
     events: core.events,
+    home: core.config,
     hub: hubRef,
     info: core.info,
     jobs: core.jobs,
@@ -24,7 +26,7 @@ export default definePlugin({
   configSchema: pullConfigSchema,
   register (ctx) {
     const { services, config, log } = ctx
-    const pulls = new Pulls({ ...services, config, log, readDisk, instance: () => services.info.instance })
+    const pulls = new Pulls({ ...services, config, log, readDisk, instance: () => services.info.instance, imageModels: join(services.home.paths.state, 'comfyui', 'models') })
     for (const [key, schema] of Object.entries(pullConfigSchema.shape)) {
       ctx.addSetting({ key, schema, description: schema.meta()?.description ?? key, apply: 'gateway-restart' })
     }

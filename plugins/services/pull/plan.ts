@@ -16,11 +16,13 @@ export interface PlanDeps {
   readonly models: ModelRegistry
   /** Id of this home: two that share a store do not share part files. */
   readonly instance: string
+  /** Where the image engine looks for its models, unless a request says otherwise. */
+  readonly imageModels: string
 }
 
 /** Asks the hub and decides everything about a pull. Throws whatever makes it impossible. */
 export async function planPull (
-  { hub, library, models, instance }: PlanDeps, request: PullRequest, signal: AbortSignal
+  { hub, library, models, instance, imageModels }: PlanDeps, request: PullRequest, signal: AbortSignal
 ): Promise<PullRecord> {
   const { model_id: id } = request
   const source = sourceOf(request, models.get(id), library.curated.find(model => model.id === id))
@@ -36,10 +38,11 @@ export async function planPull (
       { details: { repo: repo.id, path: first!.file.path, expected: first!.file.size, got: head.size } })
   }
   const { store } = models
-  const places = placesOf(source, chosen, await readdir(join(store, parentOf(source))).catch(() => []))
+  const root = source.imageFolder === '' ? store : request.image_models ?? imageModels
+  const places = placesOf(source, chosen, await readdir(join(root, parentOf(source))).catch(() => []))
   const files: RecordFile[] = []
   for (const [i, { file, kind }] of chosen.entries()) {
-    const dest = join(store, places[i]!)
+    const dest = join(root, places[i]!)
     const { size, sha256, gitSha1 } = file
     files.push({
       hf_filename: file.path, kind, dest, size, sha256, gitSha1, checked: null,

@@ -26,6 +26,7 @@ export interface PullServices {
   readonly log: Logger
   readonly config: PullConfig
   readonly instance: () => string
+  readonly imageModels: string
   readonly readDisk: ReadDisk
 }
 

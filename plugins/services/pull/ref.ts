@@ -56,6 +56,8 @@ export interface PullRequest {
   /** Puts the files into `<store>/<capability>/<id>/`. */
   readonly capability?: ModelCapability
   readonly mmproj_filename?: string
+  /** Folder of the image engine's models, for image models; default `comfyui/models` in the state folder. */
+  readonly image_models?: string
 }
 
 export interface StartedPull {

@@ -145,6 +145,16 @@ t.test('a claim that cannot be written down lets the next request in', async t =
   lent(lend('chat')!).release()
 })
 
+t.test('a pin that cannot be written down is told', async t => {
+  const disk = new GpuDisk()
+  const { arbiter, outcome } = await rig(t, () => ({}), disk)
+  disk.writeFails = () => true
+  t.equal(await outcome(arbiter.pin(true)), 'config.write_failed')
+  disk.writeFails = () => false
+  t.equal(await outcome(arbiter.pin(false)), undefined)
+  t.equal(disk.state.pinned, false)
+})
+
 t.test('a request that goes on for longer than that is cut off', async t => {
   const { load, lease, outcome, running, clock } = await rig(t)
   await load('chat')

@@ -8,11 +8,12 @@ import events from '../../../../plugins/api/events/index.js'
 import images from '../../../../plugins/api/images/index.js'
 import imagegen from '../../../../plugins/providers/imagegen/index.js'
 import imageRoutes from '../../../../plugins/v1/images/index.js'
+import library from '../../../../plugins/services/library/index.js'
 import modelRoutes from '../../../../plugins/v1/models/index.js'
 
 export const FAKE_MAIN = fileURLToPath(new URL('./fake/main.js', import.meta.url))
 export const CHECKPOINTS = ['sd_xl_turbo_1.0_fp16.safetensors', 'v1-5-pruned-emaonly.safetensors']
-export const imagePlugins: readonly AnyPlugin[] = [imagegen, imageRoutes, images, events, modelRoutes]
+export const imagePlugins: readonly AnyPlugin[] = [imagegen, imageRoutes, images, events, library, modelRoutes]
 
 export interface EngineState {
   readonly pid: number
@@ -53,7 +54,7 @@ function portRange (): string {
 
 /** A gateway that runs the fake ComfyUI as a child process for slot `img`. */
 export async function imageGateway (t: Test, options: ImageGatewayOptions = {}): Promise<ImageGateway> {
-  const { svc = '', img = '', checkpoints = CHECKPOINTS, imagegen: config = {}, files = {}, plugins = imagePlugins, home: given, ...rest } = options
+  const { svc = '', img = '', checkpoints = CHECKPOINTS, imagegen: config = {}, files = {}, plugins = imagePlugins, home: given, pluginConfig = {}, ...rest } = options
   const home = given ?? t.testdir({})
   const dataRoot = join(home, 'var/lib/svc/comfyui')
   await mkdir(join(dataRoot, 'models/checkpoints'), { recursive: true })
@@ -62,7 +63,7 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
     home,
     stopEngines: true,
     plugins,
-    pluginConfig: { imagegen: { python: process.execPath, main: FAKE_MAIN, ...config } },
+    pluginConfig: { imagegen: { python: process.execPath, main: FAKE_MAIN, ...config }, ...pluginConfig },
     files: {
       'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${portRange()}${svc}`,
       'etc/svc/slots/img.toml': `${IMG}${img}`,

@@ -4,23 +4,30 @@ import t from 'tap'
 import { hardwareSchema, slotConfigSchema, type Device, type EngineProvider, type LaunchSpecInput } from '../../../../kernel/contract/index.js'
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import { providerConformance } from '../../../../kernel/testing/provider-conformance.js'
-import { curatedImages } from '../../../../plugins/providers/imagegen/curated.js'
+import { imagesOf } from '../../../../plugins/providers/imagegen/curated.js'
 import { promptRefused, runFailed } from '../../../../plugins/providers/imagegen/engine-errors.js'
 import plugin from '../../../../plugins/providers/imagegen/index.js'
 import { pruneOutputs } from '../../../../plugins/providers/imagegen/outputs.js'
 import { graphParams, parseRequest } from '../../../../plugins/providers/imagegen/request.js'
 import { fillGraph, parseWorkflow, shippedWorkflow, workflowNames } from '../../../../plugins/providers/imagegen/workflow.js'
+import { curatedMedia } from '../../../../plugins/services/library/curated-media.js'
+import library from '../../../../plugins/services/library/index.js'
 import { nodeTable } from './fake/nodes.js'
 import { validatePrompt, type PromptGraph } from './fake/validate.js'
 import { CHECKPOINTS } from './image-gateway.js'
+
+const curatedImages = imagesOf(curatedMedia)
 
 function registeredProvider (config: Record<string, unknown> = {}): EngineProvider {
   let found: EngineProvider | undefined
   const ignore = (): void => undefined
   const addProvider = (provider: EngineProvider): void => { found = provider }
-  const services = { config: { paths: { state: '/var/lib/svc' } } }
+  const services = { config: { paths: { state: '/var/lib/svc' } }, library: { curated: curatedMedia } }
   const parsed = plugin.configSchema!.parse(config)
-  const ctx = { config: parsed, services, addProvider, addSetting: ignore, addHealth: ignore, onStart: ignore, onStop: ignore }
+  const ctx = {
+    name: plugin.name, config: parsed, services, addProvider, addSetting: ignore, addHealth: ignore, provide: ignore,
+    onStart: ignore, onStop: ignore
+  }
   void plugin.register(ctx as never)
   return found!
 }
@@ -29,7 +36,7 @@ const healthy = { status: 200, json: { system: { os: 'posix', python_version: '3
 const checks = [
   ...providerConformance(registeredProvider(), { healthy, loading: { status: 503 } }),
   ...providerConformance(registeredProvider({ main: '/opt/comfy/main.py' }), { slot: { device: 'gpu-rocm' } }),
-  ...pluginConformance(plugin)
+  ...pluginConformance(plugin, { beside: [library] })
 ]
 for (const { name, run } of checks) {
   t.test(name, async t => {

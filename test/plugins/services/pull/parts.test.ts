@@ -79,7 +79,7 @@ t.test('where files go', async t => {
   t.same(places({ capability: 'chat' }, ['x/a-00001-of-00002.gguf', 'x/a-00002-of-00002.gguf', 'mmproj-F16.gguf']),
     ['chat/m/model-00001-of-00002.gguf', 'chat/m/model-00002-of-00002.gguf', 'chat/m/mmproj.gguf'])
   t.same(places({ capability: 'asr' }, ['ggml-tiny.bin']), ['asr/m/model.bin'])
-  t.same(places({ capability: 'image', imageFolder: 'checkpoints' }, ['sd.safetensors']), ['comfyui/models/checkpoints/sd.safetensors'])
+  t.same(places({ capability: 'image', imageFolder: 'checkpoints' }, ['sd.safetensors']), ['checkpoints/sd.safetensors'], 'below the engine\'s models')
   for (const path of ['..', '.hidden.gguf', 'a\\b.gguf', 'a\u0000.gguf', 'a\n.gguf', `${'x'.repeat(300)}.gguf`, 'a/../b.gguf']) {
     t.throws(() => places({}, [path]), { code: 'model.invalid_source' }, JSON.stringify(path))
   }

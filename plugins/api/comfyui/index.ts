@@ -1,0 +1,25 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { imageEngineRef } from '../../providers/imagegen/ref.js'
+import { pullsRef } from '../../services/pull/ref.js'
+import { Orders } from './orders.js'
+import { engineRoutes, modeRoutes } from './routes.js'
+
+/** `/api/comfyui`: the image engine, and the GPU that it shares with language models (management 3, reference 2.15). */
+export default definePlugin({
+  name: 'api-comfyui',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    engine: imageEngineRef,
+    gpu: core.gpu,
+    hardware: core.hardware,
+    pulls: pullsRef,
+    slots: core.slots
+  },
+  register (ctx) {
+    const api = { ...ctx.services, orders: new Orders(ctx.services.activity, ctx.log) }
+    for (const route of [...modeRoutes(api), ...engineRoutes(api)]) ctx.addRoute(route)
+    ctx.onStop(() => api.orders.close())
+  }
+})

@@ -1,0 +1,173 @@
+import { defineRoute, handled, svcError, type ActivityLog, type AnyRoute } from 'svc-gateway/plugin'
+import { engineDeadline, imageSlot, mustArbitrate, mustHaveImageSlot } from './image-slot.js'
+import { fetchModels, type FetchServices } from './model-fetch.js'
+import type { Orders } from './orders.js'
+import {
+  cancelledSchema, fetchBodySchema, fetchedSchema, launchedSchema, logsQuerySchema, logsSchema, pinBodySchema, restartedSchema,
+  statusSchema, switchoverBodySchema, switchoverSchema, workflowParamsSchema, workflowsSchema, type Launched,
+  type SwitchoverAnswer
+} from './schemas.js'
+import { comfyStatus, type StatusServices } from './status.js'
+import { switchOver } from './switchover.js'
+
+export interface ComfyApi extends StatusServices, FetchServices {
+  readonly activity: ActivityLog
+  readonly orders: Orders
+}
+
+/** The mode of the GPU, and what the image engine works on. */
+export function modeRoutes (api: ComfyApi): AnyRoute[] {
+  const { activity, gpu, orders } = api
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/comfyui/status',
+      summary: 'The image engine and the GPU that it shares',
+      schema: { response: statusSchema },
+      handler: ({ signal }) => comfyStatus(api, signal)
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/switchover',
+      summary: 'Give the GPU to the image engine, or back to language models',
+      description: 'Answers 202 when it has begun, 200 when the GPU is in that mode already.',
+      schema: { body: switchoverBodySchema, response: switchoverSchema },
+      bodyError: 'comfyui.invalid_mode',
+      handler: async call => {
+        const answer = await orders.give<SwitchoverAnswer>(call, 'switchover', call.body.mode, order => switchOver(api, call.body, order))
+        if (answer.status === 'switching') void call.reply.code(202)
+        return answer
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/pin',
+      summary: 'Keep image mode until it is unpinned, or let it end by itself again',
+      schema: { body: pinBodySchema, response: pinBodySchema },
+      bodyError: 'comfyui.invalid_pin',
+      handler: call => activity.audited({
+        category: 'comfyui', action: 'comfyui.pin', target: 'gpu', actor: call.actor, request_id: call.requestId
+      }, async note => {
+        const { pinned } = call.body
+        if (pinned) mustArbitrate(api)
+        note({ before: { pinned: gpu.status().pinned }, after: { pinned } })
+        await gpu.pin(pinned)
+        return { pinned }
+      })
+    })
+  ]
+}
+
+/** The engine itself: its workflows, its queue, what it wrote. */
+export function engineRoutes (api: ComfyApi): AnyRoute[] {
+  const { activity, engine, hardware, orders, slots } = api
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/models/fetch',
+      summary: 'Pull curated image models into the engine\'s folder',
+      description: 'Progress is that of every pull: /api/models/{id}/pull/status.',
+      schema: { body: fetchBodySchema, response: fetchedSchema },
+      bodyError: 'comfyui.fetch.invalid_body',
+      status: 202,
+      handler: call => activity.audited({
+        category: 'comfyui', action: 'comfyui.fetch', target: 'models', actor: call.actor, request_id: call.requestId
+      }, async note => {
+        const jobs = [...await fetchModels(api, call.body, hardware.info.gpus, call.signal)]
+        note({ after: { jobs } })
+        return { jobs }
+      })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/comfyui/workflows',
+      summary: 'Workflows that can be launched',
+      schema: { response: workflowsSchema },
+      handler: async () => ({ workflows: (await engine.workflows()).map(({ name, source }) => ({ name, source })) })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/workflows/:name/launch',
+      summary: 'Queue a workflow as its file is',
+      description: 'Takes the GPU for the image engine first. Its images stay with the engine; events `image.*` tell how it goes.',
+      schema: { params: workflowParamsSchema, response: launchedSchema },
+      status: 202,
+      handler: call => orders.give<Launched>(call, 'launch', call.params.name, async ({ answer, signal, note }) => {
+        const workflow = await engine.workflow(call.params.name)
+        const { name: slot } = mustHaveImageSlot(api)
+        let lease = slots.tryAcquire(slot)
+        if (lease === null) {
+          answer({ status: 'queued', prompt_id: null })
+          lease = await slots.acquire(slot, signal)
+        }
+        try {
+          const queued = (id: string): void => {
+            note({ after: { slot, prompt_id: id } })
+            answer({ status: 'queued', prompt_id: id })
+          }
+          await workflow.run({ client: slots.client(slot)!, slot, requestId: call.requestId, queued, signal })
+        } finally {
+          lease.release()
+        }
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/render/cancel',
+      summary: 'Empty the engine\'s queue and end the image it works on',
+      schema: { response: cancelledSchema },
+      status: 202,
+      handler: call => activity.audited({
+        category: 'comfyui', action: 'comfyui.cancel', target: imageSlot(api)?.name ?? '', actor: call.actor, request_id: call.requestId
+      }, async () => {
+        const slot = imageSlot(api)
+        const client = slot === null ? null : slots.client(slot.name)
+        // not the client's signal alone: who asks and leaves wants it all the same
+        if (client !== null) await engine.cancelAll(client, engineDeadline(new AbortController().signal))
+        return { status: 'cancel_requested' as const }
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/comfyui/restart',
+      summary: 'Stop the image engine and start it anew',
+      description: 'Images that are being made may end first, as long as `[slots] drain_timeout_s` allows.',
+      schema: { response: restartedSchema },
+      status: 202,
+      handler: call => {
+        const { name } = mustHaveImageSlot(api)
+        return orders.give(call, 'restart', name, async ({ answer, signal }) => {
+          answer({ status: 'restart_requested' as const })
+          await slots.restart(name, { signal })
+        })
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/comfyui/logs',
+      summary: 'The last lines of the image engine',
+      schema: { querystring: logsQuerySchema, response: logsSchema },
+      handler: async ({ query: { tail }, signal }) => {
+        const slot = imageSlot(api)
+        const lines: string[] = []
+        if (slot !== null) for await (const line of slots.logs(slot.name, { tail, follow: false }, signal)) lines.push(line)
+        return { lines: lines.slice(-tail) }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/comfyui/preview',
+      summary: 'The newest image that the engine saved',
+      produces: 'image/png',
+      handler: async ({ reply, requestId, signal }) => {
+        const slot = imageSlot(api)
+        const image = await engine.newest(slot === null ? null : slots.client(slot.name), engineDeadline(signal))
+        if (image === null) throw svcError('comfyui.no_output', 'the image engine has saved no image yet')
+        void reply.headers({
+          'x-request-id': requestId, 'content-type': image.contentType, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff'
+        }).send(image.bytes)
+        return handled
+      }
+    })
+  ]
+}
