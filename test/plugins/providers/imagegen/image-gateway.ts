@@ -1,4 +1,5 @@
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
@@ -55,7 +56,8 @@ function portRange (): string {
 /** A gateway that runs the fake ComfyUI as a child process for slot `img`. */
 export async function imageGateway (t: Test, options: ImageGatewayOptions = {}): Promise<ImageGateway> {
   const { svc = '', img = '', checkpoints = CHECKPOINTS, imagegen: config = {}, files = {}, plugins = imagePlugins, home: given, pluginConfig = {}, ...rest } = options
-  const home = given ?? t.testdir({})
+  // not a testdir: that goes before the gateway does
+  const home = given ?? await mkdtemp(join(tmpdir(), 'svc-image-'))
   const dataRoot = join(home, 'var/lib/svc/comfyui')
   await mkdir(join(dataRoot, 'models/checkpoints'), { recursive: true })
   for (const name of checkpoints) await writeFile(join(dataRoot, 'models/checkpoints', name), '')
@@ -73,7 +75,7 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
   })
   t.teardown(async () => {
     await gateway.close()
-    await rm(join(dataRoot, 'output'), { recursive: true, force: true })
+    await rm(given === undefined ? home : join(dataRoot, 'output'), { recursive: true, force: true })
   })
   const engine: ImageGateway['engine'] = async (settings = {}, slot = 'img') => {
     const { address } = gateway.slots.status(slot)
