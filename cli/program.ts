@@ -16,6 +16,7 @@ import { addPsCommand } from './commands/ps.js'
 import { addRegistryCommands } from './commands/registry.js'
 import { addServeCommand } from './commands/serve.js'
 import { addSlotCommands } from './commands/slot/index.js'
+import { addStackCommands } from './commands/stack/index.js'
 import { addStatusCommand } from './commands/status.js'
 import { addUpstreamCommands } from './commands/upstream/index.js'
 import { examples } from './help.js'
@@ -51,6 +52,7 @@ export function createProgram (cli: Cli): Command {
   addUpstreamCommands(program, cli)
   addModelCommands(program, cli)
   addProfileCommands(program, cli)
+  addStackCommands(program, cli)
   addCapabilitiesCommands(program, cli)
   addConfigCommands(program, cli)
   addRegistryCommands(program, cli)

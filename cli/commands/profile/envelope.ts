@@ -1,12 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { text as readAll } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { nameSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
-import { CliFailure, usageFailure } from '../../failure.js'
+import { giveEnvelope, readEnvelope } from '../../envelope-file.js'
+import { CliFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
 import { profileRecordSchema } from '../../profile-record.js'
@@ -22,11 +20,7 @@ export function addProfileExport (profile: Command, cli: Cli): void {
     .addHelpText('after', examples('svc profile export rocm-long -o rocm-long.svcprofile.json'))
     .action(async (name: string, options: { output?: string }, command: Command) => {
       const envelope = await cli.client(command).call({ method: 'POST', path: pathOf`/api/profiles/${name}/export` }, envelopeSchema)
-      const { output } = options
-      if (output === undefined) cli.out.json(envelope)
-      else await save(resolve(cli.process.cwd(), output), envelope)
-      if (envelope.omitted.length > 0) cli.out.note(`Left out: ${envelope.omitted.join(', ')}`)
-      if (output !== undefined) cli.out.line(`Profile ${name} is in ${output}.`)
+      await giveEnvelope(cli, `Profile ${name}`, envelope, options.output)
     })
 }
 
@@ -39,8 +33,8 @@ export function addProfileImport (profile: Command, cli: Cli): void {
     .addHelpText('after', '\nA dry run ends with 1 when the import would fail.')
     .addHelpText('after', examples('svc profile import rocm-long.svcprofile.json --dry-run', 'svc profile import rocm-long.svcprofile.json --name mine'))
     .action(async (file: string, options: { name?: string, dryRun?: true, json?: true }, command: Command) => {
-      const envelope = await readEnvelope(cli, file)
-      const name = options.name ?? envelope.name
+      const envelope = await readEnvelope(cli, file, '`svc profile export` writes one.')
+      const name = options.name ?? (typeof envelope.name === 'string' ? envelope.name : undefined)
       const client = cli.client(command)
       const call = { method: 'POST', path: '/api/profiles/import', body: { envelope, name, dry_run: options.dryRun === true } } as const
       if (options.dryRun === true) return tellReport(cli, await client.call(call, reportSchema), options.json === true)
@@ -57,31 +51,4 @@ function tellReport (cli: Cli, report: z.output<typeof reportSchema>, isJson: bo
   if (!valid) throw new CliFailure('the envelope is not valid')
   if (collides) throw new CliFailure(`there is a profile named ${name} already`, { hints: ['--name takes it in under another one.'] })
   if (!isJson) cli.out.line(`The envelope is good, and the name ${name} is free.`)
-}
-
-async function readEnvelope (cli: Cli, file: string): Promise<{ readonly name?: string | undefined }> {
-  const where = file === '-' ? 'standard input' : file
-  let text: string
-  try {
-    text = file === '-' ? await readAll(cli.process.stdin) : await readFile(resolve(cli.process.cwd(), file), 'utf8')
-  } catch (error) {
-    throw usageFailure(`${where} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`)
-  }
-  const parsed = z.looseObject({ name: z.string().optional().catch(undefined) }).safeParse(jsonOf(text))
-  if (!parsed.success) throw usageFailure(`${where} holds no envelope`, ['`svc profile export` writes one.'])
-  return parsed.data
-}
-
-function jsonOf (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
-async function save (path: string, envelope: object): Promise<void> {
-  await writeFile(path, `${JSON.stringify(envelope, null, 2)}\n`).catch((error: NodeJS.ErrnoException) => {
-    throw new CliFailure(`${path} cannot be written (${error.code ?? error.message})`, { cause: error })
-  })
 }

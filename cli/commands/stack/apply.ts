@@ -1,0 +1,54 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { confirm } from '../../confirm.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { appliedSchema, stackPlanSchema, type AppliedStack } from '../../stack-record.js'
+import { harmless } from '../../text-width.js'
+
+interface ApplyOptions {
+  readonly dryRun?: true
+  readonly yes?: true
+  readonly json?: true
+}
+
+export function addStackApply (stack: Command, cli: Cli): void {
+  stack.command('apply <slug>')
+    .description('put a stack into force: its slots run, all others are unloaded')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .option('-y, --yes', 'do not ask')
+    .option('--json', 'print the answer of the API; does not ask')
+    .addHelpText('after', '\nWaits until the slots have followed; the gateway goes on when you leave. Ends with 1 when one did not follow.')
+    .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))
+    .action(async (slug: string, { dryRun, yes, json }: ApplyOptions, command: Command) => {
+      const client = cli.client(command)
+      const call = { method: 'POST', path: pathOf`/api/stacks/${slug}/apply`, query: { dry_run: dryRun === true } } as const
+      if (dryRun === true && json === true) return cli.out.json(await client.raw(call))
+      if (json !== true && (dryRun === true || yes !== true)) {
+        const { summary, warnings } = await client.call({ ...call, query: { dry_run: true } }, stackPlanSchema)
+        cli.out.lines(summary.map(line => `  ${harmless(line)}`))
+        for (const warning of warnings) cli.out.note(harmless(`Warning: ${warning}`))
+        if (dryRun === true) return
+        if (!await confirm(cli, `Apply stack ${slug}?`)) throw new CliFailure('nothing was changed')
+      }
+      const applied = await client.call({ ...call, timeoutMs: null }, appliedSchema)
+      if (json === true) cli.out.json(applied)
+      else tellApplied(cli, slug, applied, yes === true)
+      const { errors } = applied.converged
+      if (errors.length === 0) return
+      throw new CliFailure(`stack ${slug} is configured, but not all of it runs`,
+        { hints: [...errors.map(({ target, error }) => harmless(`${target}: ${error}`)), `Try again: svc stack apply ${slug}`] })
+    })
+}
+
+function tellApplied ({ out }: Cli, slug: string, { summary, warnings, converged }: AppliedStack, isNew: boolean): void {
+  if (isNew) {
+    out.lines(summary.map(line => `  ${harmless(line)}`))
+    for (const warning of warnings) out.note(harmless(`Warning: ${warning}`))
+  }
+  const { loaded, swapped, reloaded, unloaded, capabilities_applied: applied } = converged
+  const parts = Object.entries({ loaded, swapped, reloaded, unloaded, 'put into force': applied })
+    .filter(([, names]) => names.length > 0).map(([verb, names]) => `${verb}: ${names.join(', ')}`)
+  out.line(harmless(`Stack ${slug} is applied${parts.length === 0 ? '; everything ran already as it should' : `; ${parts.join('; ')}`}.`))
+}
