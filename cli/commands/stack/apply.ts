@@ -19,7 +19,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
     .option('--dry-run', 'show what would change, and change nothing')
     .option('-y, --yes', 'do not ask')
     .option('--json', 'print the answer of the API; does not ask')
-    .addHelpText('after', '\nWaits until the slots have followed; the gateway goes on when you leave. Ends with 1 when one did not follow.')
+    .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on\nwhen you leave.')
     .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))
     .action(async (slug: string, { dryRun, yes, json }: ApplyOptions, command: Command) => {
       const client = cli.client(command)

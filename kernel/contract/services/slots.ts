@@ -215,8 +215,8 @@ export interface SlotService {
    */
   change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
   /**
-   * For a plugin's `onStart`: these slots are not loaded by themselves at this start of the gateway, because the plugin is
-   * about to decide what runs. Requests and verbs load them as ever.
+   * These slots are not loaded by themselves at this start of the gateway, because somebody else decides what runs: a plugin
+   * in its `onStart`, or an order that comes while slots still come up. Requests and verbs load them as ever.
    */
   skipAutostart (names: readonly string[]): void
   resolved (name: string): ResolvedArgv

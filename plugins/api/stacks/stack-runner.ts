@@ -67,10 +67,9 @@ export class StackRunner {
 
   /** Goes on with what an earlier run of the gateway did not get done. Does not wait for it. */
   async resume (): Promise<void> {
-    const { activity, config, slots } = this.#services
+    const { activity, config } = this.#services
     const pointer = await readPointer(config.paths)
     if (pointer?.pending !== true) return
-    slots.skipAutostart([...config.snapshot.slots.keys()].filter(name => !pointer.target.keep.includes(name)))
     this.#log.info({ stack: pointer.active_slug }, `goes on to put stack '${pointer.active_slug}' into force`)
     const { done } = this.#begin(pointer)
     const row = { category: 'stack', action: 'stack.resume', target: pointer.active_slug, actor: 'system' }
@@ -90,6 +89,9 @@ export class StackRunner {
   }
 
   #begin (pointer: StackPointer): Run {
+    const { config, slots } = this.#services
+    // a gateway that has just started may still be loading what is enabled, one slot after the other
+    slots.skipAutostart([...config.snapshot.slots.keys()].filter(name => !pointer.target.keep.includes(name)))
     const ending = new AbortController()
     const run = { ending, done: this.#converge(pointer, ending.signal) }
     // whoever asked may be gone
