@@ -4,7 +4,7 @@ import type { Logger, Paths } from '../contract/index.js'
 import { readText } from './read-file.js'
 import { parseToml, readToml, type Table } from './toml-file.js'
 import type { FileChange } from './transaction.js'
-import { parseFailed } from './write-errors.js'
+import { parseFailed, writeFailed } from './write-errors.js'
 
 interface DraftFile {
   readonly root: FileChange['root']
@@ -61,6 +61,24 @@ export class DraftFiles {
       this.#log.warn({ file, reason }, 'the file was written anew; its comments are lost')
     })
     if (next !== text) this.put(file, next)
+  }
+
+  /** A new TOML file. False when there is one, readable or not. Throws `config.write_failed` where there can be none. */
+  async create (file: string, text: string): Promise<boolean> {
+    const known = this.#files.get(keyOf('etc', file))
+    if (known !== undefined) {
+      if (known.after !== null) return false
+      known.after = text
+      return true
+    }
+    const path = join(this.#paths.etc, file)
+    const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null
+      throw writeFailed(this.#paths.etc, path, error)
+    })
+    if (found !== null) return false
+    this.#files.set(keyOf('etc', file), { root: 'etc', file, before: null, after: text })
+    return true
   }
 
   /** Whether there was such a file, readable or not. */

@@ -66,10 +66,9 @@ export class Draft implements ConfigDraft {
 
   async createSlot (name: string, config: Raw): Promise<NamedSlotConfig> {
     const { slot, raw: { name: _, ...raw } } = previewSlot(name, { ...config })
-    // the file and not the snapshot: one that is broken is there too
-    if (await this.#files.toml(slotFile(name)).catch(() => slot) !== null) throw slotExists(name)
     const { stringifyToml } = await import('./toml-patch.js')
-    this.#files.put(slotFile(name), stringifyToml(raw))
+    // the file and not the snapshot: one that is broken is there too
+    if (!await this.#files.create(slotFile(name), stringifyToml(raw))) throw slotExists(name)
     this.#slots.set(name, slot)
     return slot
   }

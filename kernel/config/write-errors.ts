@@ -12,11 +12,16 @@ const reasons: Readonly<Record<string, string>> = {
   EMFILE: 'the process has too many open files'
 }
 
-/** `config.write_failed` for an error of the file system. `root` is what the shown path is below. */
-export function writeFailed (root: string, path: string, cause: unknown): SvcError {
+/** What is wrong and what mends it, for an error of the file system that people meet; else its code. */
+export function fileTrouble (code: string): string {
+  return `${reasons[code] ?? code} (${code})`
+}
+
+/** `config.write_failed` for an error of the file system. `root` is what the shown path is below; null shows all of it. */
+export function writeFailed (root: string | null, path: string, cause: unknown): SvcError {
   const code = (cause as NodeJS.ErrnoException | null)?.code ?? 'unknown'
-  const shown = relative(root, path)
-  return svcError('config.write_failed', `${shown} cannot be written: ${reasons[code] ?? code} (${code})`, {
+  const shown = root === null ? path : relative(root, path)
+  return svcError('config.write_failed', `${shown} cannot be written: ${fileTrouble(code)}`, {
     details: { path: shown, reason: code }, cause
   })
 }

@@ -1,6 +1,7 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isSvcError, messageOf, svcError } from '../contract/index.js'
+import { fileTrouble } from '../config/write-errors.js'
 import { migrations as released, type DatabaseMigration } from './migrations/index.js'
 import { migrate } from './migrations/migrate.js'
 import { inTransaction, type Connection } from './transaction.js'
@@ -31,6 +32,7 @@ export async function openDatabase (options: DatabaseOptions): Promise<Database>
   let connection: Connection | undefined
   try {
     const [{ default: Driver }] = await Promise.all([import('libsql'), mkdir(dirname(path), { recursive: true })])
+    await mustBeWritable(path)
     connection = new Driver(path)
     configure(connection)
     migrate(connection, options.migrations ?? released)
@@ -38,8 +40,21 @@ export async function openDatabase (options: DatabaseOptions): Promise<Database>
   } catch (error) {
     connection?.close()
     if (isSvcError(error)) throw error
-    throw svcError('state.database_failed',
-      `the state database ${path} cannot be opened: ${messageOf(error)}; move the file away to start with an empty one`, { cause: error })
+    const { syscall, code = '' } = error as NodeJS.ErrnoException
+    const reason = syscall !== undefined ? code : /disk is full/.test(messageOf(error)) ? 'ENOSPC' : null
+    const why = reason === null ? `${messageOf(error)}; move the file away to start with an empty one` : fileTrouble(reason)
+    throw svcError('state.database_failed', `the state database ${path} cannot be opened: ${why}`, {
+      cause: error, details: reason === null ? {} : { reason }
+    })
+  }
+}
+
+/** SQLite does not say why it cannot open a file, and opens one that may only be read, to fail at the first write. */
+async function mustBeWritable (path: string): Promise<void> {
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    await open(file, 'r+').then(handle => handle.close(), (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
   }
 }
 

@@ -41,7 +41,7 @@ export async function acquireLock (path: string, options: LockOptions = {}): Pro
     await writeFile(temp, lockContent(token, options.text ?? ''), { flag: 'wx' })
     await contend(path, temp, options.waitMs ?? 5000)
   } catch (error) {
-    throw 'syscall' in (error as object) ? writeFailed(dirname(dirname(path)), path, error) : error
+    throw 'syscall' in (error as object) ? writeFailed(null, path, error) : error
   } finally {
     await unlink(temp).catch(() => undefined)
   }

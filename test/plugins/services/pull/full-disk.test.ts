@@ -1,32 +1,15 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmdirSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { ggufFile } from '../../../kernel/models/gguf-file.js'
+import { smallDisk } from '../../../mounts.js'
 import { content, pullGateway } from './support.js'
 
 const MB = 1024 * 1024
 
-/** A disk of 6 MB. Null where nothing may be mounted. */
-function smallDisk (folder: string): (() => void) | null {
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', folder], { stdio: 'ignore' })
-    return () => { execFileSync('umount', ['-l', folder]) }
-  } catch {
-    return null
-  }
-}
-
 t.test('a disk that is too small, gets full, and has room again', async t => {
-  const store = mkdtempSync(join(tmpdir(), 'svc-disk-'))
-  const unmount = smallDisk(store)
-  if (unmount === null) return t.comment('skipped: no file system can be mounted here; disk.test.ts checks the arithmetic')
-  t.teardown(() => {
-    unmount()
-    rmdirSync(store)
-  })
+  const store = smallDisk(t, 6)
+  if (store === null) return t.comment('skipped: no file system can be mounted here; disk.test.ts checks the arithmetic')
   const gateway = await pullGateway(t, { store })
   const { hub } = gateway
   const file = ggufFile({ weights: 4 * MB })
