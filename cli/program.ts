@@ -7,6 +7,7 @@ import { addChatCommand } from './commands/chat.js'
 import { addCompletionCommands } from './commands/completion.js'
 import { addConfigCommands } from './commands/config/index.js'
 import { addDemoCommand } from './commands/demo.js'
+import { addDoctorCommands } from './commands/doctor.js'
 import { addMigrateCommands } from './commands/migrate.js'
 import { addModelCommands } from './commands/model/index.js'
 import { addPluginCommands } from './commands/plugin/index.js'
@@ -55,6 +56,7 @@ export function createProgram (cli: Cli): Command {
   addStackCommands(program, cli)
   addCapabilitiesCommands(program, cli)
   addConfigCommands(program, cli)
+  addDoctorCommands(program, cli)
   addRegistryCommands(program, cli)
   addMigrateCommands(program, cli)
   addPluginCommands(program, cli)

@@ -46,7 +46,7 @@ export async function selectRuntime (options: SelectRuntimeOptions): Promise<Con
 }
 
 /** The engine, or why it is not taken. A socket that does not exist costs one look at the file system. */
-async function tryCandidate (candidate: Candidate, clock: Clock, patienceS: number): Promise<DockerEngine | string> {
+export async function tryCandidate (candidate: Candidate, clock: Clock, patienceS: number): Promise<DockerEngine | string> {
   const { endpoint, accepts } = candidate
   if (typeof endpoint === 'string') return `is not usable: ${endpoint}`
   if (endpoint.kind === 'socket') {

@@ -1,0 +1,54 @@
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { Cli } from '../cli.js'
+import { examples } from '../help.js'
+import type { DoctorOptions } from '../offline/doctor/doctor.js'
+import type { PermsOptions } from '../offline/doctor/perms.js'
+import type { ToolboxOptions } from '../offline/doctor/toolbox-pull.js'
+import { homeOption } from './serve.js'
+
+/** What looks at the machine is loaded when it is needed. */
+export function addDoctorCommands (program: Command, cli: Cli): void {
+  const doctor = program.command('doctor')
+    .description('check whether this machine has what the gateway needs')
+    .option('--plain', 'words instead of marks and colours')
+    .addOption(new Option('--ports <ports>', 'ports that must be free or our own; default are those of the gateway and its slots')
+      .env('SVC_DOCTOR_PORTS').argParser(parsePorts))
+    .option('--json', 'print what came of each check')
+    .addOption(homeOption())
+    .addHelpText('after', '\nAll checks run, whatever the others say. It ends with 1 when one failed; a warning is no failure.')
+    .addHelpText('after', examples('svc doctor', 'svc doctor --ports "8080 8081"', 'svc doctor --json'))
+    .action(async (options: DoctorOptions, command: Command) => {
+      const { runDoctor } = await import('../offline/doctor/doctor.js')
+      await runDoctor(cli, options, cli.client(command), program.getOptionValueSource('url') !== 'default')
+    })
+  doctor.command('toolbox-pull')
+    .description('check whether everybody can pull the images of the manifest')
+    .option('--manifest <file>', 'manifest to check; default is the one in force')
+    .option('--json', 'print one row for each image')
+    .addOption(homeOption())
+    .addHelpText('after', '\nExit code 0: all can be pulled, also where a tag has moved on from its pinned digest. 1: one cannot.\n2: there are no images.')
+    .addHelpText('after', examples('svc doctor toolbox-pull', 'svc doctor toolbox-pull --manifest manifest.json --json'))
+    .action(async (_options: ToolboxOptions, command: Command) => {
+      const { checkToolbox } = await import('../offline/doctor/toolbox-pull.js')
+      await checkToolbox(cli, command.optsWithGlobals<ToolboxOptions>())
+    })
+  doctor.command('perms')
+    .description('check who owns the files of a home, and who may read and write them')
+    .option('--fix', 'set right what is wrong; needs root')
+    .option('--json', 'print one row for each path')
+    .addOption(homeOption())
+    .addHelpText('after', '\nThe owner of the state folder is taken for the user of the gateway.\nIt ends with 1 when something is wrong.')
+    .addHelpText('after', examples('svc doctor perms', 'sudo svc doctor perms --fix'))
+    .action(async (_options: PermsOptions, command: Command) => {
+      const { checkPerms } = await import('../offline/doctor/perms.js')
+      await checkPerms(cli, command.optsWithGlobals<PermsOptions>())
+    })
+}
+
+function parsePorts (text: string): number[] {
+  const ports = text.split(/[\s,]+/).filter(word => word !== '').map(word => /^\d{1,5}$/.test(word) ? Number(word) : NaN)
+  if (ports.length === 0 || ports.some(port => !(port >= 1 && port <= 65535))) {
+    throw new InvalidArgumentError('It must be ports from 1 to 65535, with blanks between.')
+  }
+  return ports
+}

@@ -1,0 +1,187 @@
+import { access, constants, readFile, stat } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { z } from 'zod'
+import { svcConfigSchema, type Clock, type HardwareInfo, type Paths, type SvcConfig } from '../../../kernel/contract/index.js'
+import { loadParts } from '../../../kernel/config/load-parts.js'
+import type { ConfigParts } from '../../../kernel/config/parts.js'
+import { resolvePaths } from '../../../kernel/config/paths.js'
+import { layManifest } from '../../../kernel/config/schema/json-files.js'
+import { probeHardware } from '../../../kernel/hardware/probe.js'
+import { createProbeFiles } from '../../../kernel/hardware/probe-files.js'
+import { storeOf } from '../../../kernel/models/store-folder.js'
+import { deviceNodes } from '../../../kernel/runtime/device-access.js'
+import type { DockerEngine } from '../../../kernel/runtime/docker-connect.js'
+import { imagePresent } from '../../../kernel/runtime/docker-pull.js'
+import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { runtimeCandidates } from '../../../kernel/runtime/runtime-candidates.js'
+import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'
+import { isStale, readHolder } from '../../../kernel/state/lock-holder.js'
+import { createSystemClock } from '../../../kernel/state/system-clock.js'
+import type { Cli } from '../../cli.js'
+import type { ApiClient } from '../../client.js'
+import { judgeFiles } from '../config/validate.js'
+import { leastNode } from '../../version.js'
+import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
+import { holdersOf } from './listeners.js'
+
+export interface GatherOptions {
+  readonly home?: string
+  /** Instead of those of the gateway and its slots. */
+  readonly ports?: readonly number[]
+}
+
+/** Looks at everything that the checks want to know. Changes nothing, and rejects for nothing that it finds. */
+export async function gatherFacts (cli: Cli, client: ApiClient, options: GatherOptions): Promise<DoctorFacts> {
+  const { env } = cli
+  const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
+  const clock = createSystemClock()
+  const parts = await loadParts({ paths }, null)
+  const svc = parts.svc.value ?? svcConfigSchema.parse({})
+  const store = storeOf(env, svc.models, paths)
+  const [hasSystemctl, folders, container, hardware, nodes, disk, ports, files, gateway] = await Promise.all([
+    isOnPath('systemctl', env.PATH ?? ''),
+    writableFolders(paths, store),
+    containerEngine(cli, svc, parts, clock),
+    probeHardware({ root: '/', clock, diskPath: store }).catch((): HardwareInfo | null => null),
+    openableNodes(),
+    diskFacts(env, store, clock),
+    portFacts(paths, svc, parts, options.ports),
+    judgeFiles(paths),
+    askGateway(client)
+  ])
+  cli.signal.throwIfAborted()
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    nodeVersion: process.versions.node,
+    nodeLeast: leastNode,
+    driver: svc.runtime.driver,
+    user: userInfo().username,
+    hasSystemctl,
+    folders,
+    hardware,
+    nodes,
+    disk,
+    ports,
+    files,
+    gateway,
+    ...container
+  }
+}
+
+async function isOnPath (program: string, path: string): Promise<boolean> {
+  const found = await Promise.all(path.split(delimiter).map(folder => canAccess(join(folder, program), constants.X_OK)))
+  return found.includes(true)
+}
+
+function canAccess (path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(() => true, () => false)
+}
+
+function writableFolders (paths: Paths, store: string): Promise<DoctorFacts['folders']> {
+  const all = [
+    { path: paths.etc, what: 'configuration' }, { path: paths.slots, what: 'slots' }, { path: paths.state, what: 'state' },
+    { path: store, what: 'models' }
+  ]
+  return Promise.all(all.map(async ({ path, what }) => ({ path, what, problem: await whyNotWritable(path) })))
+}
+
+/** A folder that is not there can be made where the nearest one above it can be written. */
+async function whyNotWritable (path: string): Promise<string | null> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => error)
+  if (stats instanceof Error) {
+    if (stats.code !== 'ENOENT') return `cannot be looked at (${stats.code ?? stats.message})`
+    const above = await whyNotWritable(dirname(path))
+    return above === null ? null : 'is not there and cannot be made'
+  }
+  if (!stats.isDirectory()) return 'is no folder'
+  return await canAccess(path, constants.W_OK | constants.X_OK) ? null : 'cannot be written by this user'
+}
+
+async function containerEngine (
+  cli: Cli, svc: SvcConfig, parts: ConfigParts, clock: Clock
+): Promise<Pick<DoctorFacts, 'engines' | 'images'>> {
+  const { driver, connect_timeout_s: patienceS } = svc.runtime
+  const engines: Array<DoctorFacts['engines'][number]> = []
+  for (const candidate of runtimeCandidates(driver, cli.env, process.getuid?.() ?? null)) {
+    const outcome = await tryCandidate(candidate, clock, patienceS)
+    cli.signal.throwIfAborted()
+    if (typeof outcome === 'string') {
+      engines.push({ source: candidate.source, problem: outcome, name: '' })
+      continue
+    }
+    try {
+      const { kind, version } = outcome.facts
+      engines.push({ source: candidate.source, problem: null, name: `${kind === 'podman' ? 'Podman' : 'Docker'} ${version}` })
+      return { engines, images: await imageFacts(cli, outcome, parts) }
+    } finally {
+      outcome.close()
+    }
+  }
+  return { engines, images: null }
+}
+
+async function imageFacts (cli: Cli, engine: DockerEngine, parts: ConfigParts): Promise<DoctorFacts['images']> {
+  const manifest = layManifest(releaseManifest, parts.manifest.value)
+  const present: string[] = []
+  const absent: string[] = []
+  for (const name of Object.keys(manifest.toolbox_images)) {
+    const { ref, digest } = resolveImage(name, manifest, cli.env)
+    const isHere = await imagePresent(engine, ref, digest, cli.signal).catch(() => false)
+    cli.signal.throwIfAborted()
+    const list = isHere ? present : absent
+    list.push(name)
+  }
+  return { present, absent }
+}
+
+async function openableNodes (): Promise<readonly DeviceNode[]> {
+  const text = await readFile('/etc/group', 'utf8').catch(() => '')
+  const groups = new Map(text.split('\n').map(line => line.split(':')).map(([name = '', , gid = '']) => [Number(gid), name]))
+  return await Promise.all((deviceNodes(process.platform) ?? []).map(async path => {
+    const gid = await stat(path).then(stats => stats.gid, () => -1)
+    return { path, canOpen: await canAccess(path, constants.R_OK | constants.W_OK), group: groups.get(gid) ?? `group ${gid}` }
+  }))
+}
+
+async function diskFacts (env: Cli['env'], store: string, clock: Clock): Promise<DoctorFacts['disk']> {
+  const files = createProbeFiles('/', clock, 3000)
+  try {
+    const path = env.SVC_DISK_TARGET ?? store
+    const least = Number(env.SVC_DISK_MIN_GB ?? '')
+    return { path, freeBytes: await files.diskFree(path), leastGb: env.SVC_DISK_MIN_GB !== undefined && least >= 0 ? least : 20 }
+  } finally {
+    files.close()
+  }
+}
+
+async function portFacts (
+  paths: Paths, svc: SvcConfig, parts: ConfigParts, asked: readonly number[] | undefined
+): Promise<readonly PortFacts[]> {
+  const uses = new Map<number, { readonly use: string, readonly isSlot: boolean }>()
+  for (const { value } of parts.slots.values()) {
+    if (value?.port != null && value.enabled) uses.set(value.port, { use: `slot ${value.name}`, isSlot: true })
+  }
+  if (svc.server.port !== 0) uses.set(svc.server.port, { use: 'the gateway', isSlot: false })
+  const ports = asked ?? [...uses.keys()].sort((a, b) => a - b)
+  const lock = await readHolder(join(paths.state, 'gateway.lock')).catch(() => null)
+  const gateway = lock === null || isStale(lock, Date.now()) ? null : lock.pid
+  const holders = await holdersOf(ports) ?? new Map<number, never>()
+  return ports.map(port => {
+    const { use = null, isSlot = false } = uses.get(port) ?? {}
+    const holder = holders.get(port) ?? null
+    return { port, use, isSlot, holder, isOwn: gateway !== null && (isSlot || holder?.pid === gateway) }
+  })
+}
+
+const healthSchema = z.looseObject({ status: z.string() })
+
+async function askGateway (client: ApiClient): Promise<DoctorFacts['gateway']> {
+  try {
+    const { status } = await client.call({ path: '/api/health', timeoutMs: 3000 }, healthSchema)
+    return { url: client.base, status, problem: null }
+  } catch (error) {
+    return { url: client.base, status: null, problem: error instanceof Error ? error.message : String(error) }
+  }
+}

@@ -1,0 +1,108 @@
+import { satisfiesLeast } from './node-version.js'
+import type { DoctorFacts, PortFacts } from './facts.js'
+
+/** `warn` is something to know; only `fail` makes the doctor end with 1. */
+export interface Check {
+  readonly id: string
+  readonly status: 'ok' | 'warn' | 'fail'
+  readonly message: string
+  /** What to do about it. */
+  readonly next: string | null
+}
+
+type Verdict = Omit<Check, 'id'>
+
+const ok = (message: string): Verdict => ({ status: 'ok', message, next: null })
+const warn = (message: string, next: string | null = null): Verdict => ({ status: 'warn', message, next })
+const fail = (message: string, next: string): Verdict => ({ status: 'fail', message, next })
+
+/** Every check, whatever the others say (management 29.3). Pure. */
+export function verdicts (facts: DoctorFacts): readonly Check[] {
+  return Object.entries(checks).map(([id, judge]) => ({ id, ...judge(facts) }))
+}
+
+const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
+  system ({ platform }) {
+    return platform === 'linux' ? ok('Linux') : warn(`${platform} is not Linux: GPUs are not found, and engines get no devices`)
+  },
+  arch ({ arch }) {
+    if (arch === 'x64') return ok('x86_64')
+    if (arch === 'arm64') return warn('arm64: some images of engines are made for x86_64 only')
+    return fail(`there are no engines for ${arch}`, 'Use a machine with an x86_64 or arm64 processor.')
+  },
+  node ({ nodeVersion, nodeLeast }) {
+    return satisfiesLeast(nodeVersion, nodeLeast) ? ok(`Node ${nodeVersion}`)
+      : fail(`Node ${nodeVersion} is too old`, `Install Node ${nodeLeast} or later.`)
+  },
+  systemd ({ hasSystemctl }) {
+    return hasSystemctl ? ok('systemctl is there') : warn('no systemctl: the gateway cannot be a service, and cannot manage others')
+  },
+  folders ({ folders }) {
+    const bad = folders.filter(({ problem }) => problem !== null)
+    if (bad.length === 0) return ok(folders.map(({ path }) => path).join(', '))
+    return fail(bad.map(({ path, what, problem }) => `${path} (${what}) ${problem!}`).join('; '),
+      'Run it as the user of the gateway, or `svc doctor perms` to see who owns what.')
+  },
+  engine ({ driver, engines }) {
+    if (driver === 'process') return ok('[runtime] driver is process: engines are child processes')
+    const found = engines.find(({ problem }) => problem === null)
+    const passed = engines.filter(({ problem }) => problem !== null).map(({ source, problem }) => `${source} ${problem!}`).join('; ')
+    if (found !== undefined) return ok(`${found.name} (${found.source})`)
+    const next = 'Start Docker or Podman (systemctl start docker, or podman.socket), or set DOCKER_HOST.'
+    return driver === 'auto' ? warn(`no container engine answers, so engines are child processes: ${passed}`, next)
+      : fail(`[runtime] driver is ${driver}, and none answers: ${passed}`, next)
+  },
+  gpu ({ hardware, nodes, user }) {
+    if (hardware === null) return warn('the hardware could not be looked at')
+    const closed = nodes.filter(({ path, canOpen }) => !canOpen && !path.startsWith('/dev/accel/') && !path.includes('/card'))
+    if (closed.length > 0) {
+      const groups = [...new Set(closed.map(({ group }) => group))]
+      return warn(`${closed.map(({ path }) => path).join(', ')} cannot be opened`, `Add ${user} to ${groups.join(', ')}: usermod -aG ${groups.join(',')} ${user}`)
+    }
+    if (hardware.gpus.length === 0) return ok('no GPU: engines run on the CPU')
+    const names = hardware.gpus.map(({ name, vendor, vram_mb: vram }) => `${name || vendor}${vram > 0 ? ` (${Math.round(vram / 1024)} GiB)` : ''}`).join(', ')
+    const isHidden = hardware.gpus.some(({ vendor }) => vendor === 'amd') && nodes.every(({ path }) => path !== '/dev/kfd')
+    return isHidden ? warn(`${names}; ROCm has no /dev/kfd`, 'Load the amdgpu driver with its compute part, or use Vulkan.') : ok(names)
+  },
+  npu ({ hardware, nodes, user }) {
+    if (hardware === null || !hardware.npu.present) return ok('no NPU')
+    const node = nodes.find(({ path }) => path === hardware.npu.accel_path)
+    if (node === undefined) return warn(`${hardware.npu.name} has no device node`, 'Load the amdxdna driver.')
+    return node.canOpen ? ok(`${hardware.npu.name} at ${node.path}`)
+      : warn(`${node.path} cannot be opened`, `Add ${user} to ${node.group}: usermod -aG ${node.group} ${user}`)
+  },
+  disk ({ disk: { path, freeBytes, leastGb } }) {
+    if (freeBytes === null) return warn(`the free space of ${path} cannot be told`)
+    const free = `${(freeBytes / 1e9).toFixed(1)} GB free at ${path}`
+    return freeBytes >= leastGb * 1e9 ? ok(free)
+      : fail(`${free}, less than ${leastGb} GB`, 'Free some space, move the models ([models] store), or set SVC_DISK_MIN_GB.')
+  },
+  ports ({ ports }) {
+    const taken = ports.filter(({ holder, isOwn }) => holder !== null && !isOwn)
+    if (taken.length === 0) return ok(`${ports.map(({ port }) => port).join(', ') || 'none asked for'}: free, or our own`)
+    const message = taken.map(portText).join('; ')
+    const next = 'Stop it, or change the port: `svc config edit`, `svc slot edit <slot> --port`.'
+    // containers go on without a gateway, and the next one takes them over
+    return taken.every(({ isSlot }) => isSlot) ? warn(message, 'If it is an engine of an earlier run, the gateway takes it over.') : fail(message, next)
+  },
+  config ({ files }) {
+    const broken = files.filter(({ status }) => status === 'broken')
+    const present = files.filter(({ status }) => status === 'ok').length
+    if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} files`)
+    return fail(`not valid: ${broken.map(({ file }) => file).join(', ')}`, '`svc config validate` says what is wrong.')
+  },
+  gateway ({ gateway: { url, status, problem } }) {
+    if (problem !== null) return warn(problem, 'Start one with `svc serve`, or name another address with --url.')
+    return status === 'ok' ? ok(`answers at ${url}`) : warn(`answers at ${url}: ${status ?? 'unknown'}`, '`svc status` says why.')
+  },
+  images ({ images }) {
+    if (images === null) return ok('not asked for: there is no container engine')
+    const { present, absent } = images
+    return ok(`${present.length} of ${present.length + absent.length} are here${absent.length === 0 ? '' : '; the others come when a slot needs them'}`)
+  }
+}
+
+function portText ({ port, use, holder }: PortFacts): string {
+  const who = holder!.pid === null ? 'another process' : `${holder!.command} (process ${holder!.pid})`
+  return `${port}${use === null ? '' : ` (${use})`} is held by ${who}`
+}
