@@ -172,6 +172,7 @@ export const errorCodes = {
   'events.invalid_query': { status: 400, when: 'a filter of the event stream is wrong' },
   'system.http_404': { status: 404, when: 'no route has this path' },
   'system.http_405': { status: 405, when: 'the path exists, with other methods' },
+  'system.logs_error': { status: 400, when: 'a query of the logs names no unit, or has a wrong value' },
   'system.internal': { status: 500, when: 'the gateway itself failed' }
 } as const satisfies Record<string, { readonly status: number, readonly when: string }>
 

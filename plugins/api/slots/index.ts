@@ -2,7 +2,8 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { configRoutes } from './config-routes.js'
 import { insightRoutes } from './insight-routes.js'
 import { lifecycleRoutes } from './lifecycle-routes.js'
-import { slotUsageRef } from './ref.js'
+import { followLog, readTail } from './log-reader.js'
+import { slotLogsRef, slotUsageRef } from './ref.js'
 import { SlotRecords } from './slot-records.js'
 import { slotMemory, slotMetrics } from './slot-usage.js'
 import { streamRoutes } from './stream-routes.js'
@@ -22,10 +23,15 @@ export default definePlugin({
     models: core.models,
     slots: core.slots
   },
-  provides: [slotUsageRef],
+  provides: [slotLogsRef, slotUsageRef],
   register (ctx) {
     const api = { ...ctx.services, records: new SlotRecords(ctx.services) }
     ctx.provide(slotUsageRef, { counters: signal => slotMetrics(api, signal), memory: () => slotMemory(api) })
+    const { slots } = ctx.services
+    ctx.provide(slotLogsRef, {
+      tail: (name, options, signal) => readTail(slots, name, options, signal),
+      follow: (name, options, signal) => followLog(slots, name, options, signal)
+    })
     const routes = [...configRoutes(api), ...lifecycleRoutes(api), ...insightRoutes(api), ...streamRoutes(api)]
     for (const route of routes) ctx.addRoute(route)
   }

@@ -1,19 +1,7 @@
 import { messageOf, type SlotService, type SlotStatus, type SseEvent } from 'svc-gateway/plugin'
 import { noiseFilter } from './log-lines.js'
 import { isUp } from './record.js'
-
-export interface LogTail {
-  readonly lines: readonly string[]
-  /** Why there is nothing to see, and what to do. */
-  readonly hint?: string
-}
-
-export interface TailOptions {
-  /** Lines that are wanted. */
-  readonly lines: number
-  /** Leave out what the gateway's own polling writes. */
-  readonly quiet: boolean
-}
+import type { LogTail, TailOptions } from './ref.js'
 
 /** Of a log that is mostly noise, this many times the wanted lines are looked through. */
 const QUIET_FACTOR = 10

@@ -1,4 +1,4 @@
-import { createServiceRef, slotStateSchema } from 'svc-gateway/plugin'
+import { createServiceRef, slotStateSchema, type SseEvent } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** What a slot has done and does (reference 2.8). */
@@ -35,3 +35,26 @@ export interface SlotUsage {
 }
 
 export const slotUsageRef = createServiceRef<SlotUsage>('slots.usage')
+
+export interface LogTail {
+  readonly lines: readonly string[]
+  /** Why there is nothing to see, and what to do. */
+  readonly hint?: string
+}
+
+export interface TailOptions {
+  /** Lines that are wanted. */
+  readonly lines: number
+  /** Leave out what the gateway's own polling writes. */
+  readonly quiet: boolean
+}
+
+/** What engines write, without what could be a secret, for other groups. Names that do not exist throw `slot.not_found`. */
+export interface SlotLogs {
+  /** A log that cannot be read is told as a hint. */
+  tail (name: string, options: TailOptions, signal: AbortSignal): Promise<LogTail>
+  /** Lines as they come, through restarts; `degraded` events tell what cannot be read. Ends when the slot is deleted. */
+  follow (name: string, options: TailOptions, signal: AbortSignal): AsyncIterable<SseEvent>
+}
+
+export const slotLogsRef = createServiceRef<SlotLogs>('slots.logs')

@@ -17,6 +17,7 @@ import hardware from '../../../plugins/api/hardware/index.js'
 import hf from '../../../plugins/api/hf/index.js'
 import install from '../../../plugins/api/install/index.js'
 import journal from '../../../plugins/api/journal/index.js'
+import logs from '../../../plugins/api/logs/index.js'
 import meta from '../../../plugins/api/meta/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
 import models from '../../../plugins/api/models/index.js'
@@ -49,6 +50,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   install,
   journal,
   library,
+  logs,
   meta,
   models,
   modelStore,

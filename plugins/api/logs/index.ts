@@ -1,0 +1,66 @@
+import { core, definePlugin, defineRoute, sse, type SseEvent } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { slotLogsRef } from '../slots/ref.js'
+import { Journal } from './journal.js'
+import { logQuerySchema, logsSchema, type LogQuery } from './schemas.js'
+import { slotOfUnit } from './slot-unit.js'
+
+const configSchema = z.strictObject({
+  journalctl: z.string().min(1).default('journalctl').meta({ description: 'The tool that reads the journal, by name or path' })
+})
+
+const NOT_ALL = 'lines of an engine have no time and no severity that is known here: `since` and `level` do not count'
+
+/** `/api/logs`: what the units of the service wrote (SPEC.md "Management surface", management 9). */
+export default definePlugin({
+  name: 'api-logs',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { clock: core.clock, config: core.config, logs: slotLogsRef, slots: core.slots },
+  configSchema,
+  register (ctx) {
+    const { logs, slots } = ctx.services
+    const journal = new Journal(ctx.services, ctx.config.journalctl)
+    ctx.onStop(() => journal.close())
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/logs',
+      summary: 'The last lines of a unit',
+      description: 'Without a journal the answer is empty and has a hint.',
+      schema: { querystring: logQuerySchema, response: logsSchema },
+      queryError: 'system.logs_error',
+      handler: async ({ query, signal }) => {
+        const slot = slotOfUnit(query.unit, slots.names())
+        const { lines, hint } = slot === null ? await journal.tail(query, signal) : await logs.tail(slot, tailOf(query), signal)
+        const shown = hint ?? (slot !== null && isNarrowed(query) ? NOT_ALL : undefined)
+        return { unit: query.unit, lines, count: lines.length, ...(shown === undefined ? {} : { hint: shown }) }
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/logs/stream',
+      summary: 'Lines of a unit as they are written, one JSON text each',
+      description: 'Begins with the last `n` lines. The event `error` tells what keeps lines away.',
+      schema: { querystring: logQuerySchema },
+      queryError: 'system.logs_error',
+      produces: 'text/event-stream',
+      handler: ({ query }) => {
+        const slot = slotOfUnit(query.unit, slots.names())
+        if (slot === null) return sse(signal => journal.follow(query, signal))
+        return sse(signal => engineLines(logs.follow(slot, tailOf(query), signal)))
+      }
+    }))
+  }
+})
+
+function tailOf ({ n }: LogQuery): { readonly lines: number, readonly quiet: boolean } {
+  return { lines: n, quiet: true }
+}
+
+function isNarrowed ({ since, level }: LogQuery): boolean {
+  return since !== undefined || level !== undefined
+}
+
+async function* engineLines (events: AsyncIterable<SseEvent>): AsyncGenerator<SseEvent> {
+  for await (const { event, data } of events) yield event === 'degraded' ? { event: 'error', data } : { data }
+}
