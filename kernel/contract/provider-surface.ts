@@ -1,4 +1,5 @@
 import type { EngineClient } from './engine-client.js'
+import type { SvcError } from './errors.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 
 /** The dispatch targets of SPEC.md "Inference surface"; each `/v1` route aims at one of them. */
@@ -38,6 +39,12 @@ export interface Surface {
    * `multipart` surfaces, whose bodies are streamed.
    */
   readonly adapt?: (request: AdaptRequest) => Promise<AdaptedAnswer>
+  /**
+   * For an engine that reports failures in the guise of success: what to answer in place of such an answer; null lets it
+   * pass as it is. Sees whole answers of at most 64 KiB, whatever their status, that are no event stream. Pure. Not
+   * together with `adapt`, which judges for itself.
+   */
+  readonly refusal?: (status: number, body: string) => SvcError | null
 }
 
 export type Surfaces = Readonly<Partial<Record<SurfaceName, Surface>>>

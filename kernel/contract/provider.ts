@@ -160,6 +160,7 @@ function providerProblem (provider: EngineProvider): string | null {
   if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
+    if (surface.adapt !== undefined && surface.refusal !== undefined) return `surfaces.${name} is adapted, so it judges refusals itself`
     if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`
   }
   return null

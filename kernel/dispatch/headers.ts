@@ -127,3 +127,14 @@ function pushEventStreamHeaders (headers: string[]): void {
 function text (value: Buffer | string): string {
   return typeof value === 'string' ? value : value.toString('latin1')
 }
+
+/** Whether an answer with these headers, names and values in a flat list, is an event stream. */
+export function isEventStream (rawHeaders: readonly Buffer[] | readonly string[]): boolean {
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length === 12 && name.toString().toLowerCase() === 'content-type') {
+      return rawHeaders[i + 1]!.toString().startsWith('text/event-stream')
+    }
+  }
+  return false
+}

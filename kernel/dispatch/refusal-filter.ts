@@ -1,5 +1,6 @@
 import type { SvcError } from '../contract/index.js'
 import type { AnswerSink } from './answer-sink.js'
+import { isEventStream } from './headers.js'
 
 const LONGEST_REFUSAL = 64 * 1024
 
@@ -14,21 +15,25 @@ interface Held {
 
 /**
  * Holds back what an engine refuses a request with until it can be judged; everything else passes at once. A refusal
- * that is longer than anything worth judging passes as it is.
+ * that is longer than anything worth judging passes as it is. For engines that refuse in the guise of success, answers are
+ * held back as well, but for event streams.
  */
 export class RefusalFilter implements AnswerSink {
   readonly #sink: AnswerSink
   readonly #judge: JudgeRefusal
+  readonly #guised: boolean
   #held: Held | null = null
   #heldBytes = 0
 
-  constructor (sink: AnswerSink, judge: JudgeRefusal) {
+  /** @param guised whether status 200 may be a refusal */
+  constructor (sink: AnswerSink, judge: JudgeRefusal, guised = false) {
     this.#sink = sink
     this.#judge = judge
+    this.#guised = guised
   }
 
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
-    if (status < 300) this.#sink.head(status, rawHeaders)
+    if (status < 300 && !(this.#guised && !isEventStream(rawHeaders))) this.#sink.head(status, rawHeaders)
     else this.#held = { status, rawHeaders, chunks: [] }
   }
 

@@ -5,6 +5,7 @@ import type { AnswerSink } from './answer-sink.js'
 import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
 import { Exchange, type ExchangeRequest } from './exchange.js'
+import { RefusalFilter } from './refusal-filter.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { CallContext } from './call-context.js'
 
@@ -34,7 +35,8 @@ export function callSlot (
     settled()
   }
   input.throughput.request()
-  const shaper = new StreamShaper(sink, input.throughput, input.counter, context.clock)
+  const answer = surface.refusal === undefined ? sink : new RefusalFilter(sink, surface.refusal, true)
+  const shaper = new StreamShaper(answer, input.throughput, input.counter, context.clock)
   if (surface.adapt !== undefined) return runAdapted(context, surface.adapt, input, shaper, release)
   const exchange = new Exchange(shaper, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, release)
   const request: ExchangeRequest = {

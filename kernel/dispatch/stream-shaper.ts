@@ -2,6 +2,7 @@ import type { Clock, SvcError } from '../contract/index.js'
 import type { Throughput } from '../slots/throughput.js'
 import type { TokenCount } from './active-requests.js'
 import type { AnswerSink } from './answer-sink.js'
+import { isEventStream } from './headers.js'
 import { LineAligner } from './sse-align.js'
 import { SseMeter, UsageMeter } from './sse-meter.js'
 
@@ -63,14 +64,4 @@ export class StreamShaper implements AnswerSink {
   onDrain (resume: () => void): void {
     this.#sink.onDrain(resume)
   }
-}
-
-function isEventStream (rawHeaders: readonly Buffer[] | readonly string[]): boolean {
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!
-    if (name.length === 12 && name.toString().toLowerCase() === 'content-type') {
-      return rawHeaders[i + 1]!.toString().startsWith('text/event-stream')
-    }
-  }
-  return false
 }

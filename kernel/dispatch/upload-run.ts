@@ -13,7 +13,7 @@ import { originOf } from './connections.js'
 import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
-import { RefusalFilter } from './refusal-filter.js'
+import { RefusalFilter, type JudgeRefusal } from './refusal-filter.js'
 import { missingModel, resolutionError } from './resolution-errors.js'
 import type { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
@@ -151,7 +151,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
         headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
         bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,
         throughput: slots.throughput(slot)
-      }, this.#answer(), () => lease.release())
+      }, this.#answer(provider?.surfaces[this.surface]?.refusal), () => lease.release())
     }
     const lease = slots.tryAcquire(slot)
     if (lease !== null) return send(lease)
@@ -193,9 +193,11 @@ export class UploadRun implements ActiveRequest, TokenCount {
     })
   }
 
-  #answer (): AnswerSink {
+  /** @param guised tells what an engine refuses in the guise of success */
+  #answer (guised?: JudgeRefusal): AnswerSink {
     const { refusal } = this.#options
-    return refusal === undefined ? this.sink : new RefusalFilter(this.sink, refusal)
+    const sink = refusal === undefined ? this.sink : new RefusalFilter(this.sink, refusal)
+    return guised === undefined ? sink : new RefusalFilter(sink, guised, true)
   }
 
   #headers (): string[] {

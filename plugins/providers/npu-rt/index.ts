@@ -1,11 +1,12 @@
 import { definePlugin, defineProvider, type ChildSlot, type Surface } from 'svc-gateway/plugin'
 import { adaptEmbeddings } from './embeddings.js'
+import { refusal } from './engine-failure.js'
 import { healthVerdict, npuMetrics } from './engine-status.js'
 import { argvSegments, containerSpec, processSpec } from './launch.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
 import { models } from './models.js'
 
-const text = (path: string): Surface => ({ path, streaming: true, body: 'json' })
+const text = (path: string): Surface => ({ path, streaming: true, body: 'json', refusal })
 
 const children: readonly ChildSlot[] = [
   { suffix: '-stt', type: 'transcription', model: ASR_MODEL, aliases: ['stt-npu'], active: anchor => anchor.npu?.asr === true },
@@ -27,7 +28,7 @@ export const provider = defineProvider({
     chat: text('/v1/chat/completions'),
     completions: text('/v1/completions'),
     embeddings: { path: '/v1/embeddings', streaming: false, body: 'json', adapt: adaptEmbeddings },
-    transcription: { path: '/v1/audio/transcriptions', streaming: false, body: 'multipart' }
+    transcription: { path: '/v1/audio/transcriptions', streaming: false, body: 'multipart', refusal }
   },
   health: { path: '/v1/models', verdict: healthVerdict },
   keepsConnections: false,

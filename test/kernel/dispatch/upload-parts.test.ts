@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from '../../property.js'
 import t, { type Test } from 'tap'
-import { svcError } from '../../../kernel/contract/index.js'
+import { svcError, type SvcError } from '../../../kernel/contract/index.js'
 import type { AnswerSink } from '../../../kernel/dispatch/answer-sink.js'
 import { RefusalFilter } from '../../../kernel/dispatch/refusal-filter.js'
 import { sweepSpool } from '../../../kernel/dispatch/spool-file.js'
@@ -198,10 +198,13 @@ t.test('refusals are judged as a whole, answers pass at once', async t => {
     fail: error => { log.push(error.code) },
     onDrain: () => {}
   }
-  const run = (status: number, chunks: readonly string[], last: 'end' | 'fail' = 'end'): readonly string[] => {
+  const judge = (status: number, body: string): SvcError | null =>
+    body.includes('ffmpeg') ? svcError('audio.unsupported_format', String(status)) : null
+  const run = (
+    status: number, chunks: readonly string[], last: 'end' | 'fail' = 'end', filter = new RefusalFilter(sink, judge), type = 'text/plain'
+  ): readonly string[] => {
     log.length = 0
-    const filter = new RefusalFilter(sink, (status, body) => body.includes('ffmpeg') ? svcError('audio.unsupported_format', String(status)) : null)
-    filter.head(status, [])
+    filter.head(status, ['Content-Type', type])
     for (const chunk of chunks) filter.data(Buffer.from(chunk))
     if (last === 'end') filter.end()
     else filter.fail(svcError('dispatch.upstream_failed', 'x'))
@@ -212,6 +215,12 @@ t.test('refusals are judged as a whole, answers pass at once', async t => {
   t.same(run(500, ['a', 'b']), ['head 500', 'a', 'b', 'end'])
   t.same(run(500, ['a'], 'fail'), ['dispatch.upstream_failed'], 'half a refusal is no answer')
   t.same(run(500, ['ffmpeg', 'x'.repeat(70_000), 'b']), ['head 500', 'ffmpeg', 'xxxxxxxxxx', 'b', 'end'], 'too long to be judged')
+
+  const guised = (...chunks: readonly string[]): readonly string[] => run(200, chunks, 'end', new RefusalFilter(sink, judge, true))
+  t.same(guised('ff', 'mpeg'), ['audio.unsupported_format'], 'in the guise of success')
+  t.same(guised('a', 'b'), ['head 200', 'a', 'b', 'end'])
+  t.same(guised('x'.repeat(70_000), 'ffmpeg'), ['head 200', 'xxxxxxxxxx', 'ffmpeg', 'end'])
+  t.same(run(200, ['ffmpeg'], 'end', new RefusalFilter(sink, judge, true), 'text/event-stream'), ['head 200', 'ffmpeg', 'end'])
 })
 
 async function until (condition: () => boolean): Promise<void> {

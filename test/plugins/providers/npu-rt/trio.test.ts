@@ -42,6 +42,9 @@ t.test('the openai client on all three, which are one process', async t => {
   }
   for (const model of ['llama3.2:1b-FLM', 'llama3.2-1b-FLM']) t.equal(await chat(gateway, model), 'You said: good day', model)
 
+  const listed = (await client.models.list()).data.map(({ id }) => id)
+  t.strictSame(listed, ['npu', 'whisper-v3:turbo', 'embed-gemma:300m', 'svc/npu'])
+
   const state = await gateway.engine()
   t.equal(state.pid, pid)
   t.strictSame(state.loads, ['llama3.2:1b'], 'no name of a request made it load another model')
@@ -74,6 +77,55 @@ t.test('a client that leaves frees the NPU', async t => {
   const stream = await gateway.client.chat.completions.create({ model: 'npu', stream: true, messages: [{ role: 'user', content: 'word '.repeat(500) }] })
   for await (const _ of stream) break
   t.equal((await gateway.client.embeddings.create({ model: 'npu-embed', input: 'x' })).data.length, 1, 'long before all is said')
+})
+
+t.test('failures in the guise of success', async t => {
+  const gateway = await npuGateway(t)
+  const { client } = gateway
+  await gateway.slots.load('npu')
+  const failed = (request: Promise<unknown>): Promise<unknown> => request.catch((error: unknown) => error)
+  const bad = { model: 'npu', messages: 'hello' } as never
+  t.match(await failed(client.chat.completions.create(bad)), { status: 400, code: 'validation.invalid', message: /type must be array/ })
+  const file = await toFile(Buffer.from('this is no audio'), 'a.wav')
+  const noise = await failed(client.audio.transcriptions.create({ file, model: 'npu-stt' }))
+  t.match(noise, { status: 502, code: 'dispatch.upstream_failed', message: /Failed to open audio stream/ })
+  t.match(await failed(client.embeddings.create({ model: 'npu-embed', input: [1, 2, 3] })), { status: 400, message: /type must be string/ })
+  t.match(await failed(client.embeddings.create({ model: 'npu-embed', input: 'x', dimensions: 64 })), { status: 400, param: 'dimensions' })
+  const long = 'word '.repeat(40_000)
+  const tooLong = await failed(client.chat.completions.create({ model: 'npu', messages: [{ role: 'user', content: long }] }))
+  t.match(tooLong, { status: 400, message: /Max length reached/ }, 'its own status and words')
+
+  await gateway.engine({ failLoads: true, loaded: null })
+  for (const stream of [false, true]) {
+    const request = client.chat.completions.create({ model: 'npu', stream, messages: [{ role: 'user', content: 'x' }] })
+    t.match(await failed(request), { status: 502, code: 'dispatch.upstream_failed', message: /Failed to load llama3\.2:1b model!/ })
+  }
+})
+
+t.test('an anchor that was unloaded is woken by chat alone', async t => {
+  const gateway = await npuGateway(t)
+  const { client, slots } = gateway
+  await chat(gateway)
+  await slots.unload('npu')
+  const embed = (): Promise<unknown> => client.embeddings.create({ model: 'npu-embed', input: 'x' }).catch((error: unknown) => error)
+  t.match(await embed(), { status: 503, code: 'npu.trio_unavailable', message: /svc slot restart npu/ })
+  await t.rejects(slots.load('npu-embed'), { code: 'npu.trio_unavailable' })
+  await t.rejects(slots.unload('npu-embed'), { code: 'slot.config_error', message: /part of slot 'npu'/ })
+  t.equal(slots.status('npu').state, 'offline')
+  t.equal(await chat(gateway), 'You said: good day')
+  t.match(await embed(), { data: { length: 1 } })
+})
+
+t.test('without a chat model: the children alone', async t => {
+  const gateway = await npuGateway(t, { anchor: 'device = "npu"\n[npu]\nchat = false\nasr = true\n' })
+  const { client, slots } = gateway
+  await slots.load('npu')
+  t.equal((await client.audio.transcriptions.create({ file: await speech(), model: 'npu-stt' })).text, TEXT)
+  const refused = await client.chat.completions.create({ model: 'npu', messages: [] }).catch((error: unknown) => error)
+  t.match(refused, { status: 404 })
+  const { argv, loads } = await gateway.engine()
+  t.strictSame(loads, [], 'no chat model takes memory')
+  t.match(argv.join(' '), /^serve --host 127\.0\.0\.1 --port \d+ --cors 0 --asr 1$/)
 })
 
 t.test('an engine that dies comes back with the next request, and all of it', async t => {

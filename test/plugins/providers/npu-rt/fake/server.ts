@@ -33,6 +33,8 @@ export interface FakeState {
   cancelled: number
   pieceMs: number
   failLoads: boolean
+  /** The chat model that is there. */
+  loaded: string | null
 }
 
 export class FlmServer {
@@ -42,14 +44,15 @@ export class FlmServer {
   readonly #queue: Array<() => void> = []
   #locked = false
   #chatting = 0
-  #model: string | null = null
   #sockets = 0
   #served!: () => void
   readonly #serving = new Promise<void>(resolve => { this.#served = resolve })
 
   constructor (args: Arguments, argv: readonly string[]) {
     this.#args = args
-    this.state = { pid: process.pid, argv, seen: [], loads: [], overlaps: 0, cancelled: 0, pieceMs: 1, failLoads: false }
+    this.state = {
+      pid: process.pid, argv, seen: [], loads: [], overlaps: 0, cancelled: 0, pieceMs: 1, failLoads: false, loaded: null
+    }
     this.#http = createServer((request, response) => { void this.#receive(request, response) })
     this.#http.on('connection', socket => {
       if (++this.#sockets > args.sockets) socket.destroy()
@@ -125,10 +128,10 @@ export class FlmServer {
   /** Loads a chat model unless it is the one there; an unknown tag means the usual one. */
   #ensure (asked: string): boolean {
     const tag = resolveTag(asked)
-    if (this.#model === tag) return true
+    if (this.state.loaded === tag) return true
     if (this.state.failLoads) return false
     if (!isInstalled(tag)) fetchModel(tag)
-    this.#model = tag
+    this.state.loaded = tag
     this.state.loads.push(tag)
     return true
   }
@@ -139,7 +142,7 @@ export class FlmServer {
       return send(exchange.response, 200, { error: { message: '[json.exception.type_error.302] type must be array, but is null', type: 'server_error', code: 500 } })
     }
     const pieces = replyTo(body.messages as never)
-    const model = String(body.model ?? this.#model)
+    const model = String(body.model ?? this.state.loaded)
     this.state.seen.push(`chat ${model}`)
     if (!this.#ensure(model)) return send(exchange.response, 200, { error: `Failed to load ${model} model!` })
     const length = this.#args.contextLength > 0 ? this.#args.contextLength : 8192
@@ -169,7 +172,7 @@ export class FlmServer {
   }
 
   async #complete (exchange: Exchange): Promise<void> {
-    const { prompt, model = this.#model } = JSON.parse(exchange.body.toString('utf8')) as Body
+    const { prompt, model = this.state.loaded } = JSON.parse(exchange.body.toString('utf8')) as Body
     this.state.seen.push(`completion ${String(model)}`)
     if (!isKnown(String(model))) return send(exchange.response, 200, { error: { message: `Model ${String(model)} is not supported.`, type: 'server_error', code: 500 } })
     this.#ensure(String(model))
