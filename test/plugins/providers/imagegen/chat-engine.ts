@@ -1,4 +1,4 @@
-/** A language model in a process of its own that says the same to everybody. Arguments: host, port. */
+/** A language model in a process of its own that says the same to everybody. Arguments: host, port, and whose it is. */
 import { createServer } from 'node:http'
 
 const [host, port] = process.argv.slice(2)

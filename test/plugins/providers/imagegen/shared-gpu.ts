@@ -9,7 +9,8 @@ export const GPU_NODES = ['/dev/kfd', '/dev/dri/renderD128', '/dev/dri/card0']
 
 /** Language models as processes. */
 export const chatProvider: AnyPlugin = createFakeProviderPlugin({
-  processSpec: ({ bindHost, port }) => [{ command: process.execPath, args: [CHAT_MAIN, bindHost, String(port)], label: 'chat' }]
+  processSpec: ({ bindHost, port, stateDir }) =>
+    [{ command: process.execPath, args: [CHAT_MAIN, bindHost, String(port), stateDir], label: 'chat' }]
 })
 
 /** A language model and an image engine on one GPU. */
