@@ -45,6 +45,7 @@ const builtins = [
   { name: 'api-stats', load: () => import('./api/stats/index.js') },
   { name: 'api-status', load: () => import('./api/status/index.js') },
   { name: 'api-upstreams', load: () => import('./api/upstreams/index.js') },
+  { name: 'api-user', load: () => import('./api/user/index.js') },
   { name: 'library', load: () => import('./services/library/index.js') },
   { name: 'pull', load: () => import('./services/pull/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },

@@ -170,6 +170,7 @@ export const errorCodes = {
   'activity.invalid_query': { status: 400, when: 'a filter of the activity log is wrong' },
   'activity.unavailable': { status: 503, when: 'the activity log is switched off' },
   'events.invalid_query': { status: 400, when: 'a filter of the event stream is wrong' },
+  'layout.invalid': { status: 422, when: 'a layout of the dashboard is of another version, or has cards that do not exist' },
   'system.http_404': { status: 404, when: 'no route has this path' },
   'system.http_405': { status: 405, when: 'the path exists, with other methods' },
   'system.logs_error': { status: 400, when: 'a query of the logs names no unit, or has a wrong value' },

@@ -32,6 +32,7 @@ import stacks from '../../../plugins/api/stacks/index.js'
 import stats from '../../../plugins/api/stats/index.js'
 import status from '../../../plugins/api/status/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
+import user from '../../../plugins/api/user/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
@@ -65,7 +66,8 @@ export const apiPlugins: readonly AnyPlugin[] = [
   stacks,
   stats,
   status,
-  upstreams
+  upstreams,
+  user
 ]
 
 type Progress = (progress: PullProgress) => void

@@ -1,0 +1,62 @@
+import { core, definePlugin, defineRoute, svcError } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { LayoutFile } from './layout-file.js'
+import { layoutSchema, reconciled, type Layout } from './layout.js'
+
+/** What is wrong is told with a code of its own, so this schema documents and checks nothing. */
+const bodySchema = z.record(z.string(), z.unknown())
+  .meta({ description: 'A layout of the dashboard', ...z.toJSONSchema(layoutSchema, { io: 'input' }) as Record<string, unknown> })
+
+const savedSchema = z.union([
+  z.strictObject({
+    v: z.literal(2),
+    order: z.array(z.string()),
+    enabled: z.record(z.string(), z.boolean()),
+    spans: z.record(z.string(), z.int()),
+    pinned: z.array(z.string())
+  }),
+  z.strictObject({}).meta({ description: 'None was saved' })
+])
+
+/** `/api/user`: what the dashboard remembers (SPEC.md "Management surface", management 8). */
+export default definePlugin({
+  name: 'api-user',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, config: core.config, slots: core.slots },
+  register (ctx) {
+    const { activity, config, slots } = ctx.services
+    const file = new LayoutFile(config, ctx.log)
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/user/dashboard-layout',
+      summary: 'The layout of the dashboard as it was saved',
+      description: 'Without pins of slots that are gone.',
+      schema: { response: savedSchema },
+      handler: async () => {
+        const layout = await file.read()
+        return layout === null ? {} : reconciled(layout, slots.names())
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'PUT',
+      url: '/api/user/dashboard-layout',
+      summary: 'Save the layout of the dashboard',
+      schema: { body: bodySchema },
+      handler: ({ body, actor, requestId }) => activity.audited({
+        category: 'settings', action: 'settings.dashboard_layout', target: 'dashboard-layout', actor, request_id: requestId
+      }, async () => { await file.write(checked(body)) })
+    }))
+  }
+})
+
+/** Throws `layout.invalid` with what is wrong, field by field. */
+function checked (body: unknown): Layout {
+  const { data, error } = layoutSchema.safeParse(body)
+  if (data !== undefined) return data
+  const problems = error.issues.flatMap(issue => issue.code === 'unrecognized_keys'
+    ? issue.keys.map(key => [[...issue.path, key].join('.'), 'is no part of a layout'] as const)
+    : [[issue.path.join('.'), issue.message] as const])
+  const [field, message] = problems[0]!
+  throw svcError('layout.invalid', `the layout is not valid: ${field} ${message}`, { param: field, details: Object.fromEntries(problems) })
+}
