@@ -18,6 +18,7 @@ export interface ServeOptions {
   readonly readyJson?: true
   readonly stopEngines?: true
   readonly stopOnStdinEnd?: true
+  readonly checkAnswers?: true
 }
 
 /** Runs a gateway until it is told to stop. Resolves when it has stopped in good order. */
@@ -34,6 +35,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.demo === true ? { pluginConfig: { demo: { provision: true } } } : {}),
     ...(options.stopEngines === true ? { stopEngines: true } : {}),
+    ...(options.checkAnswers === true ? { checkAnswers: true } : {}),
     // the level of svc.toml holds where neither the command line nor the environment says one
     ...(options.logLevel === undefined ? { setLogLevel: (level: string) => { log.level = level } } : {})
   })

@@ -62,12 +62,17 @@ function operation (plugin: string, route: AnyRoute, id: string, schemas: OpenAp
       [String(route.status ?? (schema.response === undefined && route.produces === undefined ? 204 : 200))]: {
         description: 'Success',
         ...(schema.response === undefined
-          ? route.produces === undefined ? {} : { content: { [route.produces]: {} } }
+          ? route.produces === undefined ? {} : { content: { [route.produces]: bodyOfType(route.produces) } }
           : { content: { [route.produces ?? 'application/json']: { schema: schemas.convert(schema.response, 'output', `${id}Answer`) } } })
       },
       default: { description: 'Error', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }
     }
   }
+}
+
+/** Bytes need no schema in OpenAPI 3.1; text is a string, an event stream too. */
+function bodyOfType (type: string): Json {
+  return type.startsWith('text/') ? { schema: { type: 'string' } } : {}
 }
 
 /** `GET /api/slots/:name` as `getApiSlotsByName`; numbered where two would be called the same. */

@@ -35,13 +35,14 @@ export async function writeHome (home: string, files: Readonly<Record<string, st
 }
 
 /**
- * Starts `svc serve` on the home and waits until it is ready. Killed after the test when it still runs.
+ * Starts `svc serve` on the home and waits until it is ready; answers that do not fit the OpenAPI document are failures.
+ * Killed after the test when it still runs.
  * @param user number of the user who runs it; only root may choose
  */
 export async function startLive (
   t: Test, home: string, env: Readonly<Record<string, string>> = {}, user?: number
 ): Promise<LiveGateway> {
-  const child: ChildProcess = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json'], {
+  const child: ChildProcess = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json', '--check-answers'], {
     env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], ...(user === undefined ? {} : { uid: user, gid: user })
   })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>

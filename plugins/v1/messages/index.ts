@@ -1,6 +1,6 @@
 import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
 import { messagesDialect } from './dialect.js'
-import { countBodySchema, messagesBodySchema } from './schemas.js'
+import { countAnswerSchema, countBodySchema, messagesAnswerSchema, messagesBodySchema } from './schemas.js'
 
 /**
  * The Messages API, for slots whose engine speaks it and for upstreams that do: bytes pass both ways, streams
@@ -17,9 +17,9 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/messages',
       summary: 'A message of the Messages API, streaming or not',
-      schema: { body: messagesBodySchema },
+      description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Messages API.',
+      schema: { body: messagesBodySchema, response: messagesAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       dialect: messagesDialect,
       handler: call => dispatch.forward(call, { surface: 'messages', path: '/messages', dialect: messagesDialect, edit: thinkingDefault })
     }))
@@ -27,9 +27,8 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/messages/count_tokens',
       summary: 'How many tokens a request of the Messages API has',
-      schema: { body: countBodySchema },
+      schema: { body: countBodySchema, response: countAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       dialect: messagesDialect,
       handler: call => dispatch.forward(call, {
         surface: 'count-tokens', path: '/messages/count_tokens', dialect: messagesDialect, edit: thinkingDefault

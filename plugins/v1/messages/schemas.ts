@@ -16,3 +16,16 @@ export const messagesBodySchema = countBodySchema.extend({
   max_tokens: z.int(),
   stream: z.boolean().optional()
 })
+
+export const countAnswerSchema = z.looseObject({ input_tokens: z.int() })
+
+/** What engines answer; it is documented and passed on as it comes. */
+export const messagesAnswerSchema = z.looseObject({
+  id: z.string(),
+  type: z.literal('message'),
+  role: z.literal('assistant'),
+  model: z.string(),
+  content: z.array(z.looseObject({ type: z.string() })),
+  stop_reason: z.string().nullable(),
+  usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int() })
+})

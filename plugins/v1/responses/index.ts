@@ -9,6 +9,17 @@ const responsesBodySchema = z.looseObject({
   stream: z.boolean().nullish()
 })
 
+/** What engines answer; it is documented and passed on as it comes. */
+const responsesAnswerSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('response'),
+  created_at: z.number().meta({ description: 'Epoch seconds' }),
+  model: z.string(),
+  status: z.string(),
+  output: z.array(z.looseObject({ type: z.string() })),
+  usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() }).nullish()
+})
+
 /** The Responses API, for slots whose engine speaks it and for upstreams that do: bytes pass both ways, streams included. */
 export default definePlugin({
   name: 'v1-responses',
@@ -21,9 +32,9 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/responses',
       summary: 'A response of the Responses API, streaming or not',
-      schema: { body: responsesBodySchema },
+      description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Responses API.',
+      schema: { body: responsesBodySchema, response: responsesAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       dialect: responsesDialect,
       handler: call => dispatch.forward(call, { surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault })
     }))

@@ -1,19 +1,8 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
-import { z } from 'zod'
+import { chatAnswerSchema, chatBodySchema, completionAnswerSchema, completionBodySchema } from './schemas.js'
 import { thinkingEdits } from './thinking.js'
 
-const chatBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model' }),
-  messages: z.array(z.looseObject({ role: z.string() })),
-  stream: z.boolean().optional(),
-  omni: z.boolean().optional().meta({ description: 'Opt in to the tool-calling loop; never reaches the engine' })
-})
-
-const completionBodySchema = z.looseObject({
-  model: z.string(),
-  prompt: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
-  stream: z.boolean().optional()
-})
+const STREAMED = 'With `stream: true` the answer is `text/event-stream`: chunks as `data:` lines, then `data: [DONE]`.'
 
 /** Keys that mean something to the gateway alone: engines must not see them (SPEC.md "chat/completions"). */
 const GATEWAY_KEYS = ['omni']
@@ -33,18 +22,18 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/chat/completions',
       summary: 'Chat completion, streaming or not',
-      schema: { body: chatBodySchema },
+      description: STREAMED,
+      schema: { body: chatBodySchema, response: chatAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       handler: call => dispatch.forward(call, { surface: 'chat', path: '/chat/completions', drop: GATEWAY_KEYS, edit: thinkingEdits })
     }))
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/completions',
       summary: 'Legacy text completion, streaming or not',
-      schema: { body: completionBodySchema },
+      description: STREAMED,
+      schema: { body: completionBodySchema, response: completionAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       handler: call => dispatch.forward(call, { surface: 'completions', path: '/completions', drop: GATEWAY_KEYS })
     }))
   }

@@ -1,5 +1,5 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
-import { embeddingsBodySchema, rerankBodySchema } from './schemas.js'
+import { embeddingsAnswerSchema, embeddingsBodySchema, rerankAnswerSchema, rerankBodySchema } from './schemas.js'
 
 /**
  * Embeddings and reranking. Bodies pass as they come: batches, token arrays and `encoding_format` are the engine's
@@ -16,9 +16,8 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/embeddings',
       summary: 'Vectors of texts',
-      schema: { body: embeddingsBodySchema },
+      schema: { body: embeddingsBodySchema, response: embeddingsAnswerSchema },
       bodyKind: 'buffer',
-      produces: 'application/json',
       handler: call => dispatch.forward(call, { surface: 'embeddings', path: '/embeddings' })
     }))
     for (const url of ['/v1/rerankings', '/v1/rerank']) {
@@ -26,9 +25,8 @@ export default definePlugin({
         method: 'POST',
         url,
         summary: 'Documents in the order in which they answer a query',
-        schema: { body: rerankBodySchema },
+        schema: { body: rerankBodySchema, response: rerankAnswerSchema },
         bodyKind: 'buffer',
-        produces: 'application/json',
         handler: call => dispatch.forward(call, { surface: 'rerank', path: '/rerank' })
       }))
     }

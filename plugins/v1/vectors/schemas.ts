@@ -16,3 +16,26 @@ export const rerankBodySchema = z.looseObject({
   documents: z.array(z.union([z.string(), z.looseObject({})])),
   top_n: z.int().optional()
 })
+
+const usageSchema = z.looseObject({ prompt_tokens: z.int().optional(), total_tokens: z.int() })
+
+/** What engines answer; it is documented and passed on as it comes. */
+export const embeddingsAnswerSchema = z.looseObject({
+  object: z.literal('list'),
+  model: z.string(),
+  data: z.array(z.looseObject({
+    object: z.literal('embedding'),
+    index: z.int(),
+    embedding: z.union([z.array(z.number()), z.string()]).meta({ description: 'Numbers, or base64 of 32-bit floats' })
+  })),
+  usage: usageSchema.optional()
+})
+
+export const rerankAnswerSchema = z.looseObject({
+  model: z.string().optional(),
+  results: z.array(z.looseObject({
+    index: z.int().meta({ description: 'Place of the document in the request' }),
+    relevance_score: z.number()
+  })),
+  usage: usageSchema.optional()
+})

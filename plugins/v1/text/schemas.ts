@@ -1,0 +1,40 @@
+import { z } from 'zod'
+
+export const chatBodySchema = z.looseObject({
+  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model' }),
+  messages: z.array(z.looseObject({ role: z.string() })),
+  stream: z.boolean().optional(),
+  omni: z.boolean().optional().meta({ description: 'Opt in to the tool-calling loop; never reaches the engine' })
+})
+
+export const completionBodySchema = z.looseObject({
+  model: z.string(),
+  prompt: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
+  stream: z.boolean().optional()
+})
+
+const usageSchema = z.looseObject({ prompt_tokens: z.int(), completion_tokens: z.int().optional(), total_tokens: z.int() })
+
+const answerShape = {
+  id: z.string(),
+  created: z.int().meta({ description: 'Epoch seconds' }),
+  model: z.string(),
+  usage: usageSchema.optional()
+}
+const choiceShape = { index: z.int(), finish_reason: z.string().nullable() }
+
+/** What engines answer; it is documented and passed on as it comes. */
+export const chatAnswerSchema = z.looseObject({
+  ...answerShape,
+  object: z.literal('chat.completion'),
+  choices: z.array(z.looseObject({
+    ...choiceShape,
+    message: z.looseObject({ role: z.string(), content: z.string().nullish(), tool_calls: z.array(z.looseObject({})).optional() })
+  }))
+})
+
+export const completionAnswerSchema = z.looseObject({
+  ...answerShape,
+  object: z.literal('text_completion'),
+  choices: z.array(z.looseObject({ ...choiceShape, text: z.string() }))
+})

@@ -1,0 +1,96 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import t from 'tap'
+import { z } from 'zod'
+import { definePlugin, defineRoute } from '../../../kernel/contract/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import builtins from '../../../plugins/index.js'
+
+type Schema = Readonly<Record<string, unknown>>
+type Content = Readonly<Record<string, { readonly schema?: Schema }>>
+
+interface Operation {
+  readonly summary: string
+  readonly operationId: string
+  readonly parameters: ReadonlyArray<{ readonly name: string, readonly in: string, readonly schema?: Schema }>
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+}
+
+interface OpenApi extends Record<string, unknown> {
+  readonly openapi: string
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+let gateway: TestGateway
+let document: OpenApi
+let operations: ReadonlyMap<string, Operation>
+
+t.before(async () => {
+  gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime: new FakeEngineRuntime() })
+  document = await (await gateway.fetch('/api/openapi.json')).json() as OpenApi
+  operations = new Map(Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const)))
+})
+t.teardown(() => gateway.close())
+
+t.test('the document is valid OpenAPI 3.1', async t => {
+  t.match(document.openapi, /^3\.1\./)
+  t.same(await new Validator().validate(structuredClone(document)), { valid: true })
+  // a validator that takes everything would prove nothing
+  t.match(await new Validator().validate({ ...structuredClone(document), paths: { '/x': { get: { responses: 3 } } } }), { valid: false })
+  const ids = [...operations.values()].map(({ operationId }) => operationId)
+  t.equal(new Set(ids).size, ids.length, 'every operation has an id of its own')
+})
+
+t.test('it has every route that the gateway has, and no other', async t => {
+  const { plugins } = await (await gateway.fetch('/api/plugins')).json() as { plugins: Array<{ name: string, state: string, routes: string[] }> }
+  t.strictSame(plugins.filter(({ state }) => state !== 'active').map(({ name }) => name), [], 'all plugins are up')
+  const real = plugins.flatMap(({ routes }) => routes).filter(route => !/^(HEAD|OPTIONS) /.test(route))
+    .map(route => route.replace(/:([A-Za-z_]\w*)/g, '{$1}').replace(/\*$/, '{path}'))
+  t.ok(real.length > 100, `${real.length} routes`)
+  t.strictSame([...operations.keys()].sort(), [...new Set(real)].sort())
+})
+
+t.test('every operation says what it takes and what it answers', async t => {
+  for (const [name, { summary, parameters, requestBody, responses }] of operations) {
+    t.not(summary, '', `${name} has a summary`)
+    const placeholders = [...name.matchAll(/\{(\w+)\}/g)].map(([, placeholder]) => placeholder)
+    t.strictSame(parameters.filter(parameter => parameter.in === 'path').map(parameter => parameter.name), placeholders, `${name}: path`)
+    for (const parameter of parameters) t.ok(isSaying(parameter.schema), `${name}: parameter ${parameter.name}`)
+    for (const { schema } of Object.values(requestBody?.content ?? {})) t.ok(isSaying(schema), `${name}: body`)
+    const [[status, success] = ['', {}], ...others] = Object.entries(responses)
+    t.match(status, /^2\d\d$/, `${name}: success`)
+    t.strictSame(others.map(([other]) => other), ['default'], `${name}: refusals`)
+    if (success.content === undefined) t.equal(status, '204', `${name}: no answer`)
+    for (const [type, { schema }] of Object.entries(success.content ?? {})) {
+      // bytes are described by their type alone
+      const isBytes = /^(image|audio|video)\/|^application\/(octet-stream|gzip|zip|x-tar)$/.test(type)
+      if (!isBytes) t.ok(isSaying(schema), `${name}: answer as ${type}`)
+    }
+  }
+})
+
+/** A schema that lets everything pass says nothing, and so does an object without a word about what is in it. */
+function isSaying (schema: Schema | undefined): boolean {
+  if (schema === undefined) return false
+  const words = Object.keys(schema).filter(key => key !== 'description')
+  return words.length > 0 && JSON.stringify(schema) !== '{"type":"object"}'
+}
+
+t.test('an answer that does not fit its schema is a failure of the test that sees it', async t => {
+  const odd = definePlugin({
+    name: 'odd',
+    kind: 'routes',
+    apiVersion: 1,
+    register (ctx) {
+      ctx.addRoute(defineRoute({
+        method: 'GET', url: '/api/odd', summary: 'odd', schema: { response: z.strictObject({ n: z.int() }) }, handler: () => ({ n: 1, more: true })
+      }))
+    }
+  })
+  for (const [checkAnswers, status] of [[true, 500], [false, 200]] as const) {
+    const other = await createTestGateway({ plugins: [odd], runtime: new FakeEngineRuntime(), checkAnswers })
+    t.teardown(() => other.close())
+    t.equal((await other.fetch('/api/odd')).status, status)
+  }
+})
