@@ -38,6 +38,9 @@ export interface NpuGatewayOptions {
   readonly anchor?: string
   readonly env?: Readonly<Record<string, string>>
   readonly svc?: string
+  /** One that exists, and stays. */
+  readonly home?: string
+  readonly stopEngines?: boolean
 }
 
 /** A folder with the program `flm` in it. */
@@ -56,10 +59,12 @@ export function portRange (): string {
 }
 
 /** A gateway whose slot `npu` runs the fake FastFlowLM as a child process, on a machine that seems to have an NPU. */
-export async function npuGateway (t: Test, { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '' }: NpuGatewayOptions = {}): Promise<NpuGateway> {
+export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> {
+  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true } = options
   const folder = flmOnPath(t)
   const gateway = await createTestGateway({
-    stopEngines: true,
+    ...home === undefined ? {} : { home },
+    stopEngines,
     deviceNodes: NPU_NODES,
     plugins: [npuRt, textRoutes, vectorRoutes, audioRoutes, modelRoutes, ...plugins],
     env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, ...env },

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { toFile } from 'openai'
 import t from 'tap'
 import { wavOf } from '../audio/sound.js'
@@ -57,7 +60,7 @@ t.test('the openai client on all three, which are one process', async t => {
 t.test('one request at a time, whatever the surface', async t => {
   const gateway = await npuGateway(t)
   await gateway.slots.load('npu')
-  await gateway.engine({ pieceMs: 10 })
+  t.strictSame((await gateway.engine({ pieceMs: 10 })).seen, [], 'no probe takes the NPU')
   const file = await speech()
   const answers = await Promise.all([
     ...Array.from({ length: 6 }, () => chat(gateway)),
@@ -126,6 +129,20 @@ t.test('without a chat model: the children alone', async t => {
   const { argv, loads } = await gateway.engine()
   t.strictSame(loads, [], 'no chat model takes memory')
   t.match(argv.join(' '), /^serve --host 127\.0\.0\.1 --port \d+ --cors 0 --asr 1$/)
+})
+
+t.test('a new gateway takes over what runs, with its children', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-npu-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  const first = await npuGateway(t, { home, stopEngines: false })
+  await first.slots.load('npu')
+  const { pid } = await first.engine()
+  await first.close()
+  const second = await npuGateway(t, { home })
+  t.equal((await second.client.embeddings.create({ model: 'npu-embed', input: 'x' })).data.length, 1)
+  t.match(second.slots.status('npu-embed'), { state: 'ready', modelId: 'embed-gemma:300m' })
+  t.match(second.slots.status('npu'), { adopted: true, configDrift: false })
+  t.equal((await second.engine()).pid, pid)
 })
 
 t.test('an engine that dies comes back with the next request, and all of it', async t => {
