@@ -16,6 +16,7 @@ import { addProbeCommand } from './commands/probe.js'
 import { addPsCommand } from './commands/ps.js'
 import { addRegistryCommands } from './commands/registry.js'
 import { addServeCommand } from './commands/serve.js'
+import { addSetupCommand } from './commands/setup.js'
 import { addSlotCommands } from './commands/slot/index.js'
 import { addStackCommands } from './commands/stack/index.js'
 import { addStatusCommand } from './commands/status.js'
@@ -43,6 +44,7 @@ export function createProgram (cli: Cli): Command {
     .showHelpAfterError('Run the command with --help to see what it takes.')
     .addHelpText('after', examples('svc serve --demo', 'svc chat "Why is the sky blue?"', 'svc slot list'))
   addServeCommand(program, cli)
+  addSetupCommand(program, cli)
   addDemoCommand(program, cli)
   addChatCommand(program, cli)
   addStatusCommand(program, cli)

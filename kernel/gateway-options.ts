@@ -19,6 +19,8 @@ export interface GatewayOptions {
   readonly port?: number
   /** Tables laid over `[plugins.config.<name>]`, for this run only. */
   readonly pluginConfig?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** Whether enabled slots are loaded at the start; false leaves them to their first request, whatever the configuration says. */
+  readonly autostart?: boolean
   /** Stop engines with the gateway, whatever the configuration says. */
   readonly stopEngines?: boolean
   readonly log?: Logger

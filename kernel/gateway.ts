@@ -137,8 +137,10 @@ class GatewayRun implements Gateway {
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
-      const mayStart = (name: string): boolean => inference.slots.startsByItself(name) && inference.gpu.allows(name)
-      this.#autostarted = autostart(inference.slots, kernel.config, mayStart, this.#halt.signal)
+      const { slots, gpu } = inference
+      const { autostart: isOn = true } = this.#options
+      const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
+      this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
     } catch (error) {
       await this.#shutDown()

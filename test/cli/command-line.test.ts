@@ -103,6 +103,7 @@ t.test('README.md has the exit codes', t => {
 t.test('the options of SPEC.md exist', async t => {
   const expected: Readonly<Record<string, readonly string[]>> = {
     'serve': ['--host', '--port', '--reload', '--home', '--demo', '--log-level'],
+    'setup': ['--auto', '--storage-dir', '--no-pull', '--no-extensions', '--json'],
     'probe': ['--json'],
     'model list': ['--json'],
     'model show': ['--json'],

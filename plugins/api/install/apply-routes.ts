@@ -1,4 +1,4 @@
-import { defineRoute, svcError, whileConnected, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, svcError, whileConnected, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { defaultExtensions, extensionOutcomes, wantsAgent } from './extensions.js'
 import { completeFirstRun } from './first-run.js'
@@ -8,7 +8,7 @@ import type { WantedSlot } from './plan.js'
 import { appliedSchema, applyBodySchema, selectedSchema, selectionsBodySchema, type Selected } from './schemas.js'
 import { slotKinds } from './slot-kinds.js'
 import { adoptStore, storagePath } from './store-folder.js'
-import { automatic, tierSlots, withNpu } from './tier-slots.js'
+import { automatic, tierSlots, waitingSlots, withNpu } from './tier-slots.js'
 import { fittingTier, loadTier, tierNamed, tierNames, type Tier } from './tiers.js'
 
 type ApplyBody = z.output<typeof applyBodySchema>
@@ -76,14 +76,21 @@ function order<T> (
 }
 
 /** Everything that can be refused is refused before anything is changed. */
-function tierOrder ({ slots }: InstallApi, tier: Tier, auto: boolean, body: Omit<ApplyBody, 'tier'>): Order {
+function tierOrder ({ config, slots }: InstallApi, tier: Tier, auto: boolean, body: Omit<ApplyBody, 'tier'>): Order {
   const { overrides, npu_opt_in: npu, storage_dir: storage, pull } = body
   const extensions = body.extensions ?? (auto ? defaultExtensions() : {})
   const all = tierSlots(tier, overrides, npu)
   const chosen = auto
-    ? automatic(all, { slotNames: slots.names(), agent: wantsAgent(extensions) })
+    ? withWaiting(config, automatic(all, { slotNames: slots.names(), agent: wantsAgent(extensions) }))
     : { slots: all, defaults: [] }
   return { ...chosen, extensions, storageDir: storage === undefined ? null : storagePath(storage), pull }
+}
+
+type Chosen = Pick<Order, 'slots' | 'defaults'>
+
+function withWaiting ({ snapshot }: ConfigService, { slots, defaults }: Chosen): Chosen {
+  const waiting = waitingSlots(snapshot.slots.values())
+  return { slots: [...waiting, ...slots.filter(({ slot }) => waiting.every(other => other.slot !== slot))], defaults }
 }
 
 function selectionOrder (body: SelectionsBody): Order {

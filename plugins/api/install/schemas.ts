@@ -40,7 +40,8 @@ export const curatedSchema = z.strictObject({
     comfyui_subdir: z.string(),
     bundle_only: z.boolean(),
     installed: z.boolean().meta({ description: 'The registry has it' }),
-    fits: z.boolean().meta({ description: 'Some memory of this host holds it' })
+    fits: z.boolean().meta({ description: 'Some memory of this host holds it' }),
+    recommended: z.boolean().meta({ description: 'What the largest tier that fits this host takes' })
   })),
   custom_allowed: z.literal(true)
 })

@@ -3,14 +3,16 @@ import { join } from 'node:path'
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { completeFirstRun, firstRunFacts, sentinelPath } from './first-run.js'
 import type { InstallApi } from './install-api.js'
+import { modelBudgetMb } from './memory-budget.js'
 import { completedSchema, curatedSchema, probeSchema, stateSchema } from './schemas.js'
+import { fittingTier } from './tiers.js'
 
 const WEB_UI = 'http://127.0.0.1:3001/health'
 const WEB_UI_MS = 1_000
 
 /** How far the first run is, and what it chooses from (management 2.1). */
 export function stateRoutes (api: InstallApi): AnyRoute[] {
-  const { activity, config, hardware, library, models, overlay, slots } = api
+  const { activity, config, finder, hardware, library, models, overlay, slots } = api
   return [
     defineRoute({
       method: 'GET',
@@ -55,17 +57,23 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       url: '/api/install/curated-models',
       summary: 'Models to choose the main one from',
       schema: { response: curatedSchema },
-      handler: () => ({
-        models: library.curated
-          .filter(({ capability, bundle_only: bundleOnly }) => capability === 'chat' && !bundleOnly)
-          .map(model => ({
+      handler: async () => {
+        const tier = fittingTier(await finder.tiers(), modelBudgetMb(hardware.defaultDevice, hardware.info))
+        const picked = tier.slots.find(({ capability }) => capability === 'chat.primary')?.model_id
+        const fits = (sizeBytes: number): boolean =>
+          overlay.places('llm', { sizeBytes, runtimes: [] }).some(({ fit }) => fit !== 'too_large' && fit !== 'spills')
+        const offered = library.curated.filter(({ capability, bundle_only: bundleOnly }) => capability === 'chat' && !bundleOnly)
+        return {
+          models: offered.map(model => ({
             ...model,
             tags: [...model.tags],
             installed: models.get(model.id) !== undefined,
-            fits: overlay.places('llm', { sizeBytes: model.size_gb * 1e9, runtimes: [] }).some(({ fit }) => fit !== 'too_large' && fit !== 'spills')
+            fits: fits(model.size_gb * 1e9),
+            recommended: model.id === picked
           })),
-        custom_allowed: true as const
-      })
+          custom_allowed: true as const
+        }
+      }
     })
   ]
 }

@@ -1,6 +1,6 @@
-import { svcError, type Device } from 'svc-gateway/plugin'
+import { svcError, type Device, type NamedSlotConfig } from 'svc-gateway/plugin'
 import type { WantedSlot } from './plan.js'
-import { mainSlots, slotKinds, type SlotKindName } from './slot-kinds.js'
+import { mainSlots, slotKindNames, slotKinds, type SlotKindName } from './slot-kinds.js'
 import type { Tier } from './tiers.js'
 
 export interface SlotOverride {
@@ -56,4 +56,14 @@ export function automatic (
     slots: all.filter(({ kind }) => made.includes(kind)),
     defaults: all.filter(({ kind }) => slotKinds[kind].child !== null)
   }
+}
+
+/** Slots of an earlier run that still wait for their models, as they were wanted then: a new run goes on with them. Pure. */
+export function waitingSlots (slots: Iterable<NamedSlotConfig>): readonly WantedSlot[] {
+  return [...slots].flatMap(({ name, type, meta }) => {
+    const modelId = meta?.pending_model ?? ''
+    const usual = slotKindNames.find(one => slotKinds[one].slot === name)
+    const kind = usual ?? slotKindNames.find(one => slotKinds[one].type === type)
+    return modelId === '' || kind === undefined ? [] : [{ kind, slot: name, port: null, modelId, device: null, profile: null }]
+  })
 }

@@ -8,7 +8,7 @@ import { fittingContext, modelBudgetMb } from '../../../../plugins/api/install/m
 import type { InstallModel } from '../../../../plugins/api/install/model-sources.js'
 import { activation } from '../../../../plugins/api/install/pending-slots.js'
 import { planSlot, type HostFacts, type SlotPlan, type WantedSlot } from '../../../../plugins/api/install/plan.js'
-import { automatic, tierSlots } from '../../../../plugins/api/install/tier-slots.js'
+import { automatic, tierSlots, waitingSlots } from '../../../../plugins/api/install/tier-slots.js'
 import { fittingTier, loadTiers, tierNamed } from '../../../../plugins/api/install/tiers.js'
 
 const host = (over: Record<string, unknown>): HardwareInfo => hardwareSchema.parse(over)
@@ -180,6 +180,15 @@ t.test('tiers', async t => {
   t.same(made([], true), ['agent', 'coder'])
   t.same(made(['primary'], true), ['coder'], 'there is one to chat with')
   t.same(automatic(slots, { slotNames: [], agent: false }).defaults.map(({ slot }) => slot), ['embed'])
+})
+
+t.test('slots that still wait', async t => {
+  const slots = [
+    slot('agent', { meta: { pending_model: 'm' } }), slot('mine', { type: 'embedding', meta: { pending_model: 'v' } }), slot('coder'),
+    slot('tts', { type: 'tts', meta: {} })
+  ]
+  t.match(waitingSlots(slots), [{ kind: 'chat.primary', slot: 'agent', modelId: 'm' }, { kind: 'embed', slot: 'mine', modelId: 'v' }])
+  t.equal(waitingSlots(slots).length, 2)
 })
 
 t.test('extensions', async t => {

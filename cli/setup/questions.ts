@@ -1,0 +1,129 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import type { Cli } from '../cli.js'
+import type { ApiClient } from '../client.js'
+import { sizeText } from '../size-text.js'
+import { slotListSchema } from '../slot-record.js'
+import { Prompt } from './prompt.js'
+
+export interface Known {
+  /** Of the command line; asked for without it. */
+  readonly storage: string | undefined
+  readonly extensions: boolean
+  readonly hasNpu: boolean
+}
+
+interface SelectedSlot { readonly capability: string, readonly model_id: string }
+
+/** The body of `POST /api/install/apply-selections`. */
+export interface Selections {
+  readonly storage_dir: string
+  readonly slots: readonly SelectedSlot[]
+  readonly extensions: Readonly<Record<string, boolean>>
+  readonly npu_opt_in: boolean
+}
+
+const curatedSchema = z.looseObject({
+  models: z.array(z.looseObject({
+    id: z.string(),
+    description: z.string().default(''),
+    size_gb: z.number(),
+    tags: z.array(z.string()).default([]),
+    installed: z.boolean().default(false),
+    fits: z.boolean().default(true),
+    recommended: z.boolean().default(false)
+  }))
+})
+type Curated = z.output<typeof curatedSchema>['models'][number]
+
+const storeSchema = z.looseObject({ effective: z.string() })
+
+const NOTHING = 'none'
+
+/** Asks what a first run needs to know, one thing after the other (SPEC.md `svc setup`). Null when the review is declined. */
+export async function askSelections (cli: Cli, client: ApiClient, known: Known): Promise<Selections | null> {
+  const prompt = new Prompt(cli)
+  try {
+    const storage = known.storage ?? await askStorage(cli, client, prompt)
+    const extensions = known.extensions ? await askExtensions(prompt) : {}
+    const { models } = await client.call({ path: '/api/install/curated-models' }, curatedSchema)
+    const main = await askMain(cli, client, prompt, models)
+    const agent = known.extensions ? await askAgent(cli, prompt) : null
+    const coder = agent === null ? null : coderModel(models, main)
+    const npu = known.hasNpu && await prompt.confirm('Make a slot on the NPU, too?', true)
+    const selections = {
+      storage_dir: storage,
+      slots: [
+        ...(main === null ? [] : [{ capability: 'chat.primary', model_id: main }]),
+        ...(coder === null ? [] : [{ capability: 'chat.coder', model_id: coder }])
+      ],
+      extensions: { ...extensions, ...(agent === null ? {} : { [agent]: true }) },
+      npu_opt_in: npu
+    }
+    review(cli, selections, models)
+    return await prompt.confirm('Set this up?', true) ? selections : null
+  } finally {
+    prompt.close()
+  }
+}
+
+async function askStorage (cli: Cli, client: ApiClient, prompt: Prompt): Promise<string> {
+  const { effective } = await client.call({ path: '/api/settings/models/store' }, storeSchema)
+  const answer = await prompt.text('Where shall models be stored?', effective)
+  return resolve(cli.process.cwd(), answer)
+}
+
+async function askExtensions (prompt: Prompt): Promise<Record<string, boolean>> {
+  const wanted: Record<string, boolean> = {}
+  for (const [id, what] of [['openwebui', 'Open WebUI, a chat page'], ['comfyui', 'ComfyUI, images']] as const) {
+    if (await prompt.confirm(`Set up ${what}?`, false)) wanted[id] = true
+  }
+  return wanted
+}
+
+/** Null for no slot to chat with, or the one that is there. */
+async function askMain (cli: Cli, client: ApiClient, prompt: Prompt, models: readonly Curated[]): Promise<string | null> {
+  const slots = await client.call({ path: '/api/slots' }, slotListSchema)
+  const present = slots.find(({ name }) => ['agent', 'chat', 'primary'].includes(name))
+  if (present?.model_default != null) {
+    cli.out.note(`Slot ${present.name} is there already, with ${present.model_default}.`)
+    return null
+  }
+  const fitting = models.filter(({ fits }) => fits).toSorted((a, b) => a.size_gb - b.size_gb)
+  const choices = [...fitting.map(model => ({ name: model.id, about: aboutModel(model) })), { name: NOTHING, about: 'no model for now' }]
+  const preset = Math.max(0, fitting.findIndex(({ recommended }) => recommended))
+  cli.out.note('Models to chat with that this machine has the memory for:')
+  const picked = await prompt.choose('Which one? A number, or the id of any curated or registered model', choices, preset, true)
+  return picked === NOTHING ? null : picked
+}
+
+function aboutModel ({ description, size_gb: size, installed, recommended }: Curated): string {
+  return [sizeText(size * 1e9), ...(installed ? ['here already'] : []), ...(recommended ? ['recommended'] : []), description].join(', ')
+}
+
+async function askAgent (cli: Cli, prompt: Prompt): Promise<string | null> {
+  cli.out.note('An agent works with a slot for code:')
+  const agent = await prompt.choose('Which one?', [
+    { name: NOTHING, about: '' }, { name: 'hermes', about: '' }, { name: 'pi', about: '' }
+  ], 0)
+  return agent === NOTHING ? null : agent
+}
+
+/** The largest one for code that fits, else the one to chat with. */
+function coderModel (models: readonly Curated[], main: string | null): string {
+  const fitting = models.filter(({ fits, tags }) => fits && tags.includes('coder')).toSorted((a, b) => b.size_gb - a.size_gb)
+  return fitting[0]?.id ?? main ?? ''
+}
+
+function review ({ out }: Cli, selections: Selections, models: readonly Curated[]): void {
+  const { storage_dir: storage, slots, extensions, npu_opt_in: npu } = selections
+  const wanted = new Set(slots.map(({ model_id: id }) => id))
+  const size = models.filter(({ id, installed }) => wanted.has(id) && !installed).reduce((sum, model) => sum + model.size_gb, 0)
+  out.note('')
+  out.note(`  models in    ${storage}`)
+  for (const { capability, model_id: model } of slots) out.note(`  ${capability.padEnd(12)} ${model === '' ? 'no model for now' : model}`)
+  if (npu) out.note('  npu          no model for now')
+  for (const id of Object.keys(extensions)) out.note(`  extension    ${id}`)
+  if (size > 0) out.note(`  to download  ${sizeText(size * 1e9)}`)
+  out.note('')
+}

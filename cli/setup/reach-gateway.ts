@@ -1,0 +1,56 @@
+import { isIP } from 'node:net'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { ApiFailure, parseBase } from '../api-failure.js'
+import type { Cli } from '../cli.js'
+import { DEFAULT_BASE, type ApiClient } from '../client.js'
+import { CliFailure } from '../failure.js'
+
+/** The gateway that a first run is made with. */
+export interface SetupGateway {
+  readonly client: ApiClient
+  /** It runs in this process and ends with it. */
+  readonly isOwn: boolean
+}
+
+const REACH_MS = 5_000
+
+/**
+ * Runs `work` with the gateway that runs: the one that `--url` names, else the one of the home. Where none does, with one of
+ * this process (SPEC.md `svc setup`). An address of another machine that does not answer is a failure.
+ */
+export async function withGateway<T> (
+  cli: Cli, command: Command, home: string | undefined, work: (gateway: SetupGateway) => Promise<T>
+): Promise<T> {
+  const { gatewayOf, withOwnGateway } = await import('./offline-gateway.js')
+  const { url = DEFAULT_BASE } = command.optsWithGlobals<{ url?: string }>()
+  const isNamed = command.getOptionValueSourceWithGlobals('url') !== 'default'
+  const ofHome = isNamed ? null : await gatewayOf(cli, home)
+  // who names a home means that one, whatever listens at the usual address
+  const candidates = isNamed ? [url] : [...(ofHome === null ? [] : [ofHome]), ...(home === undefined ? [url] : [])]
+  for (const candidate of candidates) {
+    const client = cli.clientAt(candidate)
+    const failure = await unreachable(client)
+    if (failure === null) return await work({ client, isOwn: false })
+    if (isNamed && !isLocal(candidate)) throw failure
+  }
+  cli.out.note('No gateway runs; this is set up for the one that comes.')
+  return await withOwnGateway(cli, home, own => work({ client: cli.clientAt(own), isOwn: true }))
+}
+
+/** Why nothing answers there; null when something does. What answers and refuses is no gateway to set up. */
+async function unreachable (client: ApiClient): Promise<CliFailure | null> {
+  try {
+    await client.call({ path: '/api/install/state', timeoutMs: REACH_MS }, z.looseObject({ first_run: z.boolean() }))
+    return null
+  } catch (error) {
+    const isSilent = error instanceof CliFailure && !(error instanceof ApiFailure) && error.cause !== undefined
+    if (!isSilent) throw error
+    return error
+  }
+}
+
+function isLocal (url: string): boolean {
+  const host = parseBase(url).hostname.replace(/^\[|\]$/g, '')
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}

@@ -1,0 +1,124 @@
+import { resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../cli.js'
+import type { ApiClient } from '../client.js'
+import { CliFailure, usageFailure } from '../failure.js'
+import { followPull } from '../pull/follow-pull.js'
+import type { PullSnapshot } from '../pull/snapshot.js'
+import { slotListSchema, type SlotRecord } from '../slot-record.js'
+import { pullProblems } from '../slot-table.js'
+import { harmless } from '../text-width.js'
+import { extensionText, outcomeSchema, pulledModels, statusText, type Outcome, type SlotOutcome } from './outcome.js'
+import { askSelections } from './questions.js'
+import { withGateway, type SetupGateway } from './reach-gateway.js'
+
+export interface SetupOptions {
+  readonly auto?: true
+  readonly storageDir?: string
+  readonly pull: boolean
+  readonly extensions: boolean
+  readonly home?: string
+  readonly json?: true
+}
+
+/** A driver in trouble may hold a probe for seconds. */
+const PROBE_MS = 30_000
+const SETTLE_MS = 30_000
+const LOOK_MS = 200
+
+/** From a bare machine to slots whose models are there (SPEC.md `svc setup`). */
+export async function runSetup (cli: Cli, command: Command, options: SetupOptions): Promise<void> {
+  const { stdin, stderr } = cli.process
+  if (options.auto !== true && (stdin.isTTY !== true || stderr.isTTY !== true)) {
+    throw usageFailure('svc setup asks questions, and nobody is there to answer', ['`svc setup --auto` decides by itself.'])
+  }
+  const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)
+  await withGateway(cli, command, home, async gateway => {
+    const outcome = await provision(cli, gateway.client, options)
+    if (outcome === null) return cli.out.line('Nothing was changed.')
+    if (options.json !== true) printOutcome(cli, outcome)
+    const pulls = await follow(cli, gateway, outcome)
+    await tellEnd(cli, gateway, outcome, pulls, options)
+  })
+}
+
+/** Null when the operator thought better of it. */
+async function provision (cli: Cli, client: ApiClient, options: SetupOptions): Promise<Outcome | null> {
+  const { storageDir, pull, extensions } = options
+  const { hardware } = await client.call({ method: 'POST', path: '/api/install/probe', timeoutMs: PROBE_MS }, probeSchema)
+  const storage = storageDir === undefined ? undefined : resolve(cli.process.cwd(), storageDir)
+  if (options.auto === true) {
+    const body = { tier: 'auto', storage_dir: storage, pull, ...(extensions ? {} : { extensions: {} }) }
+    return await client.call({ method: 'POST', path: '/api/install/apply', body, timeoutMs: null }, outcomeSchema)
+  }
+  const selections = await askSelections(cli, client, { storage, extensions, hasNpu: hardware.npu.present })
+  if (selections === null) return null
+  const body = { ...selections, pull }
+  return await client.call({ method: 'POST', path: '/api/install/apply-selections', body, timeoutMs: null }, outcomeSchema)
+}
+
+const probeSchema = z.looseObject({
+  hardware: z.looseObject({ npu: z.looseObject({ present: z.boolean().default(false) }).prefault({}) })
+})
+
+function printOutcome ({ out }: Cli, { tier, slots, extensions, warnings }: Outcome): void {
+  for (const warning of warnings) out.note(harmless(`Warning: ${warning}`))
+  if (tier !== undefined) out.line(`Tier ${tier}`)
+  if (slots.length > 0) {
+    out.table<SlotOutcome>([
+      { title: 'SLOT', cell: ({ slot }) => slot },
+      { title: 'MODEL', cell: ({ model_id: model }) => model === '' ? '-' : model },
+      { title: 'DEVICE', cell: ({ device }) => device ?? '-', expendable: 2 },
+      { title: 'PROFILE', cell: ({ profile }) => profile ?? '-', expendable: 1 },
+      { title: 'RESULT', cell: statusText, flexible: true }
+    ], slots)
+  } else out.line('There is a slot to chat with already; none was made.')
+  for (const extension of extensions) out.line(harmless(extensionText(extension)))
+}
+
+/** One after the other at the prompt; the gateway pulls several at a time. */
+async function follow (cli: Cli, { client, isOwn }: SetupGateway, outcome: Outcome): Promise<readonly PullSnapshot[]> {
+  const snapshots: PullSnapshot[] = []
+  try {
+    for (const model of pulledModels(outcome)) snapshots.push(await followPull(cli, client, model))
+  } catch (error) {
+    if (cli.signal.aborted) {
+      cli.out.note(isOwn
+        ? 'What has come so far is kept: `svc setup`, or the gateway once it is started with `svc serve`, goes on from there.'
+        : 'The gateway goes on: slots come up when their models are there; `svc slot list` shows how far they are.')
+    }
+    throw error
+  }
+  return snapshots
+}
+
+async function tellEnd (
+  cli: Cli, gateway: SetupGateway, outcome: Outcome, pulls: readonly PullSnapshot[], { json }: SetupOptions
+): Promise<void> {
+  const { out } = cli
+  const records = await settled(cli, gateway.client, outcome)
+  const parked = records.flatMap(record => pullProblems(record).map(problem => `${record.name}: ${problem}`))
+  const refused = outcome.slots.filter(({ error, slot }) => error != null && !parked.some(line => line.startsWith(`${slot}:`)))
+  const failures = [...parked, ...refused.map(({ slot, error }) => `${slot}: ${error ?? ''}`)]
+  if (json === true) out.json({ in_process: gateway.isOwn, ...outcome, pulls })
+  if (failures.length > 0) throw new CliFailure('not all of it could be set up', { hints: failures.map(line => `  ${line}`) })
+  if (json === true) return
+  const [main] = records.filter(({ type, model_default: model }) => type === 'llm' && model != null)
+  if (gateway.isOwn) out.line(`Start it: svc serve${main === undefined ? '' : `, then: svc chat --slot ${main.name} "Hello"`}`)
+  else if (main !== undefined) out.line(`Try it: svc chat --slot ${main.name} "Hello"`)
+}
+
+/** The slots of this setup, once those whose pulls are over have got their models. */
+async function settled (cli: Cli, client: ApiClient, { slots, ...outcome }: Outcome): Promise<readonly SlotRecord[]> {
+  const names = new Set(slots.filter(({ skipped }) => skipped == null).map(({ slot }) => slot))
+  const pulled = new Set(pulledModels({ slots, ...outcome }))
+  for (const end = performance.now() + SETTLE_MS; ;) {
+    const records = (await client.call({ path: '/api/slots' }, slotListSchema)).filter(({ name }) => names.has(name))
+    const isOpen = records.some(({ metadata: { pending_model: model, pull_failed: failed } }) =>
+      model !== undefined && failed === undefined && pulled.has(model))
+    if (!isOpen || performance.now() > end) return records
+    await wait(LOOK_MS, undefined, { signal: cli.signal }).catch(() => cli.signal.throwIfAborted())
+  }
+}

@@ -1,0 +1,118 @@
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { ggufFile } from '../kernel/models/gguf-file.js'
+import { installGateway, manifest, type InstallGateway } from '../plugins/api/install/support.js'
+import { FakeHub } from '../plugins/services/hub/fake-hub.js'
+import { FakeProcess, run } from './support.js'
+
+const CPU_HOST = JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', ram_mb: 16_000, ram_available_mb: 12_000 })
+
+async function machine (t: Test, tiers: Readonly<Record<string, string>>): Promise<InstallGateway> {
+  const hub = await FakeHub.start(t)
+  for (const id of ['small', 'other']) hub.add(`org/${id}`, { files: { [`${id}.gguf`]: ggufFile({ weights: 300_000 }) } })
+  return await installGateway(t, { hub, files: { 'etc/svc/hardware.json': CPU_HOST, ...tiers } })
+}
+
+const everyTier = (slots: ReadonlyArray<readonly [string, string]>): Record<string, string> =>
+  Object.fromEntries(['Lite', 'Default', 'Pro', 'Max'].map(name => [`bundles/${name.toLowerCase()}.json`, manifest(name, slots)]))
+
+t.test('automatic, with a gateway that runs', async t => {
+  const gateway = await machine(t, everyTier([['chat.primary', 'small'], ['chat.coder', 'other']]))
+  const url = ['--url', gateway.baseUrl]
+  const plain = await run(['setup', '--auto', '--no-extensions', ...url])
+  t.equal(plain.code, 0, plain.stderr)
+  t.match(plain.stdout, /^Tier \w+\nSLOT +MODEL +DEVICE +PROFILE +RESULT\nagent +small +.*made, waits for its model\nTry it: svc chat --slot agent "Hello"\n$/)
+  t.match(plain.stderr, /small: 100 %/)
+  t.equal(gateway.slots.config('agent').model.default, 'small')
+
+  const json = await run(['setup', '--auto', '--no-pull', '--json', ...url])
+  t.equal(json.code, 0, json.stderr)
+  t.match(JSON.parse(json.stdout), {
+    in_process: false, slots: [{ slot: 'coder', model_id: 'other', created: true, pull_job_id: null }], pulls: [],
+    extensions: [{ ext_id: 'openwebui', installed: false, skipped: 'not_in_this_release' }, {}, {}]
+  })
+  t.match((await run(['slot', 'list', ...url], { columns: 120 })).stdout, /coder .*offline \(waits for its model\) .*other/)
+  await run(['model', 'pull', 'other', '--repo', 'org/other', '--file', 'other.gguf', ...url])
+  await gateway.slot('coder', ({ state }) => state === 'ready')
+
+  const swapped = await run(['slot', 'swap', 'coder', '--model', 'small', ...url])
+  t.equal(swapped.code, 0, swapped.stderr)
+  t.equal(gateway.slots.status('coder').modelId, 'small')
+  t.match(await readFile(join(gateway.home, 'etc/svc/slots/coder.toml'), 'utf8'), /default = "small"/, 'a swap is written down')
+  await run(['slot', 'swap', 'coder', '--model', 'other', '--no-persist', ...url])
+  t.equal(gateway.slots.status('coder').modelId, 'other')
+  t.equal(gateway.slots.config('coder').model.default, 'small', 'unless it shall not be')
+})
+
+t.test('a pull that fails is told, and ends with 1', async t => {
+  const gateway = await machine(t, everyTier([['chat.primary', 'small'], ['chat.coder', 'missing']]))
+  gateway.hub.fail('cdn', 'small', { kind: 'corrupt' }, 10)
+  const url = ['--url', gateway.baseUrl]
+  const { code, stderr, stdout } = await run(['setup', '--auto', ...url])
+  t.equal(code, 1)
+  t.match(stderr, /not all of it could be set up\n {2}agent: its model did not arrive: [^\n]*checksum_mismatch[^\n]*\n {2}coder: [^\n]*hf\.repo_not_found/)
+  t.match(stdout, /hermes is skipped: this release does not bring it/)
+  t.match((await run(['slot', 'list', ...url], { columns: 140 })).stdout, /agent .*pull failed[^]*\nagent: its model did not arrive: .*`svc model pull small` tries again/)
+})
+
+/** Types an answer when its question is shown. */
+async function type (terminal: FakeProcess, answers: ReadonlyArray<readonly [string, string]>): Promise<void> {
+  for (const [question, answer] of answers) {
+    await terminal.shows('stderr', question)
+    terminal.stderr.text = terminal.stderr.text.slice(terminal.stderr.text.indexOf(question) + question.length)
+    terminal.stdin.write(`${answer}\n`)
+  }
+}
+
+t.test('at the prompt', async t => {
+  const gateway = await machine(t, everyTier([['chat.primary', 'qwen3-4b']]))
+  const kernel = gateway.gateway.kernel()
+  await gateway.call('POST', '/api/models/small/pull', { hf_repo: 'org/small', hf_filename: 'small.gguf' })
+  for (let left = 500; left > 0 && kernel.models.get('small') === undefined; left--) await gateway.call('GET', '/api/models/small/pull/status')
+
+  await t.test('declined at the review', async t => {
+    const terminal = new FakeProcess({ tty: true, columns: 100 })
+    const done = terminal.run('setup', '--url', gateway.baseUrl)
+    await type(terminal, [
+      ['models be stored?', ''], ['Open WebUI', 'maybe'], ['y or n', 'y'], ['ComfyUI', ''], ['Which one?', ''], ['Which one?', ''], ['Set this up?', 'n']
+    ])
+    t.match(await done, { code: 0, stdout: 'Nothing was changed.\n' })
+    t.same(gateway.slots.names(), [])
+  })
+
+  await t.test('answered', async t => {
+    const terminal = new FakeProcess({ tty: true, columns: 100, cwd: gateway.home })
+    const done = terminal.run('setup', '--url', gateway.baseUrl)
+    await type(terminal, [
+      ['models be stored?', 'store'], ['Open WebUI', 'n'], ['ComfyUI', 'n'], ['Which one?', '99'], ['Which one?', 'small'], ['Which one?', 'none'],
+      ['Set this up?', '']
+    ])
+    const { code, stdout } = await done
+    t.equal(code, 0)
+    t.match(stdout, /agent.*small.*made/)
+    t.match(gateway.slots.config('agent'), { model: { default: 'small' }, enabled: true })
+    t.equal(kernel.models.store, join(gateway.home, 'store'))
+  })
+
+  await t.test('left with Ctrl-C', async t => {
+    const terminal = new FakeProcess({ tty: true })
+    const done = terminal.run('setup', '--url', gateway.baseUrl)
+    await terminal.shows('stderr', 'models be stored?')
+    terminal.send('SIGINT')
+    t.equal((await done).code, 130)
+  })
+})
+
+t.test('nobody to ask, nobody to talk to', async t => {
+  t.match(await run(['setup']), { code: 2, stderr: /svc setup --auto/ })
+  t.match(await run(['setup', '--auto', '--url', 'http://192.0.2.1:1'], { env: { SVC_HOME: t.testdir() } }), { code: 1 })
+  const server = createServer((_request, response) => { response.writeHead(404).end('not me') }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const stranger = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  t.match(await run(['setup', '--auto', '--url', stranger]), { code: 1, stderr: /HTTP 404/ }, 'something else that answers is not set up')
+})
