@@ -26,6 +26,8 @@ export interface BootDeps {
 }
 
 const STEP_DEADLINE_MS = 5_000
+/** They are read from the disk all at once: a slow or busy machine must not start without its routes. */
+const BUILTIN_IMPORT_MS = 60_000
 
 /**
  * The boot steps from manifest to preflight (DESIGN 3). Each takes what is still alive and marks what falls; no
@@ -82,7 +84,8 @@ export class Boot {
 
   async #import (record: PluginRecord): Promise<void> {
     await this.#timed(record, 'import', 'plugin.import_failed', async () => {
-      const module = await withDeadline(this.#deps.clock, STEP_DEADLINE_MS, `importing '${record.name}'`, () =>
+      const patience = record.candidate.origin === 'builtin' ? BUILTIN_IMPORT_MS : STEP_DEADLINE_MS
+      const module = await withDeadline(this.#deps.clock, patience, `importing '${record.name}'`, () =>
         inPlugin(record.name, () => record.candidate.load()))
       record.phase = 'shape'
       const checked = checkPluginShape(module, record.name, record.candidate.manifest)

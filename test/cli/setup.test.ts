@@ -72,7 +72,7 @@ t.test('at the prompt', async t => {
   const gateway = await machine(t, everyTier([['chat.primary', 'qwen3-4b']]))
   const kernel = gateway.gateway.kernel()
   await gateway.call('POST', '/api/models/small/pull', { hf_repo: 'org/small', hf_filename: 'small.gguf' })
-  for (let left = 500; left > 0 && kernel.models.get('small') === undefined; left--) await gateway.call('GET', '/api/models/small/pull/status')
+  t.match(await (await gateway.fetch('/api/models/small/pull/stream')).text(), /"state":"completed"/)
 
   await t.test('declined at the review', async t => {
     const terminal = new FakeProcess({ tty: true, columns: 100 })

@@ -85,17 +85,16 @@ t.test('a clean machine without one: cut, left, taken up, cut again, then starte
   if (machine === null) return
   const { hub, home } = machine
   const slot = (): Promise<string> => readFile(`${home}/etc/svc/slots/agent.toml`, 'utf8')
-  hub.pace = { chunk: 64 * 1024, ms: 5 }
   hub.fail('cdn', FILE, { kind: 'cut', after: 400_000 }, 1, 'GET')
+  hub.fail('cdn', FILE, { kind: 'stall', after: 1_900_000 }, 1, 'GET')
   const first = machine.setup('--home', home)
-  await hub.reaches(FILE, model.length / 2)
+  await hub.reaches(FILE, 2_300_000)
   first.child.kill('SIGINT')
   const left = await first.finished
   t.equal(left.code, 130)
   t.match(left.stderr, /No gateway runs[^]*What has come so far is kept/)
   t.match(await slot(), /enabled = false[^]*pending_model = "tiny"/)
 
-  hub.pace = { chunk: 256 * 1024, ms: 0 }
   hub.fail('cdn', FILE, { kind: 'cut', after: 400_000 }, 1, 'GET')
   const { code, stdout, stderr } = await machine.setup('--home', home).finished
   t.equal(code, 0, stderr)
