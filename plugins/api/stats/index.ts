@@ -1,18 +1,21 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { slotUsageRef } from '../slots/ref.js'
-import { hardwareStats, mainReading, npuModelMb } from './hardware-stats.js'
+import { mainReading } from './hardware-stats.js'
+import { metricsRoutes } from './metrics-routes.js'
 import { requestStats } from './request-stats.js'
 import {
   hardwareStatsSchema, historyQuerySchema, historySchema, powerSchema, requestsQuerySchema, requestsSchema, slotStatsSchema
 } from './schemas.js'
+import { readHardware, readSlots } from './stats-services.js'
 
-/** `/api/stats`: what machine, slots, upstreams and clients do (management 6.2). Nothing is measured unasked. */
+/** `/api/stats`, `/api/metrics`: what machine, slots, upstreams and clients do (management 6.2). Nothing is measured unasked. */
 export default definePlugin({
   name: 'api-stats',
   kind: 'routes',
   apiVersion: 1,
   requires: {
     hardware: core.hardware,
+    info: core.info,
     models: core.models,
     requests: core.requests,
     slots: core.slots,
@@ -21,37 +24,22 @@ export default definePlugin({
     usage: slotUsageRef
   },
   register (ctx) {
-    const { hardware, models, requests, slots, throughput, upstreams, usage } = ctx.services
+    const { hardware, requests, throughput } = ctx.services
+    for (const route of metricsRoutes(ctx.services)) ctx.addRoute(route)
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/hardware',
       summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
       description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
       schema: { response: hardwareStatsSchema },
-      handler: async () => {
-        const [reading, perSlot] = await Promise.all([hardware.read(), usage.memory()])
-        const upstreamNames = upstreams.list().map(({ config }) => config.name)
-        return hardwareStats({
-          info: hardware.info,
-          reading,
-          perSlot,
-          upstreamNames,
-          perUpstream: throughput.upstreams(),
-          npuModelMb: npuModelMb(slots, models)
-        })
-      }
+      handler: () => readHardware(ctx.services)
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/slots',
       summary: 'Counters and memory of every slot',
       schema: { response: slotStatsSchema },
-      handler: async ({ signal }) => {
-        const [counters, memory] = await Promise.all([usage.counters(signal), usage.memory()])
-        // a slot that came or went in between is in one of them only
-        const names = Object.keys(counters).filter(name => Object.hasOwn(memory, name))
-        return Object.fromEntries(names.map(name => [name, { ...counters[name]!, ...memory[name]! }]))
-      }
+      handler: ({ signal }) => readSlots(ctx.services, signal)
     }))
     for (const url of ['/api/stats/throughput', '/api/stats/throughput/history']) {
       ctx.addRoute(defineRoute({

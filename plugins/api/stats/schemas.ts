@@ -109,3 +109,13 @@ export const requestsSchema = z.strictObject({
   endpoints: z.array(z.strictObject({ path: z.string(), count: z.int() })).meta({ description: 'Most used first' }),
   errors: z.int().meta({ description: 'Refused, failed or broken off; a client that leaves is no error' })
 })
+
+/** `GET /api/metrics` (management 20). */
+export const metricsSchema = z.strictObject({
+  slots: slotStatsSchema,
+  hardware: hardwareStatsSchema,
+  dispatcher: z.strictObject({
+    in_flight: z.int().meta({ description: 'Requests that are not answered in full' }),
+    ...requestsSchema.shape
+  })
+})

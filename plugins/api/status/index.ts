@@ -1,8 +1,10 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { featuresOf } from './features.js'
 import { identity, statusReport } from './report.js'
-import { healthSchema, statusSchema } from './schemas.js'
+import { featuresSchema, healthSchema, statusSchema, systemHealthSchema } from './schemas.js'
+import { systemHealth } from './system-health.js'
 
-/** `/api/status` and `/api/health`: whether the gateway is well, and what it runs (management 20). */
+/** `/api/status`, `/api/health`, `/api/features`: whether the gateway is well, what it runs and offers (management 20). */
 export default definePlugin({
   name: 'api-status',
   kind: 'routes',
@@ -11,6 +13,7 @@ export default definePlugin({
     clock: core.clock,
     config: core.config,
     dispatch: core.dispatch,
+    hardware: core.hardware,
     info: core.info,
     plugins: core.plugins,
     slots: core.slots
@@ -30,6 +33,24 @@ export default definePlugin({
       description: 'Answers 200 also when degraded: it serves.',
       schema: { response: healthSchema },
       handler: () => identity(ctx.services)
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/health/system',
+      summary: 'Whether the parts of the gateway are well: disks, slots, events, tool servers',
+      description: 'Answers 200 also when degraded.',
+      schema: { response: systemHealthSchema },
+      handler: () => systemHealth(ctx.services)
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/features',
+      summary: 'What is there to be used on this gateway',
+      schema: { response: featuresSchema },
+      handler: () => {
+        const { config, hardware, plugins } = ctx.services
+        return featuresOf(plugins, config.snapshot.svc, hardware.info)
+      }
     }))
   }
 })

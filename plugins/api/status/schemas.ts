@@ -52,3 +52,33 @@ export const statusSchema = z.strictObject({
   uptime_s: z.int()
 })
 export type Status = z.output<typeof statusSchema>
+
+const diskSchema = z.strictObject({
+  ok: z.boolean(),
+  free_mb: z.int().nullable().meta({ description: 'MiB; null when it cannot be told' }),
+  floor_mb: z.int().meta({ description: 'Below this it is no longer ok' }),
+  path: z.string()
+})
+
+/** `GET /api/health/system` (management 20). */
+export const systemHealthSchema = z.strictObject({
+  status: z.enum(overallStatuses),
+  checks: z.strictObject({
+    disk_state: diskSchema,
+    disk_config: diskSchema,
+    slot_manager: z.strictObject({ ok: z.boolean(), slots: z.int(), errored: z.int().meta({ description: 'Slots in `error`' }) }),
+    event_bus: z.strictObject({ ok: z.boolean() }),
+    mcp_mount: z.strictObject({ ok: z.boolean(), servers: z.array(z.string()).meta({ description: 'Tool servers that are active' }) })
+  })
+})
+export type SystemHealth = z.output<typeof systemHealthSchema>
+
+/** `GET /api/features` (management 20). */
+export const featuresSchema = z.strictObject({
+  comfyui_switchover: z.boolean(),
+  memory: z.boolean(),
+  mcp_supervisor: z.literal(false),
+  memory_engine: z.string().nullable().meta({ description: 'Null without memory' }),
+  npu: z.boolean()
+})
+export type Features = z.output<typeof featuresSchema>

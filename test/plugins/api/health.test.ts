@@ -1,0 +1,57 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { svcConfigSchema, definePlugin, hardwareSchema, type PluginService } from '../../../kernel/contract/index.js'
+import { featuresOf } from '../../../plugins/api/status/features.js'
+import { writeTree } from '../../kernel/config/support.js'
+import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
+import { api, apiPlugins } from './support.js'
+
+t.test('the parts of a gateway that is well', async t => {
+  const tools = definePlugin({ name: 'mcp-tools', kind: 'mcp', apiVersion: 1, register () {} })
+  const gateway = await api(t, { group: [...apiPlugins, tools] })
+  const { status, json } = await gateway.call('GET', '/api/health/system')
+  t.equal(status, 200)
+  t.match(json, {
+    status: 'ok',
+    checks: {
+      disk_state: { ok: true, floor_mb: 500, path: join(gateway.home, 'var/lib/svc') }, disk_config: { ok: true, path: join(gateway.home, 'etc/svc') },
+      slot_manager: { ok: true, slots: 1, errored: 0 }, event_bus: { ok: true }, mcp_mount: { ok: true, servers: ['mcp-tools'] }
+    }
+  })
+  t.ok(json.checks.disk_state.free_mb > 500)
+})
+
+t.test('a slot in error, a tool server that fell, a folder that is gone', async t => {
+  const broken = definePlugin({ name: 'mcp-broken', kind: 'mcp', apiVersion: 1, register () { throw new Error('no') } })
+  const gateway = await api(t, { group: [...apiPlugins, broken], onStart: () => { throw new Error('no memory') } })
+  t.equal((await gateway.call('POST', '/api/slots/agent/load')).status, 502)
+  t.match((await gateway.call('GET', '/api/health/system')).json, {
+    status: 'degraded', checks: { slot_manager: { ok: false, slots: 1, errored: 1 }, mcp_mount: { ok: false, servers: [] }, disk_config: { ok: true } }
+  })
+  rmSync(join(gateway.home, 'etc'), { recursive: true })
+  t.match(await gateway.call('GET', '/api/health/system'), { status: 200, json: { checks: { disk_config: { ok: false, free_mb: null } } } })
+})
+
+t.test('status answers HEAD, as the command line asks', async t => {
+  const gateway = await api(t)
+  const { status, text } = await gateway.call('HEAD', '/api/status')
+  t.match({ status, text }, { status: 200, text: '' })
+})
+
+t.test('features', async t => {
+  const root = t.testdir()
+  writeTree(root, strixHalo.tree)
+  const gateway = await api(t, { machine: { root } })
+  t.match((await gateway.call('GET', '/api/features')).json, { npu: true, mcp_supervisor: false })
+  const config = svcConfigSchema.parse({})
+  const plugins = (state: string, ...routes: string[]): PluginService =>
+    ({ list: () => [{ state, routes }] }) as unknown as PluginService
+  const none = hardwareSchema.parse({})
+  t.same(featuresOf(plugins('active', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), {
+    comfyui_switchover: true, memory: true, mcp_supervisor: false, memory_engine: 'hindsight', npu: false
+  })
+  t.match(featuresOf(plugins('failed', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), { comfyui_switchover: false, memory: false, memory_engine: null })
+  t.match(featuresOf(plugins('active', 'GET /api/memory/graph'), svcConfigSchema.parse({ memory: { enabled: false } }), none), { memory: false, memory_engine: null })
+  t.match(featuresOf(plugins('active', 'GET /api/memorable'), config, none), { memory: false })
+})
