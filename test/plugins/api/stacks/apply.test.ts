@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Api, Answer } from '../support.js'
-import { agreement, stack, stacksApi } from './host.js'
+import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
+import { engines } from '../capabilities/host.js'
+import { apiPlugins, type Answer, type Api } from '../support.js'
+import { agreement, DEVICE_NODES, files, PORT_POOL, stack, stacksApi } from './host.js'
 
 const states = (gateway: Api): Record<string, string> =>
   Object.fromEntries(gateway.slots.names().map(name => [name, gateway.slots.status(name).state]))
@@ -192,4 +194,39 @@ t.test('the stack that is applied last wins', async t => {
   t.match((await second).json, { stack: 'next', converged: { loaded: ['old'], errors: [] } })
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'next', drift: 'clean' })
   t.match(states(gateway), { old: 'ready', agent: 'offline', helper: 'offline' })
+})
+
+t.test('a gateway that is stopped on the way: the next one goes on', async t => {
+  const home = t.testdir()
+  let reached = (): void => {}
+  const held = new Promise<void>(resolve => { reached = resolve })
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => { release = resolve })
+  const options = { plugins: [...apiPlugins, ...engines], home, deviceNodes: DEVICE_NODES }
+  const runtime = new FakeEngineRuntime({
+    onStart: ({ slot }) => {
+      if (slot !== 'helper') return
+      reached()
+      return released
+    }
+  })
+  const first = await createTestGateway({ ...options, runtime, files: { 'etc/svc/svc.toml': `[slots]\n${PORT_POOL}`, ...files } })
+  await first.fetch('/api/stacks', {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ slug: 'mine', stack })
+  })
+  const answer = first.fetch('/api/stacks/mine/apply', { method: 'POST' }).then(response => response.status, () => null)
+  await held
+  const closed = first.close()
+  t.not(await answer, 200)
+  release()
+  await closed
+  const next = new FakeEngineRuntime()
+  const second = await createTestGateway({ ...options, runtime: next })
+  const { events } = second.gateway.kernel()
+  const told = events.subscribe({ since: 0, type: 'stack.converged' }, AbortSignal.timeout(60_000))
+  for await (const { type } of told) if (type === 'stack.converged') break
+  t.match(await (await second.fetch('/api/stacks')).json(), { active: 'mine', drift: 'clean' })
+  t.match(['agent', 'helper', 'embed'].map(name => second.slots.status(name).state), ['ready', 'ready', 'ready'])
+  await second.close()
+  for (const each of [runtime, next]) await each.destroy()
 })

@@ -28,8 +28,14 @@ export const stack = {
   ]
 }
 
+const ports = 2000 + process.pid % 140 * 20
+/** New slots get ports that nobody else on this machine uses meanwhile: a dry run tells the one that is free. */
+export const PORT_POOL = `port_range_start = ${ports}\nport_range_end = ${ports + 19}\n`
+
+export const DEVICE_NODES = ['/dev/dri/renderD128', '/dev/kfd', '/dev/accel/accel0']
+
 export function stacksApi (t: Test, more: Readonly<Record<string, string>> = {}, options: ApiOptions = {}): Promise<Api> {
-  return api(t, { providers: engines, deviceNodes: ['/dev/dri/renderD128', '/dev/kfd', '/dev/accel/accel0'], files: { ...files, ...more }, ...options })
+  return api(t, { providers: engines, deviceNodes: DEVICE_NODES, svc: PORT_POOL, files: { ...files, ...more }, ...options })
 }
 
 /** What a dry run and the apply after it must agree on. */

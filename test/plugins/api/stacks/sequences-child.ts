@@ -16,7 +16,7 @@ import { libraryRef } from '../../../../plugins/services/library/ref.js'
 import fc from '../../../property.js'
 import { apiPlugins } from '../support.js'
 import { engines } from '../capabilities/host.js'
-import { files } from './host.js'
+import { files, PORT_POOL } from './host.js'
 
 /**
  * Writes slots, profiles, capabilities and stacks in any order, and looks after every write. Arguments: how many
@@ -83,7 +83,7 @@ async function sequences (): Promise<Record<string, number>> {
     register (ctx) { services = ctx.services }
   }) as AnyPlugin
   const runtime = new FakeEngineRuntime()
-  const base = { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', ...files }
+  const base = { 'etc/svc/svc.toml': `[slots]\nautostart = false\n${PORT_POOL}`, ...files }
   const gateway = await createTestGateway({
     runtime, plugins: [...apiPlugins, ...engines, spy], files: base, fileOps: quickOps, deviceNodes: []
   })
