@@ -25,7 +25,8 @@ import { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
 import { planSlotCall } from './slot-plan.js'
-import { UploadRun, type UploadCall } from './upload-run.js'
+import { UploadMemory } from './upload-memory.js'
+import { UploadRun, type UploadCall, type UploadDeps } from './upload-run.js'
 import type { UpstreamPool } from './upstream-pool.js'
 import { UpstreamTrip, type TripDeps } from './upstream-trip.js'
 
@@ -51,6 +52,7 @@ export class GatewayDispatcher implements DispatchService {
   readonly #interceptors = new Interceptors()
   readonly #trips: TripDeps
   readonly #lookup: ModelLookup
+  readonly #uploads: UploadDeps
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
@@ -58,11 +60,14 @@ export class GatewayDispatcher implements DispatchService {
       if (sink.isClients) deps.history.ended(surface, startedAt, sink.failed)
     })
     this.#lookup = new ModelLookup(deps)
+    const told = (error: unknown): SvcError => this.#told(error)
+    const memory = new UploadMemory(deps.config.snapshot.svc.server.upload_memory_bytes)
+    this.#uploads = { ...deps, lookup: this.#lookup, active: this.active, memory, told }
     this.#trips = {
       ...deps,
       resolve: (model, surface) => deps.catalog.resolve(model, surface),
       holdTimes: () => this.#holdTimes(),
-      told: error => this.#told(error),
+      told,
       random: Math.random
     }
   }
@@ -110,8 +115,7 @@ export class GatewayDispatcher implements DispatchService {
   upload (call: UploadCall, options: UploadOptions): typeof handled {
     call.reply.hijack()
     if (isGone(call.reply.raw)) return handled
-    const told = (error: unknown): SvcError => this.#told(error)
-    new UploadRun({ ...this.#deps, lookup: this.#lookup, active: this.active, told }, call, options).start()
+    new UploadRun(this.#uploads, call, options).start()
     return handled
   }
 

@@ -1,8 +1,12 @@
 import type { Clock, Timer } from '../contract/index.js'
 import { SpoolFile } from './spool-file.js'
+import type { UploadMemory } from './upload-memory.js'
 
 /** What stays in memory before the sender is asked to wait, on the way in and on the way to the disk. */
 const WINDOW_BYTES = 256 * 1024
+/** What one upload may take of the shared memory besides, and in which steps. */
+const MOST_HELD_BYTES = 24 * 1024 * 1024
+const STEP_BYTES = 1024 * 1024
 const READ_BYTES = 256 * 1024
 /**
  * How long the sender waits for a reader before the rest goes to disk. A connection that nobody reads does not tell
@@ -13,6 +17,7 @@ const STALL_MS = 25
 export interface UploadBufferOptions {
   readonly clock: Clock
   readonly folder: string
+  readonly memory: UploadMemory
   /** The sender may go on. */
   readonly room: () => void
   /** The disk failed: nothing can be added or read any more. */
@@ -21,12 +26,16 @@ export interface UploadBufferOptions {
 
 /**
  * The bytes of an upload between its client and its engine, in order. A reader that keeps up sets the pace; when
- * there is none yet, or it stands still, what comes goes through a file. Memory is bounded in every case.
+ * there is none yet, or it stands still, what comes waits in the memory that uploads share, and then goes through a file.
+ * Memory is bounded in every case.
  */
 export class UploadBuffer {
   readonly #options: UploadBufferOptions
   readonly #memory: Buffer[] = []
   #memoryBytes = 0
+  /** Taken of the shared memory. */
+  #held = 0
+  #hasReader = false
   /** On its way to the file. */
   #outgoing: Buffer[] = []
   #outgoingBytes = 0
@@ -58,7 +67,8 @@ export class UploadBuffer {
     } else {
       this.#memory.push(chunk)
       this.#memoryBytes += chunk.length
-      this.#waits = this.#memoryBytes >= WINDOW_BYTES
+      // what has no reader, or one that is behind anyway, need not stand still before it may take more
+      this.#waits = this.#isFull && ((this.#hasReader && this.#held === 0) || !this.#grow())
       if (this.#waits) this.#stall ??= this.#options.clock.setTimer(STALL_MS, () => this.#spill())
     }
     this.#awaken()
@@ -72,12 +82,14 @@ export class UploadBuffer {
 
   /** The next bytes; null at the end. One call at a time. Rejects when the disk fails and after `close`. */
   async read (): Promise<Buffer | null> {
+    this.#hasReader = true
     for (;;) {
       if (this.#error !== null) throw this.#error
       const chunk = this.#memory.shift()
       if (chunk !== undefined) {
         this.#memoryBytes -= chunk.length
-        if (!this.#spilling && this.#memoryBytes < WINDOW_BYTES / 2) this.#makeRoom()
+        if (!this.#spilling && this.#memoryBytes < (WINDOW_BYTES + this.#held) / 2) this.#makeRoom()
+        if (this.#memoryBytes < WINDOW_BYTES) this.#giveBack()
         return chunk
       }
       const file = this.#file
@@ -96,6 +108,7 @@ export class UploadBuffer {
     this.#error ??= new Error('the upload was given up')
     this.#stall?.cancel()
     this.#memory.length = 0
+    this.#giveBack()
     this.#outgoing = []
     this.#awaken()
     const file = this.#file
@@ -107,8 +120,21 @@ export class UploadBuffer {
   #spill (): void {
     this.#stall = null
     if (this.#error !== null) return
-    this.#spilling = this.#memoryBytes >= WINDOW_BYTES
+    this.#spilling = this.#isFull && !this.#grow()
     this.#makeRoom()
+  }
+
+  get #isFull (): boolean { return this.#memoryBytes >= WINDOW_BYTES + this.#held }
+
+  #grow (): boolean {
+    if (this.#held + STEP_BYTES > MOST_HELD_BYTES || !this.#options.memory.take(STEP_BYTES)) return false
+    this.#held += STEP_BYTES
+    return true
+  }
+
+  #giveBack (): void {
+    if (this.#held > 0) this.#options.memory.give(this.#held)
+    this.#held = 0
   }
 
   async #write (): Promise<void> {

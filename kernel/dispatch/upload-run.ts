@@ -19,6 +19,7 @@ import type { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { Replacement } from './upload-body.js'
+import type { UploadMemory } from './upload-memory.js'
 import { UploadSource } from './upload-source.js'
 import { judgedOnce } from './judged-once.js'
 import { upstreamEnvelope } from './upstream-call.js'
@@ -34,6 +35,7 @@ export interface UploadDeps extends CallContext {
   readonly token: string
   /** Folder for what has to wait on disk. */
   readonly spool: string
+  readonly memory: UploadMemory
   /** What a client learns of a failure. */
   readonly told: (error: unknown) => SvcError
 }
@@ -72,7 +74,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
   #giveUp: (reason: Error) => void = () => this.#finish()
 
   constructor (deps: UploadDeps, call: UploadCall, options: UploadOptions) {
-    const { clock, spool } = deps
+    const { clock, spool, memory } = deps
     const { upload_limit_bytes: limitBytes, upload_idle_timeout_s: idleS } = deps.config.snapshot.svc.server
     this.#deps = deps
     this.#call = call
@@ -83,6 +85,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     this.#source = new UploadSource(call.request.raw, 'model', {
       clock,
       spool,
+      memory,
       limitBytes,
       idleMs: idleS * 1000,
       found: field => this.#resolve(field),

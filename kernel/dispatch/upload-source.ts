@@ -3,12 +3,14 @@ import type { Clock, SvcError, Timer } from '../contract/index.js'
 import { FieldFinder, formBoundary, type FoundField } from './field-finder.js'
 import { UploadBody, type Replacement } from './upload-body.js'
 import { UploadBuffer } from './upload-buffer.js'
+import type { UploadMemory } from './upload-memory.js'
 import { invalidForm, notAForm, spoolFailed, tooLarge, uploadStalled } from './upload-errors.js'
 
 export interface UploadSourceOptions {
   readonly clock: Clock
   /** Folder for what has to wait on disk. */
   readonly spool: string
+  readonly memory: UploadMemory
   readonly limitBytes: number
   /** Longest pause of the client; 0 is no limit. */
   readonly idleMs: number
@@ -36,14 +38,14 @@ export class UploadSource {
 
   /** @param field name of the field to look for */
   constructor (request: IncomingMessage, field: string, options: UploadSourceOptions) {
-    const { clock, spool: folder, failed } = options
+    const { clock, spool: folder, memory, failed } = options
     this.#request = request
     this.#options = options
     this.#lastByteAt = clock.monotonic()
     const boundary = formBoundary(request.headers['content-type'] ?? '')
     this.#finder = boundary === null ? null : new FieldFinder({ boundary, name: field, longestValue: LONGEST_VALUE })
     this.#buffer = new UploadBuffer({
-      clock, folder, room: () => request.resume(), failed: error => failed(spoolFailed(error))
+      clock, folder, memory, room: () => request.resume(), failed: error => failed(spoolFailed(error))
     })
   }
 

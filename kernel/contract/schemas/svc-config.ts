@@ -27,6 +27,8 @@ export const serverSchema = z.strictObject({
   v1_body_limit_bytes: z.int().min(1024).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
   upload_limit_bytes: z.int().min(1024).default(512 * 1024 * 1024)
     .meta(live('Largest upload; one that has to wait takes as much disk')),
+  upload_memory_bytes: z.int().min(0).default(64 * 1024 * 1024)
+    .meta(gatewayRestart('Memory that uploads together may wait in before they go to disk; 0 is disk alone')),
   upload_idle_timeout_s: z.number().min(0).default(60)
     .meta(live('How long a client may pause in the middle of an upload; 0 is no limit')),
   shutdown_grace_s: z.number().min(0).default(20).meta(live('How long streams may go on after a stop was asked for')),

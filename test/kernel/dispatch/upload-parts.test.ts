@@ -10,6 +10,7 @@ import { RefusalFilter } from '../../../kernel/dispatch/refusal-filter.js'
 import { sweepSpool } from '../../../kernel/dispatch/spool-file.js'
 import { RangeSplice, UploadBody } from '../../../kernel/dispatch/upload-body.js'
 import { UploadBuffer } from '../../../kernel/dispatch/upload-buffer.js'
+import { UploadMemory } from '../../../kernel/dispatch/upload-memory.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 
 const KIB = 1024
@@ -44,11 +45,11 @@ interface Bench {
   readonly failures: readonly Error[]
 }
 
-function bench (t: Test, folder = join(t.testdir(), 'spool')): Bench {
+function bench (t: Test, folder = join(t.testdir(), 'spool'), memory = new UploadMemory(0)): Bench {
   let rooms = 0
   const failures: Error[] = []
   const clock = new FakeClock()
-  const buffer = new UploadBuffer({ clock, folder, room: () => { rooms++ }, failed: error => failures.push(error) })
+  const buffer = new UploadBuffer({ clock, folder, memory, room: () => { rooms++ }, failed: error => failures.push(error) })
   t.teardown(() => buffer.close())
   return { buffer, clock, folder, rooms: () => rooms, failures }
 }
@@ -97,6 +98,33 @@ t.test('without a reader the rest goes through a file that has no name', async t
   t.equal(buffer.spilledBytes, 96 * 64 * KIB)
 })
 
+t.test('what waits for a reader shares the memory that there is; then it goes to disk', async t => {
+  const MIB = 1024 * KIB
+  const memory = new UploadMemory(5 * MIB)
+  const chunk = randomBytes(256 * KIB)
+  const [one, two] = [bench(t, join(t.testdir(), 'one'), memory), bench(t, join(t.testdir(), 'two'), memory)]
+  for (let i = 0; i < 12; i++) t.ok(one.buffer.push(chunk), 'no reader was there yet: there is nothing to wait for')
+  t.equal(memory.taken, 3 * MIB)
+  let pushed = 0
+  while (two.buffer.push(chunk)) pushed++
+  t.equal(pushed, 8, 'two of the five, and its own window')
+  t.equal(memory.taken, 5 * MIB)
+  await two.clock.advance(25)
+  two.buffer.push(chunk)
+  await until(() => two.buffer.spilledBytes === chunk.length)
+
+  one.buffer.end()
+  t.equal((await readAll(one.buffer)).length, 12 * chunk.length)
+  t.equal(one.buffer.spilledBytes, 0)
+  t.equal(memory.taken, 2 * MIB, 'the first has given back what it had')
+  two.buffer.close()
+  t.equal(memory.taken, 0, 'and so does one that is given up')
+
+  const large = bench(t, join(t.testdir(), 'three'), new UploadMemory(100 * MIB))
+  for (pushed = 0; large.buffer.push(chunk);) pushed++
+  t.equal(pushed, 96, 'one upload may take 24 MiB')
+})
+
 t.test('any order of pushes, reads and stalls keeps the bytes in order', async t => {
   const steps = fc.array(fc.oneof(
     { weight: 4, arbitrary: fc.record({ kind: fc.constant('push' as const), size: fc.integer({ min: 1, max: 200 * KIB }) }) },
@@ -105,8 +133,9 @@ t.test('any order of pushes, reads and stalls keeps the bytes in order', async t
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('turn' as const), size: fc.constant(0) }) }
   ), { maxLength: 40 })
   const folder = join(t.testdir(), 'spool')
-  await fc.assert(fc.asyncProperty(steps, async steps => {
-    const { buffer, clock } = bench(t, folder)
+  await fc.assert(fc.asyncProperty(steps, fc.constantFrom(0, 1, 3, 64), async (steps, megabytes) => {
+    const memory = new UploadMemory(megabytes * 1024 * KIB)
+    const { buffer, clock } = bench(t, folder, memory)
     let counter = 0
     let sent = 0
     let received = 0
@@ -128,7 +157,9 @@ t.test('any order of pushes, reads and stalls keeps the bytes in order', async t
     buffer.end()
     check(await readAll(buffer))
     assert.equal(received, sent)
+    assert.equal(memory.taken, 0, 'what was taken is given back')
     buffer.close()
+    assert.equal(memory.taken, 0)
   }), { numRuns: 150 })
 })
 

@@ -41,7 +41,7 @@ async function receiver (t: Test): Promise<Receiver> {
 
 async function live (t: Test, url: string): Promise<{ gateway: LiveGateway, home: string }> {
   const home = await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n',
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n[server]\nupload_memory_bytes = 0\n',
     'etc/svc/upstreams.toml': `[[upstream]]\nname = "up"\nurl = "${url}"\nauth_style = "none"\n`
   })
   return { gateway: await startLive(t, home), home }

@@ -40,6 +40,8 @@ async function studio (t: Test, options: AudioOptions & { readonly cold?: boolea
   }) as unknown as Studio
 }
 
+const DISK_ALONE = '[server]\nupload_memory_bytes = 0\n'
+
 function sha256 (bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
@@ -130,7 +132,7 @@ t.test('a provider that takes no forms is no target', async t => {
 t.test('while the slot loads, the upload waits on disk and its client is free', async t => {
   let release = (): void => {}
   const gate = new Promise<void>(resolve => { release = resolve })
-  const gateway = await studio(t, { cold: true, onStart: () => gate })
+  const gateway = await studio(t, { cold: true, onStart: () => gate, svc: DISK_ALONE })
   const file = randomBytes(8 * MIB)
   const form = formOf(['model', 'stt'], ['file', file])
   const upload = startUpload(gateway.baseUrl)
@@ -240,9 +242,11 @@ t.test('uploads are limited in size, told or not', async t => {
   t.equal(gateway.engine.uploads.length, 0, 'a length that is too much is refused before anything is read')
 
   const silent = startUpload(gateway.baseUrl, { 'transfer-encoding': 'chunked' })
-  void silent.send(form)
+  await silent.send(form.subarray(0, MIB / 2))
+  const begun = await gateway.engine.upload(0)
+  void silent.send(form.subarray(MIB / 2))
   t.match(await silent.answer, { status: 413, text: /request\.too_large/ })
-  t.equal(await gateway.engine.uploads[0]!.closed, 'aborted', 'the engine is told that no more comes')
+  t.equal(await begun.closed, 'aborted', 'the engine is told that no more comes')
   silent.leave()
   t.equal((await gateway.post(formOf(['model', 'stt'], ['file', randomBytes(MIB / 2)]))).status, 200)
   await nothingLeft(t, gateway)
@@ -311,7 +315,7 @@ t.test('a gateway that stops ends uploads, in every phase, and keeps nothing', a
 })
 
 t.test('without room on disk an upload that must wait is refused, one that flows is not', async t => {
-  const gateway = await studio(t)
+  const gateway = await studio(t, { svc: DISK_ALONE })
   await writeFile(join(gateway.home, 'var/lib/svc/spool'), 'in the way')
   const form = formOf(['file', randomBytes(2 * MIB)], ['model', 'stt'])
   const response = await gateway.post(form)
