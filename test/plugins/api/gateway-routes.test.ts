@@ -125,7 +125,7 @@ t.test('enums are cached until the release or the providers change', async t => 
   t.equal(first.status, 200)
   t.match(tag, /^W\/"svc-enums-/)
   t.equal(first.headers.get('cache-control'), 'public, max-age=3600')
-  t.same(first.json.providers.map((provider: { name: string }) => provider.name), ['fake'])
+  t.same(first.json.providers.map((provider: { name: string }) => provider.name), ['imagegen', 'fake'])
   const again = await gateway.call('GET', '/api/meta/enums', undefined, { 'if-none-match': tag })
   t.equal(again.status, 304)
   t.equal(again.text, '')

@@ -10,6 +10,7 @@ import activity from '../../../plugins/api/activity/index.js'
 import backends from '../../../plugins/api/backends/index.js'
 import capabilities from '../../../plugins/api/capabilities/index.js'
 import chatTemplates from '../../../plugins/api/chat-templates/index.js'
+import comfyui from '../../../plugins/api/comfyui/index.js'
 import config from '../../../plugins/api/config/index.js'
 import docs from '../../../plugins/api/docs/index.js'
 import events from '../../../plugins/api/events/index.js'
@@ -33,6 +34,7 @@ import stats from '../../../plugins/api/stats/index.js'
 import status from '../../../plugins/api/status/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
 import user from '../../../plugins/api/user/index.js'
+import imagegen from '../../../plugins/providers/imagegen/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
@@ -42,12 +44,14 @@ export const apiPlugins: readonly AnyPlugin[] = [
   backends,
   capabilities,
   chatTemplates,
+  comfyui,
   config,
   docs,
   events,
   hardware,
   hf,
   hub,
+  imagegen,
   install,
   journal,
   library,

@@ -3,6 +3,7 @@ import { Agent } from 'undici'
 import { createEngineClient } from '../../../../kernel/slots/engine-client.js'
 import { runGraph } from '../../../../plugins/providers/imagegen/run.js'
 import { shippedWorkflow } from '../../../../plugins/providers/imagegen/workflow.js'
+import { openStream } from '../../api/support.js'
 import { eventually, realClock } from '../../../kernel/runtime/support.js'
 import { startFakeComfy } from './fake/server.js'
 import { imageGateway, type EngineState, type ImageGateway } from './image-gateway.js'
@@ -37,6 +38,22 @@ t.test('progress is told on the event bus', async t => {
   for (const { source, data } of events) t.match([source, data], ['slot:img', { request_id: 'mine', slot: 'img', model: 'sdxl-turbo' }])
   t.match(events.at(-1)!.data, { images: 1, duration_ms: Number })
   await gateway.engineUntil(state => state.sockets === 0, 'the event stream of the engine is closed')
+})
+
+t.test('a client of the event stream sees an image come', async t => {
+  const gateway = await imageGateway(t)
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  await gateway.engine({ stepMs: 300 })
+  const stream = await openStream(t, gateway, '/api/events/stream?type=image.*')
+  const made = gateway.post(body)
+  const frames: string[] = []
+  await stream.until(({ data }) => {
+    frames.push(data.data.percent === undefined || data.data.percent === null ? data.type : `${data.data.percent} %`)
+    return data.type === 'image.completed'
+  })
+  t.strictSame(frames.filter(frame => frame !== 'image.progress'), ['25 %', '50 %', '75 %', '100 %', 'image.completed'])
+  t.equal((await made).status, 200)
+  await stream.close()
 })
 
 t.test('a client that leaves takes its job out of the engine, wherever it is', async t => {
