@@ -111,11 +111,13 @@ async function calm (world: World, clients: Clients, ledger: Ledger): Promise<vo
     const { inFlight, waiting, state } = gateway.slots.status(slot)
     if (inFlight !== 0 || waiting !== 0) ledger.violation(`slot ${slot} is ${state} with ${inFlight} in flight and ${waiting} waiting`)
   }
-  // the last write may be under way
-  while ((await tempFiles(gateway.home)).length > 0 && performance.now() < end) {
+  // a write may be under way at any moment: what counts is a file that stays
+  let temporary = new Set(await tempFiles(gateway.home))
+  while (temporary.size > 0 && performance.now() < end) {
     await new Promise(resolve => { setTimeout(resolve, 10) })
+    temporary = new Set((await tempFiles(gateway.home)).filter(name => temporary.has(name)))
   }
-  for (const name of await tempFiles(gateway.home)) ledger.violation(`temp file ${name}`)
+  for (const name of temporary) ledger.violation(`temp file ${name}`)
 }
 
 /** Links are not followed: the plugin home has one to the whole gateway. */

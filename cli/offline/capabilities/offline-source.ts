@@ -16,6 +16,7 @@ import { hostBackends } from '../../../plugins/api/capabilities/host-backends.js
 import builtins from '../../../plugins/index.js'
 import { curatedMedia } from '../../../plugins/services/library/curated-media.js'
 import { curatedText } from '../../../plugins/services/library/curated-text.js'
+import { curatedRef } from '../../../plugins/services/library/ref.js'
 import { CliFailure } from '../../failure.js'
 
 export interface OfflineKernel {
@@ -26,6 +27,8 @@ export interface OfflineKernel {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
+const curated = [...curatedText, ...curatedMedia]
+
 /** What selections are judged by, gathered without a gateway: nothing is started, nothing is written. */
 export async function offlineSource (kernel: OfflineKernel): Promise<CandidateSource> {
   const { config, clock, log, withLock, env } = kernel
@@ -35,7 +38,7 @@ export async function offlineSource (kernel: OfflineKernel): Promise<CandidateSo
   const hardware = cached.probed_at === '' ? await probeHardware({ root: '/', clock, diskPath: models.store }) : cached
   const providers = await declaredProviders(kernel)
   const hosts = hostBackends(hardware, providers)
-  return { models: models.list(), curated: [...curatedText, ...curatedMedia], providers, hosts, hardware }
+  return { models: models.list(), curated, providers, hosts, hardware }
 }
 
 /**
@@ -75,7 +78,8 @@ async function providersOf (candidate: Candidate, kernel: OfflineKernel): Promis
 
 function servicesOf ({ requires = {} }: AnyPlugin, { config, clock }: OfflineKernel): Record<string, unknown> {
   const known = new Map<string, unknown>([
-    [core.clock.id, clock], [core.config.id, config], [core.events.id, createEventBus({ clock })]
+    [core.clock.id, clock], [core.config.id, config], [core.events.id, createEventBus({ clock })],
+    [curatedRef.id, curated]
   ])
   return Object.fromEntries(Object.entries(requires).map(([key, { id }]) => {
     if (!known.has(id)) throw new Error(`it requires ${id}, which only a gateway has`)

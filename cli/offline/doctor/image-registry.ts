@@ -1,3 +1,4 @@
+import { fetch, type Response } from 'undici'
 import { parseImageRef } from '../../../kernel/runtime/image-ref.js'
 
 /** Where an image is kept, and how its registry calls it. */

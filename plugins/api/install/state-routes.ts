@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fetch } from 'undici'
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { completeFirstRun, firstRunFacts, sentinelPath } from './first-run.js'
 import type { InstallApi } from './install-api.js'

@@ -2,7 +2,7 @@ import { core, definePlugin, defineProvider, messageOf, type HealthAnswer, type 
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { libraryRef } from '../../services/library/ref.js'
+import { curatedRef } from '../../services/library/ref.js'
 import { imagesOf } from './curated.js'
 import { ComfyUi } from './engine-api.js'
 import { imageEngine } from './image-engine.js'
@@ -29,14 +29,14 @@ export default definePlugin({
   name: 'imagegen',
   kind: 'provider',
   apiVersion: 1,
-  requires: { clock: core.clock, config: core.config, events: core.events, library: libraryRef },
+  requires: { clock: core.clock, config: core.config, events: core.events, curated: curatedRef },
   provides: [imageEngineRef],
   configSchema,
   register (ctx) {
-    const { clock, config, events, library } = ctx.services
+    const { clock, config, curated, events } = ctx.services
     const { data_root: dataRoot = join(config.paths.state, 'comfyui'), app_dir: appDir, python, main, silence_timeout_s: silenceS } = ctx.config
     const home: EngineHome = { dataRoot, appDir, python, main }
-    const catalogue = imagesOf(library.curated)
+    const catalogue = imagesOf(curated)
     const board = new RunBoard(clock)
     /** Runs that have not let go of the engine yet. */
     const runs = new Set<Promise<unknown>>()

@@ -1,6 +1,6 @@
 import { core, definePlugin, isSvcError, messageOf } from 'svc-gateway/plugin'
 import { Library } from './library.js'
-import { libraryRef } from './ref.js'
+import { curatedRef, libraryRef } from './ref.js'
 
 /** The model library: curated models, files on disk, changes of the registry with their events. */
 export default definePlugin({
@@ -15,11 +15,12 @@ export default definePlugin({
     models: core.models,
     providers: core.providers
   },
-  provides: [libraryRef],
+  provides: [libraryRef, curatedRef],
   register (ctx) {
     const { config } = ctx.services
     const library = new Library(ctx.services)
     ctx.provide(libraryRef, library)
+    ctx.provide(curatedRef, library.curated)
     ctx.onStart(() => {
       if (!config.snapshot.svc.models.auto_scan_on_start) return
       // nobody waits for it: headers of many new files take their time

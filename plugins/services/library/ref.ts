@@ -100,3 +100,6 @@ export interface ModelLibrary {
 }
 
 export const libraryRef = createServiceRef<ModelLibrary>('models.library')
+
+/** The curated catalogue alone. It needs no gateway, so what stages providers without one can give it too. */
+export const curatedRef = createServiceRef<readonly CuratedModel[]>('models.curated')
