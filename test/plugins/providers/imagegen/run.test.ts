@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Agent } from 'undici'
 import { createEngineClient } from '../../../../kernel/slots/engine-client.js'
 import { runGraph } from '../../../../plugins/providers/imagegen/run.js'
@@ -23,6 +23,13 @@ function types (gateway: ImageGateway): string[] {
   return gateway.events('image.*').map(event => event.type)
 }
 
+/** Steps that come close together are told as one, on a busy machine more of them; the last one always is. */
+function tellsSteps (t: Test, percents: readonly unknown[]): void {
+  const steps = [25, 50, 75, 100].filter(percent => percents.includes(percent))
+  t.strictSame(percents, steps, 'steps of the engine, in their order')
+  t.ok(steps.length >= 2 && steps.at(-1) === 100, 'some on the way, and the last')
+}
+
 t.test('progress is told on the event bus', async t => {
   const gateway = await imageGateway(t)
   await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
@@ -34,7 +41,8 @@ t.test('progress is told on the event bus', async t => {
   const events = gateway.events('image.*')
   t.strictSame([events.at(0)!.type, events.at(-1)!.type], ['image.progress', 'image.completed'])
   const steps = events.map(event => event.data).filter(data => data.value !== null && data.value !== undefined)
-  t.strictSame(steps.map(({ value, max, percent }) => [value, max, percent]), [[1, 4, 25], [2, 4, 50], [3, 4, 75], [4, 4, 100]])
+  tellsSteps(t, steps.map(({ percent }) => percent))
+  for (const { value, max, percent } of steps) t.strictSame([max, percent], [4, Number(value) * 25])
   for (const { source, data } of events) t.match([source, data], ['slot:img', { request_id: 'mine', slot: 'img', model: 'sdxl-turbo' }])
   t.match(events.at(-1)!.data, { images: 1, duration_ms: Number })
   await gateway.engineUntil(state => state.sockets === 0, 'the event stream of the engine is closed')
@@ -51,7 +59,8 @@ t.test('a client of the event stream sees an image come', async t => {
     frames.push(data.data.percent === undefined || data.data.percent === null ? data.type : `${data.data.percent} %`)
     return data.type === 'image.completed'
   })
-  t.strictSame(frames.filter(frame => frame !== 'image.progress'), ['25 %', '50 %', '75 %', '100 %', 'image.completed'])
+  t.equal(frames.at(-1), 'image.completed')
+  tellsSteps(t, frames.filter(frame => frame.endsWith(' %')).map(frame => Number.parseInt(frame, 10)))
   t.equal((await made).status, 200)
   await stream.close()
 })
