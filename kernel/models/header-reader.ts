@@ -75,7 +75,7 @@ export class HeaderReader {
 
   #start (): Worker {
     const worker = new Worker(new URL('./gguf-worker.js', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB }, stderr: true, stdout: true
+      execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB }, stderr: true, stdout: true
     })
     worker.unref()
     const isOurs = (): boolean => this.#worker === worker

@@ -58,7 +58,7 @@ export class FileHashes {
   }
 
   #start (): Worker {
-    const worker = new Worker(new URL('./hash-worker.js', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 128 } })
+    const worker = new Worker(new URL('./hash-worker.js', import.meta.url), { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 128 } })
     worker.unref()
     worker.on('message', (reply: HashReply) => this.#settle(reply.id, pending => {
       if ('hex' in reply) pending.resolve(reply.hex)

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import { engines } from '../capabilities/host.js'
 import { apiPlugins, ScriptedRuntime, type Answer } from '../support.js'
+import { eventually } from '../../../kernel/runtime/support.js'
 import { FakeHub } from '../../services/hub/fake-hub.js'
 
 export interface InstallGateway extends TestGateway {
@@ -64,12 +65,11 @@ export async function installGateway (t: Test, options: InstallOptions = {}): Pr
     hub,
     call,
     slot: async (name: string, fits: (record: Record<string, unknown> & { metadata: Record<string, unknown> }) => boolean) => {
-      const end = performance.now() + 20_000
-      for (;;) {
+      await eventually(`slot ${name}`, async () => {
         const { status, json } = await call('GET', `/api/slots/${name}`)
-        if (status === 200 && fits(json)) return
-        if (performance.now() > end) throw new Error(`slot ${name} did not get there: ${JSON.stringify(json)}`)
-      }
+        if (status === 200 && fits(json)) return true
+        throw new Error(JSON.stringify(json))
+      })
     }
   })
 }
