@@ -16,6 +16,8 @@ interface Setup {
   readonly start: () => Promise<LiveGateway>
   /** Containers of this home, running or not. */
   readonly containers: () => Promise<Docker.ContainerInfo[]>
+  /** The label that they carry: other tests have containers of their own at the same time. */
+  readonly ours: () => Promise<string>
 }
 
 /** Slot `agent` says the sentence; slot `endless` never stops talking. Both run llama.cpp's server in a container. */
@@ -38,27 +40,26 @@ async function setup (t: Test): Promise<Setup | null> {
   })
   const docker = new Docker({ socketPath: new URL(engine.host).pathname })
   const env = { DOCKER_HOST: engine.host, SVC_TOOLBOX_IMAGE_CPU: engine.llamaImage }
-  const containers = async (): Promise<Docker.ContainerInfo[]> => {
-    const instance = (await readFile(`${home}/var/lib/svc/instance-id`, 'utf8')).trim()
-    return await docker.listContainers({ all: true, filters: { label: [`svc.instance=${instance}`] } })
-  }
+  const ours = async (): Promise<string> => `svc.instance=${(await readFile(`${home}/var/lib/svc/instance-id`, 'utf8')).trim()}`
+  const containers = async (): Promise<Docker.ContainerInfo[]> =>
+    await docker.listContainers({ all: true, filters: { label: [await ours()] } })
   t.teardown(async () => {
     for (const { Id } of await containers().catch(() => [])) await docker.getContainer(Id).remove({ force: true })
   })
-  return { engine, docker, home, start: () => startLive(t, home, env), containers }
+  return { engine, docker, home, start: () => startLive(t, home, env), containers, ours }
 }
 
 t.test('the real llama.cpp in a container, behind the real gateway', async t => {
   const live = await setup(t)
   if (live === null) return
-  const { docker, containers } = live
+  const { docker, containers, ours } = live
   let gateway = await live.start()
   const status = await (await fetch(`${gateway.url}/api/status`)).json() as { runtime: { driver: string, reason: string } }
   t.match(status.runtime, { driver: 'docker', reason: /DOCKER_HOST/ })
 
   await t.test('100 cold requests start one container, and each gets the whole sentence', async t => {
     const created: string[] = []
-    const told = await docker.getEvents({ filters: { type: ['container'], event: ['create'] } })
+    const told = await docker.getEvents({ filters: { type: ['container'], event: ['create'], label: [await ours()] } })
     const events = told as NodeJS.ReadableStream & { destroy (): void }
     events.on('data', (chunk: Buffer) => {
       for (const line of chunk.toString().trim().split('\n')) created.push(slotOfEvent(line))

@@ -13,8 +13,9 @@ const log = createLog()
 const stopping = new AbortController()
 let engine: Engine | null = null
 
-process.once('SIGTERM', stop)
-process.once('SIGINT', stop)
+// not `once`: what else listens, in the engine's libraries, ends the process by the signal when it is the last listener
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)
 
 const { args, ignored } = readArgs()
 if (ignored.length > 0) log.warn(`ignored, the embedded engine has no such thing: ${ignored.join(' ')}`)
@@ -48,6 +49,7 @@ function readArgs (): ParsedArgs {
 
 /** Drops every request and ends with code 0. A second signal does nothing: the end is near in any case. */
 function stop (signal: NodeJS.Signals): void {
+  if (stopping.signal.aborted) return
   log.info(`${signal}: stopping`)
   stopping.abort(new Error('the engine is stopping'))
   server.close()

@@ -57,7 +57,7 @@ export class FakeJournalctl {
 
   constructor (folder: string) {
     this.#folder = folder
-    this.command = join(folder, 'journalctl')
+    this.command = join(folder, 'journalctl.cjs')
     writeFileSync(this.command, script)
     chmodSync(this.command, 0o755)
   }

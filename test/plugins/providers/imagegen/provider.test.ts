@@ -22,7 +22,7 @@ function registeredProvider (config: Record<string, unknown> = {}): EngineProvid
   let found: EngineProvider | undefined
   const ignore = (): void => undefined
   const addProvider = (provider: EngineProvider): void => { found = provider }
-  const services = { config: { paths: { state: '/var/lib/svc' } }, library: { curated: curatedMedia } }
+  const services = { config: { paths: { state: '/var/lib/svc' } }, curated: curatedMedia }
   const parsed = plugin.configSchema!.parse(config)
   const ctx = {
     name: plugin.name, config: parsed, services, addProvider, addSetting: ignore, addHealth: ignore, provide: ignore,
