@@ -14,7 +14,12 @@ variable=SVC_TEST_PODMAN_HOST address=unix://$run/podman.sock
 pidfile=$run/podman.pid log_file=$dir/podman.log
 export CONTAINERS_CONF=$dir/containers.conf CONTAINERS_REGISTRIES_CONF=$dir/registries.conf
 
-podman=(podman --root "$dir/root" --runroot "$run/root" --tmpdir "$run/tmp" --storage-driver vfs)
+# Overlays, where the machine has them: vfs copies the image for every container. Each has a store of its own.
+use_storage() { # STORAGE_DRIVER
+  driver=$1
+  podman=(podman --root "$dir/$driver" --runroot "$run/$driver" --tmpdir "$run/tmp" --storage-driver "$driver")
+}
+use_storage "$(cat "$dir/driver" 2>/dev/null || echo vfs)"
 
 answers() { timeout 5 podman --remote --url "$address" version >/dev/null 2>&1; }
 service_pid() { live_pid "$pidfile" "$run"; }
@@ -52,9 +57,12 @@ start() {
   need_command runc podman
   stop
   write_settings
+  use_storage overlay
+  timeout 60 "${podman[@]}" info >/dev/null 2>>"$log_file" || use_storage vfs
+  echo "$driver" >"$dir/driver"
   launch 30 "${podman[@]}" system service --time 0 "$address" || die_with_log "podman does not start"
   echo "$pid" >"$pidfile"
-  log "started at $address"
+  log "started with $driver at $address"
 }
 
 stop() {
@@ -63,8 +71,8 @@ stop() {
     stop_pid "$pid" 15
     log "stopped"
   fi
-  [ ! -d "$dir/root" ] || wait_for 10 remove_containers || log "containers stayed; see $log_file"
-  sweep "$dir/root" "$run" "$dir"
+  [ ! -d "$dir/$driver" ] || wait_for 10 remove_containers || log "containers stayed; see $log_file"
+  sweep "$dir/$driver" "$run" "$dir"
   rm -rf --one-file-system "$run"
 }
 
