@@ -1,4 +1,6 @@
-// Loaded into every test process after the loaders of the test runner ("node-arg" of tap in package.json).
+// Loaded into every test process before anything else ("test-env" of tap in package.json).
+
+import Module from 'node:module'
 
 /*
  * undici's dispatcher serves `fetch` from here on. That of Node 20 never settles when a server takes a connection and
@@ -7,10 +9,14 @@
 import 'undici'
 
 /*
- * Processes that a test starts are what they are anywhere else. With the runner's loader each of them would take half a
- * second more to start, and its modules would come by way of another thread.
+ * The test runner keeps book of the modules that every process loads, for coverage and for `tap changed`. All modules
+ * come by way of another thread then: a second per file, and more for the processes that a test starts, which are to be
+ * what they are anywhere else.
  */
-const spawned = (globalThis as Record<symbol, { readonly listeners: unknown[] } | undefined>)[Symbol.for('process-on-spawn@*:singletonId')]
-spawned?.listeners.splice(0)
+if (process.env._TAPJS_PROCESSINFO_COVERAGE_ !== '1') {
+  const book = { files: [], sources: {}, uuid: '', root: '', parent: null }
+  Object.assign(globalThis, { [Symbol.for('@tapjs/processinfo.ProcessInfoNodeData')]: book })
+  Object.assign(Module, { register: () => undefined })
+}
 delete process.env.NODE_OPTIONS
 process.execArgv.length = 0
