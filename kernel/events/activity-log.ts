@@ -1,6 +1,6 @@
 import {
-  messageOf, redact, type ActivityLog, type ActivityNote, type ActivityQuery, type ActivityRow, type CleanText, type Clock,
-  type Logger, type NewActivity, type Timer
+  messageOf, redact, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery, type ActivityRow,
+  type CleanText, type Clock, type Logger, type NewActivity, type Timer
 } from '../contract/index.js'
 import type { ActivityStore } from './activity-store.js'
 import { Wakers } from './wakers.js'
@@ -52,6 +52,7 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
   let waiting: Array<Omit<ActivityRow, 'id'>> = []
   let timer: Timer | null = null
   let sincePruned = 0
+  let failure: ActivityFailure | null = null
   prune()
 
   function prune (): void {
@@ -75,7 +76,15 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
     timer = null
     waiting = []
     const named = rows.length === 1 ? `the activity row ${rows[0]!.action} was` : `${rows.length} activity rows were`
-    if (attempt(`${named} not written`, () => store.insert(rows)) !== null) followers.wake()
+    try {
+      store.insert(rows)
+      failure = null
+      followers.wake()
+    } catch (error) {
+      log.error({ err: error }, `${named} not written: ${messageOf(error)}`)
+      const since = failure?.since ?? new Date(clock.now()).toISOString()
+      failure = { since, lost: (failure?.lost ?? 0) + rows.length, reason: clean(messageOf(error)) }
+    }
     sincePruned += rows.length
     if (sincePruned >= PRUNE_EVERY) prune()
   }
@@ -87,6 +96,7 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
   return {
     epoch: store.epoch,
     get lastId () { return attempt('activity rows cannot be read', () => store.lastId()) ?? 0 },
+    get failure () { return failure },
     record,
     prune,
     recordSoon (row) {

@@ -96,10 +96,14 @@ t.test('a disk that gets full, and has room again', async t => {
   t.equal((await chat(gateway.baseUrl, {})).status, 200)
   await fill()
   await refuses(t, gateway, changes, /the disk is full; free some space and try again/, 'ENOSPC')
+  const trail = async (): Promise<unknown> => (await (await gateway.fetch('/api/health/system')).json() as { checks: { activity: unknown } }).checks.activity
+  t.match(await trail(), { ok: false, since: String, reason: /full/ })
+  t.match(await (await gateway.fetch('/api/health')).json(), { status: 'degraded' })
   await drain()
   for (const change of changes) t.ok((await send(gateway, change)).status < 300, `${change[0]} ${change[1]}`)
   const { records } = await (await gateway.fetch('/api/activity?outcome=ok')).json() as { records: unknown[] }
   t.ok(records.length >= changes.length, 'audit rows are written again')
+  t.same(await trail(), { ok: true, since: null, lost: 0, reason: null })
 })
 
 t.test('a configuration that is read-only, and a home that is', async t => {

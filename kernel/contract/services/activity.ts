@@ -56,12 +56,21 @@ export interface ActivityQuery extends ActivityFilter {
 /** What only the work itself can tell about an audited action. */
 export type ActivityNote = Partial<Pick<NewActivity, 'before' | 'after' | 'message' | 'target'>>
 
+/** Rows are lost: since when (ISO 8601 UTC), how many since then, and why the last one was. */
+export interface ActivityFailure {
+  readonly since: string
+  readonly lost: number
+  readonly reason: string
+}
+
 export interface ActivityLog {
   /** Name of the table's ids: they count on in every run of the gateway, and begin anew only with another epoch. */
   readonly epoch: string
   /** Highest id that was given; 0 when none was. */
   readonly lastId: number
-  /** Never throws: a failed write is logged. */
+  /** Null while rows are written; otherwise until one is written again. */
+  readonly failure: ActivityFailure | null
+  /** Never throws: a failed write is logged, and told by `failure`. */
   record (row: NewActivity): void
   /** Newest first. */
   list (query?: ActivityQuery): readonly ActivityRow[]

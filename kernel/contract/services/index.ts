@@ -1,5 +1,5 @@
 export { activityKinds, activityOutcomes, activitySeverities } from './activity.js'
-export type { ActivityFilter, ActivityLog, ActivityNote, ActivityQuery, ActivityRow, NewActivity } from './activity.js'
+export type { ActivityFailure, ActivityFilter, ActivityLog, ActivityNote, ActivityQuery, ActivityRow, NewActivity } from './activity.js'
 export type { Clock, Timer } from './clock.js'
 export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
 export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths } from './config.js'

@@ -10,6 +10,7 @@ export default definePlugin({
   kind: 'routes',
   apiVersion: 1,
   requires: {
+    activity: core.activity,
     clock: core.clock,
     config: core.config,
     dispatch: core.dispatch,
@@ -37,7 +38,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/health/system',
-      summary: 'Whether the parts of the gateway are well: disks, slots, events, tool servers',
+      summary: 'Whether the parts of the gateway are well: disks, slots, events, audit trail, tool servers',
       description: 'Answers 200 also when degraded.',
       schema: { response: systemHealthSchema },
       handler: () => systemHealth(ctx.services)

@@ -1,9 +1,11 @@
 import {
-  pluginStates, type Clock, type ConfigService, type DispatchService, type GatewayInfo, type PluginService, type SlotService
+  pluginStates, type ActivityLog, type Clock, type ConfigService, type DispatchService, type GatewayInfo, type PluginService,
+  type SlotService
 } from 'svc-gateway/plugin'
 import type { Status } from './schemas.js'
 
 export interface StatusServices {
+  readonly activity: ActivityLog
   readonly clock: Clock
   readonly config: ConfigService
   readonly dispatch: DispatchService
@@ -32,8 +34,8 @@ export function statusReport (services: StatusServices): Status {
   }
 }
 
-export function identity ({ config, info, plugins }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
-  const failed = plugins.list().some(({ state }) => state === 'failed' || state === 'skipped')
+export function identity ({ activity, config, info, plugins }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
+  const failed = activity.failure !== null || plugins.list().some(({ state }) => state === 'failed' || state === 'skipped')
   return {
     name: info.name,
     version: info.version,

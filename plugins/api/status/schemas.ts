@@ -2,7 +2,8 @@ import { slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const overallStatuses = ['ok', 'degraded'] as const
-const overall = z.enum(overallStatuses).meta({ description: 'degraded: a plugin failed, or a configuration file has problems' })
+const overall = z.enum(overallStatuses)
+  .meta({ description: 'degraded: a plugin failed, a configuration file has problems, or audit rows are lost' })
 
 const identity = {
   name: z.string(),
@@ -60,6 +61,13 @@ const diskSchema = z.strictObject({
   path: z.string()
 })
 
+const activityCheckSchema = z.strictObject({
+  ok: z.boolean(),
+  since: z.string().nullable().meta({ description: 'When the first audit row was lost, ISO 8601 UTC; null while rows are written' }),
+  lost: z.int().meta({ description: 'Rows that were lost since then' }),
+  reason: z.string().nullable()
+})
+
 /** `GET /api/health/system` (management 20). */
 export const systemHealthSchema = z.strictObject({
   status: z.enum(overallStatuses),
@@ -68,6 +76,7 @@ export const systemHealthSchema = z.strictObject({
     disk_config: diskSchema,
     slot_manager: z.strictObject({ ok: z.boolean(), slots: z.int(), errored: z.int().meta({ description: 'Slots in `error`' }) }),
     event_bus: z.strictObject({ ok: z.boolean() }),
+    activity: activityCheckSchema,
     mcp_mount: z.strictObject({ ok: z.boolean(), servers: z.array(z.string()).meta({ description: 'Tool servers that are active' }) })
   })
 })

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises'
-import type { PluginReport } from 'svc-gateway/plugin'
+import type { ActivityLog, PluginReport } from 'svc-gateway/plugin'
 import type { StatusServices } from './report.js'
 import type { SystemHealth } from './schemas.js'
 
@@ -8,7 +8,7 @@ const FLOOR_MB = 500
 const MIB = 1024 * 1024
 
 /** Whether the parts of the gateway are well (management 20). Looks at two file systems and at memory; asks no engine. */
-export async function systemHealth ({ config, plugins, slots }: StatusServices): Promise<SystemHealth> {
+export async function systemHealth ({ activity, config, plugins, slots }: StatusServices): Promise<SystemHealth> {
   const names = slots.names()
   const errored = names.filter(name => slots.status(name).state === 'error').length
   const [state, etc] = await Promise.all([diskCheck(config.paths.state), diskCheck(config.paths.etc)])
@@ -17,6 +17,7 @@ export async function systemHealth ({ config, plugins, slots }: StatusServices):
     disk_config: etc,
     slot_manager: { ok: errored === 0, slots: names.length, errored },
     event_bus: { ok: true },
+    activity: activityCheck(activity),
     mcp_mount: mcpCheck(plugins.list())
   }
   return { status: Object.values(checks).every(({ ok }) => ok) ? 'ok' : 'degraded', checks }
@@ -25,6 +26,10 @@ export async function systemHealth ({ config, plugins, slots }: StatusServices):
 async function diskCheck (path: string): Promise<SystemHealth['checks']['disk_state']> {
   const freeMb = await statfs(path).then(({ bavail, bsize }) => Math.floor(bavail * bsize / MIB), () => null)
   return { ok: freeMb !== null && freeMb >= FLOOR_MB, free_mb: freeMb, floor_mb: FLOOR_MB, path }
+}
+
+function activityCheck ({ failure }: ActivityLog): SystemHealth['checks']['activity'] {
+  return { ok: failure === null, since: failure?.since ?? null, lost: failure?.lost ?? 0, reason: failure?.reason ?? null }
 }
 
 /** A tool server that was switched off is no fault. */

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'libsql'
 import t from 'tap'
 import { svcConfigSchema, definePlugin, hardwareSchema, type PluginService } from '../../../kernel/contract/index.js'
 import { featuresOf } from '../../../plugins/api/status/features.js'
@@ -16,7 +17,8 @@ t.test('the parts of a gateway that is well', async t => {
     status: 'ok',
     checks: {
       disk_state: { ok: true, floor_mb: 500, path: join(gateway.home, 'var/lib/svc') }, disk_config: { ok: true, path: join(gateway.home, 'etc/svc') },
-      slot_manager: { ok: true, slots: 1, errored: 0 }, event_bus: { ok: true }, mcp_mount: { ok: true, servers: ['mcp-tools'] }
+      slot_manager: { ok: true, slots: 1, errored: 0 }, event_bus: { ok: true },
+      activity: { ok: true, since: null, lost: 0, reason: null }, mcp_mount: { ok: true, servers: ['mcp-tools'] }
     }
   })
   t.ok(json.checks.disk_state.free_mb > 500)
@@ -31,6 +33,27 @@ t.test('a slot in error, a tool server that fell, a folder that is gone', async 
   })
   rmSync(join(gateway.home, 'etc'), { recursive: true })
   t.match(await gateway.call('GET', '/api/health/system'), { status: 200, json: { checks: { disk_config: { ok: false, free_mb: null } } } })
+})
+
+t.test('audit rows that cannot be written', async t => {
+  const gateway = await api(t)
+  const database = new Database(join(gateway.home, 'var/lib/svc/svc.db'))
+  t.teardown(() => { database.close() })
+  const trail = async () => (await gateway.call('GET', '/api/health/system')).json.checks.activity
+  const change = (seconds: number) => gateway.call('PUT', '/api/slots/agent/config', { idle_timeout_s: seconds })
+  database.exec('CREATE TRIGGER full BEFORE INSERT ON activity BEGIN SELECT RAISE(FAIL, \'database or disk is full\'); END')
+  t.equal((await change(60)).status, 200, 'what was asked for happens')
+  const { since, lost } = await trail()
+  t.match(await gateway.call('GET', '/api/health'), { status: 200, json: { status: 'degraded' } })
+  await change(61)
+  const later = await trail()
+  t.match(later, { ok: false, since, reason: /disk is full/ })
+  t.ok(later.lost > lost, 'it counts')
+  t.match((await gateway.call('GET', '/api/health/system')).json, { status: 'degraded' })
+  database.exec('DROP TRIGGER full')
+  await change(62)
+  t.same(await trail(), { ok: true, since: null, lost: 0, reason: null })
+  t.match((await gateway.call('GET', '/api/health')).json, { status: 'ok' })
 })
 
 t.test('status answers HEAD, as the command line asks', async t => {
