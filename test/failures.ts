@@ -1,0 +1,221 @@
+/** A failure that users of local gateways have met, and what shows that this one does not have it. */
+export interface Failure {
+  readonly failure: string
+  /** Files below test/, each with the titles of the tests that show it. */
+  readonly shownBy: Readonly<Record<string, readonly string[]>>
+  /** What no test shows, and why not. */
+  readonly why?: string
+}
+
+/** By their numbers in the list of such failures: C for what users report, F for where that touches SPEC.md. */
+export const failures: Readonly<Record<string, Failure>> = {
+  C1: {
+    failure: 'The client has left, and the engine goes on for nobody.',
+    shownBy: {
+      'wire/forward.test.ts': ['a client that leaves cancels the engine\'s work at once, in every phase', 'a client that leaves while the slot loads does not stop the load for others'],
+      'wire/queue.test.ts': ['who leaves or is cancelled while he waits never reaches the engine'],
+      'wire/upstreams.test.ts': ['a client that leaves frees the upstream, in every phase'],
+      'kernel/dispatch/streams.test.ts': ['the last one out ends the wait, or the call'],
+      'e2e/llama-container.test.ts': ['a client that leaves mid-stream frees the engine within a second']
+    }
+  },
+  C2: {
+    failure: 'Nobody can end a request that runs.',
+    shownBy: {
+      'wire/requests.test.ts': ['cancelling ends a request in every phase, at the client and at the engine'],
+      'cli/api.test.ts': ['ps shows what runs and what waits, and cancel ends one']
+    }
+  },
+  C3: {
+    failure: 'Nothing is heard while a model loads, until somebody on the way loses patience.',
+    shownBy: {
+      'wire/forward.test.ts': ['cold streams: quick failures keep their status, slow loads open the stream and ping', 'a stream arrives byte for byte, however the engine cuts it'],
+      'wire/messages.test.ts': ['while an engine is silent the client gets pings of the format'],
+      'kernel/dispatch/streams.test.ts': ['the hold: an answer in time, a failure, a client that leaves, and 0 end it']
+    }
+  },
+  C6: {
+    failure: 'The time for a start is too short, counts the download, and what failed once stays failed.',
+    shownBy: {
+      'kernel/slots/parts.test.ts': ['time budgets'],
+      'plugins/api/settings-live.test.ts': ['slots.health_timeout_s'],
+      'kernel/slots/fleet.test.ts': ['a launch that waits for its model ends with the budget of the moment', 'an error can be left by the next request, by a verb, and by an unload']
+    }
+  },
+  C7: {
+    failure: 'An unload meets a new request, and both hang.',
+    shownBy: {
+      'kernel/slots/interleavings.test.ts': ['${SCRIPTS} random scripts of requests, verbs, crashes, hangs and restarts'],
+      'wire/lifecycle.test.ts': ['an unload that waits for a stream ends it when the time is over'],
+      'wire/queue.test.ts': ['an unload ends the line, a restart keeps it']
+    }
+  },
+  C8: {
+    failure: 'The router stands still, lets requests starve, or evicts what is still loading.',
+    shownBy: {
+      'kernel/slots/interleavings.test.ts': ['${SCRIPTS} random scripts of requests, verbs, crashes, hangs and restarts', 'every transition that the scripts take is legal'],
+      'kernel/slots/pressure.test.ts': ['who goes'],
+      'wire/queue.test.ts': ['no more requests at the engine than it has workers; the others stand in line, seen and in order'],
+      'wire/requests.test.ts': ['a request is listed in every phase, with what it waits for, and then no more']
+    }
+  },
+  C9: {
+    failure: 'Engines outlive their gateway and nobody knows them any more.',
+    shownBy: {
+      'kernel/runtime/process-survival.test.ts': ['killed at any moment: every engine is found again, and nothing else runs', 'children of an engine end with it'],
+      'e2e/llama-container.test.ts': ['a gateway that is killed mid-stream leaves its engines to the next one', 'a graceful stop keeps the containers, a slot that was deleted meanwhile is cleaned up'],
+      'kernel/runtime/container-form.test.ts': ['what a container is given, and what not']
+    }
+  },
+  C10: {
+    failure: 'The next start meets the container of the last one, which is not gone yet.',
+    shownBy: {
+      'kernel/slots/fleet.test.ts': ['delete and create of the same name: the new slot waits for the engine of the old, however often', 'engines of an earlier run: what may not stay is removed, and nothing starts beside what resists'],
+      'kernel/runtime/docker-faults.test.ts': ['remove: a removal by somebody else is waited for, one that fails is tried again'],
+      'kernel/runtime/conformance.ts': ['remove is thorough, patient and idempotent']
+    }
+  },
+  C11: {
+    failure: 'Two programs on one port: the wrong one is asked, or taken for the engine.',
+    shownBy: {
+      'kernel/runtime/conformance.ts': ['a port that is taken is named'],
+      'kernel/runtime/container-form.test.ts': ['host network: reached on this host, and a taken port is noticed before the start'],
+      'kernel/slots/fleet.test.ts': ['a port that turns out to be taken is given up when the gateway chose it'],
+      'kernel/slots/planning.test.ts': ['ports']
+    }
+  },
+  C16: {
+    failure: 'A reload of the configuration kills models that run, or starts them twice.',
+    shownBy: {
+      'wire/lifecycle.test.ts': ['a reload of the configuration leaves a stream alone; a slot that is edited runs on as it is until it is restarted'],
+      'e2e/broken-config.test.ts': ['a slot file that breaks on reload: the last good one stays in force, and running engines run on'],
+      'kernel/host/reload.test.ts': ['plugins come and go; what runs goes on']
+    }
+  },
+  C17: {
+    failure: 'A model that is not loaded is in no list, so that nobody ever asks for it.',
+    shownBy: {
+      'wire/model-addressing.test.ts': ['a cold gateway with one enabled llm slot never lists nothing', 'the list of models'],
+      'kernel/dispatch/resolve.test.ts': ['a cold gateway lists the virtual names of every enabled llm slot']
+    }
+  },
+  C18: {
+    failure: 'The context is cut to some default without a word.',
+    shownBy: {
+      'kernel/slots/planning.test.ts': ['context size: the slot, else the model up to 32768, else 8192; never silently 4096'],
+      'cli/api.test.ts': ['create sends what was typed, a context size in any case, and leaves the device to the gateway']
+    }
+  },
+  C19: {
+    failure: 'No keys for clients, no limits for each.',
+    shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] },
+    why: 'SPEC.md has no authentication. The gateway listens on this host alone, guards its Host and Origin, and warns whoever opens it wider.'
+  },
+  C20: {
+    failure: 'No figures for each model, and no reason for a request that waits.',
+    shownBy: {
+      'plugins/api/stats.test.ts': ['everything at once, and for Prometheus'],
+      'wire/requests.test.ts': ['a request is listed in every phase, with what it waits for, and then no more']
+    }
+  },
+  C21: {
+    failure: 'Clients that speak Responses or Messages find nothing.',
+    shownBy: {
+      'wire/responses.test.ts': ['the openai client\'s responses'],
+      'wire/messages.test.ts': ['the Anthropic client works unmodified']
+    }
+  },
+  C23: {
+    failure: 'A wrong field in the configuration ends the program, or is passed over.',
+    shownBy: {
+      'e2e/broken-config.test.ts': ['a bad slot file at start: it is told with file, path and allowed values, and the other slots serve'],
+      'kernel/config/slot-file.test.ts': ['everything wrong with a file at once, in the words of the file'],
+      'cli/config.test.ts': ['validate tells all that is wrong in all files, one line for each']
+    }
+  },
+  C24: {
+    failure: 'A model that should stay is unloaded; what it had read is lost.',
+    shownBy: {
+      'wire/pressure.test.ts': ['while memory is short, idle slots make room and come back when they are asked for'],
+      'kernel/slots/planning.test.ts': ['idle time']
+    },
+    why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: SPEC.md has no place for it.'
+  },
+  C27: {
+    failure: 'An error inside a stream looks like its end, or another model goes on in the middle of an answer.',
+    shownBy: {
+      'wire/forward.test.ts': ['a stream that breaks off ends with one error event and no [DONE]'],
+      'wire/upstream-fallback.test.ts': ['never after the first byte, and never for a refusal of the request'],
+      'e2e/llama-container.test.ts': ['a container that is killed mid-stream ends the stream with one error event']
+    }
+  },
+  C29: {
+    failure: 'Gigabytes are fetched without a word, and from the beginning after every break.',
+    shownBy: {
+      'plugins/services/pull/full-disk.test.ts': ['a disk that is too small, gets full, and has room again'],
+      'plugins/services/pull/faults.test.ts': ['connections that break, stall, are refused for a while: no byte lost or sent twice', 'damage of what an earlier run left is found, and costs one more download'],
+      'e2e/image-pull.test.ts': ['the verb pulls ahead, tells its progress and joins a pull that runs', 'a pinned image is taken by its digest, another one is refused']
+    },
+    why: 'The size of an image is told once its pull runs, not before: registries say it only then.'
+  },
+  C30: {
+    failure: 'Large uploads are kept in memory.',
+    shownBy: { 'plugins/v1/audio/large-upload.test.ts': ['large uploads leave the memory of the gateway flat, and arrive as they are'] }
+  },
+  C34: {
+    failure: 'How long a model stays cannot be said for each, let alone for ever.',
+    shownBy: { 'kernel/slots/planning.test.ts': ['idle time'] },
+    why: 'SPEC.md has it for each slot, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
+  },
+  F1: {
+    failure: 'Clients that look at the list first find it empty on a cold gateway.',
+    shownBy: { 'wire/model-addressing.test.ts': ['a cold gateway with one enabled llm slot never lists nothing'] }
+  },
+  F2: {
+    failure: 'The context size that the command line assumes is one that nobody has chosen.',
+    shownBy: { 'cli/api.test.ts': ['create sends what was typed, a context size in any case, and leaves the device to the gateway'] }
+  },
+  F3: {
+    failure: 'Signs of life come between the bytes of an answer.',
+    shownBy: { 'wire/forward.test.ts': ['a slow load', 'a stream arrives byte for byte, however the engine cuts it'] }
+  },
+  F4: {
+    failure: 'Requests share a call that are not equal, one that leaves takes it from the others, a slow one stalls them.',
+    shownBy: {
+      'wire/forward.test.ts': ['identical cold requests share one call; different ones share one load', 'a slow reader of a shared stream is cut off and does not stall the others'],
+      'kernel/dispatch/streams.test.ts': ['another body, path or slot takes another', 'the last one out ends the wait, or the call']
+    }
+  },
+  F5: {
+    failure: 'Engines are open to the network, past the gateway, and nobody said so.',
+    shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] }
+  },
+  F7: {
+    failure: 'Only main memory is watched while the GPU runs out of its own.',
+    shownBy: {
+      'kernel/slots/pressure.test.ts': ['what counts as short', 'who goes'],
+      'kernel/hardware/memory-pools.test.ts': ['memory of recorded machines']
+    }
+  },
+  F8: {
+    failure: 'All ports are taken, and creating a slot ends in a crash.',
+    shownBy: {
+      'kernel/slots/planning.test.ts': ['ports'],
+      'plugins/api/backends.test.ts': ['one anchor has the NPU; no port is left for another']
+    }
+  },
+  F9: {
+    failure: 'A form names its model behind the file, and the file is kept in memory until then.',
+    shownBy: {
+      'plugins/v1/audio/transcription.test.ts': ['the form arrives byte for byte but for the model, wherever that stands'],
+      'plugins/v1/audio/large-upload.test.ts': ['large uploads leave the memory of the gateway flat, and arrive as they are']
+    }
+  },
+  F10: {
+    failure: 'A model that is unknown, not loaded or broken gives a status that clients cannot tell apart.',
+    shownBy: {
+      'wire/model-addressing.test.ts': ['every row of "Model addressing", through the front door'],
+      'kernel/contract/error-codes.test.ts': ['every code that is thrown is in the table, with the status of the table']
+    }
+  }
+}
