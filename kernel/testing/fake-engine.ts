@@ -47,6 +47,8 @@ export interface FakeEngine {
   health (status: number): void
   /** Resolves with the n-th request (from 0) as soon as it has come. */
   request (n: number): Promise<SeenRequest>
+  /** Drops the requests that were seen, which count from 0 again: a test of hours would keep them all. */
+  forget (): void
   /** Breaks every connection, as a crash does, and stops listening. */
   crash (): Promise<void>
   close (): Promise<void>
@@ -148,6 +150,7 @@ export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<F
       while (requests.length <= n) await new Promise<void>(resolve => { waiting.push(resolve) })
       return requests[n]!
     },
+    forget: () => { requests.length = 0 },
     crash: close,
     close
   }

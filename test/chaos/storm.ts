@@ -42,7 +42,7 @@ export async function storm (options: StormOptions): Promise<StormReport> {
     const before = await rage(options, world, clients, gremlins)
     await gremlins.leave()
     await calm(world, clients, ledger)
-    heap = before === null ? null : { before, after: heapNow()! }
+    heap = before === null ? null : { before, after: heapNow(world)! }
   } finally {
     await clients.close()
     await world.close()
@@ -71,7 +71,7 @@ async function rage (options: StormOptions, world: World, clients: Clients, grem
       }
       await clients.one()
       if (++done % 100 === 0) options.onProgress?.(done, faults)
-      warm ??= isWarm(started / options.requests, end, options.seconds) ? heapNow() : null
+      warm ??= isWarm(started / options.requests, end, options.seconds) ? heapNow(world) : null
     }
   }
   await Promise.all(Array.from({ length: options.clients }, client))
@@ -148,8 +148,9 @@ async function settled (): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(resolve => { setTimeout(resolve, 10) })
 }
 
-function heapNow (): number | null {
+function heapNow (world: World): number | null {
   if (globalThis.gc === undefined) return null
+  world.forget()
   globalThis.gc()
   return process.memoryUsage().heapUsed
 }

@@ -22,6 +22,8 @@ export interface World {
   setUpstream (up: boolean): void
   /** How engines that start from now on behave. */
   temper (temper: Temper): void
+  /** Drops what the fakes keep of the requests they saw, which is no memory of the gateway's. */
+  forget (): void
   close (): Promise<void>
 }
 
@@ -96,6 +98,7 @@ export async function createWorld (random: Random): Promise<World> {
         transcription: { path: '/v1/audio/transcriptions', streaming: true, body: 'multipart' }
       }
     })],
+    log: { debug: unheard, info: unheard, warn: unheard, error: unheard },
     stopEngines: true,
     deviceNodes: ['/dev/dri/renderD128', '/dev/dri/card0'],
     files: {
@@ -115,6 +118,9 @@ export async function createWorld (random: Random): Promise<World> {
     events,
     setUpstream: upstream.set,
     temper: next => { temper = next },
+    forget: () => {
+      for (const { engine } of runtime.started) engine.forget()
+    },
     close: async () => {
       await gateway.close()
       watching.abort()
@@ -123,6 +129,8 @@ export async function createWorld (random: Random): Promise<World> {
     }
   }
 }
+
+function unheard (): void { /* a log that is kept would be taken for memory of the gateway */ }
 
 async function createUpstream (): Promise<{ origin: string, set: (up: boolean) => void, close: () => Promise<void> }> {
   let up = true
