@@ -77,11 +77,15 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return freeBytes >= leastGb * 1e9 ? ok(free)
       : fail(`${free}, less than ${leastGb} GB`, 'Free some space, move the models ([models] store), or set SVC_DISK_MIN_GB.')
   },
-  ports ({ ports }) {
+  ports ({ ports, gateway }) {
     const taken = ports.filter(({ holder, isOwn }) => holder !== null && !isOwn)
     if (taken.length === 0) return ok(`${ports.map(({ port }) => port).join(', ') || 'none asked for'}: free, or our own`)
     const message = taken.map(portText).join('; ')
     const next = 'Stop it, or change the port: `svc config edit`, `svc slot edit <slot> --port`.'
+    const [first] = taken
+    if (taken.length === 1 && first!.use === 'the gateway' && gateway.problem === null && new URL(gateway.url).port === String(first!.port)) {
+      return warn(`${message}: a gateway with another home answers there`, 'Name its home with --home, or give this one another port: `svc config edit`.')
+    }
     // containers go on without a gateway, and the next one takes them over
     return taken.every(({ isSlot }) => isSlot) ? warn(message, 'If it is an engine of an earlier run, the gateway takes it over.') : fail(message, next)
   },
