@@ -34,6 +34,14 @@ export const failures: Readonly<Record<string, Failure>> = {
       'kernel/dispatch/streams.test.ts': ['the hold: an answer in time, a failure, a client that leaves, and 0 end it']
     }
   },
+  C4: {
+    failure: 'A limit of five minutes, in some library, ends what a slow model had begun.',
+    shownBy: { 'wire/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays', 'the hour is one: a client with limits gives up, and the server has none'] }
+  },
+  C5: {
+    failure: 'Events are collected on the way and come in bursts.',
+    shownBy: { 'wire/silence.test.ts': ['every event is with the client before the engine sends the next one', 'the same when several clients share a cold stream'] }
+  },
   C6: {
     failure: 'The time for a start is too short, counts the download, and what failed once stays failed.',
     shownBy: {
@@ -84,6 +92,29 @@ export const failures: Readonly<Record<string, Failure>> = {
       'kernel/slots/planning.test.ts': ['ports']
     }
   },
+  C13: {
+    failure: 'Every request starts a broken model anew.',
+    shownBy: {
+      'wire/broken-model.test.ts': ['a storm of requests on a model that does not start: few starts, and everybody hears why and when'],
+      'kernel/slots/scheduler.test.ts': ['failures in a row back off from 5 s to 5 min, the first costs nothing']
+    }
+  },
+  C14: {
+    failure: 'A model that thinks for long is taken for idle or stuck, and ended.',
+    shownBy: {
+      'wire/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays'],
+      'kernel/slots/parts.test.ts': ['watch: two failures in a row, and silence only while nothing runs']
+    },
+    why: 'Nothing ends a generation that really is stuck but its client, `svc cancel`, or the limits of [dispatcher] and [slots], which are off unless they are set.'
+  },
+  C15: {
+    failure: 'Requests are refused at random or wait for ever; who only looks is counted and keeps models awake.',
+    shownBy: {
+      'wire/queue.test.ts': ['a full line turns newcomers away, with a time to come back', 'no more requests at the engine than it has workers; the others stand in line, seen and in order'],
+      'wire/awake.test.ts': ['looking at the gateway keeps no model awake, wakes none, and image mode ends all the same']
+    },
+    why: 'The line has no priorities: SPEC.md names none.'
+  },
   C16: {
     failure: 'A reload of the configuration kills models that run, or starts them twice.',
     shownBy: {
@@ -123,6 +154,14 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'wire/responses.test.ts': ['the openai client\'s responses'],
       'wire/messages.test.ts': ['the Anthropic client works unmodified']
+    }
+  },
+  C22: {
+    failure: 'The image engine keeps the GPU because somebody looks at it, or takes it in the middle of an answer.',
+    shownBy: {
+      'wire/awake.test.ts': ['looking at the gateway keeps no model awake, wakes none, and image mode ends all the same'],
+      'kernel/slots/gpu-arbiter.test.ts': ['an image request takes the GPU, and quiet gives it back', 'requests that run may end, up to the deadline'],
+      'plugins/api/comfyui.test.ts': ['the GPU goes to the image engine and back']
     }
   },
   C23: {
@@ -217,5 +256,13 @@ export const failures: Readonly<Record<string, Failure>> = {
       'wire/model-addressing.test.ts': ['every row of "Model addressing", through the front door'],
       'kernel/contract/error-codes.test.ts': ['every code that is thrown is in the table, with the status of the table']
     }
+  },
+  F11: {
+    failure: 'An SDK asks again by itself, and a broken model is loaded several times for one click.',
+    shownBy: { 'wire/broken-model.test.ts': ['a click of an unmodified client starts a broken model once, not once for each of its tries'] }
+  },
+  F12: {
+    failure: 'An SDK gives up on a slow load and its next try starts another one.',
+    shownBy: { 'wire/broken-model.test.ts': ['a client that loses patience while a model loads, and asks again, joins the load'] }
   }
 }
