@@ -37,6 +37,7 @@ const builtins = [
   { name: 'api-npu', load: () => import('./api/npu/index.js') },
   { name: 'api-plugins', load: () => import('./api/plugins/index.js') },
   { name: 'api-profiles', load: () => import('./api/profiles/index.js') },
+  { name: 'api-proxmox', load: () => import('./api/proxmox/index.js') },
   { name: 'api-requests', load: () => import('./api/requests/index.js') },
   { name: 'api-secrets', load: () => import('./api/secrets/index.js') },
   { name: 'api-settings', load: () => import('./api/settings/index.js') },

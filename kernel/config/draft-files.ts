@@ -12,6 +12,7 @@ interface DraftFile {
   /** As it is on disk; null when it is not there. */
   readonly before: string | null
   after: string | null
+  readonly mode?: number
 }
 
 /** Texts of the files that a draft looked at or changed. Each is read once, when it is first asked for. */
@@ -28,7 +29,9 @@ export class DraftFiles {
   /** What differs from the disk. */
   changes (): readonly FileChange[] {
     return [...this.#files.values()].filter(({ before, after }) => before !== after)
-      .map(({ root, file, before, after }) => ({ root, file, content: after, fresh: before === null }))
+      .map(({ root, file, before, after, mode }) => ({
+        root, file, content: after, fresh: before === null, ...(mode === undefined ? {} : { mode })
+      }))
   }
 
   /** Files below the configuration root that were read or changed. */
@@ -71,12 +74,7 @@ export class DraftFiles {
       known.after = text
       return true
     }
-    const path = join(this.#paths.etc, file)
-    const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null
-      throw writeFailed(this.#paths.etc, path, error)
-    })
-    if (found !== null) return false
+    if (await this.#exists(file)) return false
     this.#files.set(keyOf('etc', file), { root: 'etc', file, before: null, after: text })
     return true
   }
@@ -95,6 +93,15 @@ export class DraftFiles {
     return found
   }
 
+  /** Sets a file that nobody else may read, without reading it; null removes it. Whether there was one on this draft. */
+  async putPrivate (file: string, content: string | null): Promise<boolean> {
+    const key = keyOf('etc', file)
+    const known = this.#files.get(key)
+    const before = known === undefined ? await this.#exists(file) ? UNREAD : null : known.before
+    this.#files.set(key, { root: 'etc', file, before, after: content, mode: 0o600 })
+    return (known === undefined ? before : known.after) !== null
+  }
+
   /** Sets a file of either root as a whole; null removes it. Throws `config.parse_error` for one that cannot be read. */
   async replace (root: FileChange['root'], file: string, content: string | null): Promise<void> {
     const key = keyOf(root, file)
@@ -106,6 +113,15 @@ export class DraftFiles {
     const read = await readText(join(root === 'etc' ? this.#paths.etc : this.#paths.state, file), file)
     if (read.status === 'bad') throw parseFailed([read.diagnostic])
     this.#files.set(key, { root, file, before: read.status === 'missing' ? null : read.text, after: content })
+  }
+
+  /** Whether there is anything of this name below the configuration root. Throws `config.write_failed` where nothing can be. */
+  async #exists (file: string): Promise<boolean> {
+    const path = join(this.#paths.etc, file)
+    return await lstat(path).then(() => true, (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false
+      throw writeFailed(this.#paths.etc, path, error)
+    })
   }
 }
 

@@ -127,6 +127,10 @@ export class Draft implements ConfigDraft {
     return this.#files.replace('state', file, content)
   }
 
+  putPrivate (file: string, content: string | null): Promise<boolean> {
+    return this.#files.putPrivate(file, content)
+  }
+
   async #slotFile (name: string): Promise<{ readonly text: string, readonly data: Table }> {
     requireSlotName(name)
     const file = await this.#files.toml(slotFile(name))

@@ -14,6 +14,8 @@ export interface FileChange {
   readonly content: string | null
   /** There must be no such file yet; one that appears all the same rejects with EEXIST as its cause. */
   readonly fresh: boolean
+  /** The file has it afterwards; without it, a new one gets the usual mode and an old one keeps its own. */
+  readonly mode?: number
 }
 
 type Place = Pick<FileChange, 'root' | 'file'>
@@ -31,9 +33,9 @@ export async function commitFiles (context: WriterContext, changes: readonly Fil
   const ops = opsOf(context)
   const staged: JournalEntry[] = []
   try {
-    for (const { root, file, content } of changes) {
+    for (const { root, file, content, mode } of changes) {
       const path = pathOf(context.paths, { root, file })
-      staged.push({ root, file, ...await attempt(context, { root, file }, stageFile(ops, path, content)) })
+      staged.push({ root, file, ...await attempt(context, { root, file }, stageFile(ops, path, content, mode)) })
     }
     await syncFolders(context, staged)
     await attempt(context, JOURNAL, writeJournal(context.paths, staged, ops))
@@ -99,7 +101,9 @@ async function commitOne (context: WriterContext, change: FileChange): Promise<v
   const path = pathOf(context.paths, change)
   await attempt(context, change, change.content === null
     ? removeFile(path, ops)
-    : writeFileAtomic(path, change.content, { ops, exclusive: change.fresh }))
+    : writeFileAtomic(path, change.content, {
+        ops, exclusive: change.fresh, ...(change.mode === undefined ? {} : { mode: change.mode, forceMode: true })
+      }))
 }
 
 /** A file of the journal as it is found. */

@@ -14,7 +14,8 @@ export async function badCertificateServer (t: Test): Promise<string> {
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-function selfSigned (name: string): { key: string, cert: string } {
+/** A key and a certificate for one name, good for a day. */
+export function selfSigned (name: string): { key: string, cert: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
   const algorithm = sequence(oid('1.2.840.10045.4.3.2'))
   const subject = sequence(tagged(0x31, sequence(oid('2.5.4.3'), tagged(0x0c, Buffer.from(name)))))

@@ -46,6 +46,11 @@ export interface ConfigDraft {
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
   /** A file right below the state root that changes together with the configuration; null removes it. */
   putState (file: string, content: string | null): Promise<void>
+  /**
+   * A file right below the configuration root that holds secrets of the caller: mode 0600, whatever it was; null removes it.
+   * The kernel does not read it, so one that is damaged can be replaced. Whether there was one before.
+   */
+  putPrivate (file: string, content: string | null): Promise<boolean>
 }
 
 export interface ChangeOptions {

@@ -3,7 +3,6 @@ import {
 } from 'svc-gateway/plugin'
 import type { SlotMemory } from '../slots/ref.js'
 import type { HardwareStats } from './schemas.js'
-import { virtualizationHost } from './virtualization-host.js'
 
 const MIB = 1024 * 1024
 
@@ -15,11 +14,12 @@ export interface HardwareFacts {
   readonly upstreamNames: readonly string[]
   /** MiB of the models on the NPU; null when the registry does not know one of them. */
   readonly npuModelMb: number | null
+  readonly host: HardwareStats['host']
 }
 
 /** The answer of `/api/stats/hardware`. Pure. */
 export function hardwareStats (facts: HardwareFacts): HardwareStats {
-  const { info, reading, perSlot, perUpstream, upstreamNames, npuModelMb } = facts
+  const { info, reading, perSlot, perUpstream, upstreamNames, npuModelMb, host } = facts
   const { ram_total_mb: total, ram_available_mb: available } = reading
   const used = total === null || available === null ? null : Math.max(0, total - available)
   const gpu = mainReading(info, reading)
@@ -39,7 +39,7 @@ export function hardwareStats (facts: HardwareFacts): HardwareStats {
     cpu_util: reading.cpu_util,
     ...(info.npu.present ? { npu_util: null, npu_status: { ok: info.npu.accel_path !== '', model_mb: npuModelMb } } : {}),
     gpus: reading.gpus.map(each => ({ ...each })),
-    host: virtualizationHost(info),
+    host,
     per_upstream: Object.fromEntries(Object.entries(perUpstream).map(([name, counters]) => [name, countersOf(counters)])),
     upstream_names: [...upstreamNames],
     per_slot: perSlot

@@ -6,7 +6,9 @@ import { requestStats } from './request-stats.js'
 import {
   hardwareStatsSchema, historyQuerySchema, historySchema, powerSchema, requestsQuerySchema, requestsSchema, slotStatsSchema
 } from './schemas.js'
-import { readHardware, readSlots } from './stats-services.js'
+import { hostDisplayRef } from './ref.js'
+import { readHardware, readSlots, type StatsServices } from './stats-services.js'
+import { ShownHost } from './virtualization-host.js'
 
 /** `/api/stats`, `/api/metrics`: what machine, slots, upstreams and clients do (management 6.2). Nothing is measured unasked. */
 export default definePlugin({
@@ -23,23 +25,27 @@ export default definePlugin({
     upstreams: core.upstreams,
     usage: slotUsageRef
   },
+  provides: [hostDisplayRef],
   register (ctx) {
-    const { hardware, requests, throughput } = ctx.services
-    for (const route of metricsRoutes(ctx.services)) ctx.addRoute(route)
+    const { hardware, info, models, requests, slots, throughput, upstreams, usage } = ctx.services
+    const host = new ShownHost()
+    const services: StatsServices = { hardware, host, info, models, requests, slots, throughput, upstreams, usage }
+    ctx.provide(hostDisplayRef, host)
+    for (const route of metricsRoutes(services)) ctx.addRoute(route)
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/hardware',
       summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
       description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
       schema: { response: hardwareStatsSchema },
-      handler: () => readHardware(ctx.services)
+      handler: () => readHardware(services)
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/slots',
       summary: 'Counters and memory of every slot',
       schema: { response: slotStatsSchema },
-      handler: ({ signal }) => readSlots(ctx.services, signal)
+      handler: ({ signal }) => readSlots(services, signal)
     }))
     for (const url of ['/api/stats/throughput', '/api/stats/throughput/history']) {
       ctx.addRoute(defineRoute({

@@ -1,6 +1,7 @@
 import { gpuVendors } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { slotCountersSchema, slotMemorySchema } from '../slots/ref.js'
+import { hostFailedSchema, slimHostSchema } from './ref.js'
 
 const mib = z.int().nullable().meta({ description: 'MiB; null where nobody tells' })
 const gib = z.number().nullable().meta({ description: 'GiB' })
@@ -32,6 +33,14 @@ const upstreamCountersSchema = z.strictObject({
   token_count: z.int()
 })
 
+const unknownHostSchema = z.strictObject({
+  configured: z.literal(false),
+  detected: z.boolean(),
+  detection: z.enum(['detected', 'uncertain']).optional(),
+  hint: z.string().optional()
+})
+export type UnknownHost = z.output<typeof unknownHostSchema>
+
 /** `GET /api/stats/hardware` (management 6.4). `gpu_*` speak of one GPU, the one that engines would take. */
 export const hardwareStatsSchema = z.strictObject({
   sampled_at: z.string().meta({ description: 'ISO 8601 UTC; at most 30 seconds ago' }),
@@ -53,12 +62,8 @@ export const hardwareStatsSchema = z.strictObject({
     model_mb: z.int().nullable().meta({ description: 'MiB of the models that are loaded there; null when the registry does not know' })
   }).optional(),
   gpus: z.array(gpuSchema),
-  host: z.strictObject({
-    configured: z.literal(false),
-    detected: z.boolean(),
-    detection: z.enum(['detected', 'uncertain']).optional(),
-    hint: z.string().optional()
-  }).meta({ description: 'The virtualization host that this machine is a guest of, as far as it shows' }),
+  host: z.union([unknownHostSchema, hostFailedSchema, slimHostSchema])
+    .meta({ description: 'The virtualization host that this machine is a guest of: what it said last, else what shows of it from here' }),
   per_upstream: z.record(z.string(), upstreamCountersSchema),
   upstream_names: z.array(z.string()),
   per_slot: z.record(z.string(), slotMemorySchema)

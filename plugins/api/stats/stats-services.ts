@@ -4,6 +4,7 @@ import type {
 import type { SlotCounters, SlotMemory, SlotUsage } from '../slots/ref.js'
 import { hardwareStats, npuModelMb } from './hardware-stats.js'
 import type { HardwareStats } from './schemas.js'
+import type { ShownHost } from './virtualization-host.js'
 
 export interface StatsServices {
   readonly hardware: HardwareService
@@ -14,18 +15,20 @@ export interface StatsServices {
   readonly throughput: ThroughputService
   readonly upstreams: UpstreamService
   readonly usage: SlotUsage
+  readonly host: ShownHost
 }
 
 export async function readHardware (services: StatsServices): Promise<HardwareStats> {
   const { hardware, models, slots, throughput, upstreams, usage } = services
-  const [reading, perSlot] = await Promise.all([hardware.read(), usage.memory()])
+  const [reading, perSlot, host] = await Promise.all([hardware.read(), usage.memory(), services.host.read(hardware.info)])
   return hardwareStats({
     info: hardware.info,
     reading,
     perSlot,
     upstreamNames: upstreams.list().map(({ config }) => config.name),
     perUpstream: throughput.upstreams(),
-    npuModelMb: npuModelMb(slots, models)
+    npuModelMb: npuModelMb(slots, models),
+    host
   })
 }
 

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { ConfigDraft } from '../../../kernel/contract/index.js'
@@ -63,7 +63,25 @@ t.test('one change of many files', async t => {
   t.match(end['etc/svc/capabilities.toml'], /schema_version = 2[^]*device = "cpu"/)
   t.equal(end['etc/svc/capabilities.toml.v1.bak'], before['capabilities.toml'], 'the file of the old format is kept')
   t.equal(end['var/lib/svc/stacks.json'], '{"active":"saber"}\n')
+  t.equal(statSync(join(home, 'etc/svc/private.json')).mode & 0o777, 0o600, 'one that was open to others is not any more')
   t.same(Object.keys(end).filter(path => /\/\./.test(path)), [], 'nothing lies about')
+})
+
+t.test('a private file: alone, replaced without being read, removed', async t => {
+  const home = t.testdir({ var: {} })
+  const { config } = await openHome(home, {})
+  const path = join(home, 'etc/svc/keys.json')
+  t.equal(await config.change(draft => draft.putPrivate('keys.json', null)), false)
+  t.equal(await config.change(draft => draft.putPrivate('keys.json', 'a')), false)
+  t.equal(statSync(path).mode & 0o777, 0o600)
+  writeFileSync(path, Buffer.from([0xff, 0xfe]))
+  chmodSync(path, 0o666)
+  t.same(await config.change(async draft => [await draft.putPrivate('keys.json', 'b'), await draft.putPrivate('keys.json', 'c')]), [true, true])
+  t.equal(statSync(path).mode & 0o777, 0o600)
+  t.equal(readFileSync(path, 'utf8'), 'c')
+  t.same(await config.change(async draft => [await draft.putPrivate('keys.json', null), await draft.putPrivate('keys.json', null)]), [true, false])
+  t.notOk(existsSync(path))
+  t.same(Object.keys(tree(home)), [])
 })
 
 t.test('what a draft refuses, nothing of it is written', async t => {

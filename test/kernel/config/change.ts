@@ -8,6 +8,7 @@ import type { FileOps } from '../../../kernel/config/atomic-file.js'
 export const before: Readonly<Record<string, string>> = {
   'slots/agent.toml': '# mine\nport = 8081 # fixed\ndevice = "cpu"\n',
   'slots/gone.toml': 'port = 8083\n',
+  'private.json': 'damaged',
   'profiles.toml': '# my own\n[profile.mine]\nimage = "x" # what else\n',
   'capabilities.toml': 'schema_version = 1\n[selections.voice.tts]\nbackend = "cpu"\nenabled = true\n'
 }
@@ -20,6 +21,7 @@ export async function reshape (draft: ConfigDraft): Promise<void> {
   await draft.putProfile('mine', { ...draft.profiles.get('mine')!, flags: '-fa on' })
   await draft.putCapability('embed', { device: 'cpu', provider: null, model: 'nomic', enabled: true })
   await draft.putState('stacks.json', '{"active":"saber"}\n')
+  await draft.putPrivate('private.json', '{"token":"x"}\n')
 }
 
 /** Every file below both roots but locks, by path; temporary files show too. */

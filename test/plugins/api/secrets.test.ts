@@ -61,16 +61,18 @@ t.test('a file that cannot be written', async t => {
   t.match(gateway.audit()[0], { action: 'secrets.set', outcome: 'error' })
 })
 
-/** Bytes of every file below a folder, but for the one that holds the secrets. */
+/** Bytes of every file below a folder, but for those that hold the secrets. */
 function filesBelow (folder: string): string {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter(entry => entry.isFile() && entry.name !== 'api.env')
+    .filter(entry => entry.isFile() && entry.name !== 'api.env' && entry.name !== 'proxmox.json')
     .map(entry => readFileSync(join(entry.parentPath, entry.name), 'latin1')).join('\n')
 }
 
 t.test('a secret is nowhere but in its file', async t => {
   const SECRET = 'Zx9!geheim/+wert=42'
-  const forms = [SECRET, encodeURIComponent(SECRET), JSON.stringify(SECRET).slice(1, -1), Buffer.from(SECRET).toString('base64')]
+  const TOKEN = 'Qy7!proxmox/+wert=24'
+  const forms = [SECRET, TOKEN].flatMap(value =>
+    [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), Buffer.from(value).toString('base64')])
   // an upstream that shows the key it was given in its refusals, as some do
   const upstream = createServer((request, response) => {
     const key = `${request.headers.authorization ?? ''} ${request.url ?? ''}`
@@ -109,6 +111,12 @@ t.test('a secret is nowhere but in its file', async t => {
   await (await send('POST', '/v1/chat/completions', { model: 'bearer/x', messages: [] })).text()
   await (await send('POST', '/v1/chat/completions', { model: 'google-query/x', messages: [] })).text()
   await (await send('PUT', '/api/secrets/lower', { value: SECRET })).text()
+  const proxmox = { host: '127.0.0.1', port, user: 'svc@pve', token_name: 'gateway', token_value: TOKEN }
+  const answers = await Promise.all([
+    send('PUT', '/api/settings/proxmox', proxmox), send('POST', '/api/settings/proxmox/test', proxmox),
+    send('PUT', '/api/settings/proxmox', { ...proxmox, port: 0 }), send('PUT', '/api/settings/proxmox', { ...proxmox, token_value: `${TOKEN}\n` })
+  ].map(async answer => (await answer).text()))
+  t.match(answers[0], /"token_value_set":true/)
   await (await send('PUT', '/api/secrets/UP_KEY', { value: `${SECRET}\n` })).text()
   gateway.gateway.kernel().events.emit({ type: 'test.careless', source: 'system', message: `used ${SECRET}`, data: { url: `http://x/?k=${encodeURIComponent(SECRET)}` } })
   gateway.gateway.kernel().activity.record({ category: 'slot', action: 'slot.careless', target: 'agent', actor: 'x', message: SECRET, after: { note: SECRET } })
@@ -133,6 +141,7 @@ t.test('a secret is nowhere but in its file', async t => {
   t.ok(asked > 30, `${asked} routes were asked`)
   for (const form of forms) {
     t.notOk(exported.join('').includes(form), 'envelopes')
+    t.notOk(answers.join('').includes(form), 'answers')
     t.notOk(JSON.stringify(gateway.logs).includes(form), 'log lines')
     t.notOk(JSON.stringify(gateway.gateway.kernel().events.list()).includes(form), 'events')
     t.notOk(JSON.stringify(gateway.gateway.kernel().activity.list({ limit: 1000 })).includes(form), 'audit rows')

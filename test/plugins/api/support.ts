@@ -25,6 +25,7 @@ import models from '../../../plugins/api/models/index.js'
 import npu from '../../../plugins/api/npu/index.js'
 import plugins from '../../../plugins/api/plugins/index.js'
 import profiles from '../../../plugins/api/profiles/index.js'
+import proxmox from '../../../plugins/api/proxmox/index.js'
 import requests from '../../../plugins/api/requests/index.js'
 import secrets from '../../../plugins/api/secrets/index.js'
 import settings from '../../../plugins/api/settings/index.js'
@@ -62,6 +63,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   npu,
   plugins,
   profiles,
+  proxmox,
   pull,
   requests,
   secrets,

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { hostFailedSchema, slimHostSchema } from '../stats/ref.js'
+
+const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})'
+const HOST_NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`)
+const MAX_HOST = 253
+
+const hostSchema = z.string({ error: 'must be the name or address of the host' }).max(MAX_HOST)
+  .refine(isHost, { error: 'must be a host name or an IP address alone, without https:// and without a port' })
+  .meta({ description: 'Name or IP address' })
+const portSchema = z.int({ error: 'must be a whole number from 1 to 65535' })
+  .min(1, { error: 'must be a whole number from 1 to 65535' }).max(65_535, { error: 'must be a whole number from 1 to 65535' })
+const userSchema = z.string({ error: 'must be a user with its realm, as in svc@pve' }).max(64)
+  .regex(/^(?![^@]*[!=])[!-~]+@[A-Za-z][A-Za-z0-9._-]+$/, { error: 'must be a user with its realm, as in svc@pve, and without the token' })
+const tokenNameSchema = z.string({ error: 'must be the name of the API token' }).max(128)
+  .regex(/^[A-Za-z][A-Za-z0-9._-]*$/, { error: 'must be the name of the API token alone: what stands between ! and =' })
+const tokenValueSchema = z.string({ error: 'must be the secret of the API token' }).max(256)
+  .regex(/^[!-~]+$/, { error: 'must be the secret of the API token: one word of printable characters; leave it out to keep the stored one' })
+const verifySchema = z.boolean({ error: 'must be true or false' })
+
+/** What is needed to ask a host. */
+export interface HostSettings {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly token_name: string
+  /** A secret: it leaves the gateway in the header of a question to this host, and nowhere else. */
+  readonly token_value: string
+  readonly verify_ssl: boolean
+}
+
+const defaults = { port: 8006, verify_ssl: false } as const
+
+export const bodySchema = z.strictObject({
+  host: hostSchema,
+  port: portSchema.default(defaults.port),
+  user: userSchema,
+  token_name: tokenNameSchema,
+  token_value: tokenValueSchema.optional().meta({ description: 'Left out, the stored one is kept', writeOnly: true }),
+  verify_ssl: verifySchema.default(defaults.verify_ssl).meta({ description: 'Whether the certificate of the host must be one that this machine trusts' })
+})
+export type SettingsBody = z.output<typeof bodySchema>
+
+/** `/etc/svc/proxmox.json` (management 6.7). Keys that are not known are left aside. */
+export const fileSchema = z.object({
+  proxmox: z.object({
+    host: hostSchema,
+    port: portSchema.default(defaults.port),
+    verify_ssl: verifySchema.default(defaults.verify_ssl),
+    service: z.literal('PVE', { error: 'must be PVE: no other product of the family is known here' }).default('PVE')
+  }),
+  auth: z.object({ user: userSchema, token_name: tokenNameSchema, token_value: tokenValueSchema })
+})
+
+export const tenantSchema = z.strictObject({
+  type: z.enum(['lxc', 'qemu']).meta({ description: 'Container or virtual machine' }),
+  vmid: z.int(),
+  name: z.string(),
+  status: z.string().meta({ description: 'running, stopped, ...' }),
+  maxmem_mb: z.int().nullable().meta({ description: 'MiB that it may take' }),
+  mem_mb: z.int().nullable().meta({ description: 'MiB that it takes' }),
+  maxcpu: z.number().nullable().meta({ description: 'Processors that it may use' }),
+  cpu_pct: z.number().nullable().meta({ description: '0 to 100, of the processors that it may use' }),
+  node: z.string()
+})
+export type Tenant = z.output<typeof tenantSchema>
+
+export const hostStatusSchema = z.strictObject({
+  ...slimHostSchema.shape,
+  host_cpu_count: z.int().nullable(),
+  host_uptime_s: z.int().nullable(),
+  tenants_allocated_mb: z.int().meta({ description: 'MiB that the running ones may take together' }),
+  tenants: z.array(tenantSchema).meta({ description: 'Of the node, by id' })
+})
+export type HostStatus = z.output<typeof hostStatusSchema>
+export type HostAnswer = HostStatus | z.output<typeof hostFailedSchema>
+
+export const settingsSchema = z.strictObject({
+  configured: z.boolean(),
+  host: z.string().nullable(),
+  port: z.int().nullable(),
+  user: z.string().nullable(),
+  token_name: z.string().nullable(),
+  verify_ssl: z.boolean().nullable(),
+  token_value_set: z.boolean().meta({ description: 'The token itself is never told' }),
+  status: z.union([z.strictObject({ configured: z.literal(false) }), hostFailedSchema, hostStatusSchema])
+    .meta({ description: 'At most 30 seconds old' })
+})
+
+export const removedSchema = z.strictObject({
+  configured: z.literal(false),
+  existed: z.boolean()
+})
+
+export const testedSchema = z.union([
+  z.strictObject({
+    ok: z.literal(true),
+    node: z.string(),
+    host_mem_total_mb: z.int(),
+    tenants_total: z.int()
+  }),
+  z.strictObject({ ok: z.literal(false), error: z.string() })
+])
+
+function isHost (text: string): boolean {
+  const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
+  return HOST_NAME.test(text) || (bare.includes(':') && URL.canParse(`https://[${bare}]/`))
+}
