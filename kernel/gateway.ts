@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { core, messageOf, svcError, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
 import type { GatewayOptions } from './gateway-options.js'
 import { spoolFolder, sweepSpool } from './dispatch/spool-file.js'
+import { GatewayConfigCheck } from './host/config-check.js'
 import {
   builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
 } from './host/discover.js'
@@ -72,6 +73,7 @@ class GatewayRun implements Gateway {
   #unguard: () => void = () => {}
   /** The clock's timers do not keep the process alive; this does, from start to the end of stop. */
   #alive: NodeJS.Timeout | null = null
+  #check: GatewayConfigCheck | null = null
   #baseUrl: string | null = null
   #starting: Promise<StartedGateway> | null = null
   #stopping: Promise<void> | null = null
@@ -137,6 +139,7 @@ class GatewayRun implements Gateway {
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
+      void this.#tellFindings(kernel)
       const { slots, gpu } = inference
       const { autostart: isOn = true } = this.#options
       const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
@@ -219,6 +222,10 @@ class GatewayRun implements Gateway {
       (['name', 'version', 'instance', 'startedAt', 'runtime', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => info()[key] }])
     )))
     services.add(core.config, kernel.config)
+    const { clock, config, models } = kernel
+    services.add(core.configCheck, this.#check = new GatewayConfigCheck({
+      clock, config, models, plans: inference.plans, providers: host.providers, plugins: () => host.known()
+    }))
     services.add(core.clock, kernel.clock)
     services.add(core.log, kernel.log)
     services.add(core.events, kernel.events)
@@ -236,6 +243,15 @@ class GatewayRun implements Gateway {
     services.add(core.requests, inference.requests)
     services.add(core.plugins, host)
     services.add(core.throughput, inference.throughput)
+  }
+
+  /** What is wrong between the files; each file's own problems were told when it was read. */
+  async #tellFindings ({ config }: KernelServices): Promise<void> {
+    const own = config.snapshot.diagnostics
+    for (const { file, path, message, code } of await this.#check?.findings() ?? []) {
+      if (own.some(known => known.file === file && known.path === path && known.message === message)) continue
+      this.#log.warn({ file, path, code }, `${file}: ${path === '' ? '' : `${path} `}${message}`)
+    }
   }
 
   #info (kernel: KernelServices): GatewayInfo {

@@ -35,6 +35,7 @@ import { SlotWriter } from './slots/slot-writer.js'
 /** Slots and dispatch, wired together. The order of `close` is the gateway's to keep. */
 export interface Inference {
   readonly slots: SlotManager
+  readonly plans: SlotPlans
   readonly fleet: SlotFleet
   readonly gpu: SlotGpuArbiter
   readonly pressure: PressureEviction
@@ -180,6 +181,7 @@ export function createInference (
   ]
   return {
     slots,
+    plans,
     fleet,
     gpu,
     pressure,

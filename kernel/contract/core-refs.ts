@@ -2,6 +2,7 @@ import type { Logger } from './logger.js'
 import { createServiceRef } from './service-ref.js'
 import type { ActivityLog } from './services/activity.js'
 import type { Clock } from './services/clock.js'
+import type { ConfigCheck } from './services/config-check.js'
 import type { ConfigService } from './services/config.js'
 import type { DispatchService } from './services/dispatch.js'
 import type { EventBus } from './services/events.js'
@@ -43,6 +44,7 @@ export interface ProviderCatalog {
 export const core = Object.freeze({
   info: createServiceRef<GatewayInfo>('core.info'),
   config: createServiceRef<ConfigService>('core.config'),
+  configCheck: createServiceRef<ConfigCheck>('core.config-check'),
   clock: createServiceRef<Clock>('core.clock'),
   log: createServiceRef<Logger>('core.log'),
   events: createServiceRef<EventBus>('core.events'),

@@ -1,12 +1,13 @@
 import {
   isSvcError, messageOf, svcError, type AnyPlugin, type BootPhase, type Clock, type ConfigService, type ErrorCode, type Logger
 } from '../contract/index.js'
-import { checkShape, dotted } from '../config/problems.js'
+import { dotted } from '../config/problems.js'
 import type { MountDeps } from '../http/mount-route.js'
 import { findConflicts } from './conflicts.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
 import { inPlugin } from './plugin-scope.js'
+import { checkPluginTable } from './plugin-findings.js'
 import { preflight } from './preflight.js'
 import { fail, isAlive, skip, type PluginRecord } from './record.js'
 import type { Services } from './services.js'
@@ -125,19 +126,14 @@ export class Boot {
 
   #config (record: PluginRecord): void {
     record.phase = 'config'
-    const schema = record.plugin!.configSchema
     const name = nameOf(record)
     const table = { ...this.#deps.config.snapshot.svc.plugins.config[name], ...this.#deps.pluginConfig[name] }
-    if (schema === undefined) {
-      record.config = table
-      return
-    }
-    const checked = checkShape(schema, table, { audience: 'file' })
+    const checked = checkPluginTable(record.plugin!, table)
     if (checked.problems.length === 0) {
       record.config = checked.value
       return
     }
-    const listed = checked.problems.map(({ path, message }) => `${dotted(['plugins', 'config', name, ...path])} ${message}`).join('; ')
+    const listed = checked.problems.map(({ path, message }) => `${dotted(path)} ${message}`).join('; ')
     fail(record, 'config', 'plugin.config_invalid', listed)
   }
 

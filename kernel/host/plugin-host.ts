@@ -8,10 +8,11 @@ import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes } from './plugin-scope.js'
 import { withDeadline } from './deadline.js'
+import type { KnownPlugin } from './plugin-findings.js'
 import { planReload } from './reload-plan.js'
 import { renderPlugins, type Fallen } from './render.js'
 import { PluginStarter } from './plugin-starter.js'
-import { fail, isAlive, newRecord, skip, toReport, type Candidate, type PluginRecord } from './record.js'
+import { fail, isAlive, knownPlugin, newRecord, skip, toReport, type Candidate, type PluginRecord } from './record.js'
 
 const CLOSE_DEADLINE_MS = 10_000
 
@@ -52,6 +53,11 @@ export class PluginHost implements PluginService {
 
   list (): readonly PluginReport[] {
     return this.#records.map(toReport)
+  }
+
+  /** All of them, as far as each got. */
+  known (): readonly KnownPlugin[] {
+    return this.#records.map(knownPlugin)
   }
 
   settings (): readonly PluginSetting[] {

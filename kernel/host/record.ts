@@ -1,4 +1,5 @@
 import type { AnyPlugin, BootPhase, ErrorCode, PluginReport, PluginState, SvcError } from '../contract/index.js'
+import type { KnownPlugin } from './plugin-findings.js'
 import type { Stage } from './stage.js'
 
 /** Where a plugin comes from and how to get at it, before anything of it was run. */
@@ -69,6 +70,12 @@ export function skip (record: PluginRecord, phase: BootPhase, culprit: string): 
 
 export function isAlive (record: PluginRecord): boolean {
   return record.state === 'booting' || record.state === 'active'
+}
+
+export function knownPlugin ({ name, candidate: { origin }, plugin, phase, state, code, message }: PluginRecord): KnownPlugin {
+  const isUnread = state === 'failed' && plugin === null && phase !== 'discover'
+  const fault = isUnread ? { code: code ?? 'plugin.import_failed', message: message ?? '' } as const : null
+  return { name: plugin?.name ?? name, origin, plugin, fault }
 }
 
 export function toReport (record: PluginRecord): PluginReport {

@@ -75,7 +75,7 @@ function checkDefaults (slots: readonly NamedSlotConfig[], report: Report): void
     for (const slot of group) {
       const others = group.filter(other => other !== slot).map(other => other.name)
       if (others.length === 0) continue
-      report(slot, 'default', 'slot.config_error', `'${others[0]}' is the default ${slot.type} slot already`,
+      report(slot, 'default', 'slot.config_error', `'${others[0]}' is the default ${slot.type} slot already; take \`default\` from one of them`,
         { param: 'default', details: { type: slot.type, conflicting_slots: others } })
     }
   }
@@ -179,11 +179,11 @@ function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context:
   if (slot.profile === null || !provider.slotTypes.includes(slot.type)) return
   const profile = context.profiles.get(slot.profile)
   if (profile === undefined) {
-    return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'`, { param: 'profile', details: { profile: slot.profile } })
+    return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'; \`svc profile list\` shows what there is`, { param: 'profile', details: { profile: slot.profile } })
   }
   const misfit = profileMisfit(profile, device, slot.type, provider)
   if (misfit === null) return
-  report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}`,
+  report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}; choose another profile or device`,
     { param: 'profile', details: { device, profile: profile.name, device_backend: gpuBackendOf(device), profile_backend: profile.backend } })
 }
 

@@ -40,12 +40,20 @@ export interface EffectiveSlot {
   readonly model: Model | null
 }
 
+export interface MissingFile {
+  readonly what: string
+  readonly path: string
+  /** The key of the slot's file that asks for it. */
+  readonly param: string
+  readonly cause: unknown
+}
+
 export interface SlotPlansDeps {
-  readonly config: ConfigService
+  readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
   readonly models: ModelRegistry
   readonly providers: ProviderCatalog
-  readonly hardware: HardwareService
-  readonly runtime: ContainerRuntime
+  readonly hardware: Pick<HardwareService, 'info' | 'defaultDevice'>
+  readonly runtime: Pick<ContainerRuntime, 'form'>
   readonly instance: string
   /** Short name or reference to a pullable image. */
   readonly image: (name: string) => ResolvedImage
@@ -148,6 +156,11 @@ export class SlotPlans {
     const own = typeof provider.image === 'function' ? provider.image(slot, device) : provider.image
     const wanted = slot.container_image ?? profile?.image ?? own
     return wanted === undefined ? null : this.#deps.image(wanted)
+  }
+
+  /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
+  async missingFiles (name: string): Promise<readonly MissingFile[]> {
+    return await this.#missing(this.effective(name))
   }
 
   /** A launch, checked against what is on this host: model files, programs. Throws what is missing. */
@@ -255,21 +268,26 @@ export class SlotPlans {
     throw svcError('slot.config_error', notOf(provider, id), { param: 'model.default', details: { slot: slot.name, model: id } })
   }
 
-  async #checkFiles ({ slot, model, provider }: EffectiveSlot): Promise<void> {
+  async #checkFiles (effective: EffectiveSlot): Promise<void> {
+    const { slot, provider } = effective
     if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore)
-    if (model === null || !takesModel(provider)) return
-    const template = this.#chatTemplate(slot, model)
-    const files: Array<[string, string | null]> = [
-      [`the file of model '${model.id}'`, model.path],
-      [`the projector of model '${model.id}' (\`vision = false\` does without)`, projectorOf(slot, model)],
-      ['the chat template', template]
+    const [missing] = await this.#missing(effective)
+    if (missing === undefined) return
+    const { what, path, cause } = missing
+    throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause, details: { slot: slot.name, path } })
+  }
+
+  async #missing ({ slot, model, provider }: EffectiveSlot): Promise<readonly MissingFile[]> {
+    if (model === null || !takesModel(provider)) return []
+    const files: ReadonlyArray<readonly [what: string, path: string | null, param: string]> = [
+      [`the file of model '${model.id}'`, model.path, 'model.default'],
+      [`the projector of model '${model.id}' (\`vision = false\` does without)`, projectorOf(slot, model), 'vision'],
+      ['the chat template', this.#chatTemplate(slot, model), 'chat_template']
     ]
-    for (const [what, path] of files) {
-      if (path === null) continue
-      await access(path, constants.R_OK).catch((error: unknown) => {
-        throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause: error, details: { slot: slot.name, path } })
-      })
-    }
+    const looked = await Promise.all(files.map(async ([what, path, param]): Promise<MissingFile | null> => path === null
+      ? null
+      : await access(path, constants.R_OK).then(() => null, (cause: unknown) => ({ what, path, param, cause }))))
+    return looked.filter(file => file !== null)
   }
 
   #noModel (slot: NamedSlotConfig): Error {

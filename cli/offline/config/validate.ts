@@ -1,50 +1,61 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Diagnostic, Paths } from '../../../kernel/contract/index.js'
-import { loadParts } from '../../../kernel/config/load-parts.js'
-import { allDiagnostics, configFiles, slotFile } from '../../../kernel/config/parts.js'
+import type { Finding, Paths } from '../../../kernel/contract/index.js'
+import { configFiles, slotFile } from '../../../kernel/config/parts.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
+import { checkHome, type HomeCheck } from './check-home.js'
 import { problemLine } from './problem-line.js'
 
 export interface FileVerdict {
   readonly file: string
-  /** A file that is absent means its defaults. */
-  readonly status: 'ok' | 'absent' | 'broken'
-  readonly problems: ReadonlyArray<Omit<Diagnostic, 'file'>>
+  /** A file that is absent means its defaults; one that is suspect has warnings only. */
+  readonly status: 'ok' | 'absent' | 'suspect' | 'broken'
+  readonly problems: ReadonlyArray<Omit<Finding, 'file'>>
 }
 
 export async function validateConfig (cli: Cli, options: { readonly home?: string, readonly json?: true }): Promise<void> {
   const { out } = cli
   const paths = resolvePaths(cli.env, options.home === undefined ? {} : { home: options.home })
-  const verdicts = await judgeFiles(paths)
+  const check = await checkHome(paths, cli.env)
+  const verdicts = await judgeFiles(paths, check)
   const broken = verdicts.filter(({ status }) => status === 'broken')
-  if (options.json === true) out.json({ etc: paths.etc, ok: broken.length === 0, files: verdicts })
+  if (options.json === true) out.json({ etc: paths.etc, ok: broken.length === 0, complete: check.complete, files: verdicts })
   else for (const verdict of verdicts) printVerdict(cli, verdict)
   if (broken.length === 0) return
-  throw new CliFailure(`${broken.length === 1 ? 'one file is' : `${broken.length} files are`} not valid in ${paths.etc}`)
+  throw new CliFailure(`${broken.length === 1 ? 'one file is' : `${broken.length} files are`} not valid in ${paths.etc}`, {
+    hints: check.complete ? [] : ['What stands between the files is looked at once svc.toml is valid.']
+  })
 }
 
-/** Every configuration file, read as the gateway reads it. */
-export async function judgeFiles (paths: Paths): Promise<readonly FileVerdict[]> {
-  const parts = await loadParts({ paths }, null)
-  const diagnostics = allDiagnostics(parts)
+/** Every configuration file, as the gateway judges it. */
+export async function judgeFiles (paths: Paths, { parts, findings }: HomeCheck): Promise<readonly FileVerdict[]> {
   const files = new Set([
     configFiles.svc, configFiles.providers, configFiles.upstreams,
-    ...Object.values(configFiles), ...[...parts.slots.keys()].map(slotFile), ...diagnostics.map(({ file }) => file)
+    ...Object.values(configFiles), ...[...parts.slots.keys()].map(slotFile), ...findings.map(({ file }) => file)
   ])
   return await Promise.all([...files].map(async (file): Promise<FileVerdict> => {
-    const problems = diagnostics.filter(diagnostic => diagnostic.file === file).map(({ file: _, ...problem }) => problem)
-    if (problems.length > 0) return { file, status: 'broken', problems }
+    const problems = findings.filter(finding => finding.file === file).map(({ file: _, ...problem }) => problem)
+    if (problems.some(({ severity }) => severity === 'error')) return { file, status: 'broken', problems }
+    if (problems.length > 0) return { file, status: 'suspect', problems }
     const isThere = await access(join(paths.etc, file)).then(() => true, () => false)
     return { file, status: isThere ? 'ok' : 'absent', problems }
   }))
 }
 
+/** A code is told where it says more than that a value is wrong. */
+function findingLine (problem: Omit<Finding, 'file'>): string {
+  const { severity, code } = problem
+  const isOfFile = code === 'validation.invalid' || code === 'config.parse_error'
+  return `${severity === 'warning' ? 'warning: ' : ''}${problemLine(problem)}${isOfFile ? '' : ` [${code}]`}`
+}
+
 function printVerdict ({ out }: Cli, { file, status, problems }: FileVerdict): void {
-  const marks = { ok: out.paint('green', '✓'), absent: out.paint('dim', '-'), broken: out.paint('red', '✗') }
+  const marks = {
+    ok: out.paint('green', '✓'), absent: out.paint('dim', '-'), suspect: out.paint('yellow', '!'), broken: out.paint('red', '✗')
+  }
   out.line(harmless(`${marks[status]} ${file}${status === 'absent' ? ': not there' : ''}`))
-  out.lines(problems.map(problem => harmless(`    ${problemLine(problem)}`)))
+  out.lines(problems.map(problem => harmless(`    ${findingLine(problem)}`)))
 }

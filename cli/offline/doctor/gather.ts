@@ -20,6 +20,7 @@ import { isStale, readHolder } from '../../../kernel/state/lock-holder.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import type { Cli } from '../../cli.js'
 import type { ApiClient } from '../../client.js'
+import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
 import { leastNode } from '../../version.js'
 import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
@@ -47,7 +48,7 @@ export async function gatherFacts (cli: Cli, client: ApiClient, options: GatherO
     openableNodes(),
     diskFacts(env, store, clock),
     portFacts(paths, svc, parts, options.ports),
-    judgeFiles(paths),
+    checkHome(paths, env).then(check => judgeFiles(paths, check)),
     askGateway(client)
   ])
   cli.signal.throwIfAborted()

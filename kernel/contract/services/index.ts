@@ -2,6 +2,8 @@ export { activityKinds, activityOutcomes, activitySeverities } from './activity.
 export type { ActivityFailure, ActivityFilter, ActivityLog, ActivityNote, ActivityQuery, ActivityRow, NewActivity } from './activity.js'
 export type { Clock, Timer } from './clock.js'
 export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
+export type { ConfigCheck, Finding } from './config-check.js'
+export { findingSeverities } from './config-check.js'
 export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths } from './config.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,

@@ -1,6 +1,6 @@
 import {
-  pluginStates, type ActivityLog, type Clock, type ConfigService, type DispatchService, type GatewayInfo, type PluginService,
-  type SlotService
+  pluginStates, type ActivityLog, type Clock, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
+  type PluginService, type SlotService
 } from 'svc-gateway/plugin'
 import type { Status } from './schemas.js'
 
@@ -8,6 +8,7 @@ export interface StatusServices {
   readonly activity: ActivityLog
   readonly clock: Clock
   readonly config: ConfigService
+  readonly configCheck: ConfigCheck
   readonly dispatch: DispatchService
   readonly info: GatewayInfo
   readonly plugins: PluginService
@@ -15,9 +16,10 @@ export interface StatusServices {
 }
 
 /** Answers from memory alone: whoever asks whether the gateway lives must not wait for an engine. */
-export function statusReport (services: StatusServices): Status {
-  const { clock, config, dispatch, info, slots } = services
-  const { svc, diagnostics } = config.snapshot
+export async function statusReport (services: StatusServices): Promise<Status> {
+  const { clock, config, configCheck, dispatch, info, slots } = services
+  const findings = await configCheck.findings()
+  const { svc } = config.snapshot
   return {
     ...identity(services),
     hardware: null,
@@ -27,7 +29,7 @@ export function statusReport (services: StatusServices): Status {
     memory_degraded: null,
     runtime: runtimeOf(info),
     plugins: countPlugins(services),
-    diagnostics: diagnostics.map(diagnostic => ({ ...diagnostic })),
+    diagnostics: findings.map(finding => ({ ...finding })),
     instance: info.instance,
     started_at: info.startedAt,
     uptime_s: Math.max(0, Math.floor((clock.now() - Date.parse(info.startedAt)) / 1000))

@@ -1,4 +1,4 @@
-import { slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
+import { findingSeverities, slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const overallStatuses = ['ok', 'degraded'] as const
@@ -34,7 +34,9 @@ const diagnosticSchema = z.strictObject({
   file: z.string(),
   path: z.string(),
   message: z.string(),
-  line: z.int().optional()
+  line: z.int().optional(),
+  severity: z.enum(findingSeverities),
+  code: z.string().meta({ description: 'What a request that runs into it is refused with' })
 })
 
 /** `GET /api/status` (management 20, DESIGN 4). */
@@ -47,7 +49,7 @@ export const statusSchema = z.strictObject({
   memory_degraded: z.boolean().nullable(),
   runtime: runtimeSchema,
   plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),
-  diagnostics: z.array(diagnosticSchema).meta({ description: 'Problems of the configuration files' }),
+  diagnostics: z.array(diagnosticSchema).meta({ description: 'What is wrong in the configuration files and between them, as `svc config validate` says it' }),
   instance: z.string().meta({ description: 'Id of this home' }),
   started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   uptime_s: z.int()

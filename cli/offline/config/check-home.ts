@@ -1,0 +1,71 @@
+import type { EngineProvider, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
+import { loadParts } from '../../../kernel/config/load-parts.js'
+import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/parts.js'
+import { snapshotOf } from '../../../kernel/config/snapshot.js'
+import { defaultDeviceOf } from '../../../kernel/hardware/default-device.js'
+import { probeHardware } from '../../../kernel/hardware/probe.js'
+import { findingOfFile, findingsOf } from '../../../kernel/host/config-check.js'
+import { createModelRegistry } from '../../../kernel/models/registry.js'
+import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { SlotPlans } from '../../../kernel/slots/slot-plans.js'
+import { createWithLock } from '../../../kernel/state/file-lock.js'
+import { createSystemClock } from '../../../kernel/state/system-clock.js'
+import { declaredPlugins, type DeclaredPlugin } from '../declared-plugins.js'
+
+export interface HomeCheck {
+  readonly parts: ConfigParts
+  readonly findings: readonly Finding[]
+  /** False where svc.toml is broken: what stands between the files was not looked at. */
+  readonly complete: boolean
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * What a gateway on this home would find wrong, found without one: nothing is started, nothing is written.
+ * @param change the files as they would be
+ */
+export async function checkHome (
+  paths: Paths, env: Env, change: (parts: ConfigParts) => Promise<ConfigParts> = parts => Promise.resolve(parts)
+): Promise<HomeCheck> {
+  const parts = await change(await loadParts({ paths }, null))
+  const { svc } = parts
+  if (svc.value === null) return { parts, findings: allDiagnostics(parts).map(findingOfFile), complete: false }
+  const snapshot = snapshotOf({ ...parts, svc: { ...svc, value: svc.value } }, releaseManifest, null)
+  const clock = createSystemClock()
+  const config = { snapshot, paths }
+  const settings = (): typeof snapshot.svc.models => snapshot.svc.models
+  const models = await createModelRegistry({ paths, env, clock, log: quietLog, withLock: createWithLock(), settings })
+  const plugins = await declaredPlugins({ config, clock, log: quietLog })
+  const byName = new Map(plugins.flatMap(plugin => plugin.providers).map(provider => [provider.name, provider]))
+  const providers = { list: (): readonly EngineProvider[] => [...byName.values()], get: (name: string) => byName.get(name) }
+  const info = snapshot.hardware.probed_at === '' ? await probeHardware({ root: '/', clock, diskPath: models.store }) : snapshot.hardware
+  const plans = new SlotPlans({
+    config,
+    models,
+    providers,
+    hardware: { info, defaultDevice: defaultDeviceOf(info) },
+    runtime: { form: 'container' },
+    instance: '',
+    path: env.PATH ?? '',
+    image: name => resolveImage(name, snapshot.manifest, env),
+    access: () => { throw new Error('nothing is launched without a gateway') }
+  })
+  const found = await findingsOf({ config: snapshot, models, providers, plans, plugins })
+  return { parts, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true }
+}
+
+/** A plugin that was imported, and declares its engines only to a gateway. */
+function unknownEngines ({ name, plugin, providers, trouble }: DeclaredPlugin): Finding[] {
+  if (plugin === null || trouble === null || providers.length > 0 || trouble.endsWith('is not valid')) return []
+  return [{
+    file: configFiles.svc,
+    path: 'plugins.allow',
+    message: `plugin '${name}' does not tell its engines without a gateway: ${trouble}; GET /api/status judges the slots that name them`,
+    code: 'plugin.register_failed',
+    severity: 'warning'
+  }]
+}
+
+const quiet = (): void => {}
+const quietLog: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }

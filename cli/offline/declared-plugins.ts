@@ -1,0 +1,105 @@
+import { join } from 'node:path'
+import {
+  core, messageOf, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger
+} from '../../kernel/contract/index.js'
+import { createEventBus } from '../../kernel/events/event-bus.js'
+import { withDeadline } from '../../kernel/host/deadline.js'
+import { builtinCandidates, descriptorCandidates, packageCandidates } from '../../kernel/host/discover.js'
+import { checkPluginTable, type KnownPlugin } from '../../kernel/host/plugin-findings.js'
+import type { Candidate } from '../../kernel/host/record.js'
+import { checkPluginShape } from '../../kernel/host/shape.js'
+import { createContext } from '../../kernel/host/stage.js'
+import builtins from '../../plugins/index.js'
+import { curatedMedia } from '../../plugins/services/library/curated-media.js'
+import { curatedText } from '../../plugins/services/library/curated-text.js'
+import { curatedRef } from '../../plugins/services/library/ref.js'
+
+export interface OfflineKernel {
+  readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface DeclaredPlugin extends KnownPlugin {
+  readonly providers: readonly EngineProvider[]
+  /** Why its providers are not known without a gateway; null when they are. */
+  readonly trouble: string | null
+}
+
+export const curated = [...curatedText, ...curatedMedia]
+
+/** As long as a gateway waits. */
+const IMPORT_MS = 5_000
+
+/**
+ * The plugins that a gateway on this home would have. Declaring has no effect (DESIGN 3), so it can be done here: that of
+ * engines, and of what has a table in svc.toml. Of the other plugins of the release only the name is known. Never rejects.
+ */
+export async function declaredPlugins (kernel: OfflineKernel): Promise<readonly DeclaredPlugin[]> {
+  const { config: { paths, snapshot } } = kernel
+  const { allow, disabled, config: tables } = snapshot.svc.plugins
+  const isAsked = (name: string): boolean => !/^(api|v1|mcp)-/.test(name) || Object.hasOwn(tables, name)
+  const candidates = [
+    ...builtinCandidates(builtins),
+    ...await descriptorCandidates(join(paths.etc, 'engines')),
+    ...await packageCandidates(paths.plugins, allow)
+  ]
+  // the clock keeps no process alive, and an import that hangs does not either
+  const alive = setInterval(() => {}, IMPORT_MS)
+  try {
+    return await Promise.all(candidates.map(candidate =>
+      disabled.includes(candidate.name) || (candidate.origin === 'builtin' && !isAsked(candidate.name))
+        ? nameOnly(candidate)
+        : declare(candidate, kernel, disabled)))
+  } finally {
+    clearInterval(alive)
+  }
+}
+
+function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {
+  return { name, origin, plugin: null, fault: null, providers: [], trouble: null }
+}
+
+async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: readonly string[]): Promise<DeclaredPlugin> {
+  const known = nameOnly(candidate)
+  const fallen = (code: ErrorCode, message: string): DeclaredPlugin => ({ ...known, fault: { code, message }, trouble: message })
+  const { problem, manifest } = candidate
+  if (problem !== null) return fallen(problem.code as ErrorCode, problem.message)
+  try {
+    const module = await withDeadline(kernel.clock, IMPORT_MS, `importing '${candidate.name}'`, () => candidate.load())
+    const plugin = checkPluginShape(module, candidate.name, manifest)
+    if ('code' in plugin) return fallen(plugin.code, plugin.message)
+    const named = { ...known, name: plugin.name }
+    return disabled.includes(plugin.name) ? named : await staged({ ...named, plugin }, kernel)
+  } catch (error) {
+    return fallen('plugin.import_failed', messageOf(error))
+  }
+}
+
+async function staged (
+  known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel
+): Promise<DeclaredPlugin> {
+  const { plugin } = known
+  if (plugin.kind !== 'provider') return known
+  const { value, problems } = checkPluginTable(plugin, config.snapshot.svc.plugins.config[plugin.name] ?? {})
+  if (problems.length > 0) return { ...known, trouble: `[plugins.config.${plugin.name}] is not valid` }
+  try {
+    const context = createContext(plugin, value, servicesOf(plugin, config, clock), log)
+    await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
+    context.seal()
+    return { ...known, providers: context.stage.providers }
+  } catch (error) {
+    return { ...known, trouble: messageOf(error) }
+  }
+}
+
+function servicesOf ({ requires = {} }: AnyPlugin, config: OfflineKernel['config'], clock: Clock): Record<string, unknown> {
+  const services = new Map<string, unknown>([
+    [core.clock.id, clock], [core.config.id, config], [core.events.id, createEventBus({ clock })],
+    [curatedRef.id, curated]
+  ])
+  return Object.fromEntries(Object.entries(requires).map(([key, { id }]) => {
+    if (!services.has(id)) throw new Error(`it requires ${id}, which only a gateway has`)
+    return [key, services.get(id)]
+  }))
+}

@@ -1,0 +1,71 @@
+import {
+  type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type Finding, type ModelRegistry, type ProviderCatalog
+} from '../contract/index.js'
+import { upstreamFindings } from '../dispatch/upstream-findings.js'
+import { capabilityFindings } from '../slots/capability-findings.js'
+import { ruleContext } from '../slots/slot-draft.js'
+import { slotFindings } from '../slots/slot-findings.js'
+import type { SlotPlans } from '../slots/slot-plans.js'
+import { withDeadline } from './deadline.js'
+import { pluginFindings, type KnownPlugin } from './plugin-findings.js'
+
+export interface CheckedConfig {
+  readonly config: ConfigSnapshot
+  readonly models: Pick<ModelRegistry, 'get'>
+  readonly providers: ProviderCatalog
+  readonly plans: SlotPlans
+  readonly plugins: readonly KnownPlugin[]
+}
+
+/** Everything that is wrong in the files and between them (SPEC.md `svc config validate`). Never rejects. */
+export async function findingsOf ({ config, models, providers, plans, plugins }: CheckedConfig): Promise<readonly Finding[]> {
+  const context = ruleContext({ providers, defaultDevice: slot => plans.device(slot) }, config)
+  const catalogue = providers.list().flatMap(provider => (provider.catalogue ?? []).map(({ id }) => id))
+  return [
+    ...config.diagnostics.map(findingOfFile),
+    ...pluginFindings(plugins, config.svc.plugins.config),
+    ...await slotFindings([...config.slots.values()], context, plans),
+    ...capabilityFindings({ config, providers, models }),
+    ...upstreamFindings({ config, models, catalogue })
+  ]
+}
+
+/** A problem of one file by itself: what concerns the file as a whole keeps it from being read. Pure. */
+export function findingOfFile (diagnostic: Diagnostic): Finding {
+  return { ...diagnostic, code: diagnostic.path === '' ? 'config.parse_error' : 'validation.invalid', severity: 'error' }
+}
+
+export interface GatewayCheckDeps extends Omit<CheckedConfig, 'config' | 'models' | 'plugins'> {
+  readonly clock: Clock
+  readonly config: { readonly snapshot: ConfigSnapshot }
+  readonly models: Pick<ModelRegistry, 'get' | 'list'>
+  readonly plugins: () => readonly KnownPlugin[]
+}
+
+/** Whoever asks whether the gateway lives must not wait for a disk that hangs. */
+const PATIENCE_MS = 1_000
+
+/** The findings of a gateway that runs, kept as long as nothing changes that they come from. */
+export class GatewayConfigCheck implements ConfigCheck {
+  readonly #deps: GatewayCheckDeps
+  #seen: readonly unknown[] = []
+  #running: Promise<readonly Finding[]> = Promise.resolve([])
+  #last: readonly Finding[] = []
+
+  constructor (deps: GatewayCheckDeps) {
+    this.#deps = deps
+  }
+
+  findings (): Promise<readonly Finding[]> {
+    const { clock, config: { snapshot: config }, models, plugins, providers, plans } = this.#deps
+    const known = plugins()
+    const seen = [config, models.list(), ...known.map(({ plugin, fault }) => plugin ?? fault), ...providers.list()]
+    if (seen.length !== this.#seen.length || seen.some((part, i) => part !== this.#seen[i])) {
+      this.#seen = seen
+      this.#running = findingsOf({ config, models, providers, plans, plugins: known })
+    }
+    const running = this.#running
+    return withDeadline(clock, PATIENCE_MS, 'the check of the configuration', () => running)
+      .then(found => this.#last = found, () => this.#last)
+  }
+}
