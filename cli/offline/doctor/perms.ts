@@ -42,12 +42,13 @@ export async function checkPerms (cli: Cli, options: PermsOptions): Promise<void
 async function pathsOf (cli: Cli, paths: Paths): Promise<readonly PathFacts[]> {
   const svc = (await loadSvc({ paths }, null)).value ?? svcConfigSchema.parse({})
   const seen = new Map<string, string>([[paths.etc, 'configuration'], [paths.state, 'state'], [storeOf(cli.env, svc.models, paths), 'models']])
+  const secrets = [paths.secretsEnv, join(paths.etc, 'proxmox.json')]
   await addBelow(seen, paths.etc, 'configuration', 2)
   await addBelow(seen, paths.state, 'state', 1)
   await addBelow(seen, join(paths.state, 'registry'), 'registry', 1)
   return await Promise.all([...seen].map(async ([path, label]) => {
     const stats = await lstat(path).catch(() => null)
-    const isSecret = path === paths.secretsEnv || path.startsWith(paths.database)
+    const isSecret = secrets.includes(path) || path.startsWith(paths.database)
     return { path, label, isSecret, stats: stats === null ? null : { ...stats, links: stats.nlink, kind: kindOf(stats) } }
   }))
 }

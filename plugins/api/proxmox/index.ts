@@ -1,4 +1,4 @@
-import { core, definePlugin } from 'svc-gateway/plugin'
+import { core, definePlugin, svcError } from 'svc-gateway/plugin'
 import { hostDisplayRef } from '../stats/ref.js'
 import { slimHost } from './host-status.js'
 import { HostWatch } from './host-watch.js'
@@ -27,7 +27,7 @@ export default definePlugin({
       return slimHost(watch.latest(stored.settings))
     }))
     ctx.onStop(async () => {
-      stopping.abort()
+      stopping.abort(svcError('plugin.unavailable', 'the plugin is being stopped; try again when it is back'))
       display.show(null)
       await watch.close()
     })

@@ -1,5 +1,5 @@
 import {
-  defineRoute, svcError, type ActivityLog, type AnyRoute, type Clock, type EventBus, type RouteCall
+  defineRoute, type ActivityLog, type AnyRoute, type Clock, type EventBus, type RouteCall
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { askHost } from './host-client.js'
@@ -13,7 +13,7 @@ export interface ProxmoxApi {
   readonly events: EventBus
   readonly file: SettingsFile
   readonly watch: HostWatch
-  /** Aborts when the plugin stops. */
+  /** Aborts when the plugin stops, with what its callers are told. */
   readonly stopping: AbortSignal
 }
 
@@ -93,8 +93,8 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
 async function shown ({ watch, stopping }: ProxmoxApi, stored: StoredSettings): Promise<Settings> {
   if (stored.kind === 'none') return { configured: false, ...unknown, status: { configured: false } }
   if (stored.kind === 'broken') return { configured: true, ...unknown, status: { configured: true, ok: false, error: stored.problem } }
-  const status = await watch.current(stored.settings).catch(error => {
-    if (stopping.aborted) throw svcError('gateway.stopping', 'the gateway is shutting down', { cause: error })
+  const status = await watch.current(stored.settings).catch(() => {
+    stopping.throwIfAborted()
     return { configured: true as const, ok: false as const, error: 'the settings were changed while the host was asked; ask again' }
   })
   return { configured: true, ...facts(stored)!, token_value_set: true, status }

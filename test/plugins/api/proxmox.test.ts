@@ -174,6 +174,26 @@ t.test('a host that says nothing keeps nobody else waiting', async t => {
   await until(() => host.sockets.size === 0, 'a gateway that stops takes its questions along')
 })
 
+t.test('switched off while it asks, and on again', async t => {
+  const host = await FakeProxmox.start(t)
+  const gateway = await api(t)
+  const shownHost = async () => (await gateway.call('GET', '/api/stats/hardware')).json.host
+  const disable = async (...names: string[]) => t.equal((await gateway.call('PUT', '/api/settings', { plugins: { disabled: names } })).status, 200)
+  t.match((await gateway.call('PUT', PATH, host.settings)).json, { status: { ok: true } })
+  host.mischief = 'stall'
+  const test = gateway.call('POST', `${PATH}/test`, host.settings)
+  await until(() => host.pending === 1, 'a test runs')
+  await disable('api-proxmox')
+  await until(() => host.sockets.size === 0, 'what it asked is ended')
+  t.match(await test, { status: 503, json: { error: { code: 'plugin.unavailable' } } })
+  t.match(await shownHost(), { configured: false }, 'the numbers of the machine stay')
+  t.equal((await gateway.call('GET', PATH)).status, 404)
+  host.mischief = null
+  await disable()
+  t.match((await gateway.call('GET', PATH)).json, { configured: true, status: { ok: true, node: 'pve' } })
+  t.match(await shownHost(), { configured: true, ok: true, node: 'pve' })
+})
+
 t.test('a file that cannot be used', async t => {
   const host = await FakeProxmox.start(t)
   const gateway = await api(t)
