@@ -22,13 +22,14 @@ import { gpuSlots } from './slots/gpu-slots.js'
 import { assertNoRival } from './slots/guards.js'
 import { isLive } from './slots/leases.js'
 import { probeHealth, type HealthProbe } from './slots/health.js'
+import { EngineTaskRunner } from './slots/engine-tasks.js'
 import { ImagePulls } from './slots/image-pulls.js'
 import { watchRelease } from './slots/memory-release.js'
 import { PressureEviction } from './slots/pressure-eviction.js'
 import { ShadowSlots } from './slots/shadow-slots.js'
 import { SlotFleet } from './slots/slot-fleet.js'
 import { SlotManager } from './slots/slot-manager.js'
-import { SlotPlans } from './slots/slot-plans.js'
+import { SlotPlans, type SlotPlansDeps } from './slots/slot-plans.js'
 import { SlotStateFiles } from './slots/slot-state-file.js'
 import { SlotWriter } from './slots/slot-writer.js'
 
@@ -48,6 +49,7 @@ export interface Inference {
   readonly upstreams: UpstreamPool
   readonly desk: UpstreamDesk
   readonly pulls: ImagePulls
+  readonly tasks: EngineTaskRunner
   readonly connections: Connections
   /** Takes the subscriptions back. */
   readonly unsubscribe: () => void
@@ -65,17 +67,12 @@ export function createInference (
 ): Inference {
   const { config, models, hardware, runtime, instance, clock, events, log, env } = kernel
   const connections = new Connections(() => config.snapshot.svc.dispatcher.connect_timeout_s * 1000)
-  const plans = new SlotPlans({
-    config,
-    models,
-    providers,
-    hardware,
-    runtime,
-    instance,
+  const host: Pick<SlotPlansDeps, 'image' | 'access' | 'path'> = {
     path: env.PATH ?? '',
     image: name => resolveImage(name, config.snapshot.manifest, env),
     access: (device, gpuIndex, form) => deviceAccess(device, gpuIndex, form, hardware.info, deviceNodes)
-  })
+  }
+  const plans = new SlotPlans({ ...host, config, models, providers, hardware, runtime, instance })
   const writer = new SlotWriter({
     config,
     models,
@@ -122,6 +119,7 @@ export function createInference (
     config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))
   })
   const pulls = new ImagePulls(runtime, events)
+  const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
   const shadows = new ShadowSlots({ config, providers, fleet })
   const slots: SlotManager = new SlotManager({
     config,
@@ -196,6 +194,7 @@ export function createInference (
     upstreams,
     desk: new UpstreamDesk({ clock, config, pool: upstreams, breakers }),
     pulls,
+    tasks,
     connections,
     unsubscribe: () => { for (const take of subscriptions) take() }
   }

@@ -5,6 +5,7 @@ export const pullSnapshotSchema = z.looseObject({
   id: z.string(),
   model_id: z.string(),
   state: z.string(),
+  source: z.string().default('hf'),
   hf_repo: z.string().default(''),
   hf_file: z.string().default(''),
   bytes_downloaded: z.number().default(0),

@@ -5,6 +5,7 @@ import type { Clock } from './services/clock.js'
 import type { ConfigCheck } from './services/config-check.js'
 import type { ConfigService } from './services/config.js'
 import type { DispatchService } from './services/dispatch.js'
+import type { EngineTasks } from './services/engine-tasks.js'
 import type { EventBus } from './services/events.js'
 import type { GpuArbiter } from './services/gpu.js'
 import type { HardwareService } from './services/hardware.js'
@@ -61,5 +62,6 @@ export const core = Object.freeze({
   upstreams: createServiceRef<UpstreamService>('core.upstreams'),
   requests: createServiceRef<RequestService>('core.requests'),
   plugins: createServiceRef<PluginService>('core.plugins'),
+  tasks: createServiceRef<EngineTasks>('core.tasks'),
   throughput: createServiceRef<ThroughputService>('core.throughput')
 })

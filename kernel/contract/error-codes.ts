@@ -27,7 +27,7 @@ export const errorCodes = {
   'model.pull_conflict': { status: 409, when: 'other files are on their way under this id, or to the same place' },
   'model.pull_job_not_found': { status: 404, when: 'the model was never pulled' },
   'model.pull_cancelled': { status: 409, when: 'the pull was cancelled' },
-  'model.pull_failed': { status: 500, when: 'the files of a pull cannot be written' },
+  'model.pull_failed': { status: 500, when: 'the files of a pull cannot be written, or an engine could not fetch its model' },
   'pull.checksum_mismatch': { status: 502, when: 'a pulled file is not what the hub says it is' },
   'pull.size_mismatch': { status: 502, when: 'a file has another size than the hub says' },
   'pull.interrupted': { status: 503, when: 'the gateway was stopped while it pulled; in snapshots only' },

@@ -16,7 +16,7 @@ export { defineProvider, exclusivities, isProvider } from './provider.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthVerdict
 } from './provider.js'
-export type { EngineModel, EngineModels } from './engine-models.js'
+export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'
 export { argvSegmentNames } from './provider-launch.js'
 export type {
   ArgvSegmentName, FlagGrammar, LaunchInput, LaunchSpecInput, MountSpec, ProcessCandidate, ProviderContainerSpec, ProviderSegments

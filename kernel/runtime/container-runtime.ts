@@ -8,6 +8,8 @@ export const LABEL_INSTANCE = 'svc.instance'
 export const LABEL_SLOT = 'svc.slot'
 export const LABEL_CONFIG = 'svc.config'
 export const LABEL_GENERATION = 'svc.generation'
+/** On a program of an engine that runs once and serves nobody: what it is for. It has no slot. */
+export const LABEL_TASK = 'svc.task'
 /** Added by drivers that cannot read the engine's port back from anything else. */
 export const LABEL_PORT = 'svc.port'
 
@@ -53,8 +55,8 @@ export interface EngineSpec {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly env: Readonly<Record<string, string>>
-  /** Port the engine listens on, inside its network. Published on the same number. */
-  readonly port: number
+  /** Port the engine listens on, inside its network. Published on the same number. Null: it listens on none. */
+  readonly port: number | null
   readonly form: ContainerForm | ProcessForm
 }
 

@@ -13,13 +13,13 @@ export type ContainerSpec = EngineSpec & { readonly form: ContainerForm }
 export function createBody (spec: ContainerSpec, facts: EngineFacts): Docker.ContainerCreateOptions {
   const { form, port } = spec
   const portKey = `${port}/tcp`
-  const published = form.network === 'bridge' && form.publishHost !== null
+  const published = port !== null && form.network === 'bridge' && form.publishHost !== null
   return {
     Image: usableReference(form.image, form.digest),
     ...(form.entrypoint === null ? {} : { Entrypoint: [...form.entrypoint] }),
     Cmd: [...form.command],
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-    Labels: { ...spec.labels, [LABEL_PORT]: String(port) },
+    Labels: port === null ? { ...spec.labels } : { ...spec.labels, [LABEL_PORT]: String(port) },
     ...(form.workingDir === null ? {} : { WorkingDir: form.workingDir }),
     ...(published ? { ExposedPorts: { [portKey]: {} } } : {}),
     HostConfig: {

@@ -62,7 +62,7 @@ export class EngineProcess {
       if (this.#removed) throw engineGone(this.#record.id)
       if (this.running) return
       const { form, port } = this.#record.spec
-      await assertPortFree(form.bindHost, port)
+      if (port !== null) await assertPortFree(form.bindHost, port)
       signal.throwIfAborted()
       await this.#save({ state: 'starting', leader: null, startedAt: this.#deps.clock.now(), exitCode: null })
       const child = await this.#spawn()

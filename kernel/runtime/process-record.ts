@@ -10,7 +10,7 @@ const specSchema = z.object({
   name: z.string(),
   labels: strings,
   env: strings,
-  port: z.int(),
+  port: z.int().nullable(),
   form: z.object({
     kind: z.literal('process'),
     command: z.string(),

@@ -187,7 +187,7 @@ function inspectionOf (record: ProcessRecord): EngineInspection {
     state: state === 'starting' ? 'created' : state,
     exitCode: state === 'exited' ? exitCode : null,
     oomKilled: false, // the kernel does not say; the code is 137 then
-    address: state === 'running' ? { host: everywhere ? '127.0.0.1' : form.bindHost, port } : null,
+    address: state === 'running' && port !== null ? { host: everywhere ? '127.0.0.1' : form.bindHost, port } : null,
     label: form.label,
     startedAt
   }

@@ -5,10 +5,10 @@ import type { ProcessForm } from '../runtime/container-runtime.js'
 
 /**
  * The first candidate whose program and files are on this host, and its own environment. Throws `runtime.unavailable`
- * when none is.
+ * when none is; `who` begins its message.
  */
 export async function chooseCandidate (
-  slot: string, provider: EngineProvider, candidates: readonly ProcessCandidate[], path: string, bindHost: string
+  who: string, provider: EngineProvider, candidates: readonly ProcessCandidate[], path: string, bindHost: string
 ): Promise<{ readonly form: ProcessForm, readonly env: Readonly<Record<string, string>> }> {
   for (const candidate of candidates) {
     const command = await findProgram(candidate.command, path)
@@ -18,9 +18,9 @@ export async function chooseCandidate (
   }
   const tried = candidates.map(candidate => candidate.label)
   throw svcError('runtime.unavailable', tried.length === 0
-    ? `slot '${slot}' needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
-    : `slot '${slot}' cannot run: none of ${tried.join(', ')} is installed and no container engine is in use; install one or start Docker or Podman`,
-  { details: { slot, provider: provider.name, tried } })
+    ? `${who} needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
+    : `${who} cannot run: none of ${tried.join(', ')} is installed and no container engine is in use; install one or start Docker or Podman`,
+  { details: { provider: provider.name, tried } })
 }
 
 /** Absolute path of a program, or null. `node` is the Node that runs the gateway. */

@@ -174,7 +174,7 @@ export class SlotPlans {
     const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
     const { form, env } = plan.form.kind === 'container'
       ? { form: plan.form, env: {} }
-      : await chooseCandidate(name, provider, plan.form.candidates, this.#deps.path, bindHost)
+      : await chooseCandidate(`slot '${name}'`, provider, plan.form.candidates, this.#deps.path, bindHost)
     const spec: EngineSpec = {
       name: `svc-${this.#deps.instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
       labels: {

@@ -163,7 +163,7 @@ export class FakeRuntime implements ContainerRuntime {
       state: engine.state,
       exitCode: engine.exitCode,
       oomKilled: false,
-      address: engine.state === 'running' ? { host: '127.0.0.1', port: engine.spec.port } : null,
+      address: engine.state === 'running' && engine.spec.port !== null ? { host: '127.0.0.1', port: engine.spec.port } : null,
       label: 'fake',
       startedAt: engine.startedAt
     }

@@ -23,7 +23,8 @@ interface PullOptions {
 /** The hub is asked before the answer comes. */
 const START_MS = 60_000
 
-const NOTE = 'A curated model (qwen3-4b), a registered one, or a repository of the hub (owner/name:Q8_0).\n' +
+const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub (owner/name:Q8_0), or a tag of the NPU\'s engine\n' +
+  '(llama3.2:1b), which fetches it by itself.\n' +
   'It goes on when the gateway is restarted, and when you leave with Ctrl-C.\n' +
   'HF_TOKEN in api.env opens gated models.'
 
@@ -44,8 +45,8 @@ export function addModelPull (model: Command, cli: Cli): void {
       const client = cli.client(command)
       if (options.cancel === true) return await cancel(cli, client, ref, options)
       const started = await start(client, ref, options)
-      const { hf_repo: repo, hf_file: file, bytes_total: total, resumed } = started
-      cli.out.note(`${resumed === true ? 'Joining the pull' : 'Pulling'}: ${file} of ${repo}, ${sizeText(total)}`)
+      const { model_id: id, source, hf_repo: repo, hf_file: file, bytes_total: total, resumed } = started
+      cli.out.note(`${resumed === true ? 'Joining the pull' : 'Pulling'}: ${repo === '' ? `${id} by ${source}` : `${file} of ${repo}`}, ${sizeText(total)}`)
       if (options.detach === true) return options.json === true ? cli.out.json(started) : cli.out.line(`The gateway pulls ${ref}; svc model pull ${ref} follows it.`)
       tellEnd(cli, await follow(cli, client, ref), options)
     })

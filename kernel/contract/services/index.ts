@@ -9,6 +9,7 @@ export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
   ModelObject, PluginCall, UploadOptions, UpstreamView
 } from './dispatch.js'
+export type { EngineTask, EngineTaskOptions, EngineTasks } from './engine-tasks.js'
 export { severities } from './events.js'
 export type { EventBus, EventFilter, GatewayEvent, NewEvent, Severity } from './events.js'
 export { gpuModes } from './gpu.js'

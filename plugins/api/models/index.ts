@@ -23,6 +23,7 @@ export default definePlugin({
     hub: hubRef,
     library: libraryRef,
     models: core.models,
+    providers: core.providers,
     pulls: pullsRef,
     slots: core.slots
   },

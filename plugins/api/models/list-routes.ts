@@ -1,7 +1,7 @@
 import { defineRoute, jsonAnswer, KeptJson, svcError, type AnyRoute } from 'svc-gateway/plugin'
 import type { ModelApi } from './model-api.js'
 import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
-import { composed, npuRows, registryRow, upstreamRows, type NpuSlot } from './rows.js'
+import { composed, npuRows, registryRow, upstreamRows, type NpuSlot, type NpuStore } from './rows.js'
 import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
 
 /** What there is: registered models, those of upstreams and of the NPU, and what could be pulled. */
@@ -15,19 +15,21 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models',
       summary: 'Registered models, then those of the NPU and of upstreams',
       schema: { response: listSchema },
-      handler: () => {
+      handler: async () => {
         const { store } = models
+        const stores = await npuStores(api)
         const registered = models.list()
         const onNpu = npuSlots(api)
         const parts = [
           registered,
           store,
+          ...stores.flatMap(({ provider, models: kept }) => [provider, kept.filter(({ installed }) => installed).map(({ id }) => id).join('\n')]),
           ...onNpu.flatMap(({ config, provider }) => [config, provider]),
           ...dispatch.upstreams().flatMap(({ name, enabled, models: ids }) => [name, enabled, ids.join('\n')])
         ]
         return jsonAnswer(kept.of(parts, () => {
           const own = registered.map(model => registryRow(model, store))
-          const { models: rows, filtered } = composed(own, npuRows(onNpu), upstreams())
+          const { models: rows, filtered } = composed(own, npuRows(stores, onNpu), upstreams())
           return { models: rows, count: rows.length, filtered_aliases: filtered }
         }))
       }
@@ -58,14 +60,22 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
   ]
 }
 
-/** Throws `model.not_found`. */
-export function findModel (api: ModelApi, id: string): ModelListRow {
+/** Of the NPU's runtime in any spelling. Throws `model.not_found`. */
+export async function findModel (api: ModelApi, id: string): Promise<ModelListRow> {
   const model = api.models.get(id)
   if (model !== undefined) return registryRow(model, api.models.store)
   const upstreams = upstreamRows(api.dispatch.upstreams(), name => api.files.guess(name))
-  const other = [...npuRows(npuSlots(api)), ...upstreams].find(row => row.id === id)
+  const stores = await npuStores(api)
+  const spellings = new Set([id, ...stores.flatMap(({ provider }) => provider.models?.canonical(id) ?? [])])
+  const onNpu = npuRows(stores, npuSlots(api)).find(row => spellings.has(row.id) || spellings.has(row.name))
+  const other = onNpu ?? upstreams.find(row => row.id === id)
   if (other !== undefined) return other
   throw svcError('model.not_found', `no model has the id '${id}'; GET /api/models lists what there is`, { details: { model: id } })
+}
+
+async function npuStores ({ providers, models }: ModelApi): Promise<NpuStore[]> {
+  const own = providers.list().filter(({ devices, models: kept }) => kept !== undefined && devices.includes('npu'))
+  return await Promise.all(own.map(async provider => ({ provider, models: await provider.models!.list(models.engineStore) })))
 }
 
 function npuSlots ({ slots }: ModelApi): NpuSlot[] {

@@ -1,5 +1,5 @@
 import type {
-  ActivityLog, ConfigService, DispatchService, EventBus, ModelFiles, ModelRegistry, SlotService
+  ActivityLog, ConfigService, DispatchService, EventBus, ModelFiles, ModelRegistry, ProviderCatalog, SlotService
 } from 'svc-gateway/plugin'
 import type { HubClient } from '../../services/hub/ref.js'
 import type { ModelLibrary } from '../../services/library/ref.js'
@@ -15,6 +15,7 @@ export interface ModelApi {
   readonly hub: HubClient
   readonly library: ModelLibrary
   readonly models: ModelRegistry
+  readonly providers: ProviderCatalog
   readonly pulls: ModelPulls
   readonly slots: SlotService
 }

@@ -20,14 +20,14 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       method: 'POST',
       url: '/api/models/:id/pull',
       summary: 'Pull a model, or join the pull that runs',
-      description: 'Takes what the body leaves open from the registry, else from the catalogue, else from the id itself when it names a repository.',
+      description: 'Takes what the body leaves open from the registry, else from the catalogue, else from the id itself when it names a repository or a model that an engine fetches by itself.',
       schema: { params: idParamsSchema, body: pullBodySchema, response: pullStartedSchema },
       status: 202,
       handler: call => audited(api, call, 'pull', call.params.id, async note => {
         const { resumed, snapshot } = await pulls.start(requestOf(call.params.id, call.body), call.signal)
-        const { id, model_id, state, hf_repo, hf_file, revision, bytes_total } = snapshot
-        note({ after: { id, hf_repo, hf_file, revision, bytes_total } })
-        return { id, model_id, state, hf_repo, hf_file, revision, bytes_total, ...(resumed ? { resumed: true as const } : {}) }
+        const { id, model_id, state, bytes_total } = snapshot
+        note({ after: { id, ...originOf(snapshot), bytes_total } })
+        return { id, model_id, state, ...originOf(snapshot), bytes_total, ...(resumed ? { resumed: true as const } : {}) }
       })
     }),
     defineRoute({
@@ -77,6 +77,11 @@ function requestOf (modelId: string, body: PullBody): PullRequest {
     ...(capability === undefined ? {} : { capability }),
     ...(mmproj === undefined ? {} : { mmproj_filename: mmproj })
   }
+}
+
+/** The hub's coordinates, or who fetches it instead (management 4.4). */
+function originOf ({ source, hf_repo, hf_file, revision }: PullSnapshot) {
+  return hf_repo === '' ? { source } : { hf_repo, hf_file, revision }
 }
 
 function shown (snapshot: PullSnapshot): PullSnapshot & { files: PullSnapshot['files'][number][] } {

@@ -21,9 +21,10 @@ export const pullStartedSchema = z.strictObject({
   id: z.string().meta({ description: 'Of the job' }),
   model_id: z.string(),
   state,
-  hf_repo: z.string(),
-  hf_file: z.string(),
-  revision: z.string().meta({ description: 'Commit that is pulled' }),
+  source: z.string().optional().meta({ description: 'Word for the engine whose own program fetches it, as `flm`; absent for the hub' }),
+  hf_repo: z.string().optional(),
+  hf_file: z.string().optional(),
+  revision: z.string().optional().meta({ description: 'Commit that is pulled' }),
   bytes_total: bytes,
   resumed: z.literal(true).optional().meta({ description: 'It was running already' })
 })
@@ -32,7 +33,8 @@ export const pullSchema = z.strictObject({
   id: z.string(),
   model_id: z.string(),
   state,
-  hf_repo: z.string(),
+  source: z.string().meta({ description: '`hf`, the hub, or a word for the engine whose own program fetches it' }),
+  hf_repo: z.string().meta({ description: 'Empty, as file and revision, for what does not come from the hub' }),
   hf_file: z.string(),
   revision: z.string(),
   bytes_downloaded: bytes,

@@ -35,13 +35,13 @@ export const upstreamModelSchema = z.strictObject({
   type: z.enum(modelTypes)
 })
 
-/** A model that an NPU slot has, whose runtime keeps its models itself. */
+/** A model that the NPU's runtime keeps by itself, and one that an NPU slot has. */
 export const npuModelSchema = z.strictObject({
   ...base,
   name: z.string(),
   upstream: z.literal('npu'),
   backend: z.string(),
-  installed: z.literal(true),
+  installed: z.boolean().meta({ description: 'False for the model of a slot that its runtime still has to fetch' }),
   type: z.enum(['llm', 'embedding', 'transcription']),
   capability: z.string(),
   capabilities: z.array(z.string()),

@@ -57,7 +57,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       schema: { params: idParamsSchema, body: updateBodySchema, response: registryRowSchema },
       handler: call => audited(api, call, 'update', call.params.id, async note => {
         const { id } = call.params
-        if (models.get(id) === undefined) refuseForeign(api, id)
+        if (models.get(id) === undefined) await refuseForeign(api, id)
         note({ before: models.get(id) })
         requireProfile(config, call.body.defaults ?? {})
         const { model } = await library.update(id, call.body)
@@ -73,7 +73,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       schema: { params: idParamsSchema, querystring: deleteQuerySchema, response: deletedSchema },
       handler: call => audited(api, call, 'delete', call.params.id, async note => {
         const { params: { id }, query: { force_cascade: cascade } } = call
-        if (models.get(id) === undefined) refuseForeign(api, id)
+        if (models.get(id) === undefined) await refuseForeign(api, id)
         note({ before: models.get(id) })
         return { id, deleted: true as const, affected_slots: [...await deleteModel(api, id, { cascade })] }
       })
@@ -82,8 +82,8 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
 }
 
 /** A model that an upstream or the NPU's own runtime keeps is not ours to change. Throws `model.not_found` either way. */
-function refuseForeign (api: ModelApi, id: string): never {
-  const { owned_by: owner } = findModel(api, id)
+async function refuseForeign (api: ModelApi, id: string): Promise<never> {
+  const { owned_by: owner } = await findModel(api, id)
   throw svcError('model.not_found', `model '${id}' is kept by ${owner} and not by the registry; there is nothing to change here`, { details: { model: id, owned_by: owner } })
 }
 

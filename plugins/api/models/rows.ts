@@ -1,5 +1,6 @@
 import {
-  deviceBackends, type EngineProvider, type Model, type ModelCapability, type NamedSlotConfig, type SlotType, type UpstreamView
+  deviceBackends, type EngineModel, type EngineProvider, type Model, type ModelCapability, type NamedSlotConfig, type SlotType,
+  type UpstreamView
 } from 'svc-gateway/plugin'
 import type { modelTypes, ModelListRow, NpuModelRow, RegistryRow, UpstreamModelRow } from './record-schema.js'
 
@@ -53,25 +54,62 @@ export interface NpuSlot {
   readonly modelId: string | null
 }
 
-const npuTypes: Readonly<Partial<Record<SlotType, readonly [NpuModelRow['type'], ModelCapability]>>> = {
-  llm: ['llm', 'chat'], embedding: ['embedding', 'embed'], transcription: ['transcription', 'asr']
+/** What an engine of the NPU keeps in its own store. */
+export interface NpuStore {
+  readonly provider: EngineProvider
+  readonly models: readonly EngineModel[]
 }
 
-/** Models of slots on the NPU, with those that their process serves besides. Pure. */
-export function npuRows (slots: readonly NpuSlot[]): NpuModelRow[] {
-  return slots.flatMap(({ config, provider, modelId }) => {
+const npuTypes: Readonly<Partial<Record<ModelCapability, NpuModelRow['type']>>> = { chat: 'llm', embed: 'embedding', asr: 'transcription' }
+
+const npuCapabilities: Readonly<Partial<Record<SlotType, ModelCapability>>> = { llm: 'chat', embedding: 'embed', transcription: 'asr' }
+
+/** Models that the NPU's engines have, then those of slots on the NPU, with those that their process serves besides. Pure. */
+export function npuRows (stores: readonly NpuStore[], slots: readonly NpuSlot[]): NpuModelRow[] {
+  const kept = stores.flatMap(({ provider, models }) =>
+    models.filter(({ installed }) => installed).map(model => npuRow(provider, model.id, model)))
+  const ofSlots = slots.flatMap(({ config, provider, modelId }) => {
     const active = provider?.children?.filter(child => child.active(config)) ?? []
     const children = active.map(({ type, model }) => ({ type, id: model }))
     const own = modelId === null ? [] : [{ type: config.type, id: modelId }]
-    return [...own, ...children].flatMap(({ type, id }): NpuModelRow[] => {
-      const [kind, capability] = npuTypes[type] ?? []
-      if (kind === undefined || capability === undefined) return []
-      return [{
-        id, name: id, object: 'model', created: 0, owned_by: config.provider, upstream: 'npu', backend: deviceBackends.npu, installed: true, type: kind,
-        capability, capabilities: [capability], device: 'npu'
-      }]
+    const models = stores.find(store => store.provider === provider)?.models
+    return [...own, ...children].map(({ type, id }) => {
+      const tag = provider?.models?.canonical(id) ?? id
+      const entry = models?.find(model => model.id === tag)
+      const capability = npuCapabilities[type]
+      return npuRow(provider, tag, {
+        capabilities: entry?.capabilities ?? (capability === undefined ? [] : [capability]),
+        // an engine without a list of its own says nothing, and serves what it is given
+        installed: entry?.installed ?? models === undefined
+      })
     })
   })
+  const rows = new Map<string, NpuModelRow>()
+  for (const row of [...kept, ...ofSlots]) if (row !== null && !rows.has(row.id)) rows.set(row.id, row)
+  return [...rows.values()]
+}
+
+/** Its id is the first other spelling that the engine knows: one that nothing else has (management 4.3). */
+function npuRow (
+  provider: EngineProvider | null, tag: string, { capabilities, installed }: Pick<EngineModel, 'capabilities' | 'installed'>
+): NpuModelRow | null {
+  const capability = capabilities.find(each => npuTypes[each] !== undefined)
+  if (capability === undefined) return null
+  const source = provider?.models?.source ?? provider?.name ?? ''
+  return {
+    id: provider?.models?.aliases?.(tag)[0] ?? tag,
+    name: tag,
+    object: 'model',
+    created: 0,
+    owned_by: source,
+    upstream: 'npu',
+    backend: provider?.models?.source ?? deviceBackends.npu,
+    installed,
+    type: npuTypes[capability]!,
+    capability,
+    capabilities: [...capabilities],
+    device: 'npu'
+  }
 }
 
 /** Pure. */

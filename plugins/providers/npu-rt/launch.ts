@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path'
 import {
-  svcError, type LaunchInput, type LaunchSpecInput, type ProcessCandidate, type ProviderContainerSpec, type ProviderSegments
+  svcError, type FetchInput, type LaunchInput, type LaunchSpecInput, type ProcessCandidate, type ProviderContainerSpec,
+  type ProviderSegments
 } from 'svc-gateway/plugin'
 
 /** The engine keeps models in this folder below FLM_MODEL_PATH. */
@@ -29,11 +30,7 @@ export function argvSegments ({ bindHost, port, contextSize, engineModels, slot 
 /** Pure. */
 export function containerSpec (input: LaunchSpecInput): ProviderContainerSpec {
   return {
-    // images disagree about what theirs is
-    entrypoint: ['flm'],
-    command: input.argv,
-    env: environment(ROOT),
-    mounts: [{ source: storeOf(input), target: `${ROOT}/${MODELS}`, readOnly: false }],
+    ...inContainer(input.argv, storeOf(input)),
     // what the NPU works on is locked in memory
     ulimits: { memlock: { soft: -1, hard: -1 } }
   }
@@ -41,13 +38,36 @@ export function containerSpec (input: LaunchSpecInput): ProviderContainerSpec {
 
 /** Pure. */
 export function processSpec (input: LaunchSpecInput): ProcessCandidate[] {
-  const store = storeOf(input)
+  return asProcess(input.argv, storeOf(input))
+}
+
+/** Its program for fetching a model. Pure. */
+export function fetchContainer ({ id, store }: FetchInput): ProviderContainerSpec {
+  return inContainer(['pull', id], store)
+}
+
+/** Pure. */
+export function fetchProcess ({ id, store }: FetchInput): ProcessCandidate[] {
+  return asProcess(['pull', id], store)
+}
+
+function inContainer (command: readonly string[], store: string): ProviderContainerSpec {
+  return {
+    // images disagree about what theirs is
+    entrypoint: ['flm'],
+    command,
+    env: environment(ROOT),
+    mounts: [{ source: store, target: `${ROOT}/${MODELS}`, readOnly: false }]
+  }
+}
+
+function asProcess (args: readonly string[], store: string): ProcessCandidate[] {
   if (basename(store) !== MODELS) {
     throw svcError('slot.config_error', `FastFlowLM keeps its models in a folder named '${MODELS}', and [models] flm_store is ${store}: let it end in /${MODELS}`,
-      { param: 'models.flm_store', details: { slot: input.slot.name, path: store } })
+      { param: 'models.flm_store', details: { path: store } })
   }
   const env = environment(dirname(store))
-  return ['flm', INSTALLED].map(command => ({ command, args: input.argv, env, label: 'flm' }))
+  return ['flm', INSTALLED].map(command => ({ command, args, env, label: 'flm' }))
 }
 
 function environment (root: string): Record<string, string> {

@@ -1,6 +1,8 @@
-import { access } from 'node:fs/promises'
+import { access, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EngineModel, EngineModels } from 'svc-gateway/plugin'
+import { fetchProgress } from './fetch-progress.js'
+import { fetchContainer, fetchProcess } from './launch.js'
 import { tableModels, type TableModel } from './model-table.js'
 
 /** What the engine looks for to say that it has a model; downloads are done when the last of them is there. */
@@ -18,10 +20,12 @@ const bySpelling = new Map([
 
 /** Models of the engine's own store. */
 export const models: EngineModels = {
+  source: 'flm',
   canonical,
   aliases: tag => [`${tag}${SUFFIX}`, `${tag.replace(':', '-')}${SUFFIX}`],
   contextSize: id => byTag.get(canonical(id) ?? '')?.contextSize ?? null,
-  list: store => Promise.all(tableModels.map(model => entryOf(model, store)))
+  fetch: { containerSpec: fetchContainer, processSpec: fetchProcess, progress: fetchProgress },
+  list
 }
 
 /**
@@ -34,7 +38,15 @@ function canonical (id: string): string | null {
   return known ?? (TAG.test(bare) ? bare : null)
 }
 
-async function entryOf ({ tag, folder, capabilities, sizeBytes }: TableModel, store: string): Promise<EngineModel> {
+async function list (store: string): Promise<EngineModel[]> {
+  const folders = new Set(await readdir(store).catch(() => []))
+  return await Promise.all(tableModels.map(model => entryOf(model, store, folders)))
+}
+
+async function entryOf (
+  { tag, folder, capabilities, sizeBytes }: TableModel, store: string, folders: ReadonlySet<string>
+): Promise<EngineModel> {
+  if (!folders.has(folder)) return { id: tag, family: familyOf(tag), capabilities, sizeBytes, installed: false }
   const found = await Promise.all(FILES.map(file => access(join(store, folder, file)).then(() => true, () => false)))
   return { id: tag, family: familyOf(tag), capabilities, sizeBytes, installed: found.every(Boolean) }
 }

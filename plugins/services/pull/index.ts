@@ -20,7 +20,9 @@ export default definePlugin({
     info: core.info,
     jobs: core.jobs,
     library: libraryRef,
-    models: core.models
+    models: core.models,
+    providers: core.providers,
+    tasks: core.tasks
   },
   provides: [pullsRef],
   configSchema: pullConfigSchema,

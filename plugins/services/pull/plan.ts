@@ -6,7 +6,7 @@ import type { ModelLibrary } from '../library/ref.js'
 import { chooseFiles } from './choice.js'
 import { parentOf, placesOf } from './destination.js'
 import { partKey } from './part-file.js'
-import type { PullRecord, RecordFile } from './record.js'
+import type { HubRecord, RecordFile } from './record.js'
 import type { PullRequest } from './ref.js'
 import { sourceOf } from './source.js'
 
@@ -23,7 +23,7 @@ export interface PlanDeps {
 /** Asks the hub and decides everything about a pull. Throws whatever makes it impossible. */
 export async function planPull (
   { hub, library, models, instance, imageModels }: PlanDeps, request: PullRequest, signal: AbortSignal
-): Promise<PullRecord> {
+): Promise<HubRecord> {
   const { model_id: id } = request
   const source = sourceOf(request, models.get(id), library.curated.find(model => model.id === id))
   const repo = await hub.repo(source.repo, { revision: source.revision, signal })

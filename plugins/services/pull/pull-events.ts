@@ -10,11 +10,12 @@ export class PullEvents {
     this.#events = events
   }
 
-  queued ({ model_id, hf_repo, hf_file, bytes_total, bytes_downloaded }: PullSnapshot): void {
+  queued ({ model_id, source, hf_repo, hf_file, bytes_total, bytes_downloaded }: PullSnapshot): void {
     this.#tenth = tenthOf(bytes_downloaded, bytes_total)
     const from = bytes_downloaded > 0 ? `, of which ${bytes_downloaded} are there` : ''
-    this.#emit('queued', model_id, `${model_id}: ${hf_file} of ${hf_repo}, ${bytes_total} bytes${from}`, {
-      model_id, hf_repo, hf_file, total: bytes_total, downloaded: bytes_downloaded
+    const isHub = hf_repo !== ''
+    this.#emit('queued', model_id, `${model_id}: ${isHub ? `${hf_file} of ${hf_repo}` : `by ${source}`}, ${bytes_total} bytes${from}`, {
+      model_id, ...isHub ? { hf_repo, hf_file } : { source }, total: bytes_total, downloaded: bytes_downloaded
     })
   }
 
@@ -42,5 +43,5 @@ export class PullEvents {
 }
 
 function tenthOf (done: number, total: number): number {
-  return total === 0 ? 10 : Math.floor(done / total * 10)
+  return total === 0 ? 0 : Math.floor(done / total * 10)
 }

@@ -3,7 +3,7 @@ import { isSvcError, messageOf, svcError, type Clock, type SvcError } from 'svc-
 import { download, type DownloadDeps } from './download.js'
 import { Meter } from './meter.js'
 import { partBytes, placePart, removePart, type PartIdentity } from './part-file.js'
-import type { Live, PullRecord, RecordFile } from './record.js'
+import type { Live, HubRecord, RecordFile } from './record.js'
 
 export interface RunDeps extends DownloadDeps {
   readonly clock: Clock
@@ -26,14 +26,14 @@ export interface RunEvents {
  */
 export class PullRun {
   readonly #deps: RunDeps
-  readonly #record: PullRecord
+  readonly #record: HubRecord
   readonly #events: RunEvents
   readonly #meter: Meter
   readonly #done: number[]
   readonly #messages: string[]
 
   /** `there` is what `bytesThere` says. */
-  constructor (deps: RunDeps, record: PullRecord, there: readonly number[], events: RunEvents) {
+  constructor (deps: RunDeps, record: HubRecord, there: readonly number[], events: RunEvents) {
     this.#deps = deps
     this.#record = record
     this.#events = events
@@ -151,7 +151,7 @@ export class PullRun {
 }
 
 /** Bytes of each file that earlier runs left, in parts or in place. */
-export async function bytesThere ({ files }: PullRecord, boot: string): Promise<readonly number[]> {
+export async function bytesThere ({ files }: HubRecord, boot: string): Promise<readonly number[]> {
   return await Promise.all(files.map(async file => {
     const placed = await stat(file.dest).then(stats => stats.isFile() && stats.size === file.size, () => false)
     return placed ? file.size : await partBytes(file.staging, file.key, identityOf(file), boot)
@@ -159,7 +159,7 @@ export async function bytesThere ({ files }: PullRecord, boot: string): Promise<
 }
 
 /** Pure. */
-export function toGo ({ files }: PullRecord, there: readonly number[]): number {
+export function toGo ({ files }: HubRecord, there: readonly number[]): number {
   return files.reduce((sum, file, i) => sum + Math.max(0, file.size - there[i]!), 0)
 }
 

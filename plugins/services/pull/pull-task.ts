@@ -1,17 +1,15 @@
-import { messageOf, svcError, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
+import { messageOf, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
 import { Latest } from './latest.js'
 import { PullEvents } from './pull-events.js'
-import { asSvcError, PullRun, type RunDeps } from './pull-run.js'
-import { snapshotOf, type PullRecord } from './record.js'
+import { asSvcError } from './pull-run.js'
+import type { PullWork } from './pull-work.js'
 import type { PullSnapshot } from './ref.js'
 
 export interface TaskDeps {
-  readonly run: RunDeps
+  readonly clock: Clock
   readonly jobs: JobStore
   readonly events: EventBus
   readonly log: Logger
-  /** Registers the model; called once all files are in place. */
-  readonly register: (modelId: string, record: PullRecord, signal: AbortSignal) => Promise<void>
 }
 
 /** Why a task was told to end: its job stays unfinished and goes on at the next start, or is over. */
@@ -24,38 +22,27 @@ const KEEP_EVERY_MS = 5_000
 /** One job from its row to its end. */
 export class PullTask {
   readonly #deps: TaskDeps
-  readonly #run: PullRun
+  readonly #work: PullWork
   readonly #feed: Latest<PullSnapshot>
   readonly #events: PullEvents
   readonly #controller = new AbortController()
-  readonly #total: number
   #job: Job
-  #record: PullRecord
+  #errorCode: string | null = null
   #end: End | null = null
-  /** Too late to cancel: files are being put in their places. */
-  #isPlacing = false
   #keptAt = 0
   #finished: Promise<void> = Promise.resolve()
 
-  /** `there` is what `bytesThere` says of the record. */
-  constructor (deps: TaskDeps, job: Job, record: PullRecord, there: readonly number[]) {
+  constructor (deps: TaskDeps, job: Job, work: PullWork) {
     this.#deps = deps
     this.#job = job
-    this.#record = record
+    this.#work = work
     this.#events = new PullEvents(deps.events)
-    this.#feed = new Latest(deps.run.clock, TELL_EVERY_MS, () => this.snapshot)
-    this.#total = record.files.reduce((sum, file) => sum + file.size, 0)
-    this.#run = new PullRun(deps.run, record, there, {
-      changed: () => this.#changed(),
-      checked: (i, hex) => this.#checked(i, hex),
-      placing: () => { this.#isPlacing = true }
-    })
+    this.#feed = new Latest(deps.clock, TELL_EVERY_MS, () => this.snapshot)
   }
 
-  get snapshot (): PullSnapshot { return snapshotOf(this.#job, this.#record, this.#run.live) }
+  get snapshot (): PullSnapshot { return this.#work.snapshot(this.#job, this.#errorCode) }
   get id (): string { return this.#job.id }
-  get record (): PullRecord { return this.#record }
-  get bytesToGo (): number { return this.#run.bytesToGo }
+  get work (): PullWork { return this.#work }
   get isOver (): boolean { return this.#job.finished_at !== null }
   get finished (): Promise<void> { return this.#finished }
 
@@ -65,7 +52,7 @@ export class PullTask {
 
   /** Works when `turn` comes. Never rejects. */
   start (turn: (signal: AbortSignal) => Promise<() => void>): Promise<void> {
-    return this.#finished = this.#work(turn)
+    return this.#finished = this.#toItsEnd(turn)
   }
 
   /** A refusal before the start: no disk space for a job that is taken up again. */
@@ -74,7 +61,7 @@ export class PullTask {
   }
 
   async cancel (): Promise<void> {
-    if (!this.isOver && !this.#isPlacing) {
+    if (!this.isOver && !this.#work.isPlacing) {
       this.#end ??= 'cancelled'
       this.#controller.abort(svcError('model.pull_cancelled', 'the pull was cancelled'))
     }
@@ -92,17 +79,14 @@ export class PullTask {
     return this.#feed.follow(signal, ALIVE_MS)
   }
 
-  async #work (turn: (signal: AbortSignal) => Promise<() => void>): Promise<void> {
+  async #toItsEnd (turn: (signal: AbortSignal) => Promise<() => void>): Promise<void> {
     let leave = (): void => {}
     const { signal } = this.#controller
     try {
       leave = await turn(signal)
       this.#keep({ state: 'running' })
       this.#feed.now()
-      const hashes = await this.#run.run(signal)
-      const files = this.#record.files.map((file, i) => ({ ...file, checked: hashes[i] ?? file.checked }))
-      this.#record = { ...this.#record, files }
-      await this.#deps.register(this.#job.target, this.#record, signal)
+      await this.#work.run(signal, { changed: () => this.#changed(), keep: () => this.#keep({}) })
       this.#finish('completed', null)
     } catch (error) {
       if (this.#end === 'stopping') this.#keep({})
@@ -115,14 +99,14 @@ export class PullTask {
   }
 
   async #cancelled (): Promise<void> {
-    await this.#run.discard()
+    await this.#work.discard()
     this.#finish('cancelled', null)
   }
 
   #finish (state: 'completed' | 'failed' | 'cancelled', cause: unknown): void {
     const error = state === 'failed' ? asSvcError(cause) : null
     if (error !== null) {
-      this.#record = { ...this.#record, errorCode: error.code }
+      this.#errorCode = error.code
       this.#deps.log.warn({ model: this.#job.target, code: error.code, err: cause }, `a pull failed: ${error.message}`)
     }
     this.#keep({ state, error: error?.message ?? null })
@@ -132,29 +116,23 @@ export class PullTask {
 
   #changed (): void {
     this.#feed.changed()
-    const now = this.#deps.run.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     if (now - this.#keptAt >= KEEP_EVERY_MS) this.#keep({})
-    this.#events.progress(this.#run.bytesDone, this.#total, () => this.snapshot)
-  }
-
-  #checked (index: number, hex: string): void {
-    this.#record = { ...this.#record, files: this.#record.files.map((file, i) => i === index ? { ...file, checked: hex } : file) }
-    this.#keep({})
-    this.#changed()
+    this.#events.progress(this.#work.bytesDone, this.#work.bytesTotal, () => this.snapshot)
   }
 
   /** A database that takes nothing, as on a full disk, does not end a pull: the part files know how far it is. */
   #keep (patch: JobPatch): void {
-    this.#keptAt = this.#deps.run.clock.monotonic()
-    this.#record = { ...this.#record, bytes: this.#run.bytesDone }
-    const progress = this.#total === 0 ? 1 : Math.min(1, this.#record.bytes / this.#total)
-    const full: JobPatch = { ...patch, data: { ...this.#record }, progress }
+    this.#keptAt = this.#deps.clock.monotonic()
+    const { record, bytesDone, bytesTotal } = this.#work
+    const progress = bytesTotal === 0 ? null : Math.min(1, bytesDone / bytesTotal)
+    const full: JobPatch = { ...patch, data: { ...record, errorCode: this.#errorCode, bytes: bytesDone }, progress }
     try {
       this.#job = this.#deps.jobs.update(this.#job.id, full)
     } catch (error) {
       this.#deps.log.warn({ model: this.#job.target, err: error }, `the state of a pull is not written down: ${messageOf(error)}`)
       const finished = patch.state !== undefined && patch.state !== 'running' && patch.state !== 'queued'
-      const at = new Date(this.#deps.run.clock.now()).toISOString()
+      const at = new Date(this.#deps.clock.now()).toISOString()
       this.#job = { ...this.#job, ...full, finished_at: finished ? at : this.#job.finished_at }
     }
   }

@@ -1,18 +1,19 @@
 import {
-  svcError, type Clock, type EventBus, type Job, type JobStore, type Logger, type ModelRegistry
+  svcError, type Clock, type EngineTasks, type EventBus, type Job, type JobStore, type Logger, type ModelRegistry,
+  type ProviderCatalog
 } from 'svc-gateway/plugin'
 import type { HubClient } from '../hub/ref.js'
 import type { ModelLibrary } from '../library/ref.js'
 import { spaceRefusal, type ReadDisk } from './disk.js'
-import { FileHashes } from './file-hash.js'
-import { bootId, removePart } from './part-file.js'
-import { planPull } from './plan.js'
-import { bytesThere, toGo } from './pull-run.js'
+import { EngineOrigin } from './engine-origin.js'
+import { HubOrigin } from './hub-origin.js'
+import { removePart } from './part-file.js'
 import { PullTask } from './pull-task.js'
-import { JOB_KIND, recordOf, snapshotOf, type PullRecord } from './record.js'
+import type { PullWork } from './pull-work.js'
+import { isEngineRecord, JOB_KIND, recordOf, snapshotOf, type PullRecord } from './record.js'
 import type { ModelPulls, PullRequest, PullSnapshot, StartedPull } from './ref.js'
-import { registerPulled, writeMeta } from './register.js'
 import type { PullConfig } from './settings.js'
+import { isOfHub } from './source.js'
 import { sweepStaging } from './staging.js'
 import { Turnstile } from './turnstile.js'
 
@@ -23,6 +24,8 @@ export interface PullServices {
   readonly hub: HubClient
   readonly library: ModelLibrary
   readonly models: ModelRegistry
+  readonly providers: ProviderCatalog
+  readonly tasks: EngineTasks
   readonly log: Logger
   readonly config: PullConfig
   readonly instance: () => string
@@ -36,16 +39,18 @@ const KEEP_JOBS = 500
 /** All pulls of this home. */
 export class Pulls implements ModelPulls {
   readonly #services: PullServices
-  readonly #hashes = new FileHashes()
+  readonly #hub: HubOrigin
+  readonly #engines: EngineOrigin
   readonly #turns: Turnstile
   readonly #tasks = new Map<string, PullTask>()
   readonly #planning = new Map<string, { readonly request: PullRequest, readonly done: Promise<PullTask> }>()
   readonly #stopping = new AbortController()
-  #boot: Promise<string> | null = null
   #admission: Promise<unknown> = Promise.resolve()
 
   constructor (services: PullServices) {
     this.#services = services
+    this.#hub = new HubOrigin(services)
+    this.#engines = new EngineOrigin(services)
     this.#turns = new Turnstile(services.config.parallel_pulls)
   }
 
@@ -62,37 +67,41 @@ export class Pulls implements ModelPulls {
     await this.#sweep()
   }
 
-  async start (request: PullRequest, signal: AbortSignal): Promise<StartedPull> {
+  async start (asked: PullRequest, signal: AbortSignal): Promise<StartedPull> {
+    const tag = this.#engineTag(asked)
+    const request = tag === null ? asked : { ...asked, model_id: tag }
     const { model_id: id } = request
     const running = this.#tasks.get(id)
     if (running !== undefined && !running.isOver) {
-      refuseOther(request, running.record)
+      refuseOther(request, running.work.record)
       return { resumed: true, snapshot: running.snapshot }
     }
     const planned = this.#planning.get(id)
     if (planned !== undefined && differs(request, planned.request)) throw conflict(id, 'another one is being prepared')
-    const entry = planned ?? { request, done: this.#prepare(request).finally(() => this.#planning.delete(id)) }
+    const entry = planned ?? { request, done: this.#prepare(request, tag !== null).finally(() => this.#planning.delete(id)) }
     this.#planning.set(id, entry)
     const task = await unlessGone(entry.done, signal)
     return { resumed: planned !== undefined, snapshot: task.snapshot }
   }
 
-  status (modelId: string): PullSnapshot {
+  status (asked: string): PullSnapshot {
+    const modelId = this.#idOf(asked)
     const task = this.#tasks.get(modelId)
     if (task !== undefined) return task.snapshot
     const [job] = this.#services.jobs.list({ kind: JOB_KIND, target: modelId, limit: 1 })
     const record = job === undefined ? null : recordOf(job)
     if (job === undefined || record === null) throw noJob(modelId)
-    return snapshotOf(job, record, null)
+    return snapshotOf(job, record)
   }
 
   async* watch (modelId: string, signal: AbortSignal): AsyncGenerator<PullSnapshot> {
-    const task = this.#tasks.get(modelId)
+    const task = this.#tasks.get(this.#idOf(modelId))
     if (task === undefined) yield this.status(modelId)
     else yield* task.watch(signal)
   }
 
-  async cancel (modelId: string): Promise<PullSnapshot> {
+  async cancel (asked: string): Promise<PullSnapshot> {
+    const modelId = this.#idOf(asked)
     await this.#planning.get(modelId)?.done.catch(() => undefined)
     const task = this.#tasks.get(modelId)
     if (task !== undefined) {
@@ -100,8 +109,8 @@ export class Pulls implements ModelPulls {
       return task.snapshot
     }
     const [job] = this.#services.jobs.list({ kind: JOB_KIND, target: modelId, limit: 1 })
-    const files = job?.state === 'failed' ? recordOf(job)?.files ?? [] : []
-    for (const { staging, key } of files) await removePart(staging, key)
+    const record = job?.state === 'failed' ? recordOf(job) : null
+    if (record !== null && !isEngineRecord(record)) for (const { staging, key } of record.files) await removePart(staging, key)
     return this.status(modelId)
   }
 
@@ -110,14 +119,14 @@ export class Pulls implements ModelPulls {
     for (const job of this.#services.jobs.list({ kind: JOB_KIND, limit: KEEP_JOBS })) {
       const record = recordOf(job)
       if (record === null || found.has(job.target)) continue
-      found.set(job.target, this.#tasks.get(job.target)?.snapshot ?? snapshotOf(job, record, null))
+      found.set(job.target, this.#tasks.get(job.target)?.snapshot ?? snapshotOf(job, record))
     }
     return [...found.values()]
   }
 
   get health (): Readonly<Record<string, unknown>> {
     const running = [...this.#tasks.values()].filter(task => !task.isOver)
-    return { running: running.length, bytes_to_go: running.reduce((sum, task) => sum + task.bytesToGo, 0) }
+    return { running: running.length, bytes_to_go: running.reduce((sum, { work }) => sum + work.bytesToGo, 0) }
   }
 
   /** Leaves every job where it is, to go on at the next start. */
@@ -125,32 +134,49 @@ export class Pulls implements ModelPulls {
     this.#stopping.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
     await Promise.all([...this.#planning.values()].map(({ done }) => done.catch(() => undefined)))
     await Promise.all([...this.#tasks.values()].map(task => task.stop()))
-    await this.#hashes.close()
+    await this.#hub.close()
   }
 
-  async #prepare (request: PullRequest): Promise<PullTask> {
+  async #prepare (request: PullRequest, byEngine: boolean): Promise<PullTask> {
     const { jobs } = this.#services
-    const record = await planPull({ ...this.#services, instance: this.#services.instance() }, request, this.#stopping.signal)
+    const { signal } = this.#stopping
+    const record = byEngine ? await this.#engines.plan(request) : await this.#hub.plan(request, signal)
     return await this.#admit(async () => {
-      const boot = await this.#bootId()
-      const there = await bytesThere(record, boot)
-      await this.#requireSpace(record, there)
-      this.#refuseSamePlace(request.model_id, record)
-      this.#stopping.signal.throwIfAborted()
-      const job = jobs.create({ kind: JOB_KIND, target: request.model_id, data: { ...record } })
-      return this.#begin(job, record, there, boot)
+      const work = await this.#workOf(request.model_id, record)
+      await this.#requireSpace(work)
+      this.#refuseSamePlace(request.model_id, work)
+      signal.throwIfAborted()
+      return this.#begin(jobs.create({ kind: JOB_KIND, target: request.model_id, data: { ...record } }), work)
     })
   }
 
   async #takeUp (job: Job, record: PullRecord): Promise<void> {
     const { jobs, log } = this.#services
     await this.#admit(async () => {
-      const boot = await this.#bootId()
-      const there = await bytesThere(record, boot)
-      const refusal = await this.#requireSpace(record, there).then(() => null, (error: unknown) => error)
-      const task = this.#begin(jobs.update(job.id, { state: 'queued' }), record, there, boot, refusal)
-      if (!task.isOver) log.info({ model: job.target, repo: record.repo }, 'a pull goes on where the last run of the gateway left it')
+      const work = await this.#workOf(job.target, record)
+      const refusal = await this.#requireSpace(work).then(() => null, (error: unknown) => error)
+      const task = this.#begin(jobs.update(job.id, { state: 'queued' }), work, refusal)
+      if (!task.isOver) log.info({ model: job.target }, 'a pull goes on where the last run of the gateway left it')
     })
+  }
+
+  #workOf (modelId: string, record: PullRecord): Promise<PullWork> {
+    return isEngineRecord(record) ? this.#engines.work(modelId, record) : this.#hub.work(modelId, record)
+  }
+
+  /** The engine's spelling of what an engine is to fetch; null for what comes from the hub. */
+  #engineTag (request: PullRequest): string | null {
+    const { models, library } = this.#services
+    const { model_id: id } = request
+    return isOfHub(request, models.get(id), library.curated.find(model => model.id === id)) ? null : this.#engines.tagOf(id)
+  }
+
+  /** What a pull is kept under: an engine's model has several spellings. */
+  #idOf (modelId: string): string {
+    const { jobs } = this.#services
+    const isUnderWay = this.#tasks.has(modelId) || this.#planning.has(modelId)
+    const isKept = isUnderWay || jobs.list({ kind: JOB_KIND, target: modelId, limit: 1 }).length > 0
+    return isKept ? modelId : this.#engines.tagOf(modelId) ?? modelId
   }
 
   /** One after the other: what one pull was promised counts for the next. */
@@ -160,8 +186,8 @@ export class Pulls implements ModelPulls {
     return turn
   }
 
-  #begin (job: Job, record: PullRecord, there: readonly number[], boot: string, refusal: unknown = null): PullTask {
-    const task = this.#task(job, record, there, boot)
+  #begin (job: Job, work: PullWork, refusal: unknown = null): PullTask {
+    const task = new PullTask(this.#services, job, work)
     this.#tasks.set(job.target, task)
     if (refusal !== null) task.fail(refusal)
     else task.announce()
@@ -181,68 +207,46 @@ export class Pulls implements ModelPulls {
     }
   }
 
-  #bootId (): Promise<string> {
-    return this.#boot ??= bootId()
-  }
-
-  #task (job: Job, record: PullRecord, there: readonly number[], boot: string): PullTask {
-    const { clock, events, hub, jobs, library, log, models, config } = this.#services
-    return new PullTask({
-      jobs,
-      events,
-      log,
-      run: {
-        hub,
-        clock,
-        log,
-        boot,
-        hashes: this.#hashes,
-        parallelFiles: config.parallel_files,
-        stallMs: config.stall_timeout_s * 1000,
-        rules: { maxTries: config.max_tries, baseS: config.retry_base_s, random: Math.random }
-      },
-      register: async (modelId, done, signal) => {
-        await registerPulled({ library, models, log }, modelId, done, signal)
-        await writeMeta(modelId, done, models.get(modelId)?.quant ?? '').catch((error: unknown) => {
-          log.warn({ model: modelId, err: error }, 'meta.json is not written')
-        })
-      }
-    }, job, record, there)
-  }
-
   /** Throws `model.insufficient_disk`. */
-  async #requireSpace (record: PullRecord, there: readonly number[]): Promise<void> {
+  async #requireSpace ({ folder, bytesToGo }: PullWork): Promise<void> {
     const { readDisk, config } = this.#services
-    const folder = record.files[0]!.staging
     const disk = await readDisk(folder)
     const others = [...this.#tasks.values()].filter(other => !other.isOver)
-    const promised = (await Promise.all(others.map(async other => {
-      const { device } = await readDisk(other.record.files[0]!.staging)
-      return device === disk.device ? other.bytesToGo : 0
+    const promised = (await Promise.all(others.map(async ({ work }) => {
+      const { device } = await readDisk(work.folder)
+      return device === disk.device ? work.bytesToGo : 0
     }))).reduce((sum, bytes) => sum + bytes, 0)
     const reserveBytes = config.reserve_mb * 1024 * 1024
-    const refusal = spaceRefusal(folder, disk, { neededBytes: toGo(record, there), promisedBytes: promised, reserveBytes })
+    const refusal = spaceRefusal(folder, disk, { neededBytes: bytesToGo, promisedBytes: promised, reserveBytes })
     if (refusal !== null) throw refusal
   }
 
-  #refuseSamePlace (modelId: string, record: PullRecord): void {
-    const places = new Set(record.files.map(({ dest }) => dest.toLowerCase()))
+  #refuseSamePlace (modelId: string, work: PullWork): void {
+    const places = new Set(work.places.map(place => place.toLowerCase()))
     for (const [other, task] of this.#tasks) {
       if (other === modelId || task.isOver) continue
-      const same = task.record.files.find(({ dest }) => places.has(dest.toLowerCase()))
-      if (same !== undefined) throw conflict(modelId, `the pull of '${other}' writes ${same.dest}`)
+      const same = task.work.places.find(place => places.has(place.toLowerCase()))
+      if (same !== undefined) throw conflict(modelId, `the pull of '${other}' writes ${same}`)
     }
   }
 
   async #sweep (): Promise<void> {
     const { jobs, models, clock } = this.#services
-    const waiting = jobs.list({ kind: JOB_KIND, unfinished: true }).flatMap(job => recordOf(job)?.files ?? [])
+    const waiting = jobs.list({ kind: JOB_KIND, unfinished: true }).flatMap(job => {
+      const record = recordOf(job)
+      return record === null || isEngineRecord(record) ? [] : record.files
+    })
     await sweepStaging(models.store, new Set(waiting.map(({ key }) => key)), clock.now())
   }
 }
 
 /** Somebody else's download of the same model is joined, of another file under the same name refused. */
-function refuseOther (request: PullRequest, { repo, files }: PullRecord): void {
+function refuseOther (request: PullRequest, record: PullRecord): void {
+  if (isEngineRecord(record)) {
+    if (request.hf_repo !== undefined) throw conflict(request.model_id, `${record.source} fetches the model of this id`)
+    return
+  }
+  const { repo, files } = record
   const other = (request.hf_repo !== undefined && request.hf_repo !== repo) ||
     (request.hf_filename !== undefined && !files.some(file => file.hf_filename === request.hf_filename))
   if (other) throw conflict(request.model_id, `${files[0]!.hf_filename} of ${repo} is on its way under this id`)

@@ -1,5 +1,6 @@
 import { modelCapabilities, type Job } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { engineRecordSchema, engineSnapshot, type EngineRecord } from './engine-record.js'
 import type { PullSnapshot } from './ref.js'
 
 /** Kind of the rows in the job store. */
@@ -19,8 +20,8 @@ const fileSchema = z.looseObject({
   checked: z.string().nullable()
 })
 
-/** What a job keeps to be taken up again, by a later release too. */
-export const recordSchema = z.looseObject({
+/** What a job keeps of a pull from the hub to be taken up again, by a later release too. */
+export const hubRecordSchema = z.looseObject({
   repo: z.string(),
   commit: z.string(),
   files: z.array(fileSchema).min(1),
@@ -36,8 +37,15 @@ export const recordSchema = z.looseObject({
   bytes: z.number().catch(0)
 })
 
-export type PullRecord = z.output<typeof recordSchema>
-export type RecordFile = PullRecord['files'][number]
+export type HubRecord = z.output<typeof hubRecordSchema>
+export type RecordFile = HubRecord['files'][number]
+export type PullRecord = HubRecord | EngineRecord
+
+const recordSchema = z.union([hubRecordSchema, engineRecordSchema])
+
+export function isEngineRecord (record: PullRecord): record is EngineRecord {
+  return 'engine' in record
+}
 
 export function recordOf (job: Job): PullRecord | null {
   return recordSchema.safeParse(job.data).data ?? null
@@ -50,8 +58,13 @@ export interface Live {
   readonly message: string
 }
 
+/** As the row has it. Pure. */
+export function snapshotOf (job: Job, record: PullRecord): PullSnapshot {
+  return isEngineRecord(record) ? engineSnapshot(job, record, null) : hubSnapshot(job, record, null)
+}
+
 /** Pure. Without `live` as the row has it. */
-export function snapshotOf (job: Job, record: PullRecord, live: Live | null): PullSnapshot {
+export function hubSnapshot (job: Job, record: HubRecord, live: Live | null): PullSnapshot {
   const total = record.files.reduce((sum, file) => sum + file.size, 0)
   const isDone = job.state === 'completed'
   const downloaded = isDone ? total : live === null ? record.bytes : live.done.reduce((sum, bytes) => sum + bytes, 0)
@@ -61,6 +74,7 @@ export function snapshotOf (job: Job, record: PullRecord, live: Live | null): Pu
     id: job.id,
     model_id: job.target,
     state: job.state,
+    source: 'hf',
     hf_repo: record.repo,
     hf_file: first!.hf_filename,
     revision: record.commit,

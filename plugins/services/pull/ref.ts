@@ -22,6 +22,9 @@ export interface PullSnapshot {
   readonly id: string
   readonly model_id: string
   readonly state: JobState
+  /** `hf`, the model hub; else the store of an engine that fetches its models itself (`EngineModels.source`). */
+  readonly source: string
+  /** This, the file and the commit are empty for what does not come from the hub. */
   readonly hf_repo: string
   readonly hf_file: string
   /** Commit that is pulled. */
@@ -68,7 +71,8 @@ export interface StartedPull {
 
 /**
  * Downloads of models (SPEC.md "Endpoints", management 4.4 to 4.7). One job a model; jobs are rows of the state database
- * and go on by themselves when the gateway starts again. A model is registered when all its files are complete and checked.
+ * and go on by themselves when the gateway starts again. A model of the hub is registered when all its files are complete and
+ * checked. One of an engine with models of its own is fetched by that engine's program, and its id may be any spelling of it.
  */
 export interface ModelPulls {
   /**

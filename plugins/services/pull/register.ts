@@ -2,7 +2,7 @@ import { writeFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, type Logger, type Model, type ModelCapability, type ModelRegistry, type NewModelRow } from 'svc-gateway/plugin'
 import type { ModelLibrary, ModelSuggestion } from '../library/ref.js'
-import type { PullRecord } from './record.js'
+import type { HubRecord } from './record.js'
 
 export interface RegisterDeps {
   readonly library: ModelLibrary
@@ -12,7 +12,7 @@ export interface RegisterDeps {
 
 /** Registers a model whose files are complete, with what its header tells; what an operator wrote into its row before stays. */
 export async function registerPulled (
-  { library, models, log }: RegisterDeps, modelId: string, record: PullRecord, signal: AbortSignal
+  { library, models, log }: RegisterDeps, modelId: string, record: HubRecord, signal: AbortSignal
 ): Promise<void> {
   const path = record.files[0]!.dest
   // weights without a header that we can read are weights all the same
@@ -26,7 +26,7 @@ export async function registerPulled (
 }
 
 /** Pure. */
-export function pulledRow (record: PullRecord, seen: ModelSuggestion | null, before: Model | undefined): NewModelRow {
+export function pulledRow (record: HubRecord, seen: ModelSuggestion | null, before: Model | undefined): NewModelRow {
   const { files, repo, tags, capabilities, name, license } = record
   const projector = files.find(file => file.kind === 'mmproj')?.dest ?? seen?.row.mmproj ?? null
   const found = seen?.row ?? { path: files[0]!.dest }
@@ -54,7 +54,7 @@ export function pulledRow (record: PullRecord, seen: ModelSuggestion | null, bef
 }
 
 /** `meta.json` in a folder whose files are all called `model` says what they are (management 4.6). */
-export async function writeMeta (modelId: string, record: PullRecord, quant: string): Promise<void> {
+export async function writeMeta (modelId: string, record: HubRecord, quant: string): Promise<void> {
   if (record.meta === null) return
   const [first] = record.files
   const meta = {

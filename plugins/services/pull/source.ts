@@ -26,6 +26,11 @@ export interface PullSource {
 
 const REPO_ID = /^([A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*)(?::([\w.-]+))?$/
 
+/** Whether the request, the registry row or the curated entry of that id says that it comes from the hub. Pure. */
+export function isOfHub (request: PullRequest, row: Model | undefined, curated: CuratedModel | undefined): boolean {
+  return (request.hf_repo ?? '') !== '' || (row !== undefined && row.hf_repo !== '') || curated !== undefined
+}
+
 /**
  * What the request says, else the registry row, else the curated entry of that id, else the id itself where it names a
  * repository of the hub (`owner/name` or `owner/name:Q4_K_M`). Throws `model.invalid_source`. Pure.

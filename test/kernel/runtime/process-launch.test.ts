@@ -24,9 +24,12 @@ async function open (t: Test, env: Record<string, string> = {}, stateDir = t.tes
   return runtime
 }
 
-async function spec (form: Partial<ProcessForm>, env: Record<string, string> = {}): Promise<EngineSpec> {
-  const tiny = tinyProcess({ name: 'one', port: await freePort(), labels: {}, env })
-  return { ...tiny, form: { ...tiny.form, ...form } as ProcessForm }
+type Spec = EngineSpec & { readonly port: number }
+
+async function spec (form: Partial<ProcessForm>, env: Record<string, string> = {}): Promise<Spec> {
+  const port = await freePort()
+  const tiny = tinyProcess({ name: 'one', port, labels: {}, env })
+  return { ...tiny, port, form: { ...tiny.form, ...form } as ProcessForm }
 }
 
 t.test('the environment is an allow-list, and the engine\'s own wins', async t => {

@@ -229,8 +229,8 @@ t.test('the first program that is on this host is taken', async t => {
   const missing = { command: 'missing', args: ['1'], label: 'missing' }
   const needy = { command: 'engine', args: ['2'], label: 'needy', requiresFiles: [join(dir, 'not-there')] }
   const fine = { command: 'engine', args: ['3'], label: 'fine', env: { A: '1' }, requiresFiles: [join(dir, 'weights')] }
-  const chosen = await chooseCandidate('agent', providerOf(), [missing, needy, fine], path, '127.0.0.1')
+  const chosen = await chooseCandidate('slot agent', providerOf(), [missing, needy, fine], path, '127.0.0.1')
   t.match(chosen, { form: { kind: 'process', command: join(dir, 'bin/engine'), args: ['3'], label: 'fine', workingDir: null, bindHost: '127.0.0.1' }, env: { A: '1' } })
-  await t.rejects(chooseCandidate('agent', providerOf(), [missing, needy], path, ''), { code: 'runtime.unavailable', details: { tried: ['missing', 'needy'] } })
-  await t.rejects(chooseCandidate('agent', providerOf(), [], path, ''), { code: 'runtime.unavailable', message: /needs a container engine/ })
+  await t.rejects(chooseCandidate('slot agent', providerOf(), [missing, needy], path, ''), { code: 'runtime.unavailable', details: { tried: ['missing', 'needy'] } })
+  await t.rejects(chooseCandidate('slot agent', providerOf(), [], path, ''), { code: 'runtime.unavailable', message: /needs a container engine/ })
 })

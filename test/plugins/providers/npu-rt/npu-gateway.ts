@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import OpenAI from 'openai'
 import type { Test } from 'tap'
 import type { AnyPlugin } from '../../../../kernel/contract/index.js'
+import type { ContainerRuntime } from '../../../../kernel/runtime/container-runtime.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import npuRt from '../../../../plugins/providers/npu-rt/index.js'
 import audioRoutes from '../../../../plugins/v1/audio/index.js'
@@ -30,6 +31,8 @@ export interface NpuGateway extends TestGateway {
   call (method: string, path: string, body?: unknown): Promise<Answer>
   /** Asks the engine of a slot how it is, and tells it how to work. */
   engine (settings?: Partial<FakeState>, slot?: string): Promise<FakeState>
+  /** Tells `flm pull` how to fare, now and in runs to come. */
+  order (text: string): void
 }
 
 export interface NpuGatewayOptions {
@@ -41,13 +44,15 @@ export interface NpuGatewayOptions {
   /** One that exists, and stays. */
   readonly home?: string
   readonly stopEngines?: boolean
+  readonly pluginConfig?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly runtime?: ContainerRuntime
 }
 
-/** A folder with the program `flm` in it. */
+/** A folder with the program `flm` in it. What the file `orders` beside it says, `flm pull` does (fake/pull.ts). */
 export function flmOnPath (t: Test): string {
   const folder = join(t.testdir({}), 'bin')
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'flm'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`)
+  writeFileSync(join(folder, 'flm'), `#!/bin/sh\nFAKE_FLM_PULL='${join(folder, 'orders')}' exec '${process.execPath}' '${MAIN}' "$@"\n`)
   chmodSync(join(folder, 'flm'), 0o755)
   return folder
 }
@@ -60,11 +65,13 @@ export function portRange (): string {
 
 /** A gateway whose slot `npu` runs the fake FastFlowLM as a child process, on a machine that seems to have an NPU. */
 export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> {
-  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true } = options
+  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true, pluginConfig = {}, runtime } = options
   const folder = flmOnPath(t)
   const gateway = await createTestGateway({
     ...home === undefined ? {} : { home },
+    ...runtime === undefined ? {} : { runtime },
     stopEngines,
+    pluginConfig,
     deviceNodes: NPU_NODES,
     plugins: [npuRt, textRoutes, vectorRoutes, audioRoutes, modelRoutes, ...plugins],
     env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, ...env },
@@ -77,6 +84,7 @@ export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Pro
   })
   t.teardown(() => gateway.close())
   return Object.assign(gateway, {
+    order: (text: string) => writeFileSync(join(folder, 'orders'), text),
     client: new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'none', maxRetries: 0 }),
     call: async (method: string, path: string, body?: unknown) => {
       const init = body === undefined ? { method } : { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }

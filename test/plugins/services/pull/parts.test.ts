@@ -17,7 +17,7 @@ import pullPlugin from '../../../../plugins/services/pull/index.js'
 import { Latest } from '../../../../plugins/services/pull/latest.js'
 import { Meter } from '../../../../plugins/services/pull/meter.js'
 import { partBytes, PartFile, partKey, placePart } from '../../../../plugins/services/pull/part-file.js'
-import { recordSchema, snapshotOf } from '../../../../plugins/services/pull/record.js'
+import { hubRecordSchema, hubSnapshot } from '../../../../plugins/services/pull/record.js'
 import type { PullRequest } from '../../../../plugins/services/pull/ref.js'
 import { pulledRow } from '../../../../plugins/services/pull/register.js'
 import { verdictOn } from '../../../../plugins/services/pull/retry.js'
@@ -264,18 +264,18 @@ t.test('rate, feed and line', async t => {
 
 t.test('rows of jobs and of models', async t => {
   const file = { hf_filename: 'a.gguf', kind: 'model', dest: '/m/a.gguf', staging: '/m/.tmp', key: 'k', size: 100, sha256: 'x', gitSha1: null, checked: null }
-  const record = recordSchema.parse({ repo: 'o/r', commit: 'c', files: [file, { ...file, hf_filename: 'p.gguf', kind: 'mmproj', dest: '/m/p.gguf', size: 10 }], origin: 'curated', bytes: 30 })
+  const record = hubRecordSchema.parse({ repo: 'o/r', commit: 'c', files: [file, { ...file, hf_filename: 'p.gguf', kind: 'mmproj', dest: '/m/p.gguf', size: 10 }], origin: 'curated', bytes: 30 })
   const job = {
     id: 'j', kind: 'model-pull', target: 'm', state: 'running', progress: 0, message: '', error: null, data: {}, created_at: '2026-01-01T00:00:00.000Z',
     updated_at: '', finished_at: null
   } as ReturnType<JobStore['create']>
   const stored = { bytes_downloaded: 30, bytes_total: 110, speed_bps: 0, eta_s: null, sha256: null, path: null }
-  t.match(snapshotOf(job, record, null), stored)
-  t.match(snapshotOf(job, record, { done: [50, 10], speedBps: 25, message: 'waiting' }), { bytes_downloaded: 60, eta_s: 2, message: 'waiting' })
-  t.match(snapshotOf({ ...job, state: 'completed', finished_at: '2026-01-01T00:00:05.000Z' }, { ...record, files: record.files.map(each => ({ ...each, checked: 'x' })) }, null),
+  t.match(hubSnapshot(job, record, null), stored)
+  t.match(hubSnapshot(job, record, { done: [50, 10], speedBps: 25, message: 'waiting' }), { bytes_downloaded: 60, eta_s: 2, message: 'waiting' })
+  t.match(hubSnapshot({ ...job, state: 'completed', finished_at: '2026-01-01T00:00:05.000Z' }, { ...record, files: record.files.map(each => ({ ...each, checked: 'x' })) }, null),
     { bytes_downloaded: 110, sha256: 'x', path: '/m/a.gguf', finished_at: 1_767_225_605 })
-  t.equal(recordSchema.safeParse({ repo: 'o/r', commit: 'c', files: [] }).success, false)
-  t.equal(recordSchema.safeParse({ ...record, later: 'release' }).success, true)
+  t.equal(hubRecordSchema.safeParse({ repo: 'o/r', commit: 'c', files: [] }).success, false)
+  t.equal(hubRecordSchema.safeParse({ ...record, later: 'release' }).success, true)
 
   const before = { id: 'm', ...modelRowSchema.parse({ path: '/old', name: 'Mine', tags: ['t'], capabilities: ['embed'], defaults: { context_size: 512 }, metadata: { note: 1 } }) }
   t.match(pulledRow({ ...record, tags: ['curated'], capabilities: ['chat'], name: 'Theirs', license: 'mit' }, null, before), {

@@ -1,6 +1,7 @@
 import { parseArguments, type Arguments } from './arguments.js'
 import { FlmServer } from './server.js'
-import { fetchModel, isInstalled, isKnown, tags } from './store.js'
+import { pullModel } from './pull.js'
+import { isInstalled, isKnown, resolveTag, tags } from './store.js'
 
 /** The program `flm`: a stand-in for machines without an NPU. FAKE_FLM_LOAD_MS is how long it loads. */
 const argv = process.argv.slice(2)
@@ -19,7 +20,10 @@ async function run (args: Arguments): Promise<void> {
   switch (command) {
     case 'version': return console.log('FLM v1.0.6')
     case 'list': return list(args)
-    case 'pull': return fetchModel(tag!)
+    case 'pull': {
+      if (await pullModel(resolveTag(tag!))) return
+      throw new Error(`[ERROR]  Failed to pull model: ${tag}`)
+    }
     case 'serve': {
       if (args.asr) console.log('[FLM]  ASR mode enabled: reserving additional 1GB of memory')
       if (args.embed) console.log('[FLM]  Embedding mode enabled: reserving additional 300MB of memory')

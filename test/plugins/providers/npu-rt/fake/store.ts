@@ -14,7 +14,15 @@ const folders: Readonly<Record<string, string>> = {
   [ASR]: 'Whisper-V3-Turbo-NPU2',
   [EMBED]: 'Embedding-Gemma-300M-NPU2'
 }
-const files = ['config.json', 'model.q4nx', 'tokenizer.json', 'tokenizer_config.json']
+/** Bytes of each file: no real weights. */
+const sizes: Readonly<Record<string, number>> = {
+  'config.json': 700, 'model.q4nx': 2_000_000, 'tokenizer.json': 300_000, 'tokenizer_config.json': 1200, 'vision_weight.q4nx': 500_000
+}
+
+/** In the order of its list. */
+export function filesOf (tag: string): readonly string[] {
+  return Object.keys(sizes).filter(file => file !== 'vision_weight.q4nx' || resolveTag(tag) === 'gemma3:4b')
+}
 
 export const tags: readonly string[] = Object.keys(folders)
 
@@ -28,16 +36,29 @@ export function resolveTag (tag: string): string {
   return tags.find(known => known === bare || known.startsWith(`${bare}:`)) ?? 'llama3.2:1b'
 }
 
-function folderOf (tag: string): string {
-  return join(process.env.FLM_MODEL_PATH ?? join(homedir(), '.config/flm'), 'models', folders[tag]!)
+export function sizeOf (file: string): number {
+  return sizes[file]!
 }
 
+export function nameOf (tag: string): string {
+  return folders[resolveTag(tag)]!
+}
+
+export function pathOf (tag: string, file: string): string {
+  return join(folderOf(tag), file)
+}
+
+export function folderOf (tag: string): string {
+  return join(process.env.FLM_MODEL_PATH ?? join(homedir(), '.config/flm'), 'models', nameOf(tag))
+}
+
+/** It looks whether they are there, not how long they are. */
 export function isInstalled (tag: string): boolean {
-  return files.every(file => existsSync(join(folderOf(tag), file)))
+  return filesOf(tag).every(file => existsSync(pathOf(tag, file)))
 }
 
-/** Where the real one goes to the hub. */
+/** Where `serve` goes to the hub; its files are empty, and whole for that. */
 export function fetchModel (tag: string): void {
   mkdirSync(folderOf(tag), { recursive: true })
-  for (const file of files) writeFileSync(join(folderOf(tag), file), '')
+  for (const file of filesOf(tag)) writeFileSync(pathOf(tag, file), '')
 }
