@@ -7,6 +7,12 @@ function titlesIn (text: string): string[] {
   return [...text.matchAll(/\b(?:test|prove|bench)\(\s*(['`])((?:\\.|(?!\1).)*)\1/g)].map(([, , title]) => title!.replace(/\\(.)/g, '$1'))
 }
 
+const numbered = (letter: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${letter}${i + 1}`)
+
+t.test('the table has the whole list', async t => {
+  t.strictSame(Object.keys(failures), [...numbered('C', 36), ...numbered('F', 12)])
+})
+
 t.test('every failure has its tests, and each of them exists', async t => {
   const titles = new Map(sources('test').map(({ path, text }) => [path, titlesIn(text)]))
   for (const [id, { shownBy, why }] of Object.entries(failures)) {

@@ -92,6 +92,15 @@ export const failures: Readonly<Record<string, Failure>> = {
       'kernel/slots/planning.test.ts': ['ports']
     }
   },
+  C12: {
+    failure: 'A model is started while the memory of the last one is not free yet, or takes what is not there.',
+    shownBy: {
+      'kernel/slots/memory-release.test.ts': ['the wait ends when the driver has given the memory back, at the latest after five seconds'],
+      'kernel/slots/pressure.test.ts': ['what counts as short', 'slots go one at a time, the least recently used first, until memory has recovered'],
+      'wire/broken-model.test.ts': ['a model that is too large for this machine is told as such']
+    },
+    why: 'A start that fails for want of memory is told, and tried again by the next request; nothing is unloaded for it before the sweep of the next half minute.'
+  },
   C13: {
     failure: 'Every request starts a broken model anew.',
     shownBy: {
@@ -180,6 +189,25 @@ export const failures: Readonly<Record<string, Failure>> = {
     },
     why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: SPEC.md has no place for it.'
   },
+  C25: {
+    failure: 'Two engines fight for the NPU, or one runs on the CPU and does not say so.',
+    shownBy: {
+      'kernel/slots/guards.test.ts': ['rules between slots and inside one'],
+      'plugins/api/npu.test.ts': ['switches of the trio, and one engine on the NPU'],
+      'plugins/providers/npu-rt/trio.test.ts': ['one request at a time, whatever the surface'],
+      'kernel/runtime/gpu-visibility.test.ts': ['a device that is not there is an error that says what is']
+    },
+    why: 'A device that is absent refuses the start. What an engine makes of one that is there is not asked: the engines say it in no form that could be relied on.'
+  },
+  C26: {
+    failure: 'A container does not see the GPU, and its engine silently takes the CPU.',
+    shownBy: {
+      'kernel/runtime/gpu-visibility.test.ts': ['what a device needs, in a container and as a process', 'a device that is not there is an error that says what is'],
+      'kernel/runtime/docker-create.test.ts': ['groups and SELinux by engine', 'an engine that would leave the GPU out without a word'],
+      'cli/doctor.test.ts': ['verdicts']
+    },
+    why: 'All before the start is shown. Whether an engine then offloads its layers needs a machine with a GPU.'
+  },
   C27: {
     failure: 'An error inside a stream looks like its end, or another model goes on in the middle of an answer.',
     shownBy: {
@@ -187,6 +215,14 @@ export const failures: Readonly<Record<string, Failure>> = {
       'wire/upstream-fallback.test.ts': ['never after the first byte, and never for a refusal of the request'],
       'e2e/llama-container.test.ts': ['a container that is killed mid-stream ends the stream with one error event']
     }
+  },
+  C28: {
+    failure: 'The gateway grows with every request, and is slow to start.',
+    shownBy: {
+      'wire/memory.test.ts': ['requests leave nothing behind, whether they are answered, refused or left'],
+      'chaos/storm.test.ts': ['a storm with seed ${seed}']
+    },
+    why: 'Times of a start and of a request are measured by `npm run bench`, not by a test: they depend on the machine.'
   },
   C29: {
     failure: 'Gigabytes are fetched without a word, and from the beginning after every break.',
@@ -201,10 +237,48 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'Large uploads are kept in memory.',
     shownBy: { 'plugins/v1/audio/large-upload.test.ts': ['large uploads leave the memory of the gateway flat, and arrive as they are'] }
   },
+  C31: {
+    failure: 'A poisoned release of a dependency, or of a plugin, is installed unseen.',
+    shownBy: {
+      'dependencies.test.ts': ['whatever is installed is the very thing that was locked', 'what ships with the gateway is little, and no more of it runs while it is installed than is known'],
+      'cli/plugin.test.ts': ['a folder is installed as a copy, allowed by its name, and taken away again without a trace']
+    },
+    why: 'Plugins are known by their hash and have to be allowed by name; signatures are not checked, as nobody has keys for them.'
+  },
+  C32: {
+    failure: 'The same command is slower under the gateway, and nobody sees what it really ran.',
+    shownBy: {
+      'plugins/api/slots.test.ts': ['the command line'],
+      'kernel/slots/planning.test.ts': ['env: the slot\'s own wins over the device\'s, and that over the provider\'s', 'merges provider, profile and extra_args; MTP lies below the profile\'s own flags']
+    },
+    why: 'No route shows the whole environment: SPEC.md gives the answer with the command line its shape.'
+  },
+  C33: {
+    failure: 'Agents cannot manage the gateway, and web pages can.',
+    shownBy: { 'kernel/http/http.test.ts': ['the Origin guard'] },
+    why: 'Web pages of another origin are refused. The tool servers of SPEC.md (/mcp/admin, /mcp/memory) are not built yet.'
+  },
   C34: {
     failure: 'How long a model stays cannot be said for each, let alone for ever.',
     shownBy: { 'kernel/slots/planning.test.ts': ['idle time'] },
     why: 'SPEC.md has it for each slot, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
+  },
+  C35: {
+    failure: 'A plugin that only watches throws or hangs, and requests go down with it.',
+    shownBy: {
+      'kernel/host/zoo.test.ts': ['thirty misbehaving plugins in one gateway: it serves, and says of each what is wrong'],
+      'kernel/events/events.test.ts': ['a reader that falls behind']
+    }
+  },
+  C36: {
+    failure: 'An upload, a stream or a request that is cut off at the wrong moment ends the process.',
+    shownBy: {
+      'chaos/storm.test.ts': ['a storm with seed ${seed}'],
+      'wire/forward.test.ts': ['a client that leaves cancels the engine\'s work at once, in every phase'],
+      'wire/sockets.test.ts': ['requests in line on one connection: answered in order, and all freed when the client leaves'],
+      'plugins/v1/audio/transcription.test.ts': ['a client that leaves frees everything at once, in every phase', 'engines that answer early, die, or refuse'],
+      'kernel/http/sse-reply.test.ts': ['the client leaves: the source\'s finally runs, nothing is written any more']
+    }
   },
   F1: {
     failure: 'Clients that look at the list first find it empty on a cold gateway.',
@@ -228,6 +302,14 @@ export const failures: Readonly<Record<string, Failure>> = {
   F5: {
     failure: 'Engines are open to the network, past the gateway, and nobody said so.',
     shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] }
+  },
+  F6: {
+    failure: 'Anybody on the network can use the gateway, and nobody said so.',
+    shownBy: {
+      'wire/exposure.test.ts': ['a gateway that listens beyond this machine says that it asks nobody who they are'],
+      'plugins/api/settings.test.ts': ['reading and changing']
+    },
+    why: 'There is no place for authentication to hook in but a proxy in front: SPEC.md has none.'
   },
   F7: {
     failure: 'Only main memory is watched while the GPU runs out of its own.',

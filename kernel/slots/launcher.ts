@@ -53,6 +53,9 @@ export interface LauncherDeps {
 
 export type Report = (phase: LaunchPhase, message: string) => void
 
+/** The code of a program that was killed: nobody but the system does that to an engine that loads. */
+const KILLED = 137
+const WANT_OF_MEMORY = ': it was killed, most likely for want of memory; unload another slot, or take a smaller model or context_size'
 const TAIL_LINES = 20
 const TAIL_TIMEOUT_MS = 2_000
 
@@ -217,8 +220,8 @@ function overspent (slot: string, doing: string, ms: number): SvcError {
 }
 
 function exitedEarly (slot: string, exitCode: number | null): SvcError {
-  return svcError('slot.load_failed',
-    `the engine of slot '${slot}' exited while it was loading${exitCode === null ? '' : `, with code ${exitCode}`}`,
+  const how = exitCode === null ? '' : `, with code ${exitCode}`
+  return svcError('slot.load_failed', `the engine of slot '${slot}' exited while it was loading${how}${exitCode === KILLED ? WANT_OF_MEMORY : ''}`,
     { details: { slot, exit_code: exitCode } })
 }
 

@@ -82,6 +82,18 @@ t.test('a storm of requests on a model that does not start: few starts, and ever
   t.equal((await chat({})).status, 200, 'what is repaired is found by a request')
 })
 
+t.test('a model that is too large for this machine is told as such', async t => {
+  const gateway = await wireGateway(t, {
+    onStart: ({ slot, engine }) => {
+      engine.health(503)
+      setImmediate(() => { void gateway.runtime.crash(slot, 137) })
+    }
+  })
+  t.match(await refusal(gateway.chat({})), {
+    status: 502, again: 'false', error: { code: 'slot.load_failed', message: /code 137: .*want of memory; unload another slot, or take a smaller model/ }
+  })
+})
+
 t.test('a client that loses patience while a model loads, and asks again, joins the load', async t => {
   let release = (): void => {}
   const gate = new Promise<void>(resolve => { release = resolve })

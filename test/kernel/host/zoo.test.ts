@@ -73,6 +73,7 @@ const expected: Readonly<Record<string, { phase: string, code: string, message: 
   'zoo-failing-start': { phase: 'start', code: 'plugin.start_failed', message: /no disk/ },
   'zoo-failing-stop': null,
   'zoo-uncaught': null,
+  'zoo-watcher': null,
   'zoo-own-hook': null,
   'zoo-good': { phase: 'conflicts', code: 'plugin.conflict', message: /belongs to plugin 'zoo-duplicate-route'/ },
   'tiny': null,
@@ -100,6 +101,7 @@ t.test('thirty misbehaving plugins in one gateway: it serves, and says of each w
     ['GET', '/api/zoo/consumer', 200, { bell: 'ding' }],
     ['GET', '/api/zoo/failing-stop', 200, { ok: 'zoo-failing-stop' }],
     ['GET', '/api/zoo/uncaught', 200, { ok: 'zoo-uncaught' }],
+    ['GET', '/api/zoo/watcher', 200, { ok: 'zoo-watcher' }],
     ['GET', '/api/zoo/own-hook', 200, { ok: 'zoo-own-hook' }],
     ['GET', '/api/zoo/throws', 404, { error: { code: 'system.http_404' } }],
     ['GET', '/api/zoo/hangs', 404, { error: { code: 'system.http_404' } }],
@@ -135,4 +137,5 @@ t.test('thirty misbehaving plugins in one gateway: it serves, and says of each w
   t.equal(await exit, 0, 'a plugin that will not stop does not keep the gateway')
   t.match(log, /will not stop/)
   t.match(log, /from a timer/)
+  t.match(log, /from a watcher/)
 })

@@ -63,6 +63,18 @@ export const zoo: Readonly<Record<string, ZooPackage>> = {
   'zoo-uncaught': {
     code: plugin('zoo-uncaught', 'register (ctx) { ctx.addRoute(route("/api/zoo/uncaught")); ctx.onStart(() => { setTimeout(() => { throw new Error("from a timer") }, 1) }) }')
   },
+  'zoo-watcher': {
+    code: plugin('zoo-watcher', `requires: { events: core.events }, register (ctx) {
+      const watch = async work => { for await (const event of ctx.services.events.subscribe({ since: 0 }, new AbortController().signal)) await work(event) }
+      ctx.onStart(() => {
+        void watch(() => { throw new Error("from a watcher") })
+        void watch(() => new Promise(() => {}))
+        ctx.services.events.subscribe({}, new AbortController().signal)
+      })
+      ctx.addHealth(() => { throw new Error("from a health probe") })
+      ctx.addRoute(route("/api/zoo/watcher"))
+    }`)
+  },
   'zoo-own-hook': {
     code: plugin('zoo-own-hook', 'register (ctx) { ctx.configureScope(app => { app.addHook("onSend", (q, reply, p, done) => { reply.header("x-own-hook", "1"); done() }) }); ctx.addRoute(route("/api/zoo/own-hook")) }')
   },
