@@ -105,7 +105,7 @@ t.test('a client that loses patience while a model loads, and asks again, joins 
     }
   })
   const { slots } = gateway
-  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'x', maxRetries: 1, timeout: 1_500 })
+  const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'x', maxRetries: 1, timeout: 2_500 })
   const answer = client.chat.completions.create({ model: 'agent', messages })
   await until(() => slots.status('agent').waiting === 1, 'it waits')
   await until(() => slots.status('agent').waiting === 0, 'it has left')
