@@ -113,6 +113,19 @@ t.test('as a process', async t => {
   t.throws(() => provider.processSpec!(input('/srv/flm')), { code: 'slot.config_error', param: 'models.flm_store', message: /end in \/models/ })
 })
 
+t.test('fetching a model', async t => {
+  const input = { id: 'gemma3:1b', store: '/srv/flm/models' }
+  const { containerSpec, processSpec } = models.fetch!
+  t.strictSame(containerSpec(input), {
+    entrypoint: ['flm'],
+    command: ['pull', 'gemma3:1b'],
+    env: { FLM_MODEL_PATH: '/var/lib/flm', FLM_DISABLE_UPDATE_CHECK: '1' },
+    mounts: [{ source: '/srv/flm/models', target: '/var/lib/flm/models', readOnly: false }]
+  })
+  t.match(processSpec!(input), [{ command: 'flm', args: ['pull', 'gemma3:1b'], env: { FLM_MODEL_PATH: '/srv/flm' } }, { command: '/opt/fastflowlm/bin/flm' }])
+  t.throws(() => processSpec!({ ...input, store: '/srv/flm' }), { code: 'slot.config_error', param: 'models.flm_store' })
+})
+
 t.test('flags that the gateway owns', async t => {
   const { gateway: { slots } } = await launched(t, ANCHOR)
   for (const flag of ['--port 1', '-p 1', '--host 0.0.0.0', '--asr 0', '-e 1', '-c 512', '--hf']) {
