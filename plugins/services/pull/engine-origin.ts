@@ -1,5 +1,5 @@
 import {
-  svcError, type Clock, type EngineProvider, type EngineTasks, type Logger, type ModelRegistry, type ProviderCatalog
+  isSvcError, svcError, type Clock, type EngineProvider, type EngineTasks, type Logger, type ModelRegistry, type ProviderCatalog
 } from 'svc-gateway/plugin'
 import type { EngineRecord } from './engine-record.js'
 import { EngineWork, taskOf, type FetchingProvider } from './engine-work.js'
@@ -32,7 +32,7 @@ export class EngineOrigin implements PullOrigin<EngineRecord> {
     const found = this.#engineOf(id)
     if (found === null) throw away(id)
     const { provider, tag } = found
-    await tasks.check(taskOf(provider, { id: tag, store }))
+    await tasks.check(taskOf(provider, { id: tag, store })).catch((error: unknown) => { throw refused(provider, tag, error) })
     const entry = (await provider.models.list(store)).find(model => model.id === tag)
     const size = entry?.sizeBytes ?? 0
     const source = provider.models.source ?? provider.name
@@ -61,6 +61,14 @@ export class EngineOrigin implements PullOrigin<EngineRecord> {
 
 function isFetching (provider: EngineProvider): provider is FetchingProvider {
   return provider.models?.fetch !== undefined
+}
+
+/** A host without the device is no fault of any engine: the model is simply not for it. */
+function refused ({ title }: EngineProvider, tag: string, error: unknown): unknown {
+  if (!isSvcError(error) || error.code !== 'slot.load_failed') return error
+  return svcError('model.invalid_source', `'${tag}' is a model for ${title}, which cannot run here: ${error.message}`, {
+    param: 'id', details: { ...error.details, model: tag }, cause: error
+  })
 }
 
 /** Its plugin was there when the pull was asked for. */

@@ -46,6 +46,7 @@ export interface NpuGatewayOptions {
   readonly stopEngines?: boolean
   readonly pluginConfig?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly runtime?: ContainerRuntime
+  readonly deviceNodes?: readonly string[]
 }
 
 /** A folder with the program `flm` in it. What the file `orders` beside it says, `flm pull` does (fake/pull.ts). */
@@ -65,14 +66,14 @@ export function portRange (): string {
 
 /** A gateway whose slot `npu` runs the fake FastFlowLM as a child process, on a machine that seems to have an NPU. */
 export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> {
-  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true, pluginConfig = {}, runtime } = options
+  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true, pluginConfig = {}, runtime, deviceNodes = NPU_NODES } = options
   const folder = flmOnPath(t)
   const gateway = await createTestGateway({
     ...home === undefined ? {} : { home },
     ...runtime === undefined ? {} : { runtime },
     stopEngines,
     pluginConfig,
-    deviceNodes: NPU_NODES,
+    deviceNodes,
     plugins: [npuRt, textRoutes, vectorRoutes, audioRoutes, modelRoutes, ...plugins],
     env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, ...env },
     files: {

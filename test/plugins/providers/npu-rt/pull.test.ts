@@ -205,6 +205,10 @@ t.test('what cannot be pulled here is refused at once', async t => {
   t.match(await bare.call('GET', `/api/models/${TAG}/pull/status`), { status: 404, json: { error: { code: 'model.pull_job_not_found' } } })
   t.match(await bare.call('POST', '/api/models/nobody/pull'), { status: 422, json: { error: { code: 'model.invalid_source' } } })
   t.notOk(existsSync(join(bare.home, STORE)), 'and leaves nothing')
+  const without = await gatewayFor(t, { deviceNodes: [] })
+  t.match(await without.call('POST', `/api/models/${TAG}/pull`), {
+    status: 422, json: { error: { code: 'model.invalid_source', message: /a model for FastFlowLM, which cannot run here: device npu is not there/ } }
+  })
 })
 
 t.test('the command line: lines for a log, JSON for scripts', async t => {
