@@ -75,7 +75,7 @@ t.test('validate tells all that is wrong in all files, one line for each', async
 })
 
 t.test('the first file has every key of the schema with its default, in comments', async t => {
-  const text = configTemplate()
+  const text = configTemplate({ about: 'Settings.', schema: svcConfigSchema, table: null, meaning: false })
   t.same(svcConfigSchema.parse(parseToml(text)), svcConfigSchema.parse({}), 'it says nothing')
   const all = text.replace(/^# (\w+ = )/gm, '$1')
   t.same(svcConfigSchema.parse(parseToml(all)), svcConfigSchema.parse({}), 'and the defaults are the defaults')

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
+import { editableNames } from '../../config-files.js'
 import { examples } from '../../help.js'
 import { homeOption } from '../serve.js'
 import { addConfigHardware } from './hardware.js'
@@ -24,13 +25,15 @@ export function addConfigCommands (program: Command, cli: Cli): void {
       await showConfig(cli, options)
     })
   config.command('edit')
-    .description('change svc.toml in an editor: $EDITOR, else $VISUAL, else vi')
+    .description('change a configuration file in an editor: $EDITOR, else $VISUAL, else vi')
+    .argument('[file]', `which one: ${editableNames.join(', ')}, or slots/<name>`, 'svc')
     .addOption(homeOption())
     .addHelpText('after', '\nWhat is edited is a copy. It replaces the file when it is valid, and is kept when it is not.')
-    .addHelpText('after', examples('svc config edit', 'EDITOR="code --wait" svc config edit'))
-    .action(async (options: FileOptions) => {
+    .addHelpText('after', '\nA gateway that runs on the home reads it at once.')
+    .addHelpText('after', examples('svc config edit', 'svc config edit slots/agent', 'EDITOR="code --wait" svc config edit upstreams'))
+    .action(async (file: string, options: FileOptions) => {
       const { editConfig } = await import('../../offline/config/edit.js')
-      await editConfig(cli, options)
+      await editConfig(cli, file, options)
     })
   config.command('migrate')
     .description('bring svc.toml to the latest version of its form')

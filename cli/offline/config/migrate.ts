@@ -7,14 +7,14 @@ import { patchSvcFile } from '../../../kernel/config/svc-writer.js'
 import { readToml } from '../../../kernel/config/toml-file.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { SvcToml } from './svc-toml.js'
+import { ConfigText } from './config-text.js'
 
 /** Brings svc.toml to the present version and keeps the old text beside it (SPEC.md "Versioning"). `steps` are the release's. */
 export async function migrateSvcToml (
   cli: Cli, options: { readonly home?: string }, steps: readonly ConfigMigration[] = configMigrations
 ): Promise<void> {
   const { out } = cli
-  const file = new SvcToml(cli, options.home)
+  const file = new ConfigText(cli, options.home)
   const read = async (): ReturnType<typeof readToml> => await readToml(join(file.paths.etc, configFiles.svc), configFiles.svc)
   // nothing is made where nothing has to be done, no lock and no folder either
   if ((await read()).status === 'missing') return out.line(`There is no ${file.path}, and so nothing to migrate.`)

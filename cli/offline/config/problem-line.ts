@@ -1,7 +1,11 @@
-import type { Diagnostic } from '../../../kernel/contract/index.js'
+import type { Finding } from '../../../kernel/contract/index.js'
 
-/** `slots.port_range_end must not be below port_range_start (line 4)`. */
-export function problemLine ({ path, message, line }: Omit<Diagnostic, 'file'>): string {
+/**
+ * `slots.port_range_end must not be below port_range_start (line 4)`. A code is told where it says more than that a value
+ * is wrong.
+ */
+export function findingLine ({ path, message, line, code, severity }: Omit<Finding, 'file'>): string {
   const where = line === undefined || message.includes(`line ${line}`) ? '' : ` (line ${line})`
-  return `${path === '' ? '' : `${path} `}${message}${where}`
+  const isOfFile = code === 'validation.invalid' || code === 'config.parse_error'
+  return `${severity === 'warning' ? 'warning: ' : ''}${path === '' ? '' : `${path} `}${message}${where}${isOfFile ? '' : ` [${code}]`}`
 }

@@ -4,12 +4,12 @@ import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/to
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
-import { SvcToml } from './svc-toml.js'
+import { ConfigText } from './config-text.js'
 
 /** Prints svc.toml with its comments, and with no secret (management 29.2). */
 export async function showConfig (cli: Cli, options: { readonly home?: string, readonly json?: true }): Promise<void> {
   const { out } = cli
-  const file = new SvcToml(cli, options.home)
+  const file = new ConfigText(cli, options.home)
   const text = await file.read()
   if (text === null) {
     out.note(`There is no ${file.path}, so every setting has its default. \`svc config edit\` makes one.`)

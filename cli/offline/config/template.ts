@@ -1,6 +1,6 @@
 import { stringify } from 'smol-toml'
 import { z } from 'zod'
-import { svcConfigSchema } from '../../../kernel/contract/index.js'
+import type { EditableFile } from './editable.js'
 
 interface Node {
   readonly description?: string
@@ -8,26 +8,40 @@ interface Node {
   readonly deprecated?: boolean
   readonly readOnly?: boolean
   readonly properties?: Readonly<Record<string, Node>>
+  readonly required?: readonly string[]
 }
 
-/** A svc.toml that says nothing, with every key and its default in comments. Pure; made from the schema. */
-export function configTemplate (): string {
-  const root = z.toJSONSchema(svcConfigSchema, { io: 'input' }) as Node
-  const head = '# Settings of the gateway. A line in a comment shows the default; take the # away and change it.'
-  return `${[head, ...tables([], root)].join('\n\n')}\n`
+/** A file that says nothing, with every key and its default in comments. Pure; made from the schema. */
+export function configTemplate ({ about, schema, table, meaning }: Omit<EditableFile, 'file' | 'lay'>): string {
+  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Node
+  const head = `# ${about} A line in a comment shows the default; take the # away and change it.`
+  const body = table === null ? tables([], root, meaning ? '# ' : '') : [[`# ${table}`, ...rowLines(root)].join('\n')]
+  return `${[head, ...body].join('\n\n')}\n`
 }
 
-function tables (path: readonly string[], { properties = {} }: Node): string[] {
+function tables (path: readonly string[], { properties = {} }: Node, mark: string): string[] {
   const keys = Object.entries(properties)
   const own = keys.flatMap(([key, node]) => node.properties === undefined ? settingLines(key, node) : [])
-  const below = keys.flatMap(([key, node]) => node.properties === undefined ? [] : tables([...path, key], node))
-  return own.length === 0 ? below : [[`[${path.join('.')}]`, ...own].join('\n'), ...below]
+  const below = keys.flatMap(([key, node]) => node.properties === undefined ? [] : tables([...path, key], node, mark))
+  const head = path.length === 0 ? [] : [`${mark}[${path.join('.')}]`]
+  return own.length === 0 ? below : [[...head, ...own].join('\n'), ...below]
+}
+
+/** Of a row, also what must be there: it has no default to show. */
+function rowLines ({ properties = {}, required = [] }: Node): string[] {
+  return Object.entries(properties).flatMap(([key, node]) =>
+    required.includes(key) && node.default === undefined ? [...described(node), `# ${key} =`] : settingLines(key, node))
 }
 
 /** Keys without a default have nothing to show. */
 function settingLines (key: string, node: Node): string[] {
   if (node.deprecated === true || node.readOnly === true || node.default === undefined || isTable(node.default)) return []
-  return [...node.description === undefined ? [] : [`# ${node.description}`], `# ${stringify({ [key]: node.default }).trim()}`]
+  const value = node.default === null ? '' : stringify({ [key]: node.default }).trim().slice(`${key} = `.length)
+  return [...described(node), `# ${key} = ${value}`.trimEnd()]
+}
+
+function described ({ description }: Node): string[] {
+  return description === undefined ? [] : [`# ${description}`]
 }
 
 function isTable (value: unknown): boolean {

@@ -7,7 +7,7 @@ import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
 import { checkHome, type HomeCheck } from './check-home.js'
-import { problemLine } from './problem-line.js'
+import { findingLine } from './problem-line.js'
 
 export interface FileVerdict {
   readonly file: string
@@ -43,13 +43,6 @@ export async function judgeFiles (paths: Paths, { parts, findings }: HomeCheck):
     const isThere = await access(join(paths.etc, file)).then(() => true, () => false)
     return { file, status: isThere ? 'ok' : 'absent', problems }
   }))
-}
-
-/** A code is told where it says more than that a value is wrong. */
-function findingLine (problem: Omit<Finding, 'file'>): string {
-  const { severity, code } = problem
-  const isOfFile = code === 'validation.invalid' || code === 'config.parse_error'
-  return `${severity === 'warning' ? 'warning: ' : ''}${problemLine(problem)}${isOfFile ? '' : ` [${code}]`}`
 }
 
 function printVerdict ({ out }: Cli, { file, status, problems }: FileVerdict): void {

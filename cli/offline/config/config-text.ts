@@ -1,28 +1,30 @@
 import { join } from 'node:path'
-import type { Paths } from '../../../kernel/contract/index.js'
-import { writeFileAtomic } from '../../../kernel/config/atomic-file.js'
+import type { Logger, Paths } from '../../../kernel/contract/index.js'
 import { configLock } from '../../../kernel/config/locker.js'
 import { configFiles } from '../../../kernel/config/parts.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { readText } from '../../../kernel/config/read-file.js'
-import { writeFailed } from '../../../kernel/config/write-errors.js'
+import { commitFiles, recoverFiles } from '../../../kernel/config/transaction.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 
-/** svc.toml of a home, as a text that a gateway may be writing too. */
-export class SvcToml {
+/** A file of the configuration of a home, as a text that a gateway may be writing too. */
+export class ConfigText {
   readonly paths: Paths
+  /** Below the configuration root. */
+  readonly file: string
   readonly path: string
 
-  constructor (cli: Cli, home: string | undefined) {
+  constructor (cli: Cli, home: string | undefined, file: string = configFiles.svc) {
     this.paths = resolvePaths(cli.env, home === undefined ? {} : { home })
-    this.path = join(this.paths.etc, configFiles.svc)
+    this.file = file
+    this.path = join(this.paths.etc, file)
   }
 
   /** Null when it is not there. */
   async read (): Promise<string | null> {
-    const read = await readText(this.path, configFiles.svc)
+    const read = await readText(this.path, this.file)
     if (read.status === 'bad') throw new CliFailure(`${this.path} ${read.diagnostic.message}`)
     return read.status === 'missing' ? null : read.text
   }
@@ -34,11 +36,16 @@ export class SvcToml {
 
   /** Writes the file whole. Rejects when it is not `before` any more. */
   replace (before: string | null, after: string): Promise<void> {
+    const context = { paths: this.paths, log: quietLog }
     return this.exclusively('svc config edit', async () => {
+      await recoverFiles(context)
       if (await this.read() !== before) {
         throw new CliFailure(`${this.path} was changed meanwhile`, { hints: ['Compare it with the copy, then edit it again.'] })
       }
-      await writeFileAtomic(this.path, after).catch((error: unknown) => { throw writeFailed(this.paths.etc, this.path, error) })
+      await commitFiles(context, [{ root: 'etc', file: this.file, content: after, fresh: before === null }])
     })
   }
 }
+
+const quiet = (): void => {}
+const quietLog: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }

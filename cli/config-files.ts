@@ -1,0 +1,2 @@
+/** Words for the files that `svc config edit` opens, besides `slots/<name>`. */
+export const editableNames = ['svc', 'upstreams', 'providers', 'profiles', 'stacks', 'capabilities'] as const

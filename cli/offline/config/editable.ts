@@ -1,0 +1,110 @@
+import { join } from 'node:path'
+import type { z } from 'zod'
+import {
+  capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema, slotConfigSchema, stackSchema, svcConfigSchema,
+  upstreamSchema, type Paths
+} from '../../../kernel/contract/index.js'
+import {
+  loadCapabilities, loadProfiles, loadProviders, loadStacks, loadSvc, loadUpstreams
+} from '../../../kernel/config/load-parts.js'
+import { loadSlot } from '../../../kernel/config/load-slots.js'
+import { configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
+import { usageFailure } from '../../failure.js'
+import { editableNames } from '../../config-files.js'
+
+/** A file that operators write. */
+export interface EditableFile {
+  /** Below the configuration root. */
+  readonly file: string
+  readonly about: string
+  /** What one of its tables may say, and how such a table is written; null where the file is that table. */
+  readonly schema: z.ZodType
+  readonly table: string | null
+  /** An empty table says something too: `[image]` makes an image slot. */
+  readonly meaning: boolean
+  /** The configuration with this file as it lies below another root. */
+  readonly lay: (parts: ConfigParts, root: string) => Promise<ConfigParts>
+}
+
+/** By the word of the command line, with or without `.toml`. Throws a failure of usage. */
+export function editableFile (paths: Paths, word: string): EditableFile {
+  const name = word.replace(/\.toml$/, '')
+  const slot = /^slots\/(.+)$/.exec(name)?.[1]
+  if (slot !== undefined && NAME_PATTERN.test(slot)) return slotEditable(paths, slot)
+  const found = (catalogs as Readonly<Record<string, Omit<EditableFile, 'lay'> & { readonly part: Loader }>>)[name]
+  if (found === undefined || !Object.hasOwn(catalogs, name)) {
+    throw usageFailure(`'${word}' is no file that can be edited`, [`There are: ${editableNames.join(', ')}, and slots/<name>.`])
+  }
+  const { part, ...about } = found
+  return { ...about, lay: async (parts, root) => ({ ...parts, ...await part({ ...paths, etc: root }) }) }
+}
+
+type Loader = (paths: Paths) => Promise<Partial<ConfigParts>>
+type Catalog = Omit<EditableFile, 'lay'> & { readonly part: Loader }
+
+const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
+  svc: {
+    file: configFiles.svc,
+    about: 'Settings of the gateway.',
+    schema: svcConfigSchema,
+    table: null,
+    meaning: false,
+    part: async paths => ({ svc: await loadSvc({ paths }, null) })
+  },
+  upstreams: {
+    file: configFiles.upstreams,
+    about: 'Remote upstreams, one table for each.',
+    schema: upstreamSchema,
+    table: '[[upstream]]',
+    meaning: false,
+    part: async paths => ({ upstreams: await loadUpstreams(paths, null) })
+  },
+  providers: {
+    file: configFiles.providers,
+    about: 'Providers of the catalogue that are switched on, one table for each.',
+    schema: externalProviderSchema,
+    table: '[[provider]]',
+    meaning: false,
+    part: async paths => ({ providers: await loadProviders(paths, null) })
+  },
+  profiles: {
+    file: configFiles.profiles,
+    about: 'Profiles, one table for each.',
+    schema: profileSchema,
+    table: '[profile.my-profile]',
+    meaning: false,
+    part: async paths => ({ profiles: await loadProfiles(paths, null) })
+  },
+  stacks: {
+    file: configFiles.stacks,
+    about: 'Stacks, one table for each.',
+    schema: stackSchema,
+    table: '[stack.my-stack]',
+    meaning: false,
+    part: async paths => ({ stacks: await loadStacks(paths, null) })
+  },
+  capabilities: {
+    file: configFiles.capabilities,
+    about: 'What serves each capability, one table for each.',
+    schema: capabilitySelectionSchema,
+    table: '[selections.embed.embed]',
+    meaning: false,
+    part: async paths => ({ capabilities: await loadCapabilities(paths, null) })
+  }
+}
+
+function slotEditable (paths: Paths, name: string): EditableFile {
+  return {
+    file: slotFile(name),
+    about: `Slot ${name}.`,
+    schema: slotConfigSchema,
+    table: null,
+    meaning: true,
+    async lay (parts, root) {
+      const part = await loadSlot({ ...paths, slots: join(root, 'slots') }, name, null)
+      const others = [...parts.slots].filter(([other]) => other !== name)
+      const slots = part === null ? others : [...others, [name, part] as const]
+      return { ...parts, slots: new Map(slots.sort(([a], [b]) => a < b ? -1 : 1)) }
+    }
+  }
+}

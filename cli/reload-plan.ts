@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import type { ApiClient } from './client.js'
+import type { Output } from './output.js'
+import { harmless } from './text-width.js'
+
+const keys = z.array(z.string()).default([])
+const reloadedSchema = z.looseObject({
+  _svc: z.looseObject({
+    diagnostics: z.array(z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })).default([]),
+    apply_plan: z.looseObject({ live: keys, slot_restart: keys, gateway_restart: keys, slots: keys }).prefault({})
+  })
+})
+export type Reloaded = z.output<typeof reloadedSchema>
+
+/** Has the gateway read its files again. */
+export function reloadGateway (client: ApiClient): Promise<Reloaded> {
+  return client.call({ method: 'POST', path: '/api/settings/reload', timeoutMs: null }, reloadedSchema)
+}
+
+export function printReload (out: Output, { _svc: { apply_plan: plan } }: Reloaded): void {
+  out.line('The gateway has read its configuration again.')
+  out.pairs([
+    ['in force', listed(plan.live)],
+    ['next start of engines', listed(plan.slot_restart)],
+    ['next start of svc', listed(plan.gateway_restart)]
+  ])
+  for (const slot of plan.slots) out.line(harmless(`Slot ${slot} runs with other settings: svc slot restart ${slot}`))
+}
+
+/** What the gateway did not take, one line each. */
+export function refusedLines (diagnostics: Reloaded['_svc']['diagnostics']): string[] {
+  return diagnostics.map(({ file, path, message }) => harmless(`  ${file}: ${path === '' ? '' : `${path} `}${message}`))
+}
+
+function listed (names: readonly string[]): string | null {
+  return names.length === 0 ? null : names.join(', ')
+}
