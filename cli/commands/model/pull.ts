@@ -23,8 +23,8 @@ interface PullOptions {
 /** The hub is asked before the answer comes. */
 const START_MS = 60_000
 
-const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub (owner/name:Q8_0), or a tag of the NPU\'s engine\n' +
-  '(llama3.2:1b), which fetches it by itself.\n' +
+const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub (owner/name:Q8_0),\n' +
+  'or a tag of the NPU\'s engine (llama3.2:1b), which fetches it by itself.\n' +
   'It goes on when the gateway is restarted, and when you leave with Ctrl-C.\n' +
   'HF_TOKEN in api.env opens gated models.'
 
