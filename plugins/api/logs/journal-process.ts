@@ -20,13 +20,15 @@ const NOTES = /^-- (?:Journal begins|Logs begin|No entries|Reboot|Boot [0-9a-f]+
 /**
  * One journalctl, which is killed when the signal aborts or its lines are no longer read. Its lines come at the reader's
  * pace: a pipe that is full makes it wait.
+ * @param started gets a promise of its end, which comes whether or not somebody reads on
  */
 export async function* journalLines (
-  command: string, query: LogQuery, follow: boolean, signal: AbortSignal
+  command: string, query: LogQuery, follow: boolean, signal: AbortSignal, started: (exited: Promise<unknown>) => void
 ): AsyncGenerator<string, JournalEnd> {
   const child = spawn(command, journalArgs(query, follow), {
     stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, LC_ALL: 'C' }, shell: false
   })
+  started(once(child, 'exit').catch(() => null))
   const end = once(child, 'close').then(([code]) => ({ missing: false, code: code as number | null }), () => ({ missing: true, code: null }))
   let complaint = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -40,7 +40,7 @@ export class Journal {
   /** Lines as they are written. What keeps them away is told as an `error` event, and ends the stream. */
   async* follow (query: LogQuery, caller: AbortSignal): AsyncGenerator<SseEvent> {
     const signal = AbortSignal.any([caller, this.#closing.signal])
-    const lines = journalLines(this.#command, query, true, signal)
+    const lines = journalLines(this.#command, query, true, signal, this.#started)
     try {
       for (let next = await lines.next(); ; next = await lines.next()) {
         if (next.done === true) {
@@ -66,7 +66,7 @@ export class Journal {
     let held = 0
     let cut = false
     try {
-      const source = journalLines(this.#command, query, false, AbortSignal.any([caller, late.signal, this.#closing.signal]))
+      const source = journalLines(this.#command, query, false, AbortSignal.any([caller, late.signal, this.#closing.signal]), this.#started)
       let next = await source.next()
       for (; next.done !== true; next = await source.next()) {
         const line = this.#clean(next.value)
@@ -84,6 +84,8 @@ export class Journal {
   #clean (line: string): string {
     return redactLine(this.#services.config.withoutSecrets(line))
   }
+
+  readonly #started = (exited: Promise<unknown>): void => { void this.#owned(exited) }
 
   async #owned<T> (work: Promise<T>): Promise<T> {
     this.#reading.add(work)
