@@ -66,7 +66,8 @@ export class Journal {
     let held = 0
     let cut = false
     try {
-      const source = journalLines(this.#command, query, false, AbortSignal.any([caller, late.signal, this.#closing.signal]), this.#started)
+      const signal = AbortSignal.any([caller, late.signal, this.#closing.signal])
+      const source = journalLines(this.#command, query, false, signal, this.#started)
       let next = await source.next()
       for (; next.done !== true; next = await source.next()) {
         const line = this.#clean(next.value)
