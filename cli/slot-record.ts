@@ -54,7 +54,8 @@ export const slotRecordSchema = z.looseObject({
   config_drift: z.boolean().default(false),
   metrics: z.looseObject({ toks: z.number().nullish(), ttft: z.number().nullish() }).optional(),
   metadata: metadataSchema.prefault({}),
-  fit_warning: text
+  fit_warning: text,
+  findings: z.array(z.looseObject({ path: z.string(), message: z.string() })).default([])
 })
 
 export const slotListSchema = z.array(slotRecordSchema)

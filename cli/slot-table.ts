@@ -55,6 +55,14 @@ export function slotProblems ({ name, metadata, config_drift: drift }: SlotRecor
   ]
 }
 
+/** What the answer to a write has to say about what was written, one sentence a line. */
+export function writeWarnings ({ fit_warning: fit, findings }: SlotRecord): string[] {
+  return [
+    ...findings.map(({ path, message }) => path === '' ? message : `${path}: ${message}`),
+    ...(fit == null || fit === '' ? [] : [fit])
+  ]
+}
+
 /** Why the model that a slot waits for is not there, if so. */
 export function pullProblems ({ metadata }: Pick<SlotRecord, 'metadata'>): string[] {
   const { pending_model: model, pull_failed: why } = metadata

@@ -122,7 +122,7 @@ t.test('Ctrl-C cancels the request on the wire and exits 130', async t => {
 })
 
 t.test('create sends what was typed, a context size in any case, and leaves the device to the gateway', async t => {
-  const fake = await api(t, { 'POST /api/slots': slotRecord('coder', { fit_warning: 'it may not fit' }), 'GET /api/plugins': { plugins } })
+  const fake = await api(t, { 'POST /api/slots': slotRecord('coder', { fit_warning: 'it may not fit', findings: [{ path: 'model', message: 'not in the registry' }] }), 'GET /api/plugins': { plugins } })
   const bodyOf = async (...args: readonly string[]): Promise<unknown> => {
     const { code, stderr } = await run(['slot', 'create', 'coder', '--url', fake.url, ...args])
     t.equal(code, 0, stderr)
@@ -135,7 +135,7 @@ t.test('create sends what was typed, a context size in any case, and leaves the 
   t.same(await bodyOf('--model', 'sd', '-t', 'image'), { name: 'coder', type: 'image', model: { default: 'sd' } })
   const { stdout, stderr } = await run(['slot', 'create', 'coder', '-m', 'x', '--url', fake.url])
   t.match(stdout, 'Slot coder is created: llm, on gpu-vulkan, by llm-server, profile vulkan, port 8081, context 4096.')
-  t.match(stderr, 'Warning: it may not fit')
+  t.match(stderr, 'Warning: model: not in the registry\nWarning: it may not fit')
   const typo = await run(['slot', 'create', 'coder', '-m', 'x', '--provider', 'lm-server', '--url', fake.url])
   t.match(typo, { code: 2, stderr: /no active plugin has a provider named 'lm-server'\nThere are: llm-server\./ })
 })

@@ -4,6 +4,7 @@ import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
 import { slotRecordSchema, type SlotRecord } from '../../slot-record.js'
+import { writeWarnings } from '../../slot-table.js'
 import { requireModelless, requireProvider } from './known-provider.js'
 import {
   contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, hardwareOption, hasContext, portOption, providerOption, typeOption, type Hardware
@@ -48,7 +49,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
         { method: 'POST', path: '/api/slots', body: bodyOf(name, options) }, slotRecordSchema
       )
       cli.out.line(`Slot ${name} is created: ${summary(record)}.`)
-      if (record.fit_warning != null && record.fit_warning !== '') cli.out.note(`Warning: ${record.fit_warning}`)
+      for (const warning of writeWarnings(record)) cli.out.note(`Warning: ${warning}`)
       cli.out.line(`Start it with: svc slot load ${name}`)
     })
 }

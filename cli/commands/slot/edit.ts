@@ -7,6 +7,7 @@ import { usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { collectEnv, numberOf, orNone } from '../../option-value.js'
 import { isServing, slotRecordSchema } from '../../slot-record.js'
+import { writeWarnings } from '../../slot-table.js'
 import { requireProvider } from './known-provider.js'
 import { contextOption, deviceOf, hardwareOption, portOption, providerOption, type Hardware } from './slot-options.js'
 
@@ -55,6 +56,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
         { method: 'PUT', path: pathOf`/api/slots/${name}/config`, body: patchOf(options, env), timeoutMs: null }, slotRecordSchema
       )
       cli.out.line(`Slot ${name} is changed.`)
+      for (const warning of writeWarnings(record)) cli.out.note(`Warning: ${warning}`)
       if (record.config_drift || isServing(record)) cli.out.line(`The running engine takes it over with: svc slot restart ${name}`)
     })
 }

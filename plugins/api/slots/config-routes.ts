@@ -10,7 +10,7 @@ import {
 import type { SlotApi } from './slot-api.js'
 import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
-import { requireSlot } from './slot-lookup.js'
+import { fileOf, requireSlot } from './slot-lookup.js'
 
 /** Slots as configuration: list, create, read, change, delete (reference 2.8). */
 export function configRoutes (api: SlotApi): AnyRoute[] {
@@ -95,10 +95,12 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
   ]
 }
 
-/** The record after a write, with a warning where the model is large for the device. */
+/** The record after a write, with what would keep the slot from starting and whether its model is large for the device. */
 async function written (api: SlotApi, name: string): Promise<SlotRecord> {
-  const [record, warning] = await Promise.all([api.records.detail(name), fitWarning(api, name)])
-  return warning === null ? record : { ...record, fit_warning: warning }
+  const [record, warning, all] = await Promise.all([api.records.detail(name), fitWarning(api, name), api.configCheck.findings()])
+  const findings = all.filter(({ file }) => file === fileOf(name))
+    .map(({ path, message, code, severity }) => ({ path, message, code, severity }))
+  return { ...record, ...(warning === null ? {} : { fit_warning: warning }), ...(findings.length === 0 ? {} : { findings }) }
 }
 
 /** Throws for what can be no slot's name because a route has it; everything else is the configuration's to judge. */

@@ -17,6 +17,7 @@ export default definePlugin({
     activity: core.activity,
     clock: core.clock,
     config: core.config,
+    configCheck: core.configCheck,
     dispatch: core.dispatch,
     hardware: core.hardware,
     info: core.info,

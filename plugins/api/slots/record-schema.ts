@@ -1,5 +1,5 @@
 import {
-  deviceClasses, deviceSchema, slotRoles, slotStateSchema, slotTypeSchema
+  deviceClasses, deviceSchema, findingSeverities, slotRoles, slotStateSchema, slotTypeSchema
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
@@ -23,6 +23,13 @@ const failureSchema = z.strictObject({
 })
 
 const fileProblemSchema = z.strictObject({ path: z.string(), message: z.string(), line: z.int().optional() })
+
+const findingSchema = z.strictObject({
+  path: z.string(),
+  message: z.string(),
+  severity: z.enum(findingSeverities),
+  code: z.string().meta({ description: 'What a request that runs into it is refused with' })
+})
 
 const metadataSchema = z.strictObject({
   updated_at: z.number().meta({ description: 'When the state was entered, epoch seconds' }),
@@ -95,7 +102,9 @@ export const slotRecordSchema = z.strictObject({
   last_used_at: epochSeconds,
   config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
   fit_warning: z.string().optional()
-    .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' })
+    .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' }),
+  findings: z.array(findingSchema).optional()
+    .meta({ description: 'Answers to writes only: what `GET /api/status` says of the slot file, a model that is nowhere for one' })
 })
 export type SlotRecord = z.output<typeof slotRecordSchema>
 

@@ -1,5 +1,5 @@
 import type {
-  ActivityLog, Clock, ConfigService, DispatchService, GatewayInfo, HardwareService, ModelRegistry, SlotService
+  ActivityLog, Clock, ConfigCheck, ConfigService, DispatchService, GatewayInfo, HardwareService, ModelRegistry, SlotService
 } from 'svc-gateway/plugin'
 import type { SlotRecords } from './slot-records.js'
 
@@ -8,6 +8,7 @@ export interface SlotApi {
   readonly activity: ActivityLog
   readonly clock: Clock
   readonly config: ConfigService
+  readonly configCheck: ConfigCheck
   readonly dispatch: DispatchService
   readonly hardware: HardwareService
   readonly info: GatewayInfo
