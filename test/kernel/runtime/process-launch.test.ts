@@ -114,10 +114,12 @@ t.test('the output of a running engine is bounded, and a follower sees all of it
   await runtime.start(id, quiet)
   const address = { host: '127.0.0.1', port: one.port }
   await eventually('it serves', () => get(address, '/env'))
+  await get(address, '/say?text=first')
   let seen = 0
   const following = (async () => {
-    for await (const line of runtime.logs(id, { tail: 0, follow: true, signal: quiet })) seen += line.length
+    for await (const line of runtime.logs(id, { tail: 1, follow: true, signal: quiet })) seen += line.length
   })()
+  await eventually('it follows', () => seen === 'first'.length)
   const file = join(stateDir, 'runtime', id, 'output.log')
   await get(address, '/say?text=x&times=4000000')
   await eventually('the follower keeps up', () => seen >= 3_900_000)
@@ -126,7 +128,7 @@ t.test('the output of a running engine is bounded, and a follower sees all of it
   t.ok((await stat(`${file}.1`)).size <= 5 * 1024 * 1024 + 100)
   await runtime.stop(id, 5)
   await following
-  t.equal(seen, 8_000_000 + 'asked to stop'.length)
+  t.equal(seen, 'first'.length + 8_000_000 + 'asked to stop'.length)
 })
 
 t.test('a state folder that cannot be written', async t => {
