@@ -134,7 +134,7 @@ export function runtimeConformance (t: Test, subject: ConformanceSubject): void 
     const following = collect(runtime.logs(id, { tail: 5, follow: true, signal: leave.signal }))
     await get(address, '/say?text=hello')
     leave.abort()
-    await within(5000, 'follow ends with the signal', following)
+    await within(20_000, 'follow ends with the signal', following)
     for await (const line of runtime.logs(id, { tail: 1, follow: true, signal: quiet })) {
       t.ok(line)
       break
@@ -285,7 +285,7 @@ export function runtimeConformance (t: Test, subject: ConformanceSubject): void 
     const following = collect(runtime.logs(id, { tail: 1, follow: true, signal: quiet }))
     const next = await reopen()
     await runtime.close()
-    await within(5000, 'followers end', following)
+    await within(20_000, 'followers end', following)
     t.ok(await get(address, '/env'))
     t.equal((await next.inspect(id))?.state, 'running')
   })

@@ -44,14 +44,14 @@ export async function testRegistry (t: Test): Promise<string | null> {
   const address = process.env.SVC_TEST_REGISTRY
   if (address === undefined) return skipped(t, `SVC_TEST_REGISTRY is not set; ${HINT}`)
   try {
-    await fetch(`http://${address}/v2/`, { signal: AbortSignal.timeout(3000) })
+    await fetch(`http://${address}/v2/`, { signal: AbortSignal.timeout(30_000) })
     return address
   } catch (error) {
     return skipped(t, `the registry ${address} does not answer (${String(error)}); ${HINT}`)
   }
 }
 
-export function connectTo (host: string, withinMs = 5000): Promise<DockerEngine> {
+export function connectTo (host: string, withinMs = 30_000): Promise<DockerEngine> {
   const endpoint = parseDockerHost(host, {})
   if (typeof endpoint === 'string') throw new Error(endpoint)
   return connectDocker(endpoint, { clock: realClock, withinMs })
