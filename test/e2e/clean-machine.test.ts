@@ -7,6 +7,7 @@ import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { spawnSvc, type SpawnedSvc } from '../cli/support.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { FakeHub } from '../plugins/services/hub/fake-hub.js'
+import { reservePorts } from '../ports.js'
 import { liveHome, startLive, type LiveGateway } from './live-gateway.js'
 
 t.setTimeout(300_000)
@@ -22,7 +23,7 @@ interface CleanMachine {
   readonly serve: () => Promise<LiveGateway>
 }
 
-async function cleanMachine (t: Test, ports: number): Promise<CleanMachine | null> {
+async function cleanMachine (t: Test): Promise<CleanMachine | null> {
   const engine = await testEngine(t, 'docker')
   if (engine === null) return null
   const hub = await FakeHub.start(t)
@@ -34,7 +35,7 @@ async function cleanMachine (t: Test, ports: number): Promise<CleanMachine | nul
   })
   const home = await liveHome(t, {
     // other tests have the usual ports
-    'etc/svc/svc.toml': `[slots]\nport_range_start = ${ports}\nport_range_end = ${ports + 20}\n[plugins.config.pull]\nretry_base_s = 0.05\n`,
+    'etc/svc/svc.toml': `[slots]\n${(await reservePorts()).toml}[plugins.config.pull]\nretry_base_s = 0.05\n`,
     'etc/svc/api.env': `HF_ENDPOINT="${hub.url}"\nno_proxy="*"\n`,
     ...Object.fromEntries(['Lite', 'Default', 'Pro', 'Max'].map(name => [`var/lib/svc/models/collections/omni/${name.toLowerCase()}.json`, tier(name)]))
   })
@@ -64,7 +65,7 @@ async function answer (url: string): Promise<string | null | undefined> {
 }
 
 t.test('a clean machine with a gateway that runs: one command, then the model answers', async t => {
-  const machine = await cleanMachine(t, 7420)
+  const machine = await cleanMachine(t)
   if (machine === null) return
   const gateway = await machine.serve()
   const { code, stdout, stderr } = await machine.setup('--url', gateway.url, '--json').finished
@@ -81,7 +82,7 @@ t.test('a clean machine with a gateway that runs: one command, then the model an
 })
 
 t.test('a clean machine without one: cut, left, taken up, cut again, then started', async t => {
-  const machine = await cleanMachine(t, 7445)
+  const machine = await cleanMachine(t)
   if (machine === null) return
   const { hub, home } = machine
   const slot = (): Promise<string> => readFile(`${home}/etc/svc/slots/agent.toml`, 'utf8')

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { freeSlotPort, liveHome, startLive, writeHome } from './live-gateway.js'
+import { freePort } from '../ports.js'
+import { liveHome, startLive, writeHome } from './live-gateway.js'
 import { anthropic, chats, completes, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
 
 t.setTimeout(180_000)
@@ -9,7 +10,7 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
     'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n'
   })
   const ports: number[] = []
-  for (let from = 7450; ports.length < 6; from = ports.at(-1)! + 1) ports.push(await freeSlotPort(from))
+  while (ports.length < 6) ports.push(await freePort())
   await writeHome(home, textHome(home, ports))
   const gateway = await startLive(t, home)
   await t.test('chat', t => chats(t, gateway.url))

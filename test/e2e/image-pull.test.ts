@@ -3,7 +3,8 @@ import t, { type Test } from 'tap'
 import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { testEngine, testRegistry } from '../kernel/runtime/engines.js'
-import { chat, freeSlotPort, liveHome, startLive, writeHome } from './live-gateway.js'
+import { freePort } from '../ports.js'
+import { chat, liveHome, startLive, writeHome } from './live-gateway.js'
 
 t.setTimeout(300_000)
 
@@ -31,14 +32,14 @@ t.test('an image that is not there is pulled: by the first request, by the verb,
   const ref = `${registry}/svc-e2e/llama:pull-${process.pid}`
   const digest = await publish(t, docker, engine.llamaImage, ref)
   const home = await liveHome(t, { 'var/lib/svc/models/demo.gguf': bigramGguf() })
-  const slot = async (image: string, port: number): Promise<string> =>
-    `device = "cpu"\nport = ${await freeSlotPort(port)}\nimage = "${image}"\n[model]\ndefault = "demo"\n`
+  const slot = async (image: string): Promise<string> =>
+    `device = "cpu"\nport = ${await freePort()}\nimage = "${image}"\n[model]\ndefault = "demo"\n`
   await writeHome(home, {
     'etc/svc/svc.toml': '[slots]\nautostart = false\n',
-    'etc/svc/slots/agent.toml': await slot(ref, 7400),
-    'etc/svc/slots/pinned.toml': await slot(`${ref}@${digest}`, 7420),
-    'etc/svc/slots/forged.toml': await slot(`${ref}@sha256:${'0'.repeat(64)}`, 7440),
-    'etc/svc/slots/nowhere.toml': await slot(`${registry}/svc-e2e/nothing:1`, 7460),
+    'etc/svc/slots/agent.toml': await slot(ref),
+    'etc/svc/slots/pinned.toml': await slot(`${ref}@${digest}`),
+    'etc/svc/slots/forged.toml': await slot(`${ref}@sha256:${'0'.repeat(64)}`),
+    'etc/svc/slots/nowhere.toml': await slot(`${registry}/svc-e2e/nothing:1`),
     'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${home}/var/lib/svc/models/demo.gguf"\n`
   })
   const gateway = await startLive(t, home, { DOCKER_HOST: engine.host })
@@ -77,7 +78,8 @@ t.test('an image that is not there is pulled: by the first request, by the verb,
   })
 
   await t.test('a pinned image is taken by its digest, another one is refused', async t => {
-    t.equal((await chat(gateway.url, { model: 'pinned' })).status, 200)
+    const pinned = await chat(gateway.url, { model: 'pinned' })
+    t.equal(pinned.status, 200, pinned.ok ? 'by its digest' : await pinned.text())
     for (const name of ['forged', 'nowhere']) {
       const response = await chat(gateway.url, { model: name })
       t.equal(response.status, 502, name)

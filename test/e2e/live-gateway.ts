@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -68,19 +67,6 @@ export async function startLive (
       return code
     }
   }
-}
-
-/** Ports that nothing listens on now and slots may have: below 8200, other files of the suite use others. */
-export async function freeSlotPort (from: number): Promise<number> {
-  for (let port = from; port < 8200; port++) {
-    const server = createServer()
-    const free = await new Promise<boolean>(resolve => {
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-    })
-    if (free) return port
-  }
-  throw new Error('no port is free')
 }
 
 export function chat (url: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {

@@ -5,7 +5,8 @@ import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { testEngine, type TestEngine } from '../kernel/runtime/engines.js'
 import { until } from '../wire/wire-gateway.js'
-import { chat, freeSlotPort, liveHome, readStream, startLive, writeHome, type LiveGateway } from './live-gateway.js'
+import { freePort } from '../ports.js'
+import { chat, liveHome, readStream, startLive, writeHome, type LiveGateway } from './live-gateway.js'
 
 t.setTimeout(300_000)
 
@@ -29,7 +30,7 @@ async function setup (t: Test): Promise<Setup | null> {
     'var/lib/svc/models/endless.gguf': bigramGguf({ cycle: true, contextLength: 32_768 })
   })
   const models = `${home}/var/lib/svc/models`
-  const [one, two] = [await freeSlotPort(7300), await freeSlotPort(7350)]
+  const [one, two] = [await freePort(), await freePort()]
   const slot = (model: string, port: number, extra = ''): string =>
     `device = "cpu"\nport = ${port}\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 32768\n${extra}`
   await writeHome(home, {

@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises'
 import Docker from 'dockerode'
 import t from 'tap'
 import { skipped, testEngine } from '../kernel/runtime/engines.js'
+import { freePort } from '../ports.js'
 import { fakeEnginesImage } from './fake-engines-image.js'
-import { freeSlotPort, liveHome, startLive, writeHome } from './live-gateway.js'
+import { liveHome, startLive, writeHome } from './live-gateway.js'
 import { mediaHome } from './media-surfaces.js'
 import { refusesBothModes, textHome } from './text-surfaces.js'
 import { endpoints } from './v1-endpoints.js'
@@ -20,7 +21,7 @@ t.test('every endpoint of /v1 on engines in containers, in the clients that peop
   if (whisper === undefined) return void skipped(t, 'SVC_TEST_WHISPER_IMAGE is not set; run: eval "$(test/engines/up.sh)"')
   const home = await liveHome(t, { 'etc/svc/svc.toml': '[runtime]\nstop_with_gateway = true\n[slots]\nautostart = false\n' })
   const ports: number[] = []
-  for (let from = 7400; ports.length < TEXT_PORTS + MEDIA_PORTS; from = ports.at(-1)! + 1) ports.push(await freeSlotPort(from))
+  while (ports.length < TEXT_PORTS + MEDIA_PORTS) ports.push(await freePort())
   const [text, media] = [textHome(home, ports), mediaHome(home, ports.slice(TEXT_PORTS))]
   const registry = 'var/lib/svc/registry/registry.toml'
   await writeHome(home, { ...text, ...media, [registry]: `${String(text[registry])}${String(media[registry])}` })

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { freeSlotPort } from '../e2e/live-gateway.js'
+import { freePort } from '../ports.js'
 import { until } from '../wire/wire-gateway.js'
 import { startNode, type Running } from './shell.js'
 import type { Workshop } from './workshop.js'
@@ -86,7 +86,7 @@ async function muteEngine (t: Test, shop: Workshop): Promise<MuteEngine> {
   await mkdir(folder)
   await writeFile(program, MUTE)
   await chmod(program, 0o755)
-  const port = await freeSlotPort(7450)
+  const port = await freePort()
   const env = { ...shop.env, PATH: folder, PID_FILE: pidFile }
   const running = await startNode(t, [engineOf(shop), '--port', String(port)], env)
   const url = `http://127.0.0.1:${port}`

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { packageRoot } from '../../kernel/host/plugin-home.js'
+import { reservePorts } from '../ports.js'
 import { cleanEnv, sh, startNode, type Env, type Running } from './shell.js'
 
 /** What a newcomer has: the packed gateway, a copy of the template beside it, and its README. */
@@ -55,7 +56,7 @@ export async function startGateway (t: Test, shop: Workshop, driver: string, mor
   const home = join(shop.folder, `home-${driver}`)
   await mkdir(join(home, 'etc', 'svc'), { recursive: true })
   await writeFile(join(home, 'etc', 'svc', 'svc.toml'), [
-    '[runtime]', `driver = "${driver}"`, '[slots]', 'port_range_start = 7400', 'port_range_end = 7449', ''
+    '[runtime]', `driver = "${driver}"`, '[slots]', (await reservePorts()).toml
   ].join('\n'))
   const running = await startNode(t, [shop.svc, 'serve', '--home', home, '--port', '0', '--ready-json'], { ...shop.env, ...more })
   const { url } = JSON.parse(running.firstLine) as { url: string }

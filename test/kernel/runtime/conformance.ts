@@ -6,7 +6,8 @@ import type { EngineAddress } from '../../../kernel/contract/index.js'
 import {
   LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineExit, type EngineSpec
 } from '../../../kernel/runtime/container-runtime.js'
-import { collect, eventually, freePort, uniqueName, within } from './support.js'
+import { freePort } from '../../ports.js'
+import { collect, eventually, uniqueName, within } from './support.js'
 
 export interface EngineWish {
   readonly name: string

@@ -2,9 +2,10 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { LABEL_INSTANCE, type ContainerForm } from '../../../kernel/runtime/container-runtime.js'
+import { freePort } from '../../ports.js'
 import { get } from './conformance.js'
 import { openDocker, testEngine } from './engines.js'
-import { collect, eventually, freePort, uniqueName } from './support.js'
+import { collect, eventually, uniqueName } from './support.js'
 import { tinyContainer } from './tiny-container.js'
 
 const quiet = new AbortController().signal

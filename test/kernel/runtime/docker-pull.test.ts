@@ -1,8 +1,9 @@
 import t, { type Test } from 'tap'
 import type { ContainerRuntime, PullProgress } from '../../../kernel/runtime/container-runtime.js'
+import { freePort } from '../../ports.js'
 import { connectTo, openDocker, testEngine, testRegistry } from './engines.js'
 import { deleteImage, pushImage, slowRegistry } from './registry-image.js'
-import { eventually, freePort, uniqueName, within } from './support.js'
+import { eventually, uniqueName, within } from './support.js'
 
 const quiet = new AbortController().signal
 const MB = 1024 * 1024

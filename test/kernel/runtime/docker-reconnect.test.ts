@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { LABEL_INSTANCE, type EngineExit } from '../../../kernel/runtime/container-runtime.js'
+import { freePort } from '../../ports.js'
 import { get } from './conformance.js'
 import { openDocker, testEngine } from './engines.js'
-import { eventually, freePort, uniqueName } from './support.js'
+import { eventually, uniqueName } from './support.js'
 import { tinyContainer } from './tiny-container.js'
 
 const quiet = new AbortController().signal

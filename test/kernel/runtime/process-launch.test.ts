@@ -7,8 +7,9 @@ import type { ContainerRuntime, EngineSpec, ProcessForm } from '../../../kernel/
 import { childEnvironment } from '../../../kernel/runtime/process-env.js'
 import { exitCodeOf } from '../../../kernel/runtime/process-engine.js'
 import { openProcessRuntime } from '../../../kernel/runtime/process-runtime.js'
+import { freePort } from '../../ports.js'
 import { get } from './conformance.js'
-import { collect, eventually, freePort, realClock, recordingLogger } from './support.js'
+import { collect, eventually, realClock, recordingLogger } from './support.js'
 import { tinyProcess } from './tiny-process.js'
 
 const quiet = new AbortController().signal

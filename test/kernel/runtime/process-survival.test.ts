@@ -7,8 +7,9 @@ import type { ContainerRuntime, EngineExit } from '../../../kernel/runtime/conta
 import { ENGINE_ID_VARIABLE } from '../../../kernel/runtime/process-env.js'
 import { openProcessRuntime } from '../../../kernel/runtime/process-runtime.js'
 import { createProcessTable, engineProcesses } from '../../../kernel/runtime/process-table.js'
+import { freePort } from '../../ports.js'
 import { get } from './conformance.js'
-import { eventually, freePort, realClock, recordingLogger } from './support.js'
+import { eventually, realClock, recordingLogger } from './support.js'
 import { tinyProcess } from './tiny-process.js'
 
 const labels = { 'svc.instance': 'doomed' }

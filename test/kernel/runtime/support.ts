@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import type { Clock, Logger } from '../../../kernel/contract/index.js'
 
 /** Real time. Its timers keep the process alive, so that one that was forgotten shows as a test that does not end. */
@@ -23,16 +21,6 @@ export function recordingLogger (): RecordingLogger {
     lines.push(`${level} ${typeof first === 'string' ? first : `${message ?? ''} ${JSON.stringify(first)}`}`)
   }
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-}
-
-/** A port that was free a moment ago. */
-export async function freePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 export function uniqueName (prefix: string): string {

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { CHECKPOINTS } from '../../plugins/providers/imagegen/image-gateway.js'
 import { chatBody, sharedGpu } from '../../plugins/providers/imagegen/shared-gpu.js'
+import { reservePorts } from '../../ports.js'
 
 const FIXTURE = fileURLToPath(new URL('./fixtures/doomed-gpu-gateway.js', import.meta.url))
 const run = promisify(execFile)
@@ -30,7 +31,8 @@ interface Gateway {
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** A home with a language model and an image engine on one GPU. Whatever runs for it ends with the test. */
-async function gpuHome (t: Test, ports: number): Promise<string> {
+async function gpuHome (t: Test): Promise<string> {
+  const ports = await reservePorts(t)
   const home = await mkdtemp(join(tmpdir(), 'svc-kill-'))
   t.teardown(async () => {
     for (const { pid } of await enginesOf(home)) process.kill(pid, 'SIGKILL')
@@ -38,7 +40,7 @@ async function gpuHome (t: Test, ports: number): Promise<string> {
   })
   const files = {
     ...sharedGpu,
-    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\nport_range_start = ${ports}\nport_range_end = ${ports + 9}\n`,
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${ports.toml}`,
     ...Object.fromEntries(CHECKPOINTS.map(name => [`var/lib/svc/comfyui/models/checkpoints/${name}`, '']))
   }
   for (const [path, content] of Object.entries(files)) {
@@ -135,8 +137,8 @@ async function onDisk (home: string): Promise<{ readonly mode: string, readonly 
 export type Way = 'into' | 'back'
 
 /** Kills a gateway at a point of its way, starts it again, and checks that nothing of it is left in between. */
-export async function killedAt (t: Test, way: Way, point: KillPoint, ports: number): Promise<void> {
-  const home = await gpuHome(t, ports)
+export async function killedAt (t: Test, way: Way, point: KillPoint): Promise<void> {
+  const home = await gpuHome(t)
   const first = await start(t, home, point)
   t.equal((await chat(first)).status, 200)
   const left = image(first).catch(() => ({ status: 0 }))

@@ -25,7 +25,7 @@ export function homeFiles (base: number): Record<string, string> {
   const slot = (port: number, model: string): string =>
     `# by hand\nprovider = "llm-server"\ndevice = "cpu"\nport = ${port}\n[model]\ndefault = "${model}"\n`
   return {
-    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nport_range_start = ${base + 2}\nport_range_end = ${base + 19}\n`,
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nport_range_start = ${base + 2}\nport_range_end = ${base + 18}\n`,
     'etc/svc/hardware.json': '{"probed_at":"2026-01-01T00:00:00Z","ram_mb":65536}',
     'etc/svc/slots/agent.toml': slot(base, 'first'),
     'etc/svc/slots/old.toml': slot(base + 1, 'first'),

@@ -5,11 +5,12 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { LABEL_SLOT } from '../../../../kernel/runtime/container-runtime.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
+import { reservePorts } from '../../../ports.js'
 import { homeFiles, plugins } from './crash-host.js'
 import type { Moment } from './doomed-gateway.js'
 
-// a window of its own, so that nobody else's engines are met
-const base = 5000 + process.pid % 140 * 20
+// so that nobody else's engines are met
+const { start: base } = await reservePorts()
 
 function newHome (home: string): string {
   for (const [name, content] of Object.entries(homeFiles(base))) {

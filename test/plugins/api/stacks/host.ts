@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import { api, type Api, type ApiOptions } from '../support.js'
 import { engines, files as host } from '../capabilities/host.js'
+import { reservePorts } from '../../../ports.js'
 
 const chat = (id: string, more = ''): string => `[models.${id}]\npath = "/dev/null"\ncapabilities = ["chat"]\n${more}`
 
@@ -28,9 +29,8 @@ export const stack = {
   ]
 }
 
-const ports = 2000 + process.pid % 140 * 20
 /** New slots get ports that nobody else on this machine uses meanwhile: a dry run tells the one that is free. */
-export const PORT_POOL = `port_range_start = ${ports}\nport_range_end = ${ports + 19}\n`
+export const { toml: PORT_POOL } = await reservePorts()
 
 export const DEVICE_NODES = ['/dev/dri/renderD128', '/dev/kfd', '/dev/accel/accel0']
 

@@ -11,6 +11,7 @@ import imagegen from '../../../../plugins/providers/imagegen/index.js'
 import imageRoutes from '../../../../plugins/v1/images/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import modelRoutes from '../../../../plugins/v1/models/index.js'
+import { reservePorts } from '../../../ports.js'
 
 export const FAKE_MAIN = fileURLToPath(new URL('./fake/main.js', import.meta.url))
 export const CHECKPOINTS = ['sd_xl_turbo_1.0_fp16.safetensors', 'v1-5-pruned-emaonly.safetensors']
@@ -47,11 +48,7 @@ export interface ImageGatewayOptions extends TestGatewayOptions {
 
 const IMG = 'type = "image"\nprovider = "imagegen"\ndevice = "cpu"\n'
 
-/** A range of ports of this test file's own: several files run at once. */
-function portRange (): string {
-  const start = 20_000 + (process.pid % 2_000) * 20
-  return `port_range_start = ${start}\nport_range_end = ${start + 19}\n`
-}
+const pool = await reservePorts()
 
 /** A gateway that runs the fake ComfyUI as a child process for slot `img`. */
 export async function imageGateway (t: Test, options: ImageGatewayOptions = {}): Promise<ImageGateway> {
@@ -67,7 +64,7 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
     plugins,
     pluginConfig: { imagegen: { python: process.execPath, main: FAKE_MAIN, ...config }, ...pluginConfig },
     files: {
-      'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${portRange()}${svc}`,
+      'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${pool.toml}${svc}`,
       'etc/svc/slots/img.toml': `${IMG}${img}`,
       ...files
     },

@@ -11,7 +11,8 @@ import plugin from '../../../../plugins/providers/llm-server/index.js'
 import type { EngineChoice } from '../../../../plugins/providers/llm-server/launch.js'
 import { bigramGguf, type BigramOptions } from '../../../../plugins/services/demo/bigram-gguf.js'
 import { demoSentence } from '../../../../plugins/services/demo/sentence.js'
-import { eventually, freePort } from '../../../kernel/runtime/support.js'
+import { eventually } from '../../../kernel/runtime/support.js'
+import { freePort } from '../../../ports.js'
 
 const MAIN = fileURLToPath(new URL('../../../../plugins/providers/llm-server/embedded/main.js', import.meta.url))
 

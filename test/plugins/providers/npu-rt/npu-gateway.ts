@@ -11,6 +11,7 @@ import audioRoutes from '../../../../plugins/v1/audio/index.js'
 import modelRoutes from '../../../../plugins/v1/models/index.js'
 import textRoutes from '../../../../plugins/v1/text/index.js'
 import vectorRoutes from '../../../../plugins/v1/vectors/index.js'
+import { reservePorts } from '../../../ports.js'
 import type { FakeState } from './fake/server.js'
 
 const MAIN = fileURLToPath(new URL('./fake/main.js', import.meta.url))
@@ -58,11 +59,7 @@ export function flmOnPath (t: Test): string {
   return folder
 }
 
-/** A range of ports of this process's own: several test files run at once. */
-export function portRange (): string {
-  const start = 22_000 + (process.pid % 2_000) * 20
-  return `port_range_start = ${start}\nport_range_end = ${start + 19}\n`
-}
+const pool = await reservePorts()
 
 /** A gateway whose slot `npu` runs the fake FastFlowLM as a child process, on a machine that seems to have an NPU. */
 export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> {
@@ -77,7 +74,7 @@ export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Pro
     plugins: [npuRt, textRoutes, vectorRoutes, audioRoutes, modelRoutes, ...plugins],
     env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, ...env },
     files: {
-      'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${portRange()}${svc}`,
+      'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${pool.toml}${svc}`,
       'etc/svc/hardware.json': NPU,
       ...anchor === '' ? {} : { 'etc/svc/slots/npu.toml': anchor },
       ...files

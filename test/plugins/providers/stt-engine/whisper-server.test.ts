@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import t, { type Test } from 'tap'
-import { freeSlotPort, liveHome, startLive, writeHome, type LiveGateway } from '../../../e2e/live-gateway.js'
+import { liveHome, startLive, writeHome, type LiveGateway } from '../../../e2e/live-gateway.js'
 import { skipped, testEngine } from '../../../kernel/runtime/engines.js'
 import { FORM_TYPE, formOf, type Part } from '../../v1/audio/form.js'
 import { wavOf } from '../audio/sound.js'
+import { freePort } from '../../../ports.js'
 import { emptyGgml } from './empty-ggml.js'
 import { whisperServer } from './fake-whisper-server.js'
 
@@ -15,7 +16,7 @@ const SPEECH = wavOf(3.5, 16_000)
 const QUICK = '[server]\nextra_args = "--no-fallback --audio-ctx 32 --threads 2"\n'
 
 async function gatewayWith (t: Test, host: string, image: string): Promise<LiveGateway> {
-  const ports = [await freeSlotPort(7600), await freeSlotPort(7650)]
+  const ports = [await freePort(), await freePort()]
   const slot = (port: number, convert: boolean): string =>
     `type = "transcription"\nprovider = "stt-engine"\ndevice = "cpu"\nport = ${port}\n${QUICK}[model]\ndefault = "ears"\n[options]\nengine = "whisper-cpp"\nconvert = ${convert}\n`
   const home = await liveHome(t, {
