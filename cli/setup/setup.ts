@@ -36,7 +36,7 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
   }
   const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)
   await withGateway(cli, command, home, async gateway => {
-    const outcome = await provision(cli, gateway.client, options)
+    const outcome = await provision(cli, gateway, options)
     if (outcome === null) return cli.out.line('Nothing was changed.')
     if (options.json !== true) printOutcome(cli, outcome)
     const pulls = await follow(cli, gateway, outcome)
@@ -45,18 +45,19 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
 }
 
 /** Null when the operator thought better of it. */
-async function provision (cli: Cli, client: ApiClient, options: SetupOptions): Promise<Outcome | null> {
+async function provision (cli: Cli, gateway: SetupGateway, options: SetupOptions): Promise<Outcome | null> {
+  const { client } = gateway
   const { storageDir, pull, extensions } = options
+  const apply = (path: string, body: object): Promise<Outcome> =>
+    resumable(cli, gateway, () => client.call({ method: 'POST', path, body, timeoutMs: null }, outcomeSchema))
   const { hardware } = await client.call({ method: 'POST', path: '/api/install/probe', timeoutMs: PROBE_MS }, probeSchema)
   const storage = storageDir === undefined ? undefined : resolve(cli.process.cwd(), storageDir)
   if (options.auto === true) {
-    const body = { tier: 'auto', storage_dir: storage, pull, ...(extensions ? {} : { extensions: {} }) }
-    return await client.call({ method: 'POST', path: '/api/install/apply', body, timeoutMs: null }, outcomeSchema)
+    return await apply('/api/install/apply', { tier: 'auto', storage_dir: storage, pull, ...(extensions ? {} : { extensions: {} }) })
   }
   const selections = await askSelections(cli, client, { storage, extensions, hasNpu: hardware.npu.present })
   if (selections === null) return null
-  const body = { ...selections, pull }
-  return await client.call({ method: 'POST', path: '/api/install/apply-selections', body, timeoutMs: null }, outcomeSchema)
+  return await apply('/api/install/apply-selections', { ...selections, pull })
 }
 
 const probeSchema = z.looseObject({
@@ -79,10 +80,18 @@ function printOutcome ({ out }: Cli, { tier, slots, extensions, warnings }: Outc
 }
 
 /** One after the other at the prompt; the gateway pulls several at a time. */
-async function follow (cli: Cli, { client, isOwn }: SetupGateway, outcome: Outcome): Promise<readonly PullSnapshot[]> {
+async function follow (cli: Cli, gateway: SetupGateway, outcome: Outcome): Promise<readonly PullSnapshot[]> {
   const snapshots: PullSnapshot[] = []
+  await resumable(cli, gateway, async () => {
+    for (const model of pulledModels(outcome)) snapshots.push(await followPull(cli, gateway.client, model))
+  })
+  return snapshots
+}
+
+/** Whoever is interrupted once the gateway has its order is told what becomes of it: pulls begin before it has answered. */
+async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Promise<T>): Promise<T> {
   try {
-    for (const model of pulledModels(outcome)) snapshots.push(await followPull(cli, client, model))
+    return await work()
   } catch (error) {
     if (cli.signal.aborted) {
       cli.out.note(isOwn
@@ -91,7 +100,6 @@ async function follow (cli: Cli, { client, isOwn }: SetupGateway, outcome: Outco
     }
     throw error
   }
-  return snapshots
 }
 
 async function tellEnd (

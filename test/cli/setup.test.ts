@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { ggufFile } from '../kernel/models/gguf-file.js'
 import { installGateway, manifest, type InstallGateway } from '../plugins/api/install/support.js'
 import { FakeHub } from '../plugins/services/hub/fake-hub.js'
-import { FakeProcess, run } from './support.js'
+import { FakeProcess, fakeApi, run } from './support.js'
 
 const CPU_HOST = JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', ram_mb: 16_000, ram_available_mb: 12_000 })
 
@@ -105,6 +105,18 @@ t.test('at the prompt', async t => {
     terminal.send('SIGINT')
     t.equal((await done).code, 130)
   })
+})
+
+t.test('Ctrl-C while the gateway makes the slots: it goes on', async t => {
+  const fake = await fakeApi({
+    'GET /api/install/state': { first_run: true }, 'POST /api/install/probe': { hardware: {} }, 'POST /api/install/apply': () => {}
+  })
+  t.teardown(() => fake.close())
+  const process = new FakeProcess()
+  const finished = process.run('setup', '--auto', '--url', fake.url)
+  await fake.request('POST /api/install/apply')
+  process.send('SIGINT')
+  t.match(await finished, { code: 130, stderr: /The gateway goes on: slots come up when their models are there/ })
 })
 
 t.test('nobody to ask, nobody to talk to', async t => {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import { reservePorts } from '../../ports.js'
 
 const slot = (port: number, more = ''): string => `provider = "fake"\ndevice = "cpu"\nport = ${port}\n${more}`
 
@@ -16,21 +17,23 @@ async function gateway (t: Test, files: Record<string, string>): Promise<TestGat
 }
 
 t.test('what no single write could do: slots that trade places', async t => {
+  const { start, toml } = await reservePorts(t)
   const { slots, home } = await gateway(t, {
-    'etc/svc/slots/a.toml': slot(8081, 'default = true\n'),
-    'etc/svc/slots/b.toml': slot(8082)
+    'etc/svc/svc.toml': `[slots]\n${toml}`,
+    'etc/svc/slots/a.toml': slot(start, 'default = true\n'),
+    'etc/svc/slots/b.toml': slot(start + 1)
   })
   await t.rejects(slots.update('b', { default: true }), { code: 'slot.config_error' })
-  await t.rejects(slots.update('b', { port: 8081 }), { code: 'slot.port_conflict' })
+  await t.rejects(slots.update('b', { port: start }), { code: 'slot.port_conflict' })
   await slots.change(async draft => {
-    await draft.update('b', { default: true, port: 8081 })
-    await draft.update('a', { default: false, port: 8082 })
+    await draft.update('b', { default: true, port: start })
+    await draft.update('a', { default: false, port: start + 1 })
   })
-  t.match([slots.config('a'), slots.config('b')], [{ port: 8082, default: false }, { port: 8081, default: true }])
+  t.match([slots.config('a'), slots.config('b')], [{ port: start + 1, default: false }, { port: start, default: true }])
   await slots.change(async draft => {
     await draft.delete('a')
-    t.match(await draft.create('c', { provider: 'fake', device: 'cpu' }), { port: 8082 }, 'the port is free again')
-    t.match(await draft.create('d', { provider: 'fake', device: 'cpu' }), { port: 8083 }, 'and taken by now')
+    t.match(await draft.create('c', { provider: 'fake', device: 'cpu' }), { port: start + 1 }, 'the port is free again')
+    t.match(await draft.create('d', { provider: 'fake', device: 'cpu' }), { port: start + 2 }, 'and taken by now')
   })
   t.same(readdirSync(join(home, 'etc/svc/slots')), ['b.toml', 'c.toml', 'd.toml'])
   t.same(slots.names(), ['b', 'c', 'd'])

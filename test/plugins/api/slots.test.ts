@@ -138,13 +138,15 @@ t.test('create, change, read, delete', async t => {
     name: 'chat', provider: 'fake', device: 'cpu', model: 'other-model', ctx_size: 2048, server: { env: { API_KEY: 'sk-1' } }
   }, { 'x-svc-agent': 'hermes', 'x-request-id': 'req-1' })
   t.equal(created.status, 201)
-  t.match(created.json, { name: 'chat', state: 'offline', model_default: 'other-model', ctx_max: 2048, port: 8082, type: 'llm' })
+  t.match(created.json, { name: 'chat', state: 'offline', model_default: 'other-model', ctx_max: 2048, port: Number, type: 'llm' })
+  const { port } = created.json as { port: number }
+  t.ok(port > 8081 && port <= 8099, `${port} of the usual ports`)
   t.match(gateway.audit()[0], {
     category: 'slot', action: 'slot.create', target: 'chat', actor: 'mcp:hermes', outcome: 'ok', severity: 'ok', request_id: 'req-1',
     before: null, after: { name: 'chat', server: { env: { API_KEY: '***' } } }
   })
   t.same((await gateway.call('GET', '/api/slots/chat/config')).json, {
-    provider: 'fake', device: 'cpu', port: 8082, model: { default: 'other-model', context_size: 2048 }, server: { env: { API_KEY: 'sk-1' } }
+    provider: 'fake', device: 'cpu', port, model: { default: 'other-model', context_size: 2048 }, server: { env: { API_KEY: 'sk-1' } }
   })
 
   await refused(t, gateway, { call: ['POST', '/api/slots', {}], status: 400, code: 'slot.name_required' })
