@@ -192,8 +192,9 @@ t.test('a disk that fails ends the upload once, and frees the reader', async t =
 t.test('giving up frees the reader and the file, whatever is under way', async t => {
   const open = async (): Promise<number> => (await readdir('/proc/self/fd')).length
   const before = await open()
+  const folder = join(t.testdir(), 'spool')
   for (let turns = 0; turns < 8; turns++) {
-    const { buffer, clock } = bench(t)
+    const { buffer, clock } = bench(t, folder)
     for (let i = 0; i < 4; i++) buffer.push(randomBytes(64 * KIB))
     await clock.advance(25)
     buffer.push(randomBytes(64 * KIB))

@@ -78,16 +78,18 @@ async function get ({ call }: NpuGateway, path: string): Promise<Answer['json']>
 }
 
 t.test('a swap as it happens', async t => {
-  const gateway = await npuGateway(t, { plugins, env: { FAKE_FLM_LOAD_MS: '300' } })
+  const gateway = await npuGateway(t, { plugins })
   t.strictSame(await get(gateway, '/api/npu/swap-status'), { in_progress: false, from_model: null, to_model: null })
   await gateway.slots.load('npu')
   t.match(await get(gateway, '/api/npu/occupancy'), {
     present: true, cols_used: 8, serving: false,
     slots: [{ name: 'npu', model: 'llama3.2:1b', state: 'ready', gb: 1 }, { name: 'npu-stt', state: 'ready', gb: 1 }, { name: 'npu-embed', gb: 0.3 }]
   })
+  gateway.order('hold-load')
   const swapped = gateway.call('POST', '/api/slots/npu/swap', { model_id: 'gemma3-4b-FLM' })
   await until(() => gateway.slots.status('npu').state === 'warming', 'the new engine loads')
   t.strictSame(await get(gateway, '/api/npu/swap-status'), { in_progress: true, from_model: 'llama3.2:1b', to_model: 'gemma3:4b' })
+  gateway.order('')
   t.match(await swapped, { status: 200, json: { model_id: 'gemma3:4b', models: ['gemma3:4b', 'whisper-v3:turbo', 'embed-gemma:300m'], coresident_group: 'npu-rt-trio' } })
   t.match(await get(gateway, '/api/npu/swap-status'), { in_progress: false })
   t.match((await gateway.engine()).loads, ['gemma3:4b'])

@@ -32,7 +32,7 @@ export interface NpuGateway extends TestGateway {
   call (method: string, path: string, body?: unknown): Promise<Answer>
   /** Asks the engine of a slot how it is, and tells it how to work. */
   engine (settings?: Partial<FakeState>, slot?: string): Promise<FakeState>
-  /** Tells `flm pull` how to fare, now and in runs to come. */
+  /** Tells `flm` how to fare, now and in runs to come. */
   order (text: string): void
 }
 
@@ -50,11 +50,11 @@ export interface NpuGatewayOptions {
   readonly deviceNodes?: readonly string[]
 }
 
-/** A folder with the program `flm` in it. What the file `orders` beside it says, `flm pull` does (fake/pull.ts). */
+/** A folder with the program `flm` in it, which does what the file `orders` beside it says (fake/orders.ts). */
 export function flmOnPath (t: Test): string {
   const folder = join(t.testdir({}), 'bin')
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'flm'), `#!/bin/sh\nFAKE_FLM_PULL='${join(folder, 'orders')}' exec '${process.execPath}' '${MAIN}' "$@"\n`)
+  writeFileSync(join(folder, 'flm'), `#!/bin/sh\nFAKE_FLM_ORDERS='${join(folder, 'orders')}' exec '${process.execPath}' '${MAIN}' "$@"\n`)
   chmodSync(join(folder, 'flm'), 0o755)
   return folder
 }

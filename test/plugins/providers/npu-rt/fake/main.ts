@@ -3,7 +3,8 @@ import { FlmServer } from './server.js'
 import { pullModel } from './pull.js'
 import { isInstalled, isKnown, resolveTag, tags } from './store.js'
 
-/** The program `flm`: a stand-in for machines without an NPU. FAKE_FLM_LOAD_MS is how long it loads. */
+/** The program `flm`: a stand-in for machines without an NPU. It loads as long as it has the order `hold-load`. */
+const LOAD_MS = 50
 const argv = process.argv.slice(2)
 try {
   await run(parseArguments(argv))
@@ -27,7 +28,7 @@ async function run (args: Arguments): Promise<void> {
     case 'serve': {
       if (args.asr) console.log('[FLM]  ASR mode enabled: reserving additional 1GB of memory')
       if (args.embed) console.log('[FLM]  Embedding mode enabled: reserving additional 300MB of memory')
-      await new FlmServer(args, argv).start(Number(process.env.FAKE_FLM_LOAD_MS ?? '50'))
+      await new FlmServer(args, argv).start(LOAD_MS)
       return console.log(`[FLM]  WebServer started on port ${args.port} with 10 I/O threads`)
     }
     default: throw new Error(`Invalid command: ${command}`)

@@ -1,5 +1,6 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, watchFile, unwatchFile } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { orders, whileOrdered } from './orders.js'
 import { filesOf, folderOf, isInstalled, nameOf, pathOf, sizeOf } from './store.js'
 
 const MIB = 1024 * 1024
@@ -7,9 +8,8 @@ const STEP = 64 * 1024
 
 /**
  * `flm pull` as its sources of 1.0 print it (src/pull/model_downloader.cpp, download_model.cpp), progress drawn over with
- * carriage returns at every piece. FAKE_FLM_PULL names a file of orders, read again while it runs: `stall-at FILE BYTES` waits at
- * that byte of a file until the order is gone, `offline` cannot ask the hub, `break` breaks every connection,
- * `corrupt` receives wrong bytes. Returns whether it has the model.
+ * carriage returns at every piece. Orders: `stall-at FILE BYTES` waits at that byte of a file until the order is gone, `offline`
+ * cannot ask the hub, `break` breaks every connection, `corrupt` receives wrong bytes. Returns whether it has the model.
  */
 export async function pullModel (tag: string): Promise<boolean> {
   if (isInstalled(tag)) {
@@ -94,24 +94,10 @@ async function fetchFile (tag: string, file: string): Promise<boolean> {
 }
 
 async function stalled (file: string, now: number): Promise<void> {
-  const order = process.env.FAKE_FLM_PULL
-  const isStalled = (): boolean => {
+  await whileOrdered(() => {
     const [, name, at] = /^stall-at (\S+) (\d+)$/m.exec(orders()) ?? []
     return file === name && now >= Number(at)
-  }
-  if (order === undefined || !isStalled()) return
-  await new Promise<void>(resolve => {
-    watchFile(order, { interval: 20 }, () => {
-      if (isStalled()) return
-      unwatchFile(order)
-      resolve()
-    })
   })
-}
-
-function orders (): string {
-  const path = process.env.FAKE_FLM_PULL
-  return path === undefined || !existsSync(path) ? '' : readFileSync(path, 'utf8')
 }
 
 function bytesAt (tag: string, file: string): number {

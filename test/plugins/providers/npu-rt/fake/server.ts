@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as pause } from 'node:timers/promises'
 import { hear, readForm, textOf } from '../../stt-engine/transcript.js'
 import type { Arguments } from './arguments.js'
+import { orders, whileOrdered } from './orders.js'
 import { ASR, EMBED, fetchModel, isInstalled, isKnown, resolveTag, tags } from './store.js'
 import { replyTo, usageOf, vectorOf } from './thinking.js'
 
@@ -68,6 +69,7 @@ export class FlmServer {
     })
     for (const tag of [...this.#args.asr ? [ASR] : [], ...this.#args.embed ? [EMBED] : []]) if (!isInstalled(tag)) fetchModel(tag)
     await pause(loadMs)
+    await whileOrdered(() => /^hold-load$/m.test(orders()))
     if (this.#args.tag !== null) this.#ensure(this.#args.tag)
     this.#served()
   }
