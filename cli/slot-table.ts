@@ -49,7 +49,7 @@ export function slotProblems ({ name, metadata, config_drift: drift }: SlotRecor
   return [
     ...pullProblems({ metadata }),
     ...(failure === undefined ? [] : [`${failure.message} (${failure.code})`]),
-    ...(configError === undefined ? [] : [configError]),
+    ...(configError === undefined || configError === failure?.message ? [] : [configError]),
     ...problems.map(({ path, message }) => `slots/${name}.toml: ${path === '' ? '' : `${path} `}${message}`),
     ...(drift ? [`the engine runs on an older configuration; \`svc slot restart ${name}\` takes the present one`] : [])
   ]

@@ -1,12 +1,11 @@
 import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chatAnswer } from '../../kernel/testing/index.js'
+import { freePort } from '../ports.js'
 
 export interface BenchServer {
   readonly origin: string
@@ -86,16 +85,6 @@ http {
       rmSync(folder, { recursive: true, force: true })
     }
   }
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function ended (child: ChildProcess, ask: () => void): Promise<void> {

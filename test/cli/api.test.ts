@@ -28,7 +28,7 @@ const plugins = [
 t.test('status shows the gateway, its slots, and all that is wrong', async t => {
   const slots = [
     slotRecord('agent', { state: 'ready', model_id: 'qwen3-4b' }),
-    slotRecord('coder', { state: 'error', metadata: { message: '', failure: { code: 'slot.load_failed', message: 'it crashed', attempts: 2 } } }),
+    slotRecord('coder', { state: 'error', metadata: { message: '', config_error: 'it crashed', failure: { code: 'slot.load_failed', message: 'it crashed', attempts: 2 } } }),
     upstream
   ]
   const { url } = await api(t, { 'GET /api/status': status, 'GET /api/slots': slots, 'GET /api/plugins': { plugins } })
@@ -39,6 +39,7 @@ t.test('status shows the gateway, its slots, and all that is wrong', async t => 
     'NAME   STATE    MODEL     PORT', 'agent  ready    qwen3-4b  8081', 'coder: it crashed (slot.load_failed)',
     'svc-plugin-foo failed: plugin.import_failed at import: it threw', 'slots/tts.toml: device must be one of cpu, npu'
   ]) t.match(stdout, part)
+  t.equal(stdout.split('coder: it crashed').length, 2, 'one cause is told once')
   t.same(JSON.parse((await run(['status', '--json', '--url', url])).stdout), status, '--json is the answer of the API')
 })
 
