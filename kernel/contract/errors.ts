@@ -1,5 +1,5 @@
 import { ERROR_BRAND, hasBrand } from './brand.js'
-import { errorCodes, type ErrorCode } from './error-codes.js'
+import { errorCodes, isErrorCode, type ErrorCode, type ErrorRow } from './error-codes.js'
 
 export interface SvcErrorOptions {
   /** Machine-readable facts for the client. Never holds a secret or a submitted value. */
@@ -7,6 +7,8 @@ export interface SvcErrorOptions {
   /** Name of the request field at fault, for clients of the OpenAI error shape. */
   readonly param?: string
   readonly cause?: unknown
+  /** Whether the failure passes by itself, where this one is not of the class that its row in error-codes.ts names. */
+  readonly heals?: boolean
 }
 
 /**
@@ -18,6 +20,8 @@ export class SvcError extends Error {
   readonly status: number
   readonly details: Readonly<Record<string, unknown>>
   readonly param: string | null
+  /** Null: as the row of the code says. Ask `mayHeal`. */
+  readonly heals: boolean | null
 
   constructor (code: string, status: number, message: string, options: SvcErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -26,6 +30,7 @@ export class SvcError extends Error {
     this.status = status
     this.details = options.details ?? {}
     this.param = options.param ?? null
+    this.heals = options.heals ?? null
     Object.defineProperty(this, ERROR_BRAND, { value: true })
   }
 }
@@ -79,6 +84,29 @@ export function errorEnvelope (error: SvcError, requestId: string): ErrorEnvelop
 export function retryAfterS (error: SvcError): number | null {
   const value = error.details.retry_after_s
   return typeof value === 'number' && value > 0 ? Math.ceil(value) : null
+}
+
+/**
+ * Whether the same request may succeed later without a change by anybody. A code of a plugin's own
+ * is judged by its status.
+ */
+export function mayHeal (error: SvcError): boolean {
+  if (retryAfterS(error) !== null) return true
+  // an error of another copy of the contract may not have the field
+  const own = error.heals as boolean | null | undefined
+  if (typeof own === 'boolean') return own
+  if (!isErrorCode(error.code)) return healingStatuses.includes(error.status)
+  const row: ErrorRow = errorCodes[error.code]
+  return row.heals === true
+}
+
+const healingStatuses: readonly number[] = [408, 425, 429, 502, 503, 504]
+
+/** What tells SDKs whether to ask again: one header as name and value, or none when the status tells enough. */
+export function retryHeader (error: SvcError): readonly [name: string, value: string] | null {
+  const wait = retryAfterS(error)
+  if (wait !== null) return ['retry-after', String(wait)]
+  return mayHeal(error) ? null : ['x-should-retry', 'false']
 }
 
 export function messageOf (error: unknown): string {

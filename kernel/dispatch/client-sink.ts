@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { retryAfterS, svcError, type Clock, type SvcError, type Timer, type WireDialect } from '../contract/index.js'
+import { retryHeader, svcError, type Clock, type SvcError, type Timer, type WireDialect } from '../contract/index.js'
 import type { HoldTimes, ReaderSink } from './answer-sink.js'
 import { onClose } from './client-gone.js'
 import { answerHead, type AnswerHead, openedStreamHeaders, without } from './headers.js'
@@ -229,9 +229,8 @@ function ignore (): void {}
 export function writeError (res: ServerResponse, error: SvcError, requestId: string, dialect: WireDialect = plainDialect): void {
   const headers = ['x-request-id', requestId]
   if (dialect.requestIdHeader !== undefined) headers.push(dialect.requestIdHeader, requestId)
-  const wait = retryAfterS(error)
-  if (wait !== null) headers.push('retry-after', String(wait))
-  else if (!isTransient(error)) headers.push('x-should-retry', 'false')
+  const again = retryHeader(error)
+  if (again !== null) headers.push(...again)
   if (error.status === 413) headers.push('connection', 'close')
   writeJson(res, error.status, headers, dialect.failure(error, requestId))
 }
@@ -245,10 +244,6 @@ function writeJson (res: ServerResponse, status: number, headers: string[], cont
 /** Headers that stay true when the body is reworded. */
 function kept (headers: readonly string[]): string[] {
   return without(headers, ['content-type', 'content-length', 'etag', 'content-md5'])
-}
-
-function isTransient (error: SvcError): boolean {
-  return error.status === 503 || error.status === 504 || error.code === 'dispatch.upstream_failed' || error.code === 'dispatch.upstream_unavailable'
 }
 
 export function slowReader (limitBytes: number): SvcError {

@@ -100,6 +100,8 @@ export function answerHead (
     if (name.length === 14 && name.toLowerCase() === 'content-length') contentLength = Number(value)
     headers.push(name, value)
   }
+  // what an engine cannot do it cannot do a second later either; SDKs ask again after any 5xx that does not say so
+  if (status === 501 && without(headers, ['x-should-retry']).length === headers.length) headers.push('x-should-retry', 'false')
   if (isEventStream) {
     // the gateway may have to add an event at the end, so the length is not the engine's to promise
     headers = without(headers, ['content-length', 'x-accel-buffering'])

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { errorEnvelope, isSvcError, retryAfterS, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
+import { errorEnvelope, isSvcError, retryHeader, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
 import { bodyTooLarge } from './whole-body.js'
 
 /**
@@ -16,8 +16,8 @@ export function createErrorHandler (log: Logger, dialect?: WireDialect) {
 }
 
 export function sendError (reply: FastifyReply, error: SvcError, requestId: string, dialect?: WireDialect): void {
-  const wait = retryAfterS(error)
-  if (wait !== null) void reply.header('retry-after', wait)
+  const again = retryHeader(error)
+  if (again !== null) void reply.header(again[0], again[1])
   if (error.status === 413) void reply.header('connection', 'close')
   if (dialect?.requestIdHeader !== undefined) void reply.header(dialect.requestIdHeader, requestId)
   const failure = (dialect?.failure ?? errorEnvelope)(error, requestId)

@@ -43,6 +43,7 @@ t.test('every bad request is told apart with the code of the table, none with 50
     t.equal(response.status, errorCodes[code].status, `${name}: status`)
     t.match(error, { code, type: /./, message: /./, request_id: response.headers.get('x-request-id')! }, name)
     t.equal(error.param ?? null, param ?? null, `${name}: param`)
+    t.equal(response.headers.get('x-should-retry'), 'false', `${name}: no SDK asks again`)
   }
   t.equal((await gateway.chat({})).status, 200, 'a good request still works')
 })
@@ -76,6 +77,7 @@ t.test('paths and methods', async t => {
     t.match(await response.json(), { error: { code } }, `${method} ${path}`)
     t.equal(response.headers.get('allow'), allow, `${method} ${path}`)
     t.ok(response.headers.get('x-request-id'), 'has a request id')
+    t.equal(response.headers.get('x-should-retry'), 'false', `${method} ${path}: no SDK asks again`)
   }
 })
 

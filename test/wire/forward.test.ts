@@ -202,6 +202,18 @@ t.test('cold streams: quick failures keep their status, slow loads open the stre
   })
 })
 
+t.test('what an engine says it cannot do is not asked again', async t => {
+  const gateway = await wireGateway(t)
+  await (await gateway.chat({})).text()
+  for (const [status, own, expected] of [[501, {}, 'false'], [501, { 'X-Should-Retry': 'true' }, 'true'], [500, {}, null]] as const) {
+    const body = '{"error":{"message":"no"}}'
+    gateway.runtime.engine('agent').answer({ status, headers: { 'content-type': 'application/json', ...own }, chunks: [body] })
+    const response = await gateway.chat({})
+    t.equal(response.headers.get('x-should-retry'), expected, `${status} ${JSON.stringify(own)}`)
+    t.equal(await response.text(), body, 'the body is the engine\'s')
+  }
+})
+
 t.test('an engine that crashes is loaded again by the next request', async t => {
   const gateway = await wireGateway(t)
   await (await gateway.chat({})).text()

@@ -1,6 +1,6 @@
 import t from 'tap'
 import {
-  errorCodes, errorEnvelope, errorType, isErrorCode, isSvcError, messageOf, retryAfterS, SvcError, svcError
+  errorCodes, errorEnvelope, errorType, isErrorCode, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, SvcError, svcError
 } from '../../../kernel/contract/index.js'
 import { sources } from '../../repository.js'
 
@@ -52,4 +52,25 @@ t.test('errors', async t => {
     t.equal(retryAfterS(svcError('slot.crash_looping', 'x', { details: { retry_after_s: value } })), seconds, String(value))
   }
   t.strictSame([messageOf(cause), messageOf('text'), messageOf(null)], ['why', 'text', 'null'])
+})
+
+t.test('a failure that stays until somebody changes something tells SDKs not to ask again', async t => {
+  const no = ['x-should-retry', 'false']
+  const cases: Array<[SvcError, readonly string[] | null]> = [
+    [svcError('model.not_found', 'm'), no],
+    [svcError('slot.load_failed', 'm'), no],
+    [svcError('slot.load_failed', 'm', { heals: true }), null],
+    [svcError('slot.queue_full', 'm'), null],
+    [svcError('slot.queue_full', 'm', { details: { retry_after_s: 2 } }), ['retry-after', '2']],
+    [svcError('plugin.unavailable', 'm', { heals: false }), no],
+    [svcError('activity.unavailable', 'm'), no],
+    [new SvcError('own.code', 501, 'm'), no],
+    [new SvcError('own.code', 502, 'm'), null]
+  ]
+  for (const [error, header] of cases) {
+    t.strictSame(retryHeader(error), header, `${error.code} ${error.status} ${String(error.heals)}`)
+    t.equal(mayHeal(error), header !== no)
+  }
+  const older = Object.assign(new Error('of another copy of the contract'), { [Symbol.for('svc.error')]: true, code: 'slot.stopped', status: 503, details: {} })
+  t.ok(isSvcError(older) && mayHeal(older), 'an error without the field is judged by its row')
 })

@@ -118,6 +118,7 @@ t.test('thirty misbehaving plugins in one gateway: it serves, and says of each w
     t.equal(response.status, status, `${method} ${path}`)
     t.match(await response.json(), body as object, `${method} ${path}`)
     t.equal(response.headers.get('x-leak'), null, 'no hook leaked')
+    t.equal(response.headers.get('x-should-retry'), status === 200 ? null : 'false', 'a plugin that fell stays down until somebody changes something')
     t.equal(response.headers.get('x-own-hook'), path === '/api/zoo/own-hook' ? '1' : null, 'a scope\'s hook stays in its scope')
   }
 
