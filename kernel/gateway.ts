@@ -79,6 +79,7 @@ class GatewayRun implements Gateway {
   #stopping: Promise<void> | null = null
   #autostarted: Promise<void> = Promise.resolve()
   readonly #startedAt = new Date().toISOString()
+  readonly #madeAt = performance.now()
 
   constructor (options: GatewayOptions) {
     const env = options.env ?? process.env
@@ -219,7 +220,7 @@ class GatewayRun implements Gateway {
     const services = this.#services
     const info = (): GatewayInfo => this.#info(kernel)
     services.add(core.info, Object.defineProperties({}, Object.fromEntries(
-      (['name', 'version', 'instance', 'startedAt', 'runtime', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => info()[key] }])
+      (['name', 'version', 'instance', 'startedAt', 'uptimeMs', 'runtime', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => info()[key] }])
     )))
     services.add(core.config, kernel.config)
     const { clock, config, models } = kernel
@@ -257,7 +258,8 @@ class GatewayRun implements Gateway {
 
   #info (kernel: KernelServices): GatewayInfo {
     return {
-      name: 'svc', version, instance: kernel.instance, startedAt: this.#startedAt, runtime: kernel.runtime.info, baseUrl: this.#baseUrl
+      name: 'svc', version, instance: kernel.instance, startedAt: this.#startedAt, uptimeMs: performance.now() - this.#madeAt,
+      runtime: kernel.runtime.info, baseUrl: this.#baseUrl
     }
   }
 

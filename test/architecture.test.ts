@@ -95,6 +95,60 @@ t.test('the kernel names no provider', async t => {
   }
 })
 
+/**
+ * Who reads the wall clock, and what for. It may be set at any moment: what it tells is shown, stored, or compared with
+ * other wall times (of files, of a remote party). Durations are differences of `clock.monotonic()` or `performance.now()`,
+ * and a moment that is measured and shown is kept on the monotonic clock and shown through `WallTime`.
+ */
+const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock'>> = {
+  'cli/offline/doctor/gather.ts': 'compared',
+  'cli/plugins/offline-home.ts': 'compared',
+  'cli/watch.ts': 'shown',
+  'kernel/config/store.ts': 'compared',
+  'kernel/dispatch/catalog.ts': 'shown',
+  'kernel/dispatch/judged-once.ts': 'compared',
+  'kernel/dispatch/upstream-pool.ts': 'shown',
+  'kernel/dispatch/upstream-trip.ts': 'compared',
+  'kernel/dispatch/throughput-history.ts': 'shown',
+  'kernel/events/activity-log.ts': 'stored',
+  'kernel/events/event-bus.ts': 'shown',
+  'kernel/gateway.ts': 'shown',
+  'kernel/hardware/hardware-monitor.ts': 'shown',
+  'kernel/hardware/probe.ts': 'shown',
+  'kernel/jobs/job-store.ts': 'stored',
+  'kernel/models/registry.ts': 'compared',
+  'kernel/runtime/process-engine.ts': 'stored',
+  'kernel/slots/slot-journal.ts': 'stored',
+  'kernel/state/file-lock.ts': 'compared',
+  'kernel/state/home-lock.ts': 'compared',
+  'kernel/state/migrations/migrate.ts': 'stored',
+  'kernel/state/system-clock.ts': 'clock',
+  'kernel/state/wall-time.ts': 'clock',
+  'plugins/api/backends/backend-view.ts': 'compared',
+  'plugins/api/images/cache.ts': 'stored',
+  'plugins/api/profiles/envelope-routes.ts': 'stored',
+  'plugins/api/slots/slot-usage.ts': 'compared',
+  'plugins/api/stacks/envelope-routes.ts': 'stored',
+  'plugins/api/stacks/stack-runner.ts': 'stored',
+  'plugins/providers/imagegen/render.ts': 'shown',
+  'plugins/providers/llm-server/embedded/log.ts': 'shown',
+  'plugins/providers/llm-server/embedded/status-routes.ts': 'shown',
+  'plugins/providers/llm-server/embedded/text-routes.ts': 'shown',
+  'plugins/services/hub/transport.ts': 'compared',
+  'plugins/services/library/library.ts': 'stored',
+  'plugins/services/pull/pull-task.ts': 'stored',
+  'plugins/services/pull/pulls.ts': 'compared',
+  'plugins/v1/omni/plain-answer.ts': 'shown'
+}
+
+t.test('the wall clock is read where times are shown or stored, and measures nothing', async t => {
+  const reads = /\bDate\.now\(\)|\bnew Date\(\)|[cC]lock\.now\(\)/
+  const readers = product.filter(({ path, text }) => !path.startsWith('kernel/testing/') && reads.test(text)).map(({ path }) => path)
+  t.strictSame(readers.filter(path => wallTime[path] === undefined), [],
+    'a duration is measured with clock.monotonic(); a file that shows or stores a time goes into the table above')
+  t.strictSame(Object.keys(wallTime).filter(path => !readers.includes(path)), [], 'and the table has no others')
+})
+
 t.test('a file has one noun', async t => {
   for (const { path, text } of product) t.ok(text.split('\n').length <= 400, `${path} has ${text.split('\n').length} lines`)
   for (const { path } of product) t.notMatch(path, /\b(utils?|helpers?|common|misc)\b/, path)

@@ -25,6 +25,8 @@ export interface GatewayInfo {
   /** Random id of this home; labels the containers that belong to it. */
   readonly instance: string
   readonly startedAt: string
+  /** How long it has been up, whatever was done to the wall clock since. */
+  readonly uptimeMs: number
   /** The active container runtime. */
   readonly runtime: RuntimeInfo
   /** `http://host:port` once the gateway listens, else null. */

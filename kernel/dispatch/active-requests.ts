@@ -18,6 +18,7 @@ export interface ActiveRequest extends TokenCount {
   readonly id: string
   readonly model: string
   readonly surface: SurfaceName
+  /** On the monotonic clock. */
   readonly startedAt: number
   readonly bytesIn: number
   readonly sink: AnswerProgress

@@ -29,7 +29,7 @@ export function composeAnswer (
     sent: true,
     attempt: 1,
     note: null,
-    startedAt: clock.now(),
+    startedAt: clock.monotonic(),
     bytesIn: Buffer.isBuffer(call.body) ? call.body.length : 0,
     tokens: 0,
     shared: null,

@@ -77,7 +77,7 @@ export class GatewayDispatcher implements DispatchService {
     if (isGone(call.reply.raw)) return handled
     const refusal = this.#send(call, options, call.reply.raw, null)
     if (refusal !== null) {
-      this.#deps.history.ended(options.surface, this.#deps.clock.now(), true)
+      this.#deps.history.ended(options.surface, this.#deps.clock.monotonic(), true)
       writeError(call.reply.raw, refusal, call.requestId, options.dialect)
     }
     return handled
@@ -173,7 +173,7 @@ export class GatewayDispatcher implements DispatchService {
       sent: false,
       attempt: 0,
       note: null,
-      startedAt: this.#deps.clock.now(),
+      startedAt: this.#deps.clock.monotonic(),
       bytesIn: asked.body.length,
       tokens: 0,
       shared: null,

@@ -17,11 +17,11 @@ export class RequestHistory {
     this.#clock = clock
   }
 
-  /** @param startedAt epoch milliseconds */
+  /** @param startedAt on the monotonic clock */
   ended (surface: SurfaceName, startedAt: number, failed: boolean): void {
     const i = this.#count++ % KEPT
     this.#ended[i] = this.#clock.monotonic()
-    this.#ms[i] = Math.max(0, this.#clock.now() - startedAt)
+    this.#ms[i] = this.#ended[i]! - startedAt
     this.#surface[i] = surfaceNames.indexOf(surface)
     this.#failed[i] = failed ? 1 : 0
   }

@@ -1,4 +1,5 @@
 import { svcError, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../contract/index.js'
+import { WallTime } from '../state/wall-time.js'
 import { isLoading, isServing } from '../slots/slot-machine.js'
 import type { ActiveRequest, ActiveRequests } from './active-requests.js'
 import type { RequestHistory } from './request-history.js'
@@ -13,9 +14,11 @@ export interface RequestListDeps {
 /** What is in flight, as the rest of the gateway sees it (contract `RequestService`). */
 export class RequestList implements RequestService {
   readonly #deps: RequestListDeps
+  readonly #wall: WallTime
 
   constructor (deps: RequestListDeps) {
     this.#deps = deps
+    this.#wall = new WallTime(deps.clock)
   }
 
   list (): readonly RequestView[] {
@@ -23,7 +26,7 @@ export class RequestList implements RequestService {
     const names = new Set(slots.names())
     const statusOf = (slot: string | null): SlotStatus | null => slot !== null && names.has(slot) ? slots.status(slot) : null
     return [...active.list()].sort((a, b) => a.startedAt - b.startedAt)
-      .map(request => requestView(request, statusOf(request.slot), clock.now()))
+      .map(request => requestView(request, statusOf(request.slot), clock.monotonic(), this.#wall.of(request.startedAt)))
   }
 
   cancel (id: string): number {
@@ -37,8 +40,13 @@ export class RequestList implements RequestService {
   }
 }
 
-/** @param status of the request's slot, null when it has none. Pure. */
-export function requestView (request: ActiveRequest, status: SlotStatus | null, now: number): RequestView {
+/**
+ * Pure.
+ * @param status of the request's slot, null when it has none
+ * @param now on the monotonic clock
+ * @param startedAt epoch milliseconds
+ */
+export function requestView (request: ActiveRequest, status: SlotStatus | null, now: number, startedAt: number): RequestView {
   return {
     id: request.id,
     model: request.model,
@@ -47,8 +55,8 @@ export function requestView (request: ActiveRequest, status: SlotStatus | null, 
     upstream: request.upstream,
     ...progress(request, status),
     attempt: Math.max(1, request.attempt),
-    started_at: new Date(request.startedAt).toISOString(),
-    age_ms: Math.max(0, now - request.startedAt),
+    started_at: new Date(startedAt).toISOString(),
+    age_ms: Math.round(now - request.startedAt),
     bytes_in: request.bytesIn,
     bytes_out: request.sink.bytesOut,
     tokens: (request.shared ?? request).tokens

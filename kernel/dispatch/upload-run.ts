@@ -81,7 +81,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     this.#options = options
     this.id = call.requestId
     this.surface = options.surface
-    this.startedAt = clock.now()
+    this.startedAt = clock.monotonic()
     this.#source = new UploadSource(call.request.raw, 'model', {
       clock,
       spool,

@@ -3,6 +3,7 @@ import {
   type Logger, type NamedSlotConfig
 } from '../contract/index.js'
 import { abortable } from '../runtime/waiting.js'
+import { WallTime } from '../state/wall-time.js'
 import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
 import type { GpuStateFile } from './gpu-arbiter-file.js'
 import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
@@ -17,7 +18,7 @@ export interface GpuSlots {
   /** Whether a slot has an engine, or is about to get one. */
   isUp (name: string): boolean
   isBusy (name: string): boolean
-  /** Epoch milliseconds. */
+  /** On the monotonic clock. */
   lastUsedAt (name: string): number | null
   /** Refuses those who wait for the slot; requests in flight go on. */
   turnAway (name: string): void
@@ -47,6 +48,8 @@ export class SlotGpuArbiter implements GpuArbiter {
   readonly #deps: GpuArbiterDeps
   readonly #closing = new AbortController()
   #core: GpuCore = newGpuCore('llm', false, [])
+  readonly #wall: WallTime
+  /** On the monotonic clock. */
   #lastActivity: number | null = null
   readonly #idle: GpuIdle
   readonly #work = new Set<Promise<void>>()
@@ -59,11 +62,12 @@ export class SlotGpuArbiter implements GpuArbiter {
 
   constructor (deps: GpuArbiterDeps) {
     this.#deps = deps
+    this.#wall = new WallTime(deps.clock)
     this.#idle = new GpuIdle({
       clock: deps.clock,
       dueAt: () => this.#restoreAt(this.#groups()),
       busy: signal => this.#imageWork(signal),
-      used: () => { this.#lastActivity = deps.clock.now() },
+      used: () => { this.#lastActivity = deps.clock.monotonic() },
       end: () => this.#feed({ type: 'want-llm', force: false })
     })
   }
@@ -72,7 +76,7 @@ export class SlotGpuArbiter implements GpuArbiter {
   async open (): Promise<void> {
     const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
     this.#core = newGpuCore(mode, pinned, saved)
-    this.#lastActivity = activity === null ? null : activity * 1000
+    this.#lastActivity = activity === null ? null : this.#wall.back(activity * 1000)
   }
 
   /** Goes on where the last run stopped, once the slots know their engines. */
@@ -159,9 +163,9 @@ export class SlotGpuArbiter implements GpuArbiter {
       image_slots: names(enabledImageSlots(groups)),
       llm_slots: names(groups.llm),
       saved_llm_slots: this.#core.saved,
-      last_img_activity: this.#activity(groups),
+      last_img_activity: this.#shown(this.#activity(groups)),
       idle_restore_minutes: idleRestoreMinutes(groups),
-      idle_restore_at: this.#restoreAt(groups)
+      idle_restore_at: this.#shown(this.#restoreAt(groups))
     }
   }
 
@@ -220,7 +224,7 @@ export class SlotGpuArbiter implements GpuArbiter {
     const before = this.#core
     const { core, effects } = decideGpu(before, input)
     this.#core = core
-    if (core.phase === 'img' && before.phase !== 'img') this.#lastActivity = this.#deps.clock.now()
+    if (core.phase === 'img' && before.phase !== 'img') this.#lastActivity = this.#deps.clock.monotonic()
     for (const effect of effects) this.#run(effect)
     if (core === before) return
     if (core.phase !== before.phase) this.#announce(before)
@@ -242,7 +246,7 @@ export class SlotGpuArbiter implements GpuArbiter {
 
   async #write (write: number): Promise<void> {
     const { pinned: isPinned, saved } = this.#core
-    const activity = this.#activity(this.#groups())
+    const activity = this.#shown(this.#activity(this.#groups()))
     try {
       await this.#deps.file.write({
         mode: modeOf(this.#core),
@@ -299,12 +303,16 @@ export class SlotGpuArbiter implements GpuArbiter {
   #restoreAt (groups: GpuGroups): number | null {
     const minutes = idleRestoreMinutes(groups)
     if (this.#core.phase !== 'img' || this.#core.pinned || minutes === 0) return null
-    return (this.#activity(groups) ?? this.#deps.clock.now()) + minutes * 60_000
+    return (this.#activity(groups) ?? this.#deps.clock.monotonic()) + minutes * 60_000
+  }
+
+  #shown (at: number | null): number | null {
+    return at === null ? null : this.#wall.of(at)
   }
 
   #restoreIn (): number | null {
     const at = this.#restoreAt(this.#groups())
-    return at === null ? null : at - this.#deps.clock.now()
+    return at === null ? null : at - this.#deps.clock.monotonic()
   }
 
   #activity ({ img }: GpuGroups): number | null {

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../contract/index.js'
 
 export interface GpuIdleDeps {
   readonly clock: Clock
-  /** When image mode is due to end; null when nothing would end it. Epoch milliseconds. Read every time. */
+  /** When image mode is due to end; null when nothing would end it. On the monotonic clock. Read every time. */
   readonly dueAt: () => number | null
   /** Whether an image engine has work, also such as did not come through the gateway. */
   readonly busy: (signal: AbortSignal) => Promise<boolean>
@@ -28,7 +28,7 @@ export class GpuIdle {
     this.#timer = null
     const at = this.#deps.dueAt()
     if (at === null || this.#closing.signal.aborted) return
-    this.#timer = this.#deps.clock.setTimer(Math.max(1, at - this.#deps.clock.now()), () => {
+    this.#timer = this.#deps.clock.setTimer(Math.max(1, at - this.#deps.clock.monotonic()), () => {
       this.#timer = null
       void this.#look()
     })
@@ -50,7 +50,7 @@ export class GpuIdle {
 
   #isDue (): boolean {
     const at = this.#deps.dueAt()
-    return at !== null && at <= this.#deps.clock.now() && !this.#closing.signal.aborted
+    return at !== null && at <= this.#deps.clock.monotonic() && !this.#closing.signal.aborted
   }
 
   async #bounded (busy: (signal: AbortSignal) => Promise<boolean>): Promise<boolean> {

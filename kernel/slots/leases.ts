@@ -38,7 +38,7 @@ export function isBusy ({ inFlight, waitingWorkers, waitingLeases, waitingReady 
 
 /** The last request; an engine that had none counts from when it came up, whenever an earlier one was used. */
 export function usedAt ({ lastUsedAt, readyAt, since }: Pick<SlotCore, 'lastUsedAt' | 'readyAt' | 'since'>): number {
-  return Math.max(lastUsedAt ?? 0, readyAt ?? since)
+  return Math.max(lastUsedAt ?? -Infinity, readyAt ?? since)
 }
 
 /** Infinity where the engine takes as many requests as it is given. */

@@ -67,7 +67,8 @@ export class PressureEviction {
       for (;;) {
         const short = shortages(await this.#deps.readPools(), this.#floorMb())
         const tenants = this.#tenants().filter(({ slot }) => !stayed.has(slot.name))
-        const eviction = this.#stopped ? null : evictionFor(short, tenants, this.#deps.hardware.info.gpus, this.#deps.clock.now())
+        const { clock, hardware: { info } } = this.#deps
+        const eviction = this.#stopped ? null : evictionFor(short, tenants, info.gpus, clock.monotonic())
         if (eviction === null) return
         if (!await this.#evict(eviction.name, eviction.shortage)) stayed.add(eviction.name)
       }

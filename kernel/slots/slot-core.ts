@@ -34,7 +34,7 @@ export interface CoreFailure {
 export interface SlotCore {
   readonly state: SlotState
   readonly message: string
-  /** When `state` was entered, epoch milliseconds. */
+  /** When `state` was entered. This and all other times of a core are on the monotonic clock. */
   readonly since: number
   readonly generation: number
   readonly engine: Engine | null

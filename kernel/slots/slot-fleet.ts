@@ -4,6 +4,7 @@ import {
 } from '../contract/index.js'
 import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../runtime/container-runtime.js'
 import { abortable } from '../runtime/waiting.js'
+import { WallTime } from '../state/wall-time.js'
 import { ExitHub } from './exit-hub.js'
 import { watchHealth, type HealthProbe } from './health.js'
 import type { Member } from './fleet-member.js'
@@ -13,8 +14,8 @@ import type { PlacedSlot } from './gpu-groups.js'
 import type { Engine, LaunchFailure, SlotCore } from './slot-core.js'
 import { slotNotFound } from './slot-errors.js'
 import { isJournalled, SlotJournal } from './slot-journal.js'
-import { isServing } from './slot-machine.js'
 import { SlotOwner } from './slot-owner.js'
+import { slotStatus } from './slot-status.js'
 import type { SlotPlans } from './slot-plans.js'
 import { withEngine } from './shadows.js'
 import type { SlotStateFile, SlotStateFiles } from './slot-state-file.js'
@@ -54,11 +55,13 @@ export class SlotFleet {
   /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
   readonly #stranded = new Map<string, Engine>()
   readonly #exits: ExitHub
+  readonly #wall: WallTime
   readonly #launcher: Launcher
   readonly #journal: SlotJournal
 
   constructor (deps: FleetDeps) {
     this.#deps = deps
+    this.#wall = new WallTime(deps.clock)
     this.#journal = new SlotJournal(deps)
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.#launcher = new Launcher({
@@ -155,28 +158,12 @@ export class SlotFleet {
     const { config, plans } = this.#deps
     const slot = config.snapshot.slots.get(name)
     const configured = slot === undefined ? null : plans.modelId(name)
-    return {
+    return slotStatus(core, {
       name,
-      state: core.state,
-      since: core.since,
-      message: core.message,
-      generation: core.generation,
       modelId: launched === null ? configured : launched.modelId,
       port: slot?.port ?? member.port,
-      address: core.engine?.address ?? null,
-      engineId: core.engine?.id ?? null,
-      engineLabel: core.engine?.label ?? null,
-      inFlight: core.inFlight,
-      waiting: core.waitingWorkers + core.waitingLeases + core.waitingReady,
-      workers: core.engine?.workers ?? null,
-      lastUsedAt: core.lastUsedAt,
-      startedAt: core.readyAt,
-      adopted: core.engine?.adopted ?? false,
-      healthOk: isServing(core.state) ? true : core.state === 'error' ? false : null,
-      configDrift: member.drift,
-      failure: core.state === 'error' ? core.failure : null,
-      progress: null
-    }
+      configDrift: member.drift
+    }, this.#wall)
   }
 
   /** Ends every owner. Engines stay when `keepEngines`. */
@@ -221,7 +208,7 @@ export class SlotFleet {
       name,
       owner: new SlotOwner(name, clock, this.#actions(name, () => member), {
         generation: state?.generation ?? 0,
-        lastUsedAt: state?.last_used_at == null ? null : state.last_used_at * 1000
+        lastUsedAt: state?.last_used_at == null ? null : this.#wall.back(state.last_used_at * 1000)
       }),
       feed: new StatusFeed(),
       free: this.#departing.get(name)?.gone ?? Promise.resolve(),

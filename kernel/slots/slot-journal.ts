@@ -51,7 +51,7 @@ export class SlotJournal {
       model_id: status.modelId,
       port: status.port,
       updated_at: clock.now() / 1000,
-      last_used_at: core.lastUsedAt === null ? null : core.lastUsedAt / 1000,
+      last_used_at: status.lastUsedAt === null ? null : status.lastUsedAt / 1000,
       generation: core.generation,
       message: core.message,
       extra: { adopted: status.adopted, engine_id: status.engineId, override }

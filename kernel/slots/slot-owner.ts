@@ -70,7 +70,7 @@ export class SlotOwner {
     this.name = name
     this.#clock = clock
     this.#actions = actions
-    this.#core = { ...newCore(clock.now()), ...initial }
+    this.#core = { ...newCore(clock.monotonic()), ...initial }
   }
 
   get core (): SlotCore { return this.#core }
@@ -78,7 +78,7 @@ export class SlotOwner {
   /** A lease when the engine serves and has a free worker at this moment, else null. A light one needs no worker. */
   tryAcquire (light = false): SlotLease | null {
     if (this.#closed || !canLend(this.#core, light ? 'lease' : 'worker')) return null
-    if (!this.#shift(lendAnother(this.#core, light, this.#clock.now()))) this.#feed(this.#demand(light ? 'lease' : 'worker'))
+    if (!this.#shift(lendAnother(this.#core, light, this.#clock.monotonic()))) this.#feed(this.#demand(light ? 'lease' : 'worker'))
     return this.#lease(light)
   }
 
@@ -222,7 +222,7 @@ export class SlotOwner {
       release: () => {
         if (!held) return
         held = false
-        if (this.#ended || !this.#shift(takeOneBack(this.#core, generation, light, this.#clock.now()))) this.#feed({ type: 'release', generation, light })
+        if (this.#ended || !this.#shift(takeOneBack(this.#core, generation, light, this.#clock.monotonic()))) this.#feed({ type: 'release', generation, light })
       }
     }
   }
@@ -252,7 +252,7 @@ export class SlotOwner {
   #feed (input: SlotInput): ReturnType<typeof decide>['answer'] {
     if (this.#ended) return null
     const before = this.#core
-    const { core, effects, answer } = decide(before, input, this.#clock.now())
+    const { core, effects, answer } = decide(before, input, this.#clock.monotonic())
     this.#core = core
     for (const effect of effects) this.#run(effect)
     this.#follow(before)
@@ -376,7 +376,7 @@ export class SlotOwner {
 
   /** Since the last request, or since it came up. */
   #quietMs (): number {
-    return this.#clock.now() - usedAt(this.#core)
+    return this.#clock.monotonic() - usedAt(this.#core)
   }
 }
 

@@ -82,7 +82,7 @@ export class FakeRuntime implements ContainerRuntime {
     if (engine.behaviour.startFails === 'port') throw svcError('slot.port_conflict', `port ${engine.spec.port} is in use`)
     if (engine.behaviour.startFails === 'error') throw svcError('runtime.failed', 'start was refused')
     engine.state = 'running'
-    engine.startedAt = this.#clock.now()
+    engine.startedAt = this.#clock.monotonic()
     const { diesAfterMs } = engine.behaviour
     if (diesAfterMs !== undefined) this.#clock.setTimer(diesAfterMs, () => this.exit(id, engine.behaviour.exitCode ?? 1))
   }
@@ -142,7 +142,7 @@ export class FakeRuntime implements ContainerRuntime {
   health (port: number): 'ok' | 'loading' | 'refused' {
     const engine = [...this.engines.values()].find(candidate => candidate.spec.port === port && candidate.state === 'running')
     if (engine === undefined) return 'refused'
-    return this.#clock.now() - engine.startedAt >= (engine.behaviour.warmMs ?? 0) ? 'ok' : 'loading'
+    return this.#clock.monotonic() - engine.startedAt >= (engine.behaviour.warmMs ?? 0) ? 'ok' : 'loading'
   }
 
   running (slot: string): FakeEngine | undefined {

@@ -79,3 +79,42 @@ t.test('looking at the gateway keeps no model awake, wakes none, and image mode 
   t.strictSame(runtime.started.slice(started).map(({ slot }) => slot), ['chat'], 'and nothing else was woken')
   t.equal(gateway.slots.status('coder').state, 'offline')
 })
+
+t.test('a wall clock that is set back or ahead stops no pause and no idle time', async t => {
+  const clock = new FakeClock()
+  const day = 24 * 60 * MINUTE
+  let broken = true
+  const runtime = new FakeEngineRuntime({ onStart: () => { if (broken) throw new Error('no luck') } })
+  const gateway = await createTestGateway({
+    builtins,
+    runtime,
+    clock,
+    plugins: [createFakeProviderPlugin()],
+    files: {
+      'etc/svc/svc.toml': '[slots]\nautostart = false\nidle_timeout_s = 300\n',
+      'etc/svc/slots/coder.toml': 'provider = "fake"\ndevice = "cpu"\n'
+    }
+  })
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  const ask = async (): Promise<number> => (await gateway.fetch('/v1/chat/completions', {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"model":"coder","messages":[]}'
+  })).status
+  await ask()
+  await ask()
+  t.equal(await ask(), 503, 'it waits after two failures')
+  clock.setWall(clock.now() - day)
+  broken = false
+  await clock.advance(6_000)
+  t.equal(await ask(), 200, 'for as long as it said, whatever the wall clock says')
+  t.ok(Math.abs(gateway.slots.status('coder').startedAt! - clock.now()) < MINUTE, 'times are shown as the clock has them now')
+  clock.setWall(clock.now() + 2 * day)
+  await clock.advance(MINUTE)
+  t.equal(gateway.slots.status('coder').state, 'ready', 'a clock that is set ahead ends no idle time early')
+  clock.setWall(clock.now() - 3 * day)
+  await clock.advance(5 * MINUTE)
+  for (let i = 0; gateway.slots.status('coder').state !== 'offline' && i < 100; i++) await clock.advance(100)
+  t.equal(gateway.slots.status('coder').state, 'offline', 'and one that is set back leaves none open')
+})

@@ -9,12 +9,6 @@ export interface CacheLimits {
   readonly bytes: number
 }
 
-interface Entry {
-  readonly bytes: number
-  /** Epoch milliseconds. */
-  usedAt: number
-}
-
 const NAME = /^[0-9a-f-]{8,40}$/
 
 /** Whether a name can be one of ours at all; everything else never becomes a path. */
@@ -30,7 +24,8 @@ export class ImageFolder {
   readonly #folder: string
   readonly #clock: Clock
   readonly #limits: CacheLimits
-  readonly #entries = new Map<string, Entry>()
+  /** Sizes by name, the least recently used first. */
+  readonly #entries = new Map<string, number>()
   #bytes = 0
   #line: Promise<unknown> = Promise.resolve()
 
@@ -48,15 +43,17 @@ export class ImageFolder {
   load (): Promise<void> {
     return this.#inLine(async () => {
       await mkdir(this.#folder, { recursive: true })
+      const found: Array<{ readonly name: string, readonly bytes: number, readonly usedAt: number }> = []
       for (const file of await readdir(this.#folder)) {
         const path = join(this.#folder, file)
         const name = file.replace(/\.png$/, '')
         if (file.endsWith('.tmp')) await unlink(path).catch(ignore)
         else if (file.endsWith('.png') && isImageName(name)) {
-          const found = await lstat(path).catch(() => null)
-          if (found?.isFile() === true) this.#note(name, found.size, found.mtimeMs)
+          const stats = await lstat(path).catch(() => null)
+          if (stats?.isFile() === true) found.push({ name, bytes: stats.size, usedAt: stats.mtimeMs })
         }
       }
+      for (const { name, bytes } of found.sort((a, b) => a.usedAt - b.usedAt)) this.#note(name, bytes)
       await this.#shrink(null)
     })
   }
@@ -73,7 +70,7 @@ export class ImageFolder {
         await unlink(temp).catch(ignore)
         throw error
       }
-      this.#note(name, png.length, this.#clock.now())
+      this.#note(name, png.length)
       await this.#shrink(name)
       return name
     })
@@ -81,15 +78,17 @@ export class ImageFolder {
 
   /** The open file, for the caller to close; null when there is none of this name. Counts as use. */
   async read (name: string): Promise<{ readonly file: FileHandle, readonly bytes: number } | null> {
-    const entry = isImageName(name) ? this.#entries.get(name) : undefined
-    if (entry === undefined) return null
+    const bytes = isImageName(name) ? this.#entries.get(name) : undefined
+    if (bytes === undefined) return null
     try {
       // a link put there by somebody else leads nowhere
       const file = await open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW)
-      entry.usedAt = this.#clock.now()
+      // to the end of the line, unless it was thrown out meanwhile
+      if (this.#entries.delete(name)) this.#entries.set(name, bytes)
       // for the order after a restart
-      await utimes(this.#path(name), entry.usedAt / 1000, entry.usedAt / 1000).catch(ignore)
-      return { file, bytes: entry.bytes }
+      const usedAtS = this.#clock.now() / 1000
+      await utimes(this.#path(name), usedAtS, usedAtS).catch(ignore)
+      return { file, bytes }
     } catch {
       // somebody took it out of the folder
       this.#forget(name)
@@ -106,21 +105,20 @@ export class ImageFolder {
   /** @param keep the newest stays, however large it is */
   async #shrink (keep: string | null): Promise<void> {
     if (this.#entries.size <= this.#limits.files && this.#bytes <= this.#limits.bytes) return
-    const oldest = [...this.#entries].filter(([name]) => name !== keep).sort(([, a], [, b]) => a.usedAt - b.usedAt)
-    for (const [name] of oldest) {
+    for (const name of [...this.#entries.keys()].filter(name => name !== keep)) {
       if (this.#entries.size <= this.#limits.files && this.#bytes <= this.#limits.bytes) return
       this.#forget(name)
       await unlink(this.#path(name)).catch(ignore)
     }
   }
 
-  #note (name: string, bytes: number, usedAt: number): void {
-    this.#entries.set(name, { bytes, usedAt })
+  #note (name: string, bytes: number): void {
+    this.#entries.set(name, bytes)
     this.#bytes += bytes
   }
 
   #forget (name: string): void {
-    this.#bytes -= this.#entries.get(name)?.bytes ?? 0
+    this.#bytes -= this.#entries.get(name) ?? 0
     this.#entries.delete(name)
   }
 

@@ -11,7 +11,6 @@ export default definePlugin({
   apiVersion: 1,
   requires: {
     activity: core.activity,
-    clock: core.clock,
     config: core.config,
     configCheck: core.configCheck,
     dispatch: core.dispatch,

@@ -1,12 +1,11 @@
 import {
-  pluginStates, type ActivityLog, type Clock, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
+  pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
   type PluginService, type SlotService
 } from 'svc-gateway/plugin'
 import type { Status } from './schemas.js'
 
 export interface StatusServices {
   readonly activity: ActivityLog
-  readonly clock: Clock
   readonly config: ConfigService
   readonly configCheck: ConfigCheck
   readonly dispatch: DispatchService
@@ -17,7 +16,7 @@ export interface StatusServices {
 
 /** Answers from memory alone: whoever asks whether the gateway lives must not wait for an engine. */
 export async function statusReport (services: StatusServices): Promise<Status> {
-  const { clock, config, configCheck, dispatch, info, slots } = services
+  const { config, configCheck, dispatch, info, slots } = services
   const findings = await configCheck.findings()
   const { svc } = config.snapshot
   return {
@@ -32,7 +31,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     diagnostics: findings.map(finding => ({ ...finding })),
     instance: info.instance,
     started_at: info.startedAt,
-    uptime_s: Math.max(0, Math.floor((clock.now() - Date.parse(info.startedAt)) / 1000))
+    uptime_s: Math.floor(info.uptimeMs / 1000)
   }
 }
 

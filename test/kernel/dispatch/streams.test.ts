@@ -478,13 +478,13 @@ t.test('where a request stands is told from its fields and its slot, when somebo
     [{ sent: true, sink: { flowing: true, bytesOut: 7, failed: false, isClients: true } }, status('serving'), 'streaming', null]
   ]
   for (const [over, slot, phase, reason] of cases) {
-    const view = requestView({ ...base, ...over }, slot, 4_000)
+    const view = requestView({ ...base, ...over }, slot, 4_000, 60_000)
     t.equal(view.phase, phase)
     if (reason === null) t.equal(view.reason, null, phase)
     else t.match(view.reason, reason)
-    t.match(view, { age_ms: 3_000, started_at: '1970-01-01T00:00:01.000Z', bytes_in: 2, bytes_out: 7, tokens: 5 })
+    t.match(view, { age_ms: 3_000, started_at: '1970-01-01T00:01:00.000Z', bytes_in: 2, bytes_out: 7, tokens: 5 })
   }
-  t.equal(requestView({ ...base, shared: { tokens: 9 } }, null, 0).tokens, 9, 'of the call that it shares')
+  t.equal(requestView({ ...base, shared: { tokens: 9 } }, null, 0, 0).tokens, 9, 'of the call that it shares')
 })
 
 t.test('the words of a cut-off', async t => {

@@ -54,10 +54,10 @@ function stop (signal: NodeJS.Signals): void {
   stopping.abort(new Error('the engine is stopping'))
   server.close()
   server.closeAllConnections()
-  const deadline = Date.now() + STOP_WITHIN_MS
+  const deadline = performance.now() + STOP_WITHIN_MS
   // leaving in the middle of native work can crash, so wait for the token that is being computed
   const leave = (): void => {
-    if ((engine?.pool.busy ?? 0) > 0 && Date.now() < deadline) setTimeout(leave, 5)
+    if ((engine?.pool.busy ?? 0) > 0 && performance.now() < deadline) setTimeout(leave, 5)
     else process.exit(0)
   }
   leave()
