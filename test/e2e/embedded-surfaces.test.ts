@@ -1,7 +1,7 @@
 import t from 'tap'
 import { freePort } from '../ports.js'
 import { liveHome, startLive, writeHome } from './live-gateway.js'
-import { anthropic, chats, completes, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
+import { anthropic, callsForcedTool, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
 
 t.setTimeout(180_000)
 
@@ -14,6 +14,8 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await writeHome(home, textHome(home, ports))
   const gateway = await startLive(t, home)
   await t.test('chat', t => chats(t, gateway.url))
+  await t.test('structured output', t => keepsToShape(t, gateway.url))
+  await t.test('a forced tool', t => callsForcedTool(t, gateway.url))
   await t.test('completions', t => completes(t, gateway.url))
   await t.test('embeddings', t => recalls(t, gateway.url))
   await t.test('reranking', t => reranks(t, gateway.url))

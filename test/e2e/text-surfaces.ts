@@ -151,6 +151,32 @@ export async function callsTools (t: Test, url: string): Promise<void> {
   t.strictSame([{ name, ...JSON.parse(args) as object }, finish], [wanted, 'tool_calls'])
 }
 
+const shape = {
+  type: 'object',
+  properties: { mood: { enum: ['good', 'bad'] }, sure: { type: 'boolean' }, level: { type: 'integer', minimum: 1, maximum: 5 } },
+  required: ['mood', 'sure', 'level'],
+  additionalProperties: false
+}
+
+/** Structured output, which holds the model to a shape whatever it would say. */
+export async function keepsToShape (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const answer = await client.chat.completions.create({
+    model: 'agent', messages, response_format: { type: 'json_schema', json_schema: { name: 'state', schema: shape, strict: true } }
+  })
+  t.match(JSON.parse(answer.choices[0]!.message.content!), { mood: /^(good|bad)$/, sure: Boolean, level: /^[1-5]$/ })
+}
+
+/** A tool that the client insists on, with a model that would say something else. */
+export async function callsForcedTool (t: Test, url: string): Promise<void> {
+  const client = openai(url)
+  const tools = [{ type: 'function' as const, function: { name: 'set_state', parameters: shape } }]
+  const forced = await client.chat.completions.create({ model: 'agent', messages, tools, tool_choice: 'required' })
+  const call = forced.choices[0]!.message.tool_calls![0] as OpenAI.ChatCompletionMessageFunctionToolCall
+  t.equal(call.function.name, 'set_state')
+  t.match(JSON.parse(call.function.arguments), { mood: /^(good|bad)$/, sure: Boolean, level: /^[1-5]$/ })
+}
+
 /** The tool loop: the model of the test never stops calling, so the eighth answer is the last and is words. */
 export async function usesTools (t: Test, url: string): Promise<void> {
   const client = openai(url)

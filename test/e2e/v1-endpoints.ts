@@ -3,7 +3,8 @@ import type { Test } from 'tap'
 import { wavOf } from '../plugins/providers/audio/sound.js'
 import { hears, listsVoices, paints, speaks } from './media-surfaces.js'
 import {
-  anthropic, callsTools, chats, completes, countsTokens, openai, recalls, reranks, speaksMessages, speaksResponses, usesTools
+  anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, reranks, speaksMessages, speaksResponses,
+  usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -25,7 +26,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'GET /v1/models': { works: [listsModels], ask: null },
   'GET /v1/models/*': { works: [findsModels], ask: (url, model) => openai(url).models.retrieve(model) },
   'POST /v1/chat/completions': {
-    works: [chats, callsTools, usesTools],
+    works: [chats, callsTools, keepsToShape, usesTools],
     ask: (url, model) => openai(url).chat.completions.create({ model, messages })
   },
   'POST /v1/completions': { works: [completes], ask: (url, model) => openai(url).completions.create({ model, prompt: 'x' }) },

@@ -24,11 +24,11 @@ export function createChatRenderer (source: string | null, tokens: { readonly bo
     render (body) {
       try {
         return template.render({
-          messages: body.messages.map(plainMessage),
+          messages: toolsSaid(body, text).map(plainMessage),
           add_generation_prompt: body.add_generation_prompt ?? true,
           bos_token: tokens.bos,
           eos_token: tokens.eos,
-          ...body.tools === null || body.tools === undefined ? {} : { tools: body.tools },
+          ...toolsOf(body) === null ? {} : { tools: toolsOf(body) },
           ...body.chat_template_kwargs
         })
       } catch (error) {
@@ -36,6 +36,21 @@ export function createChatRenderer (source: string | null, tokens: { readonly bo
       }
     }
   }
+}
+
+function toolsOf ({ tools, tool_choice: choice }: ChatBody): ChatBody['tools'] & object | null {
+  return tools === null || tools === undefined || tools.length === 0 || choice === 'none' ? null : tools
+}
+
+/** A template that does not know of tools would leave them out, so the first message says them. */
+function toolsSaid (body: ChatBody, template: string): ChatMessage[] {
+  const tools = toolsOf(body)
+  if (tools === null || /\btools\b/.test(template)) return body.messages
+  const said = `You can call these functions, with a JSON object {"name": ..., "arguments": {...}}:\n${JSON.stringify(tools)}`
+  const [first, ...rest] = body.messages
+  return first?.role === 'system' && typeof first.content === 'string'
+    ? [{ ...first, content: `${first.content}\n\n${said}` }, ...rest]
+    : [{ role: 'system', content: said }, ...body.messages]
 }
 
 /** Templates expect text: parts are joined by line breaks, as llama-server does it. */

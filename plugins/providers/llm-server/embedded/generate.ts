@@ -1,4 +1,4 @@
-import type { LlamaContextSequence, SequenceEvaluateOptions, Token } from 'node-llama-cpp'
+import type { LlamaContextSequence, LlamaGrammar, SequenceEvaluateOptions, Token } from 'node-llama-cpp'
 import type { ModelHost } from './model-host.js'
 import type { GenerationLimits, Sampling } from './sampler-options.js'
 import { StopScanner } from './stop-strings.js'
@@ -10,6 +10,8 @@ export interface GenerationRequest extends GenerationLimits {
   /** Tokens of prompt and answer together; null goes on forever, forgetting the oldest. */
   readonly contextLimit: number | null
   readonly signal: AbortSignal
+  /** Shape of the answer, in llama.cpp's notation. */
+  readonly grammar: LlamaGrammar | null
 }
 
 /** Counts in tokens. */
@@ -43,7 +45,7 @@ export async function* generate (
   let completionTokens = 0
   let finishReason: 'stop' | 'length' = 'stop'
 
-  for await (const token of sequence.evaluate([prompt.at(-1)!], evaluateOptions(host, request.sampling, history))) {
+  for await (const token of sequence.evaluate([prompt.at(-1)!], evaluateOptions(host, request, history))) {
     signal.throwIfAborted()
     firstTokenAt ??= performance.now()
     completionTokens++
@@ -84,7 +86,9 @@ async function readPrompt (sequence: LlamaContextSequence, prompt: readonly Toke
   return known
 }
 
-function evaluateOptions (host: ModelHost, sampling: Sampling, history: readonly Token[]): SequenceEvaluateOptions {
+function evaluateOptions (
+  { model, module }: ModelHost, { sampling, grammar }: GenerationRequest, history: readonly Token[]
+): SequenceEvaluateOptions {
   const { penalties, bias } = sampling
   return {
     temperature: sampling.temperature,
@@ -92,6 +96,7 @@ function evaluateOptions (host: ModelHost, sampling: Sampling, history: readonly
     topP: sampling.topP,
     minP: sampling.minP,
     seed: sampling.seed ?? Math.floor(Math.random() * 0xFFFFFFFF),
+    ...grammar === null ? {} : { grammarEvaluationState: new module.LlamaGrammarEvaluationState({ model, grammar }) },
     yieldEogToken: true, // it counts as a token of the answer, as in llama-server
     ...penalties === null ? {} : {
       repeatPenalty: {
@@ -103,7 +108,7 @@ function evaluateOptions (host: ModelHost, sampling: Sampling, history: readonly
       }
     },
     ...bias.length === 0 ? {} : {
-      tokenBias: bias.reduce((all, [token, logit]) => all.set(token as Token, { logit }), host.module.TokenBias.for(host.model))
+      tokenBias: bias.reduce((all, [token, logit]) => all.set(token as Token, { logit }), module.TokenBias.for(model))
     }
   }
 }

@@ -32,11 +32,13 @@ const generation = {
     z.array(z.tuple([z.int().min(0), z.number()]))
   ], { error: 'must map token ids to numbers' }).nullish(),
   logprobs: unsupported,
-  grammar: unsupported,
-  json_schema: unsupported,
-  response_format: z.looseObject({
-    type: z.literal(['text'], { error: 'must be text; for other formats install llama-server' })
-  }).nullish()
+  grammar: z.string().min(1).nullish(),
+  json_schema: z.unknown().optional(),
+  response_format: z.discriminatedUnion('type', [
+    z.looseObject({ type: z.literal('text') }),
+    z.looseObject({ type: z.literal('json_object'), schema: z.unknown().optional() }),
+    z.looseObject({ type: z.literal('json_schema'), json_schema: z.looseObject({ schema: z.unknown().optional() }) })
+  ], { error: 'must be of type text, json_object or json_schema' }).nullish()
 }
 
 export const generationSchema = z.looseObject(generation)
@@ -57,10 +59,21 @@ const messageSchema = z.looseObject({
 })
 export type ChatMessage = z.output<typeof messageSchema>
 
+const toolSchema = z.looseObject({
+  type: z.literal('function', { error: 'must be function' }),
+  function: z.looseObject({ name: z.string().min(1).max(256), parameters: z.unknown().optional() })
+})
+
+const toolChoiceSchema = z.union([
+  z.enum(['auto', 'none', 'required']),
+  z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) })
+], { error: 'must be auto, none, required, or name a function' })
+
 export const chatSchema = z.looseObject({
   ...generation,
   messages: z.array(messageSchema, { error: issue => issue.input === undefined ? 'is required' : 'must be an array' }),
-  tools: z.array(z.unknown()).nullish(),
+  tools: z.array(toolSchema).nullish(),
+  tool_choice: toolChoiceSchema.nullish(),
   chat_template_kwargs: z.record(z.string(), z.unknown()).nullish(),
   add_generation_prompt: z.boolean().nullish()
 })

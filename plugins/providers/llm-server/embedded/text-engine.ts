@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { LlamaContextSequence, Token } from 'node-llama-cpp'
+import type { LlamaContextSequence, LlamaGrammar, Token } from 'node-llama-cpp'
 import type { EngineArgs } from './args.js'
 import { createChatRenderer, type ChatRenderer } from './chat-template.js'
 import { generate, type GenerationEnd, type GenerationRequest } from './generate.js'
@@ -53,6 +53,15 @@ export class TextEngine {
     const { bos } = model.tokens
     if (bos !== null && model.tokens.shouldPrependBosToken && tokens[0] !== bos) tokens.unshift(bos)
     return tokens
+  }
+
+  /** Throws a `WireError` for a grammar that llama.cpp does not take. */
+  async compile (grammar: string): Promise<LlamaGrammar> {
+    try {
+      return await this.host.llama.createGrammar({ grammar })
+    } catch {
+      throw badRequest('The grammar cannot be parsed: a rule is missing, wrong, or leads back to itself without a character in between')
+    }
   }
 
   /** Waits for a slot, generates, gives the slot back. Throws a `WireError` for a prompt that does not fit. */

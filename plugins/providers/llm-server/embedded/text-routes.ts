@@ -4,30 +4,39 @@ import type { Call } from './http-server.js'
 import { chatSchema, completionSchema, type CompletionBody, type GenerationBody } from './requests.js'
 import { limitsOf, samplingOf } from './sampler-options.js'
 import { SseWriter } from './sse-writer.js'
-import type { TextEngine } from './text-engine.js'
-import { answerId, chatFormat, completionFormat, type AnswerFormat, type AnswerHead } from './wire.js'
+import { answerGrammar, callGrammar, forcedTools } from './grammar/output.js'
+import type { TextEngine, TextRequest } from './text-engine.js'
+import { answerId, callFormat, chatFormat, completionFormat, type AnswerFormat, type AnswerHead } from './wire.js'
 import { parseBody } from './wire-error.js'
 
 export async function chatCompletions (engine: TextEngine, call: Call): Promise<object | null> {
   const body = parseBody(chatSchema, await call.json())
   const prompt = engine.tokenize(engine.renderer.render(body))
-  const format = chatFormat(headOf(engine), body.stream_options?.include_usage === true)
-  return answer(engine, call, body, [prompt], format)
+  const tools = forcedTools(body)
+  const includeUsage = body.stream_options?.include_usage === true
+  const format = tools === null
+    ? chatFormat(headOf(engine), includeUsage)
+    : callFormat(headOf(engine), includeUsage, tools.map(tool => tool.name))
+  return answer(engine, call, body, [prompt], format, tools === null ? answerGrammar(body) : callGrammar(tools))
 }
 
 export async function completions (engine: TextEngine, call: Call): Promise<object | null> {
   const body = parseBody(completionSchema, await call.json())
-  return answer(engine, call, body, promptsOf(body).map(prompt => engine.tokenize(prompt)), completionFormat(headOf(engine)))
+  const prompts = promptsOf(body).map(prompt => engine.tokenize(prompt))
+  return answer(engine, call, body, prompts, completionFormat(headOf(engine)), answerGrammar(body))
 }
 
 /** Answers every prompt `n` times, on the stream as it comes or all at once. Null: the stream is written. */
 async function answer (
-  engine: TextEngine, call: Call, body: GenerationBody, prompts: readonly Token[][], format: AnswerFormat
+  engine: TextEngine, call: Call, body: GenerationBody, prompts: readonly Token[][], format: AnswerFormat, shape: string | null
 ): Promise<object | null> {
+  const grammar = shape === null ? null : await engine.compile(shape)
   const jobs = prompts.flatMap(prompt => new Array<Token[]>(body.n ?? 1).fill(prompt))
+  const defaults = engine.args.sampling
+  const settings = { ...limitsOf(body, defaults), sampling: samplingOf(body, defaults), grammar, signal: call.signal }
   if (body.stream !== true) {
     const texts = jobs.map(() => '')
-    const ends = await runJobs(engine, jobs, body, call.signal, {
+    const ends = await runJobs(engine, jobs, settings, {
       text: (index, text) => { texts[index] += text },
       end: () => undefined
     })
@@ -41,10 +50,11 @@ async function answer (
     const opening = format.opening(index)
     if (opening !== null) await stream.send(opening)
   }
-  const ends = await runJobs(engine, jobs, body, call.signal, {
+  const ends = await runJobs(engine, jobs, settings, {
     text: async (index, text) => {
       await open(index)
-      await stream.send(format.piece(index, text))
+      const piece = format.piece(index, text)
+      if (piece !== null) await stream.send(piece)
     },
     end: async (index, end) => {
       await open(index)
@@ -64,13 +74,12 @@ interface JobListener {
 
 /** Runs the jobs side by side as slots allow. The first that fails ends the others, and all have ended when it rejects. */
 async function runJobs (
-  engine: TextEngine, jobs: ReadonlyArray<readonly Token[]>, body: GenerationBody, signal: AbortSignal, listener: JobListener
+  engine: TextEngine, jobs: ReadonlyArray<readonly Token[]>, settings: Omit<TextRequest, 'prompt'>, listener: JobListener
 ): Promise<GenerationEnd[]> {
   const failure = new AbortController()
-  const either = AbortSignal.any([signal, failure.signal])
-  const settings = { ...limitsOf(body, engine.args.sampling), sampling: samplingOf(body, engine.args.sampling), signal: either }
+  const signal = AbortSignal.any([settings.signal, failure.signal])
   const run = async (prompt: readonly Token[], index: number): Promise<GenerationEnd> => {
-    const pieces = engine.generate({ ...settings, prompt })
+    const pieces = engine.generate({ ...settings, signal, prompt })
     try {
       for (;;) {
         const next = await pieces.next()

@@ -11,6 +11,23 @@ async function busy (url: string): Promise<number> {
   return (await (await fetch(`${url}/slots`)).json() as SlotView[]).filter(slot => slot.is_processing).length
 }
 
+const schema = (shape: object): object => ({ type: 'json_schema', json_schema: { name: 'answer', schema: shape } })
+const deep = Array.from({ length: 70 }).reduce<object>(inner => ({ type: 'array', items: inner }), { type: 'null' })
+const clock = { type: 'function', function: { name: 'clock' } }
+const weather = {
+  type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: { city: { enum: ['Bern', 'Oslo'] } }, required: ['city'] } }
+}
+
+interface Said {
+  readonly choices: ReadonlyArray<{
+    readonly finish_reason: string
+    readonly message: {
+      readonly content: string | null
+      readonly tool_calls?: ReadonlyArray<{ readonly function: { readonly arguments: string } }>
+    }
+  }>
+}
+
 const gauge = async (url: string, name: string): Promise<number> =>
   Number(new RegExp(`^llamacpp:${name} (\\S+)$`, 'm').exec(await (await fetch(`${url}/metrics`)).text())?.[1])
 
@@ -54,6 +71,62 @@ t.test('the demo model', async t => {
     t.ok(await gauge(url, 'tokens_predicted_total') > demoSentence.split(' ').length)
   })
 
+  await t.test('an answer has the shape that a schema asks for, whatever the model would say', async t => {
+    const shape = {
+      type: 'object',
+      properties: {
+        mood: { enum: ['good', 'so "so"'] },
+        count: { type: 'integer', minimum: -12, maximum: 108 },
+        share: { type: 'number', minimum: 0, maximum: 1 },
+        tags: { type: 'array', items: { type: 'string', maxLength: 3 }, minItems: 1, maxItems: 2 },
+        when: { type: 'string', format: 'date' },
+        more: { anyOf: [{ $ref: '#/$defs/more' }, { type: 'null' }] },
+        note: { type: 'string', maxLength: 2 }
+      },
+      required: ['mood', 'count', 'share', 'tags', 'when', 'more'],
+      additionalProperties: false,
+      $defs: { more: { allOf: [{ properties: { id: { const: 7 } } }, { required: ['id'] }] } }
+    }
+    for (let seed = 0; seed < 12; seed++) {
+      const body = { messages: [{ role: 'user', content: 'x' }], response_format: schema(shape), seed, temperature: 1.5 }
+      const text = seed % 2 === 0
+        ? ((await post(url, '/v1/chat/completions', body)).json as unknown as Said).choices[0]!.message.content!
+        : (await stream(url, '/v1/chat/completions', body)).text
+      const value = JSON.parse(text) as Record<string, unknown> & { count: number, share: number, tags: string[] }
+      t.match(value, { mood: /^(good|so "so")$/, when: /^\d{4}-\d\d-\d\d$/, more: value.more === null ? null : { id: 7 } })
+      t.ok(Number.isInteger(value.count) && value.count >= -12 && value.count <= 108, text)
+      t.ok(value.share >= 0 && value.share <= 1 && value.tags.length >= 1 && value.tags.length <= 2, text)
+      t.same(Object.keys(value).filter(key => key !== 'note'), shape.required)
+    }
+    const said = await post(url, '/v1/completions', { prompt: 'x', grammar: 'root ::= "yes" | "no"', n: 2 })
+    t.match(said.json.choices, [{ text: /^(yes|no)$/, finish_reason: 'stop' }, { text: /^(yes|no)$/ }])
+    t.match((await post(url, '/v1/completions', { prompt: 'x', json_schema: { const: { a: 1 } } })).json.choices, [{ text: '{"a":1}' }])
+    t.match((await post(url, '/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], response_format: { type: 'json_object' }, max_tokens: 1 }))
+      .json, { choices: [{ message: { content: '{' }, finish_reason: 'length' }] })
+  })
+
+  await t.test('a forced tool is called, whole and streamed', async t => {
+    const body = { messages: [{ role: 'user', content: 'x' }], tools: [clock, weather], seed: 3 }
+    const named = { ...body, tool_choice: { type: 'function', function: { name: 'weather' } } }
+    const whole = (await post(url, '/v1/chat/completions', named)).json as unknown as Said
+    t.match(whole.choices, [{ finish_reason: 'tool_calls', message: { content: null, tool_calls: [{ id: /^call-/, type: 'function', function: { name: 'weather' } }] } }])
+    t.match(JSON.parse(whole.choices[0]!.message.tool_calls![0]!.function.arguments), { city: /^(Bern|Oslo)$/ })
+    const any = (await post(url, '/v1/chat/completions', { ...body, tool_choice: 'required' })).json as unknown as Said
+    t.match(any.choices[0]!.message.tool_calls, [{ function: { name: /^(weather|clock)$/ } }])
+
+    const { chunks, last } = await stream(url, '/v1/chat/completions', named)
+    const deltas = chunks.flatMap(chunk => chunk.choices[0]?.delta?.tool_calls ?? [])
+    t.match(deltas[0], { index: 0, id: /^call-/, type: 'function', function: { name: 'weather' } })
+    t.match(JSON.parse(deltas.map(delta => delta.function.arguments).join('')), { city: /^(Bern|Oslo)$/ })
+    t.equal(deltas.filter(delta => delta.function.name !== undefined).length, 1)
+    t.same([chunks.flatMap(chunk => chunk.choices).at(-1)?.finish_reason, last], ['tool_calls', '[DONE]'])
+    const cut = (await post(url, '/v1/chat/completions', { ...named, max_tokens: 40 })).json as unknown as Said
+    t.equal(cut.choices[0]!.finish_reason, 'length')
+    const prompt = async (choice: string): Promise<unknown> => (await post(url, '/apply-template', { ...body, tool_choice: choice })).json.prompt
+    t.match(await prompt('auto'), /"name":"weather".*<\|user\|>x/, 'a template without tools gets them as words')
+    t.equal(await prompt('none'), '<|user|>x<|assistant|>')
+  })
+
   await t.test('refusals', async t => {
     const user = { role: 'user', content: 'x' }
     const chat = '/v1/chat/completions'
@@ -69,7 +142,19 @@ t.test('the demo model', async t => {
       [chat, { messages: [user], stream: 'x' }, 400, /'stream'.*boolean/],
       [chat, { messages: [user], stop: 5 }, 400, /'stop'/],
       [chat, { messages: [user], logprobs: true }, 400, /'logprobs'.*embedded engine/],
-      [chat, { messages: [user], response_format: { type: 'json_object' } }, 400, /response_format/],
+      [chat, { messages: [user], response_format: { type: 'xml' } }, 400, /'response_format\.?\w*': must be of type text, json_object or json_schema/],
+      [chat, { messages: [user], response_format: schema({ type: 'string', pattern: 'a+' }) }, 400, /'pattern': is not supported/],
+      [chat, { messages: [user], response_format: schema({ properties: { a: { type: 'money' } } }) }, 400, /'properties\.a': type 'money' is unknown/],
+      [chat, { messages: [user], response_format: schema({ $ref: '#/$defs/none' }) }, 400, /points to nothing/],
+      [chat, { messages: [user], response_format: schema({ $ref: '#' }) }, 400, /grammar cannot be parsed/],
+      [chat, { messages: [user], response_format: schema({ allOf: [{ $ref: '#' }, { $ref: '#' }] }) }, 400, /too large/],
+      [chat, { messages: [user], response_format: schema(deep) }, 400, /deeper than 64/],
+      [chat, { messages: [user], response_format: schema({ type: 'integer', minimum: 3, maximum: 2 }) }, 400, /no number lies/],
+      [chat, { messages: [user], json_schema: {}, grammar: 'root ::= "a"' }, 400, /Only one of/],
+      [chat, { messages: [user], tool_choice: 'required' }, 400, /'tool_choice': is required without any tools/],
+      [chat, { messages: [user], tool_choice: 'always' }, 400, /'tool_choice': must be auto/],
+      [chat, { messages: [user], tools: [weather], tool_choice: { type: 'function', function: { name: 'nope' } } }, 400, /no tool is called 'nope'/],
+      ['/v1/completions', { prompt: 'x', grammar: 'root ::= nowhere' }, 400, /grammar cannot be parsed/],
       ['/v1/completions', {}, 400, /'prompt': is required/],
       ['/v1/completions', { prompt: 5 }, 400, /'prompt'/],
       ['/v1/completions', { prompt: [] }, 400, /'prompt'/],

@@ -75,7 +75,11 @@ export interface Chunk {
     readonly index: number
     readonly finish_reason: string | null
     readonly text?: string
-    readonly delta?: { readonly role?: string, readonly content?: string | null }
+    readonly delta?: {
+      readonly role?: string
+      readonly content?: string | null
+      readonly tool_calls?: ReadonlyArray<{ readonly function: { readonly name?: string, readonly arguments: string } }>
+    }
   }>
   readonly usage?: { readonly completion_tokens: number, readonly prompt_tokens: number, readonly total_tokens: number }
   readonly timings?: Readonly<Record<string, number>>

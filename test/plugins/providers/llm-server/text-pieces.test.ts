@@ -1,5 +1,6 @@
 import fc from '../../../property.js'
 import t from 'tap'
+import { integerRange, numberRange } from '../../../../plugins/providers/llm-server/embedded/grammar/number-range.js'
 import { SlotPool } from '../../../../plugins/providers/llm-server/embedded/slot-pool.js'
 import { StopScanner } from '../../../../plugins/providers/llm-server/embedded/stop-strings.js'
 import { TokenText } from '../../../../plugins/providers/llm-server/embedded/token-text.js'
@@ -91,4 +92,35 @@ t.test('slots', async t => {
     pool.release('a')
     t.equal(pool.busy, 0)
   })
+})
+
+/** The alternatives of a number's grammar as a regular expression. */
+function readable (range: string): RegExp {
+  return new RegExp(`^(${range.replaceAll('fraction', '[.][0-9]{1,15}').replace(/["\s]/g, '')})$`)
+}
+
+t.test('a grammar of integers takes those between its bounds and no others', async t => {
+  const near = fc.integer({ min: -120, max: 120 })
+  const bound = fc.option(fc.oneof(near, fc.integer({ min: -1_000_000, max: 1_000_000 })), { nil: null })
+  fc.assert(fc.property(bound, bound, fc.array(fc.integer({ min: -3, max: 3 }), { minLength: 1 }), (min, max, steps) => {
+    const range = integerRange(min, max)
+    if (range === null) return min !== null && max !== null && min > max
+    const values = steps.flatMap(step => [(min ?? 0) + step, (max ?? 0) + step, (min ?? 0) + step * 1117])
+    const lies = (value: number): boolean => value >= (min ?? -Infinity) && value <= (max ?? Infinity)
+    return values.every(value => readable(range).test(String(value)) === lies(value))
+  }))
+  t.ok(integerRange(null, null)!.length < 2000, 'and stays short')
+})
+
+t.test('a grammar of numbers takes fractions between whole bounds and none outside', async t => {
+  const bound = fc.option(fc.integer({ min: -30, max: 30 }), { nil: null })
+  fc.assert(fc.property(bound, bound, fc.integer({ min: -330, max: 330 }), (min, max, tenths) => {
+    const range = numberRange(min, max)
+    if (range === null) return min !== null && max !== null && min > max
+    const value = tenths / 10
+    return readable(range).test(value.toFixed(1)) || readable(range).test(String(value))
+      ? value >= (min ?? -Infinity) && value <= (max ?? Infinity)
+      : value < (min ?? -Infinity) || value > (max ?? Infinity)
+  }))
+  t.equal(numberRange(0.2, 0.8), null)
 })
