@@ -113,7 +113,8 @@ export function createInference (
     events,
     log,
     file: new GpuStateFile(`${config.paths.state}/gpu_arbiter.json`, log),
-    slots: gpuSlots(fleet, plans, address => slots.clientOf(address))
+    slots: gpuSlots(fleet, plans, address => slots.clientOf(address)),
+    gpus: () => hardware.info.gpus
   })
   const pressure = new PressureEviction({
     config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))

@@ -23,6 +23,8 @@ export type {
 } from './provider-launch.js'
 export { shellText, shellWords } from './shell-words.js'
 export { bodyChecksum, canonicalJson } from './canonical-json.js'
+export type { GpuClaim } from './gpus.js'
+export { deviceOfGpu, gpuMemoryMb, gpuPoolOf, gpusOf, gpusOfSlot, mainGpuOf, mainGpusOf, rankGpus, shareGpu } from './gpus.js'
 export { fitStatuses, memoryFit } from './memory-fit.js'
 export type { FitStatus, MemoryFit } from './memory-fit.js'
 export { portableArgs, portableFlags } from './portable-args.js'

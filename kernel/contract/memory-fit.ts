@@ -1,5 +1,6 @@
 import type { HardwareInfo } from './schemas/hardware.js'
 import { deviceClassOf, type Device } from './schemas/enums.js'
+import { gpuPoolOf } from './gpus.js'
 
 export const fitStatuses = ['fits', 'tight', 'spills', 'too_large', 'unknown'] as const
 export type FitStatus = typeof fitStatuses[number]
@@ -19,23 +20,16 @@ const TIGHT = 0.85
  */
 export function memoryFit (sizeBytes: number, device: Device, hardware: HardwareInfo): MemoryFit {
   const size = Math.ceil(sizeBytes / MIB)
-  const own = memoryOf(device, hardware)
+  const isGpu = deviceClassOf(device) === 'gpu'
+  const { mb: own, shared } = isGpu ? gpuPoolOf(device, hardware) : { mb: hardware.ram_mb, shared: true }
   if (size === 0) return { status: 'unknown', reasons: ['the size of the model is not known'] }
   if (own === 0) return { status: 'unknown', reasons: ['the memory of the device is not known'] }
-  const all = hardware.unified_memory_mb > 0 || deviceClassOf(device) !== 'gpu' ? own : own + hardware.ram_mb
+  const all = shared ? own : own + hardware.ram_mb
   const needs = `the model has ${gib(size)} GiB`
   if (size > all) return { status: 'too_large', reasons: [`${needs} and there are ${gib(all)} GiB in all`] }
   if (size > own) return { status: 'spills', reasons: [`${needs} and the device ${gib(own)} GiB; the rest stays in main memory`] }
   if (size > own * TIGHT) return { status: 'tight', reasons: [`${needs} of ${gib(own)} GiB`] }
   return { status: 'fits', reasons: [] }
-}
-
-/** MiB; 0 when nobody knows. On unified memory the GPU may have all of it. */
-function memoryOf (device: Device, { ram_mb: ram, unified_memory_mb: unified, gpus }: HardwareInfo): number {
-  if (deviceClassOf(device) !== 'gpu') return ram
-  if (unified > 0) return unified
-  const fitting = device === 'gpu-rocm' ? gpus.filter(gpu => gpu.vendor === 'amd') : device === 'gpu-cuda' ? gpus.filter(gpu => gpu.vendor === 'nvidia') : gpus
-  return Math.max(0, ...fitting.map(gpu => gpu.vram_mb))
 }
 
 function gib (mib: number): string {

@@ -15,8 +15,14 @@ export async function probeNpu (files: ProbeFiles, gpus: readonly GpuInfo[]): Pr
       name: await files.text(`${device}/vbnv`) ?? 'AMD XDNA NPU',
       driver,
       accel_path: reachable ? `/dev/accel/${node}` : '',
-      render_path: gpus.find(gpu => gpu.vendor === 'amd')?.drm_path ?? ''
+      render_path: companion(gpus)?.drm_path ?? ''
     }
   }
   return {}
+}
+
+/** The graphics of the NPU's own processor, never a card beside it; an old driver does not say which GPU that is. */
+function companion (gpus: readonly GpuInfo[]): GpuInfo | undefined {
+  const amd = gpus.filter(gpu => gpu.vendor === 'amd')
+  return amd.find(gpu => gpu.integrated) ?? (amd.length === 1 ? amd[0] : undefined)
 }

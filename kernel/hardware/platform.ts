@@ -1,4 +1,4 @@
-import type { GpuInfo, HardwareInfo } from '../contract/index.js'
+import { mainGpuOf, type GpuInfo, type HardwareInfo } from '../contract/index.js'
 
 export interface PlatformFacts {
   readonly cpuModel: string
@@ -15,15 +15,15 @@ export interface PlatformFacts {
 /** In the order of the schema's list: what decides how engines are set up comes before what is merely around it. Pure. */
 export function platformOf (facts: PlatformFacts): HardwareInfo['platform'] {
   const { cpuModel, virtual, osRelease, dmi, container, gpus } = facts
-  const has = (vendor: GpuInfo['vendor']): boolean => gpus.some(gpu => gpu.vendor === vendor)
+  const vendor = mainGpuOf(gpus)?.vendor
   if (/ryzen ai max/i.test(cpuModel)) return 'strix-halo'
   if (/microsoft|wsl/i.test(osRelease)) return 'wsl2'
   if (/proxmox/i.test(dmi)) return 'proxmox-kvm'
   if (/\b(qemu|kvm|amazon ec2|google compute engine|openstack|digitalocean|hetzner)\b/i.test(dmi)) return 'kvm'
   if (/^lxc/.test(container)) return 'lxc'
   if (virtual) return 'unknown'
-  if (has('amd')) return 'bare-metal-amd-gpu'
-  if (has('nvidia')) return 'bare-metal-nvidia-gpu'
-  if (has('intel')) return 'bare-metal-intel-igpu'
+  if (vendor === 'amd') return 'bare-metal-amd-gpu'
+  if (vendor === 'nvidia') return 'bare-metal-nvidia-gpu'
+  if (vendor === 'intel') return 'bare-metal-intel-igpu'
   return cpuModel === '' ? 'unknown' : 'bare-metal-cpu-only'
 }

@@ -1,4 +1,4 @@
-import { hardwareSchema, type Clock, type HardwareInfo } from '../contract/index.js'
+import { hardwareSchema, mainGpuOf, rankGpus, type Clock, type GpuInfo, type HardwareInfo } from '../contract/index.js'
 import { probeCgroupMax } from './cgroup.js'
 import { probeGpus } from './gpus.js'
 import { probeHost, withSystemFallback } from './host.js'
@@ -30,26 +30,33 @@ export async function probeHardware (options: ProbeOptions): Promise<HardwareInf
   const patience = new AbortController()
   const limit = clock.setTimer(timeoutMs, () => patience.abort())
   try {
-    const [host, graphics, cgroup, free] = await Promise.all([
+    const [host, cards, cgroup, free] = await Promise.all([
       probeHost(files),
       probeGpus(files, async () => await nvidia?.(patience.signal) ?? null),
       probeCgroupMax(files),
       files.diskFree(diskPath)
     ])
     const { virtual, container, dmi, ...plain } = root === '/' ? withSystemFallback(host) : host
+    const gpus = cards.map(gpu => sharesAll(gpu) ? { ...gpu, gtt_mb: plain.ram_mb } : gpu)
+    const shared = rankGpus(gpus.filter(gpu => gpu.integrated))[0]
     return hardwareSchema.parse({
       ...plain,
-      unified_memory_mb: graphics.integratedAmd ? graphics.gttMb : graphics.unifiedNvidia ? plain.ram_mb : 0,
+      unified_memory_mb: shared?.gtt_mb ?? 0,
       disk_free_mb: Math.floor((free ?? 0) / 1024 ** 2),
-      gpus: graphics.gpus,
-      npu: await probeNpu(files, graphics.gpus),
+      gpus,
+      npu: await probeNpu(files, gpus),
       cgroup_max_mb: cgroup,
       probed_at: new Date(clock.now()).toISOString(),
-      platform: platformOf({ cpuModel: plain.cpu_model, osRelease: plain.kernel, virtual, dmi, container, gpus: graphics.gpus }),
-      extra: { gtt_total_mb: graphics.gttMb, container, virtual }
+      platform: platformOf({ cpuModel: plain.cpu_model, osRelease: plain.kernel, virtual, dmi, container, gpus }),
+      extra: { gtt_total_mb: mainGpuOf(gpus)?.gtt_mb ?? 0, container, virtual }
     })
   } finally {
     limit.cancel()
     files.close()
   }
+}
+
+/** NVIDIA's integrated parts may map all of the host's memory; their driver has no file that says so. */
+function sharesAll ({ vendor, integrated }: GpuInfo): boolean {
+  return vendor === 'nvidia' && integrated
 }

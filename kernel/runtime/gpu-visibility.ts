@@ -1,8 +1,8 @@
-import type { Device, GpuInfo, HardwareInfo } from '../contract/index.js'
+import { gpusOf, type Device, type GpuInfo, type HardwareInfo } from '../contract/index.js'
 
 export interface VisibilityInput {
   readonly device: Device
-  /** The slot's `gpu_index`: a GPU of `hardware.gpus` by its index; null exposes all. */
+  /** The slot's `gpu_index`: counts the GPUs that the device means; null exposes all of them. */
   readonly gpuIndex: number | null
   readonly form: 'container' | 'process'
   readonly hardware: HardwareInfo
@@ -58,7 +58,7 @@ function wantedFor (input: VisibilityInput): Wanted {
  * one render node has one GPU, number 0.
  */
 function rocm (input: VisibilityInput): Wanted {
-  const choice = choose(input, ['amd'])
+  const choice = choose(input)
   const { devices, missing, single } = driNodes(input, choice)
   const env = choice.ordinal === null ? {} : {
     ROCR_VISIBLE_DEVICES: String(single ? 0 : choice.ordinal), HIP_VISIBLE_DEVICES: '0'
@@ -73,16 +73,17 @@ function rocm (input: VisibilityInput): Wanted {
   }
 }
 
+/** A container gets the render nodes of its GPUs. NVIDIA's Vulkan driver is in no image: it is put in with the device. */
 function vulkan (input: VisibilityInput): Wanted {
-  const choice = choose(input, null)
+  const choice = choose(input)
   const { gpus } = input.hardware
-  const nvidia = choice.gpu === null ? gpus.length > 0 && gpus.every(gpu => gpu.vendor === 'nvidia') : choice.gpu.vendor === 'nvidia'
-  const { devices, missing, single } = driNodes(input, choice)
+  const nvidia = choice.gpu === null ? gpus.some(isNvidia) : isNvidia(choice.gpu)
+  const alone = nvidia && (choice.gpu !== null || gpus.every(isNvidia))
+  const { devices, missing, single } = driNodes(input, choice, alone)
   return {
     ...NOTHING,
     devices,
-    // NVIDIA's Vulkan driver is not in any image: it is put in together with the device
-    cdiDevices: nvidia ? [cdiName(input, choice)] : [],
+    cdiDevices: nvidia ? [cdiName(choice.gpu, gpus)] : [],
     env: choice.ordinal === null ? {} : { GGML_VK_VISIBLE_DEVICES: String(single ? 0 : choice.ordinal) },
     groupNames: ['render', 'video'],
     missing
@@ -90,12 +91,12 @@ function vulkan (input: VisibilityInput): Wanted {
 }
 
 function cuda (input: VisibilityInput): Wanted {
-  const choice = choose(input, ['nvidia'])
+  const choice = choose(input)
   const present = input.nodes === null || input.nodes.some(node => /^\/dev\/(nvidia\d+|dxg)$/.test(node))
   const contained = input.form === 'container'
   return {
     ...NOTHING,
-    cdiDevices: [cdiName(input, choice)],
+    cdiDevices: [choice.ordinal === null || choice.gpu !== null ? cdiName(choice.gpu, input.hardware.gpus) : `nvidia.com/gpu=${choice.ordinal}`],
     // CDI hands over one GPU, which is number 0 inside
     env: choice.ordinal === null ? {} : { CUDA_VISIBLE_DEVICES: String(contained ? 0 : choice.ordinal) },
     missing: [...choice.missing, ...(present ? [] : ['/dev/nvidia0 (the NVIDIA driver is not loaded)'])]
@@ -111,46 +112,46 @@ function npu (input: VisibilityInput): Wanted {
 interface Choice {
   /** The pinned GPU as the probe saw it. */
   readonly gpu: GpuInfo | null
-  /** Its number among the GPUs that the engine's own runtime counts; null when none is pinned. */
+  /** Its number among the GPUs that the engine's own runtime counts, which is what the slot says; null when none is pinned. */
   readonly ordinal: number | null
   readonly missing: readonly string[]
 }
 
-/** Vendors null: the runtime counts GPUs of every vendor. */
-function choose ({ gpuIndex, hardware }: VisibilityInput, vendors: readonly string[] | null): Choice {
+function choose ({ device, gpuIndex, hardware: { gpus } }: VisibilityInput): Choice {
   if (gpuIndex === null) return { gpu: null, ordinal: null, missing: [] }
-  if (hardware.gpus.length === 0) return { gpu: null, ordinal: gpuIndex, missing: [] } // never probed: taken at its word
-  const gpu = hardware.gpus.find(candidate => candidate.index === gpuIndex)
-  if (gpu === undefined) {
-    const known = hardware.gpus.map(candidate => candidate.index).join(', ')
-    return { gpu: null, ordinal: gpuIndex, missing: [`GPU ${gpuIndex} (the hardware probe found ${known})`] }
-  }
-  const counted = hardware.gpus.filter(candidate => vendors === null || candidate.vendor === 'unknown' || vendors.includes(candidate.vendor))
-    .sort((a, b) => a.index - b.index)
-  const ordinal = counted.indexOf(gpu)
-  if (ordinal < 0) {
-    return { gpu, ordinal: gpuIndex, missing: [`GPU ${gpuIndex} is ${gpu.name === '' ? gpu.vendor : gpu.name}; this device needs ${(vendors ?? []).join(' or ')}`] }
-  }
-  return { gpu, ordinal, missing: [] }
+  if (gpus.length === 0) return { gpu: null, ordinal: gpuIndex, missing: [] } // never probed: taken at its word
+  const counted = gpusOf(device, gpus)
+  const gpu = counted[gpuIndex]
+  if (gpu !== undefined) return { gpu, ordinal: gpuIndex, missing: [] }
+  const known = counted.map((each, number) => `${number} ${each.name === '' ? each.vendor : each.name}`).join(', ')
+  return { gpu: null, ordinal: gpuIndex, missing: [`GPU ${gpuIndex} (for ${device} this host has ${known === '' ? 'none' : known})`] }
 }
 
-/** `single`: one GPU's nodes and no other's, so that the engine counts it as number 0. */
-function driNodes (input: VisibilityInput, choice: Choice): { devices: string[], missing: string[], single: boolean } {
+/**
+ * `single`: one GPU's nodes and no other's, so that the engine counts it as number 0.
+ * @param withoutNodes the device comes by CDI, and a render node is not needed for it
+ */
+function driNodes (
+  input: VisibilityInput, choice: Choice, withoutNodes = false
+): { readonly devices: readonly string[], readonly missing: readonly string[], readonly single: boolean } {
   const contained = input.form === 'container'
   const { nodes } = input
   const known = nodes?.filter(node => /^\/dev\/dri\/(renderD|card)\d+$/.test(node)).sort(byNumber)
   const ofThis = choice.gpu?.drm_path ?? ''
   if (ofThis !== '') return { devices: [ofThis], missing: [...choice.missing, ...absent(input, [ofThis])], single: contained }
+  if (withoutNodes && choice.gpu !== null) return { devices: [], missing: choice.missing, single: contained }
   const devices = known ?? input.hardware.gpus.map(gpu => gpu.drm_path).filter(path => path !== '')
-  const blind = nodes !== null && !devices.some(node => node.includes('renderD'))
+  const blind = nodes !== null && !withoutNodes && !devices.some(node => node.includes('renderD'))
   return { devices, missing: [...choice.missing, ...(blind ? ['/dev/dri/renderD128 or another render node'] : [])], single: false }
 }
 
-function cdiName (input: VisibilityInput, choice: Choice): string {
-  if (choice.ordinal === null) return 'nvidia.com/gpu=all'
-  // the runtime counts all vendors for Vulkan, CDI counts NVIDIA's alone
-  const ordinal = choice.gpu === null ? choice.ordinal : choose(input, ['nvidia']).ordinal
-  return `nvidia.com/gpu=${ordinal}`
+/** CDI counts NVIDIA's alone, whatever the device counts. */
+function cdiName (gpu: GpuInfo | null, gpus: readonly GpuInfo[]): string {
+  return gpu === null ? 'nvidia.com/gpu=all' : `nvidia.com/gpu=${gpusOf('gpu-cuda', gpus).indexOf(gpu)}`
+}
+
+function isNvidia ({ vendor }: GpuInfo): boolean {
+  return vendor === 'nvidia'
 }
 
 function absent (input: VisibilityInput, wanted: readonly string[]): string[] {

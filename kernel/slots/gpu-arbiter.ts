@@ -1,6 +1,6 @@
 import {
   messageOf, svcError, type Clock, type ConfigService, type Device, type EventBus, type GpuArbiter, type GpuMode, type GpuStatus,
-  type Logger, type NamedSlotConfig
+  type Logger, type NamedSlotConfig, type GpuInfo
 } from '../contract/index.js'
 import { abortable } from '../runtime/waiting.js'
 import { WallTime } from '../state/wall-time.js'
@@ -38,6 +38,8 @@ export interface GpuArbiterDeps {
   readonly log: Logger
   readonly file: GpuStateFile
   readonly slots: GpuSlots
+  /** GPUs of this host as they were probed. */
+  readonly gpus: () => readonly GpuInfo[]
 }
 
 /**
@@ -320,9 +322,13 @@ export class SlotGpuArbiter implements GpuArbiter {
     return times.length === 0 ? null : Math.max(...times)
   }
 
+  #grouped (placed: readonly PlacedSlot[]): GpuGroups {
+    return gpuGroups(placed, this.#deps.gpus())
+  }
+
   /** As the files say now. */
   #groups (): GpuGroups {
-    return gpuGroups(this.#placed())
+    return this.#grouped(this.#placed())
   }
 
   /** Until the GPU is free again, image slots that were taken out of the configuration count as if they were there. */
@@ -330,7 +336,7 @@ export class SlotGpuArbiter implements GpuArbiter {
     const placed = this.#placed()
     if (mayStart(this.#core, 'llm') === 'yes') this.#images.clear()
     for (const place of placed) if (place.slot.type === 'image') this.#images.set(place.slot.name, place)
-    return sideOf(gpuGroups([...placed, ...this.#images.values()]), name)
+    return sideOf(this.#grouped([...placed, ...this.#images.values()]), name)
   }
 
   /** Slots of a side, by what they are or by what they were started as, that have an engine or are about to get one. */
@@ -338,7 +344,7 @@ export class SlotGpuArbiter implements GpuArbiter {
     const { slots } = this.#deps
     const placed = this.#placed()
     const running = placed.map(place => slots.launchedAs(place.slot.name) ?? place)
-    const names = [placed, running].flatMap(places => gpuGroups(places)[side].map(slot => slot.name))
+    const names = [placed, running].flatMap(places => this.#grouped(places)[side].map(slot => slot.name))
     return [...new Set(names)].filter(name => slots.isUp(name))
   }
 

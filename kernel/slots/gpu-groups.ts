@@ -1,4 +1,4 @@
-import { deviceClassOf, slotImageSchema, type Device, type NamedSlotConfig } from '../contract/index.js'
+import { deviceClassOf, shareGpu, slotImageSchema, type Device, type GpuClaim, type GpuInfo, type NamedSlotConfig } from '../contract/index.js'
 
 /** A slot and the device it would run on. */
 export interface PlacedSlot {
@@ -17,10 +17,10 @@ export interface GpuGroups {
 }
 
 /** Pure. Without an image slot on a GPU there is nothing to share: both are empty. */
-export function gpuGroups (placed: readonly PlacedSlot[]): GpuGroups {
+export function gpuGroups (placed: readonly PlacedSlot[], gpus: readonly GpuInfo[]): GpuGroups {
   const onGpu = placed.filter(({ device }) => deviceClassOf(device) === 'gpu')
   const img = onGpu.filter(({ slot }) => slot.type === 'image')
-  const llm = onGpu.filter(one => one.slot.type !== 'image' && img.some(other => shareGpu(one, other)))
+  const llm = onGpu.filter(one => one.slot.type !== 'image' && img.some(other => shareGpu(claimOf(one), claimOf(other), gpus)))
   return {
     img: img.map(({ slot }) => slot).sort((a, b) => Number(b.default) - Number(a.default)),
     llm: llm.map(({ slot }) => slot)
@@ -45,14 +45,6 @@ export function idleRestoreMinutes (groups: GpuGroups): number {
 
 const defaults = slotImageSchema.parse({})
 
-/**
- * Whether two slots could meet on one GPU. They could not when each is pinned to a GPU of its own, or when one needs an
- * AMD and the other an NVIDIA GPU; Vulkan runs on either. Indices count the same GPUs for every runtime
- * (kernel/runtime/gpu-visibility.ts).
- */
-function shareGpu (a: PlacedSlot, b: PlacedSlot): boolean {
-  const indices = [a.slot.gpu_index, b.slot.gpu_index]
-  if (!indices.includes(null) && indices[0] !== indices[1]) return false
-  const devices = [a.device, b.device]
-  return !(devices.includes('gpu-rocm') && devices.includes('gpu-cuda'))
+function claimOf ({ slot, device }: PlacedSlot): GpuClaim {
+  return { device, gpuIndex: slot.gpu_index }
 }

@@ -1,4 +1,4 @@
-import { deviceClassOf, type GpuInfo } from '../contract/index.js'
+import { deviceClassOf, gpusOfSlot, type GpuInfo } from '../contract/index.js'
 import type { MemoryPool } from '../hardware/memory-pools.js'
 import { isAnchor, isArbitrated, type IdleFacts } from './idle-policy.js'
 import { isBusy, usedAt } from './leases.js'
@@ -57,7 +57,7 @@ function livesIn ({ slot, device }: Tenant, pool: MemoryPool, gpus: readonly Gpu
   if (pool.kind === 'ram') return true
   if (deviceClassOf(device) !== 'gpu' || device === 'gpu-cuda') return false
   const gpu = gpus.find(({ pci_id: id }) => id === pool.gpu)
-  return slot.gpu_index === null || gpu === undefined || gpu.index === slot.gpu_index
+  return gpu === undefined || gpusOfSlot(device, slot.gpu_index, gpus).includes(gpu)
 }
 
 function lacking ({ pool, floorMb }: Shortage): number {

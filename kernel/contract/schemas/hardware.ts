@@ -14,6 +14,8 @@ export const gpuInfoSchema = z.looseObject({
   index: z.int().min(0).default(0),
   name: text,
   vram_mb: mb,
+  gtt_mb: mb.meta({ description: 'MiB of host memory that the GPU may map' }),
+  integrated: z.boolean().default(false).meta({ description: 'Part of the processor: its memory is the host\'s' }),
   pci_id: text,
   driver: text,
   drm_path: text.meta({ description: 'Render node, such as /dev/dri/renderD128' }),
@@ -44,7 +46,7 @@ export const hardwareSchema = z.looseObject({
   ram_mb: mb,
   ram_available_mb: mb,
   swap_mb: mb,
-  unified_memory_mb: mb,
+  unified_memory_mb: mb.meta({ description: 'MiB of host memory that integrated graphics may map; 0 without any' }),
   disk_free_mb: mb,
   gpus: z.array(gpuInfoSchema).default([]),
   gpu_group_gids: z.record(z.string(), z.int().min(0)).default({}),
@@ -57,9 +59,3 @@ export const hardwareSchema = z.looseObject({
 
 export type HardwareInfo = z.output<typeof hardwareSchema>
 export type GpuInfo = z.output<typeof gpuInfoSchema>
-
-/** The GPU that engines would take: one that computes and has the most memory; as listed where that decides nothing. Pure. */
-export function mainGpuOf (gpus: readonly GpuInfo[]): GpuInfo | undefined {
-  const rank = (gpu: GpuInfo): number => gpu.compute_capable ? 2 : gpu.vulkan_capable ? 1 : 0
-  return [...gpus].sort((a, b) => rank(b) - rank(a) || b.vram_mb - a.vram_mb)[0]
-}

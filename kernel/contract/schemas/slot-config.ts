@@ -55,7 +55,7 @@ export const slotConfigSchema = z.strictObject({
   type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),
   device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
   port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset is allocated' }),
-  gpu_index: z.int().min(0).nullable().default(null).meta({ description: 'Pins one GPU; unset exposes all' }),
+  gpu_index: z.int().min(0).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).default(defaultProvider)
     .meta({ description: 'Engine provider that runs the slot' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),

@@ -1,9 +1,10 @@
 import {
-  capabilityChildren, capabilityGroupOf, type Clock, type ConfigService, type Device, type HardwareService, type ModelRegistry,
+  capabilityChildren, capabilityGroupOf, gpusOf,
+  type Clock, type ConfigService, type Device, type HardwareService, type ModelRegistry,
   type SlotService
 } from 'svc-gateway/plugin'
 import type { CapabilityOverlay, HostBackend } from '../capabilities/ref.js'
-import { deviceMemory, gpusOf } from './device-memory.js'
+import { deviceMemory } from './device-memory.js'
 import type { Backend } from './schemas.js'
 
 export interface BackendServices {
@@ -35,7 +36,7 @@ export async function backendView (services: BackendServices, host: HostBackend)
 function nameOf (device: Device, { hardware: { info } }: BackendServices): Pick<Backend, 'hardware' | 'driver'> {
   if (device === 'cpu') return { hardware: info.cpu_model, driver: '' }
   if (device === 'npu') return { hardware: info.npu.name, driver: info.npu.driver }
-  const gpus = gpusOf(device, info)
+  const gpus = gpusOf(device, info.gpus)
   return { hardware: gpus.map(gpu => gpu.name).join(', '), driver: [...new Set(gpus.map(gpu => gpu.driver))].join(', ') }
 }
 

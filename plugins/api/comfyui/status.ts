@@ -1,6 +1,6 @@
 import {
-  deviceClassOf, type EngineClient, type GpuInfo, type GpuMode, type GpuStatus, type HardwareService, type NamedSlotConfig,
-  type SlotState, type SlotStatus
+  deviceClassOf, gpusOfSlot, mainGpuOf, type EngineClient, type GpuInfo, type GpuMode, type GpuStatus,
+  type HardwareService, type NamedSlotConfig, type SlotState, type SlotStatus
 } from 'svc-gateway/plugin'
 import type { RunView } from '../../providers/imagegen/ref.js'
 import { readGauges, type Gauges } from './gauges.js'
@@ -94,7 +94,7 @@ function arbiterView (gpu: GpuStatus): ComfyStatus['arbiter'] {
 /** The GPU that a slot runs on, where that can be told. */
 function gpuOf (slot: NamedSlotConfig, gpus: readonly GpuInfo[]): GpuInfo | undefined {
   if (slot.device !== undefined && deviceClassOf(slot.device) !== 'gpu') return undefined
-  return gpus.find(({ index }) => index === slot.gpu_index) ?? gpus.find(({ vendor }) => vendor === 'amd')
+  return mainGpuOf(gpusOfSlot(slot.device ?? 'gpu-rocm', slot.gpu_index, gpus))
 }
 
 function isServing (state: SlotState): boolean {

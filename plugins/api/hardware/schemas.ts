@@ -1,4 +1,4 @@
-import { gpuVendors, hardwareSchema } from 'svc-gateway/plugin'
+import { gpuInfoSchema, gpuVendors, hardwareSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const mib = z.int().meta({ description: 'MiB' })
@@ -8,6 +8,9 @@ const mib = z.int().meta({ description: 'MiB' })
  * hardware.json come along.
  */
 export const hardwareViewSchema = hardwareSchema.extend({
+  gpus: z.array(gpuInfoSchema.extend({
+    gpu_index: z.record(z.string(), z.int()).meta({ description: 'The number that `gpu_index` of a slot gives this GPU, by device' })
+  })),
   gpu_name: z.string().meta({ description: 'Of the GPU that engines would take; empty without one' }),
   gpu_vendor: z.enum(gpuVendors).nullable(),
   vram_total_mb: mib.meta({ description: 'MiB of all GPUs together; 0 where the GPU shares the memory of the host' }),

@@ -1,4 +1,4 @@
-import { mainGpuOf, type HardwareInfo } from 'svc-gateway/plugin'
+import { gpusOf, mainGpuOf, type Device, type GpuInfo, type HardwareInfo } from 'svc-gateway/plugin'
 import type { HardwareView } from './schemas.js'
 
 const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
@@ -20,14 +20,15 @@ const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
  */
 export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView {
   const gpu = mainGpuOf(info.gpus)
-  const isUma = info.unified_memory_mb > 0
+  const isUma = gpu !== undefined && gpu.integrated && gpu.gtt_mb > 0
   return {
     ...info,
+    gpus: info.gpus.map(each => ({ ...each, gpu_index: numbersOf(each, info.gpus) })),
     uptime_s: uptimeS,
     gpu_name: gpu?.name ?? '',
     gpu_vendor: gpu?.vendor ?? null,
     vram_total_mb: isUma ? 0 : info.gpus.reduce((sum, { vram_mb: vram }) => sum + vram, 0),
-    gtt_total_mb: mapped(info),
+    gtt_total_mb: gpu?.gtt_mb ?? 0,
     ram_total_mb: info.ram_mb,
     is_uma: isUma,
     cpu_name: info.cpu_model,
@@ -38,8 +39,10 @@ export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView
   }
 }
 
-/** A probe of an older release has not told it. */
-function mapped ({ extra }: HardwareInfo): number {
-  const value = extra.gtt_total_mb
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+const gpuDevices = ['gpu-rocm', 'gpu-cuda', 'gpu-vulkan'] as const satisfies readonly Device[]
+
+/** What `gpu_index` of a slot says to mean this GPU, for each device that can. */
+function numbersOf (gpu: GpuInfo, gpus: readonly GpuInfo[]): Record<string, number> {
+  const numbers = gpuDevices.map(device => [device, gpusOf(device, gpus).indexOf(gpu)] as const)
+  return Object.fromEntries(numbers.filter(([, number]) => number >= 0))
 }

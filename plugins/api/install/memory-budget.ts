@@ -1,4 +1,4 @@
-import { deviceClassOf, type Device, type HardwareInfo } from 'svc-gateway/plugin'
+import { deviceClassOf, gpuPoolOf, type Device, type HardwareInfo } from 'svc-gateway/plugin'
 
 const MIB = 1024 * 1024
 const KIB_PER_TOKEN = 128
@@ -14,12 +14,11 @@ const SAFE = 8192
  * else half of what is free. A control group's limit counts. 0 when nobody knows. Pure.
  */
 export function modelBudgetMb (device: Device, hardware: HardwareInfo): number {
-  const { unified_memory_mb: unified, ram_available_mb: free, cgroup_max_mb: limit, gpus } = hardware
+  const { ram_available_mb: free, cgroup_max_mb: limit } = hardware
   const capped = (mb: number): number => limit === null ? mb : Math.min(mb, limit)
   if (deviceClassOf(device) !== 'gpu') return capped(Math.floor(free / 2))
-  if (unified > 0) return capped(Math.floor(unified / 2))
-  const own = device === 'gpu-rocm' ? gpus.filter(({ vendor }) => vendor === 'amd') : device === 'gpu-cuda' ? gpus.filter(({ vendor }) => vendor === 'nvidia') : gpus
-  return Math.max(0, ...own.map(gpu => gpu.vram_mb))
+  const { mb, shared } = gpuPoolOf(device, hardware)
+  return shared ? capped(Math.floor(mb / 2)) : mb
 }
 
 /**

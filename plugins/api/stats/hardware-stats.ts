@@ -1,5 +1,5 @@
 import {
-  mainGpuOf, type GpuReading, type HardwareInfo, type HardwareReading, type ModelRegistry, type SlotMetrics, type SlotService
+  mainGpusOf, type GpuReading, type HardwareInfo, type HardwareReading, type ModelRegistry, type SlotMetrics, type SlotService
 } from 'svc-gateway/plugin'
 import type { SlotMemory } from '../slots/ref.js'
 import type { HardwareStats } from './schemas.js'
@@ -46,10 +46,10 @@ export function hardwareStats (facts: HardwareFacts): HardwareStats {
   }
 }
 
-/** What the GPU does that engines would take; undefined without one. Pure. */
+/** What the busiest of the GPUs does that engines would take; undefined without one. Pure. */
 export function mainReading (info: HardwareInfo, { gpus }: HardwareReading): GpuReading | undefined {
-  const main = mainGpuOf(info.gpus)
-  return gpus.find(gpu => gpu.pci_id === main?.pci_id)
+  const main = mainGpusOf(info.gpus).map(gpu => gpus.find(reading => reading.pci_id === gpu.pci_id))
+  return main.filter(reading => reading !== undefined).sort((a, b) => (b.util ?? 0) - (a.util ?? 0))[0]
 }
 
 export function npuModelMb (slots: SlotService, models: ModelRegistry): number | null {

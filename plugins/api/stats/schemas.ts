@@ -12,7 +12,7 @@ const watts = z.number().nullable().meta({ description: 'W' })
 
 const gpuSchema = z.strictObject({
   vendor: z.enum(gpuVendors),
-  index: z.int().meta({ description: 'Counts per vendor; what `gpu_index` of a slot means' }),
+  index: z.int().meta({ description: 'Counts per vendor' }),
   name: z.string(),
   pci_id: z.string(),
   util: share,

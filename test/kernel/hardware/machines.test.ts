@@ -16,6 +16,7 @@ import { cpuOnly } from './machines/cpu-only.js'
 import { dgxSpark } from './machines/dgx-spark.js'
 import { discreteAmd } from './machines/discrete-amd.js'
 import { intelIgpu } from './machines/intel-igpu.js'
+import { haloWithCard, haloWithRadeon, nvidiaBesideRyzen, twoMakers } from './machines/mixed.js'
 import { nvidia } from './machines/nvidia.js'
 import { stat, type Recording } from './machines/recording.js'
 import { strixHalo } from './machines/strix-halo.js'
@@ -55,7 +56,11 @@ const machines: Readonly<Record<string, Machine>> = {
     recording: discreteAmd,
     view: {
       platform: 'bare-metal-amd-gpu', is_uma: false, memory_kind: 'system', vram_total_mb: 25_072, gpu_name: 'Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]',
-      npu_present: false, npu_name: null, unified_memory_mb: 0, gpus: [{ pci_id: '0000:03:00.0', index: 0, vram_mb: 24_560 }, { pci_id: '0000:7a:00.0', index: 1 }]
+      npu_present: false, npu_name: null, unified_memory_mb: 32_039,
+      gpus: [
+        { pci_id: '0000:03:00.0', index: 0, vram_mb: 24_560, integrated: false, gpu_index: { 'gpu-rocm': 0, 'gpu-vulkan': 0 } },
+        { pci_id: '0000:7a:00.0', index: 1, integrated: true, gtt_mb: 32_039, gpu_index: { 'gpu-rocm': 1, 'gpu-vulkan': 1 } }
+      ]
     },
     device: 'gpu-rocm',
     gpus: [
@@ -68,13 +73,60 @@ const machines: Readonly<Record<string, Machine>> = {
     recording: nvidia,
     view: {
       platform: 'bare-metal-nvidia-gpu', gpu_name: 'NVIDIA GeForce RTX 4090', gpu_vendor: 'nvidia', vram_total_mb: 24_564, is_uma: false,
-      gpus: [{ vendor: 'intel', driver: 'i915', vulkan_capable: true }, { vendor: 'nvidia', driver: 'nvidia', vram_mb: 24_564, compute_capable: true, drm_path: '/dev/dri/renderD129' }]
+      gpus: [
+        { vendor: 'intel', driver: 'i915', vulkan_capable: true, integrated: true, gpu_index: { 'gpu-vulkan': 0 } },
+        { vendor: 'nvidia', driver: 'nvidia', vram_mb: 24_564, compute_capable: true, drm_path: '/dev/dri/renderD129', gpu_index: { 'gpu-cuda': 0, 'gpu-vulkan': 1 } }
+      ]
     },
     device: 'gpu-cuda',
     gpus: [
       { ...untold, clock_mhz: 300 },
       { util: 0.63, vram_used_mb: 20_135, vram_total_mb: 24_564, clock_mhz: 2610, temp_c: 57, power_w: 287.41 }
     ],
+    cpuTemp: 52
+  },
+  'NVIDIA beside the graphics of a Ryzen': {
+    recording: nvidiaBesideRyzen,
+    view: {
+      platform: 'bare-metal-nvidia-gpu', gpu_name: 'NVIDIA GeForce RTX 4090', is_uma: false, memory_kind: 'system', vram_total_mb: 25_076, gtt_total_mb: 0,
+      gpus: [
+        { vendor: 'nvidia', integrated: false, gpu_index: { 'gpu-cuda': 0, 'gpu-vulkan': 0 } },
+        { vendor: 'amd', compute_capable: true, integrated: true, gtt_mb: 32_039, gpu_index: { 'gpu-rocm': 0, 'gpu-vulkan': 1 } }
+      ]
+    },
+    device: 'gpu-cuda',
+    gpus: [{ vram_total_mb: 24_564 }, { vram_total_mb: 512, gtt_total_mb: 32_040 }],
+    cpuTemp: 48.25
+  },
+  'Strix Halo with a card of NVIDIA': {
+    recording: haloWithCard,
+    view: {
+      platform: 'strix-halo', gpu_name: 'NVIDIA GeForce RTX 4090', is_uma: false, unified_memory_mb: 112_640, vram_total_mb: 25_076,
+      npu: { present: true, accel_path: '/dev/accel/accel0', render_path: '/dev/dri/renderD128' }
+    },
+    device: 'gpu-cuda',
+    gpus: [{ vram_total_mb: 24_564 }, { gtt_total_mb: 112_640 }],
+    cpuTemp: 66.125
+  },
+  'Strix Halo with a card of AMD': {
+    recording: haloWithRadeon,
+    view: {
+      gpu_name: 'Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]', is_uma: false, unified_memory_mb: 112_640,
+      npu: { present: true, render_path: '/dev/dri/renderD128' },
+      gpus: [{ pci_id: '0000:03:00.0', integrated: false, gpu_index: { 'gpu-rocm': 0 } }, { pci_id: '0000:c1:00.0', integrated: true, gpu_index: { 'gpu-rocm': 1 } }]
+    },
+    device: 'gpu-rocm',
+    gpus: [{ vram_total_mb: 24_560 }, { gtt_total_mb: 112_640 }],
+    cpuTemp: 66.125
+  },
+  'cards of two makers': {
+    recording: twoMakers,
+    view: {
+      platform: 'bare-metal-amd-gpu', gpu_vendor: 'amd', is_uma: false, vram_total_mb: 40_936,
+      gpus: [{ vendor: 'nvidia', gpu_index: { 'gpu-cuda': 0, 'gpu-vulkan': 0 } }, { vendor: 'amd', gpu_index: { 'gpu-rocm': 0, 'gpu-vulkan': 1 } }]
+    },
+    device: 'gpu-rocm',
+    gpus: [{ vram_total_mb: 16_376 }, { vram_total_mb: 24_560 }],
     cpuTemp: 52
   },
   'NVIDIA on unified memory': {

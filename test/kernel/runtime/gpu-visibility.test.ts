@@ -14,8 +14,8 @@ const twoAmd = hardware([{ ...AMD, index: 0, drm_path: '/dev/dri/renderD128' }, 
 const twoNvidia = hardware([{ ...NVIDIA, index: 0 }, { ...NVIDIA, index: 1 }])
 const mixed = hardware([
   { vendor: 'intel', name: 'Arc', index: 0, drm_path: '/dev/dri/renderD128' },
-  { ...NVIDIA, index: 1, drm_path: '/dev/dri/renderD129' },
-  { ...AMD, index: 2, drm_path: '/dev/dri/renderD130' }
+  { ...NVIDIA, index: 0, drm_path: '/dev/dri/renderD129' },
+  { ...AMD, index: 0, drm_path: '/dev/dri/renderD130' }
 ])
 const unprobed = hardware([])
 const withNpu = hardware([], { npu: { present: true, accel_path: '/dev/accel/accel0', render_path: '/dev/dri/renderD129' } })
@@ -61,7 +61,7 @@ const cases: readonly Case[] = [
     process: { env: { ROCR_VISIBLE_DEVICES: '1', HIP_VISIBLE_DEVICES: '0' } }
   },
   {
-    title: 'rocm counts AMD\'s alone', device: 'gpu-rocm', gpuIndex: 2, hardware: mixed, nodes: ['/dev/kfd', '/dev/dri/renderD130'],
+    title: 'rocm counts AMD\'s alone', device: 'gpu-rocm', gpuIndex: 0, hardware: mixed, nodes: ['/dev/kfd', '/dev/dri/renderD130'],
     container: {
       devices: ['/dev/kfd', '/dev/dri/renderD130'], groups: gpuGroups, securityOpts: open,
       env: { ROCR_VISIBLE_DEVICES: '0', HIP_VISIBLE_DEVICES: '0' }
@@ -107,6 +107,18 @@ const cases: readonly Case[] = [
     process: { env: { GGML_VK_VISIBLE_DEVICES: '1' } }
   },
   {
+    title: 'vulkan, all of several makers', device: 'gpu-vulkan', hardware: mixed, nodes: ['/dev/dri/renderD128', '/dev/dri/renderD129', '/dev/dri/renderD130'],
+    container: {
+      devices: ['/dev/dri/renderD128', '/dev/dri/renderD129', '/dev/dri/renderD130'], cdiDevices: ['nvidia.com/gpu=all'], groups: gpuGroups, securityOpts: open
+    },
+    process: {}
+  },
+  {
+    title: 'vulkan on an NVIDIA card without a render node', device: 'gpu-vulkan', gpuIndex: 1, hardware: twoNvidia, nodes: nvidiaNodes,
+    container: { cdiDevices: ['nvidia.com/gpu=1'], groups: gpuGroups, securityOpts: open, env: { GGML_VK_VISIBLE_DEVICES: '0' } },
+    process: { env: { GGML_VK_VISIBLE_DEVICES: '1' } }
+  },
+  {
     title: 'vulkan, nothing there', device: 'gpu-vulkan', hardware: unprobed, nodes: ['/dev/dri/card0'],
     container: {
       devices: ['/dev/dri/card0'], groups: gpuGroups, securityOpts: open, missing: ['/dev/dri/renderD128 or another render node']
@@ -123,7 +135,7 @@ const cases: readonly Case[] = [
     process: { env: { CUDA_VISIBLE_DEVICES: '1' } }
   },
   {
-    title: 'cuda counts NVIDIA\'s alone', device: 'gpu-cuda', gpuIndex: 1, hardware: mixed, nodes: ['/dev/nvidia0'],
+    title: 'cuda counts NVIDIA\'s alone', device: 'gpu-cuda', gpuIndex: 0, hardware: mixed, nodes: ['/dev/nvidia0'],
     container: { cdiDevices: ['nvidia.com/gpu=0'], securityOpts: open, env: { CUDA_VISIBLE_DEVICES: '0' } },
     process: { env: { CUDA_VISIBLE_DEVICES: '0' } }
   },
@@ -156,17 +168,17 @@ const cases: readonly Case[] = [
     title: 'an index that the probe did not see', device: 'gpu-vulkan', gpuIndex: 5, hardware: twoAmd, nodes: amdNodes,
     container: {
       devices: allDri, groups: gpuGroups, securityOpts: open, env: { GGML_VK_VISIBLE_DEVICES: '5' },
-      missing: ['GPU 5 (the hardware probe found 0, 1)']
+      missing: ['GPU 5 (for gpu-vulkan this host has 0 Radeon, 1 Radeon)']
     },
-    process: { env: { GGML_VK_VISIBLE_DEVICES: '5' }, missing: ['GPU 5 (the hardware probe found 0, 1)'] }
+    process: { env: { GGML_VK_VISIBLE_DEVICES: '5' }, missing: ['GPU 5 (for gpu-vulkan this host has 0 Radeon, 1 Radeon)'] }
   },
   {
-    title: 'a GPU of another make', device: 'gpu-cuda', gpuIndex: 2, hardware: mixed, nodes: nvidiaNodes,
+    title: 'a number past the GPUs of the device', device: 'gpu-cuda', gpuIndex: 2, hardware: mixed, nodes: nvidiaNodes,
     container: {
       cdiDevices: ['nvidia.com/gpu=2'], securityOpts: open, env: { CUDA_VISIBLE_DEVICES: '0' },
-      missing: ['GPU 2 is Radeon; this device needs nvidia']
+      missing: ['GPU 2 (for gpu-cuda this host has 0 GeForce)']
     },
-    process: { env: { CUDA_VISIBLE_DEVICES: '2' }, missing: ['GPU 2 is Radeon; this device needs nvidia'] }
+    process: { env: { CUDA_VISIBLE_DEVICES: '2' }, missing: ['GPU 2 (for gpu-cuda this host has 0 GeForce)'] }
   },
   {
     title: 'nodes that nobody can list are not missed', device: 'gpu-rocm', hardware: twoAmd, nodes: null,
@@ -203,6 +215,6 @@ t.test('the nodes of a host', async t => {
 t.test('a device that is not there is an error that says what is', async t => {
   t.same(deviceAccess('cpu', null, 'container', unprobed), { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} })
   t.throws(() => deviceAccess('gpu-vulkan', 7, 'container', twoAmd), {
-    code: 'slot.load_failed', message: /gpu-vulkan is not there.*GPU 7 \(the hardware probe found 0, 1\)/, details: { device: 'gpu-vulkan', gpu_index: 7 }
+    code: 'slot.load_failed', message: /gpu-vulkan is not there.*GPU 7 \(for gpu-vulkan this host has 0 Radeon, 1 Radeon\)/, details: { device: 'gpu-vulkan', gpu_index: 7 }
   })
 })

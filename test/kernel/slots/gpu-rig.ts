@@ -71,7 +71,8 @@ export function gpuRig (
     events: { emit: (event: (typeof events)[number]) => { events.push(event) } } as never,
     log: { debug: log, info: log, warn: log, error: log },
     file,
-    slots: gpuSlots(fleet, plans, () => { throw new Error('no client here') })
+    slots: gpuSlots(fleet, plans, () => { throw new Error('no client here') }),
+    gpus: () => []
   })
   return {
     ...harness,

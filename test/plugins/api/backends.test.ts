@@ -35,7 +35,7 @@ t.test('memory of GPUs', async t => {
   const gpu = { vendor: 'amd', vram_mb: 4096, drm_path: '/dev/dri/renderD128', vulkan_capable: true }
   const own = hardwareSchema.parse({ gpus: [gpu] })
   t.same(await deviceMemory('gpu-rocm', own, sys), { used: 1024, total: 4096 })
-  t.same(await deviceMemory('gpu-vulkan', hardwareSchema.parse({ gpus: [gpu], unified_memory_mb: 98304 }), sys), { used: 3072, total: 98304 })
+  t.same(await deviceMemory('gpu-vulkan', hardwareSchema.parse({ gpus: [{ ...gpu, integrated: true, gtt_mb: 98304 }] }), sys), { used: 3072, total: 98304 })
   t.same(await deviceMemory('gpu-rocm', own, join(sys, 'nowhere')), { used: null, total: 4096 })
   t.same(await deviceMemory('gpu-cuda', own, sys), { used: null, total: null })
 })

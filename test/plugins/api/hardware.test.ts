@@ -1,8 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { writeTree } from '../../kernel/config/support.js'
 import { cpuOnly } from '../../kernel/hardware/machines/cpu-only.js'
+import { nvidiaBesideRyzen } from '../../kernel/hardware/machines/mixed.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
 import { hardwareView } from '../../../plugins/api/hardware/view.js'
@@ -47,5 +48,45 @@ t.test('the GPU that is named is the one that engines would take', async t => {
   const named = (...gpus: object[]): string => hardwareView(hardwareSchema.parse({ gpus }), 0).gpu_name
   t.equal(named(gpu('display', { vulkan_capable: true }), gpu('card', { vulkan_capable: true, vram_mb: 8192 })), 'card')
   t.equal(named(gpu('big', { vulkan_capable: true, vram_mb: 8192 }), gpu('computes', { compute_capable: true })), 'computes')
+  t.equal(named(gpu('inside', { compute_capable: true, integrated: true, gtt_mb: 96_000 }), gpu('card', { compute_capable: true, vram_mb: 8192 })), 'card', 'memory of its own')
+  t.equal(named(gpu('old card', { vulkan_capable: true, driver: 'nouveau', vram_mb: 8192 }), gpu('inside', { compute_capable: true, integrated: true })), 'inside', 'a driver that computes')
   t.equal(named(gpu('first', {}), gpu('second', {})), 'first')
+})
+
+t.test('a card wins over the graphics beside it, and each device counts its own GPUs', async t => {
+  const root = t.testdir()
+  writeTree(root, nvidiaBesideRyzen.tree)
+  await mkdir(join(root, 'bin'))
+  await writeFile(join(root, 'bin/nvidia-smi'), `#!/bin/sh\necho "${nvidiaBesideRyzen.nvidiaSmi!.trim()}"\n`)
+  await chmod(join(root, 'bin/nvidia-smi'), 0o755)
+  const slot = (device: string | null, gpuIndex: number | null): string => [
+    'provider = "fake"', ...(device === null ? [] : [`device = "${device}"`]), ...(gpuIndex === null ? [] : [`gpu_index = ${gpuIndex}`]), '[model]', 'default = "fake-model"'
+  ].join('\n') + '\n'
+  const gateway = await api(t, {
+    machine: { root, env: { PATH: join(root, 'bin') } },
+    deviceNodes: ['/dev/nvidia0', '/dev/kfd', '/dev/dri/renderD128', '/dev/dri/renderD129'],
+    files: {
+      'etc/svc/slots/plain.toml': slot(null, null),
+      'etc/svc/slots/cuda.toml': slot('gpu-cuda', 0),
+      'etc/svc/slots/rocm.toml': slot('gpu-rocm', 0),
+      'etc/svc/slots/vulkan.toml': slot('gpu-vulkan', 1),
+      'etc/svc/slots/all.toml': slot('gpu-vulkan', null),
+      'etc/svc/slots/none.toml': slot('gpu-cuda', 1)
+    }
+  })
+  t.match((await gateway.call('GET', '/api/hardware')).json, {
+    gpu_name: 'NVIDIA GeForce RTX 4090', is_uma: false,
+    gpus: [{ gpu_index: { 'gpu-cuda': 0, 'gpu-vulkan': 0 } }, { gpu_index: { 'gpu-rocm': 0, 'gpu-vulkan': 1 } }]
+  })
+  t.match((await gateway.call('GET', '/api/slots/plain')).json, { device: 'gpu-cuda' })
+  const devicesOf = async (name: string): Promise<unknown> => {
+    t.match(await gateway.call('POST', `/api/slots/${name}/load`), { status: 200 })
+    const { form } = gateway.runtime.started.find(started => started.slot === name)!.spec
+    return form.kind === 'container' ? { devices: form.devices, cdiDevices: form.cdiDevices } : form
+  }
+  t.same(await devicesOf('cuda'), { devices: [], cdiDevices: ['nvidia.com/gpu=0'] })
+  t.same(await devicesOf('rocm'), { devices: ['/dev/kfd', '/dev/dri/renderD128'], cdiDevices: [] })
+  t.same(await devicesOf('vulkan'), { devices: ['/dev/dri/renderD128'], cdiDevices: [] })
+  t.same(await devicesOf('all'), { devices: ['/dev/dri/renderD128', '/dev/dri/renderD129'], cdiDevices: ['nvidia.com/gpu=all'] })
+  t.match((await gateway.call('POST', '/api/slots/none/load')).text, /GPU 1 \(for gpu-cuda this host has 0 NVIDIA GeForce RTX 4090\)/)
 })

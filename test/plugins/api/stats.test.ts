@@ -1,6 +1,7 @@
 import t from 'tap'
 import { chatStream, createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
+import { mainReading } from '../../../plugins/api/stats/hardware-stats.js'
 import { metricsText } from '../../../plugins/api/stats/prometheus.js'
 import { virtualizationHost } from '../../../plugins/api/stats/virtualization-host.js'
 import text from '../../../plugins/v1/text/index.js'
@@ -142,4 +143,12 @@ t.test('labels of Prometheus are escaped, and what is unknown is left out', asyn
   t.match(text, 'svc_upstream_up{upstream="a\\"b\\\\c\\nd"} 0\n')
   t.match(text, 'svc_host_memory_total_bytes 1048576\n')
   t.notMatch(text, /cpu_utilization|available_bytes|svc_slot_up|gpu/)
+})
+
+t.test('headline figures are those of the busiest card, not of the first or of the graphics beside it', async t => {
+  const gpus = [['a', false], ['b', false], ['c', true]].map(([id, integrated]) => ({ pci_id: id, vendor: 'amd', compute_capable: true, vram_mb: 8_192, integrated }))
+  const reading = (id: string, util: number) => ({ pci_id: id, util }) as never
+  const info = hardwareSchema.parse({ gpus })
+  t.match(mainReading(info, { gpus: [reading('a', 0.05), reading('b', 0.9), reading('c', 1)] } as never), { pci_id: 'b' })
+  t.equal(mainReading(hardwareSchema.parse({}), { gpus: [] } as never), undefined)
 })

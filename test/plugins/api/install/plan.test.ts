@@ -13,15 +13,18 @@ import { fittingTier, loadTiers, tierNamed } from '../../../../plugins/api/insta
 
 const host = (over: Record<string, unknown>): HardwareInfo => hardwareSchema.parse(over)
 const gpu = (vendor: string, vram: number): object => ({ vendor, vram_mb: vram, compute_capable: true, vulkan_capable: true })
+const shared = { integrated: true, gtt_mb: 96_000 }
 
 t.test('how much memory models may have', async t => {
   const cases: ReadonlyArray<readonly [string, Device, Record<string, unknown>, number]> = [
     ['half of what is free', 'cpu', { ram_mb: 32_000, ram_available_mb: 20_000 }, 10_000],
     ['a control group has less', 'cpu', { ram_available_mb: 20_000, cgroup_max_mb: 4_000 }, 4_000],
-    ['half of a shared memory', 'gpu-rocm', { unified_memory_mb: 96_000, gpus: [gpu('amd', 512)] }, 48_000],
-    ['shared, and a control group', 'gpu-rocm', { unified_memory_mb: 96_000, cgroup_max_mb: 16_000, gpus: [gpu('amd', 512)] }, 16_000],
+    ['half of a shared memory', 'gpu-rocm', { gpus: [{ ...gpu('amd', 512), ...shared }] }, 48_000],
+    ['shared, and a control group', 'gpu-rocm', { cgroup_max_mb: 16_000, gpus: [{ ...gpu('amd', 512), ...shared }] }, 16_000],
     ['all of a GPU', 'gpu-cuda', { ram_available_mb: 8_000, gpus: [gpu('nvidia', 24_000)] }, 24_000],
     ['of the GPU that is meant', 'gpu-rocm', { gpus: [gpu('nvidia', 24_000), gpu('amd', 8_000)] }, 8_000],
+    ['of the card, not of the graphics beside it', 'gpu-rocm', { gpus: [{ ...gpu('amd', 512), ...shared }, gpu('amd', 24_000)] }, 24_000],
+    ['the graphics, where the card is of another maker', 'gpu-rocm', { gpus: [{ ...gpu('amd', 512), ...shared }, gpu('nvidia', 24_000)] }, 48_000],
     ['the largest where any will do', 'gpu-vulkan', { gpus: [gpu('nvidia', 24_000), gpu('amd', 8_000)] }, 24_000],
     ['nobody knows', 'cpu', {}, 0]
   ]
