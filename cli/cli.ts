@@ -1,8 +1,11 @@
 import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
 import { ApiClient, DEFAULT_BASE } from './client.js'
+import { CliFailure } from './failure.js'
 import { Interrupts, type SignalSource } from './interrupts.js'
+import type { GatewayOfHome } from './offline/home/running-gateway.js'
 import { Output, type Sink } from './output.js'
+import { askedBy, targetOf } from './target.js'
 
 /** The part of `process` that commands may use. */
 export interface CliProcess extends SignalSource {
@@ -18,6 +21,8 @@ export class Cli {
   readonly out: Output
   readonly interrupts: Interrupts
   readonly process: CliProcess
+  /** Addresses of the gateways that commands mean, or why there is none. */
+  readonly #gateways = new WeakMap<Command, string | CliFailure>()
 
   constructor (process: CliProcess) {
     this.process = process
@@ -29,13 +34,48 @@ export class Cli {
 
   get env (): CliProcess['env'] { return this.process.env }
 
-  /** The gateway that `--url` of the command line names. */
+  /**
+   * Finds out which gateway a command means: the one that is named, else the one of the home, else, where no home is named
+   * either, whatever answers at the usual address. Comes before every action, and rejects for nothing that it finds.
+   */
+  async locate (command: Command): Promise<void> {
+    const target = targetOf(askedBy(command, this.env))
+    if (target.kind === 'gateway') {
+      this.#gateways.set(command, target.url)
+      return
+    }
+    const { gatewayOfHome } = await import('./offline/home/running-gateway.js')
+    const home = target.kind === 'home' ? target.home : null
+    const found = await gatewayOfHome(home)
+    // who names a home means that one, whatever listens at the usual address
+    this.#gateways.set(command, found.state === 'listening' ? found.url : home === null ? DEFAULT_BASE : noGateway(home, found))
+  }
+
+  /** The gateway that a command means. Throws when it names a home that none runs on. */
   client (command: Command): ApiClient {
-    const { url } = command.optsWithGlobals<{ url?: string }>()
-    return this.clientAt(url ?? DEFAULT_BASE)
+    const gateway = this.#gateways.get(command) ?? DEFAULT_BASE
+    if (gateway instanceof CliFailure) throw gateway
+    return this.clientAt(gateway)
+  }
+
+  /** As `client`, and null where that would throw. */
+  gateway (command: Command): ApiClient | null {
+    return this.#gateways.get(command) instanceof CliFailure ? null : this.client(command)
   }
 
   clientAt (url: string): ApiClient {
     return new ApiClient(url, this.signal)
   }
+}
+
+function noGateway (home: string, found: Exclude<GatewayOfHome, { readonly state: 'listening' }>): CliFailure {
+  if (found.state === 'starting') return new CliFailure(`the gateway of ${home} (process ${found.pid}) is still starting`, { hints: ['Try it again in a moment.'] })
+  if (found.state === 'closed') {
+    return new CliFailure(`whether a gateway runs on ${home} cannot be told (${found.code})`, {
+      hints: ['Run it as the user of the gateway, or name its address with --url.']
+    })
+  }
+  return new CliFailure(`no gateway runs on ${home}`, {
+    hints: [`Start it with \`svc serve --home ${home}\`, or name another one with --url or SVC_API_URL.`]
+  })
 }

@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander'
 import type { Cli } from './cli.js'
-import { DEFAULT_BASE } from './client.js'
 import { addCancelCommand } from './commands/cancel.js'
 import { addCapabilitiesCommands } from './commands/capabilities/index.js'
 import { addChatCommand } from './commands/chat.js'
@@ -30,8 +29,9 @@ export function createProgram (cli: Cli): Command {
   const program = new Command('svc')
     .description('Runs and manages a local inference gateway.')
     .version(`svc ${version}`, '-V, --version', 'print the version')
-    .addOption(new Option('--url <url>', 'address of the gateway').env('SVC_API_URL').default(DEFAULT_BASE))
+    .addOption(new Option('--url <url>', 'address of the gateway; default is that of the home, else http://127.0.0.1:8080').env('SVC_API_URL'))
     .exitOverride()
+    .hook('preAction', async (_program, action) => { await cli.locate(action) })
     .configureOutput({
       writeOut: text => { stdout.write(text) },
       writeErr: text => { stderr.write(text) },

@@ -26,6 +26,6 @@ export function addCompletionCommands (program: Command, cli: Cli): void {
     .description('print names that a shell may complete, for the scripts of svc completion')
     .addArgument(new Argument('<kind>', 'of what').choices(nameKinds))
     .action(async (kind: NameKind, _options: object, command: Command) => {
-      cli.out.lines(await knownNames(cli.client(command), kind))
+      cli.out.lines(await knownNames(() => cli.client(command), kind))
     })
 }

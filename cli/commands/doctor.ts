@@ -19,7 +19,7 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
     .addHelpText('after', examples('svc doctor', 'svc doctor --ports "8080 8081"', 'svc doctor --json'))
     .action(async (options: DoctorOptions, command: Command) => {
       const { runDoctor } = await import('../offline/doctor/doctor.js')
-      await runDoctor(cli, options, cli.client(command), program.getOptionValueSource('url') !== 'default')
+      await runDoctor(cli, command, options)
     })
   doctor.command('toolbox-pull')
     .description('check whether everybody can pull the images of the manifest')
@@ -30,7 +30,8 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
     .addHelpText('after', examples('svc doctor toolbox-pull', 'svc doctor toolbox-pull --manifest manifest.json --json'))
     .action(async (_options: ToolboxOptions, command: Command) => {
       const { checkToolbox } = await import('../offline/doctor/toolbox-pull.js')
-      await checkToolbox(cli, command.optsWithGlobals<ToolboxOptions>())
+      const { homeOf } = await import('../offline/home/home-of.js')
+      await checkToolbox(cli, await homeOf(cli, command), command.optsWithGlobals<ToolboxOptions>())
     })
   doctor.command('perms')
     .description('check who owns the files of a home, and who may read and write them')
@@ -41,7 +42,8 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
     .addHelpText('after', examples('svc doctor perms', 'sudo svc doctor perms --fix'))
     .action(async (_options: PermsOptions, command: Command) => {
       const { checkPerms } = await import('../offline/doctor/perms.js')
-      await checkPerms(cli, command.optsWithGlobals<PermsOptions>())
+      const { homeOf } = await import('../offline/home/home-of.js')
+      await checkPerms(cli, await homeOf(cli, command), command.optsWithGlobals<PermsOptions>())
     })
 }
 

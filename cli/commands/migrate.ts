@@ -17,8 +17,9 @@ export function addMigrateCommands (program: Command, cli: Cli): void {
     .addOption(homeOption())
     .addHelpText('after', '\nNothing below the mount root is ever touched.\nWith --apply it ends with 1 when something was in the way.')
     .addHelpText('after', examples('svc migrate model-layout', 'svc migrate model-layout --apply --mount-root /mnt/ai-models'))
-    .action(async (options: LayoutOptions) => {
+    .action(async (options: LayoutOptions, command: Command) => {
       const { migrateLayout } = await import('../offline/layout/migrate-layout.js')
-      await migrateLayout(cli, options)
+      const { homeOf } = await import('../offline/home/home-of.js')
+      await migrateLayout(cli, await homeOf(cli, command), options)
     })
 }

@@ -13,8 +13,9 @@ export function addRegistryCommands (program: Command, cli: Cli): void {
     .addOption(homeOption())
     .addHelpText('after', '\nA tar archive, packed or not. Only the registry is restored, no models and no configuration.')
     .addHelpText('after', examples('svc registry import backup.tar.gz'))
-    .action(async (archive: string, options: ImportOptions) => {
+    .action(async (archive: string, options: ImportOptions, command: Command) => {
       const { importRegistry } = await import('../offline/import-registry.js')
-      await importRegistry(cli, archive, options)
+      const { homeOf } = await import('../offline/home/home-of.js')
+      await importRegistry(cli, await homeOf(cli, command), archive, options)
     })
 }

@@ -15,11 +15,12 @@ const PATIENCE_MS = 1000
 const PLAIN = /^[\w.:/@+-]+$/
 
 /** Names that the gateway knows. Never rejects: a gateway that is away knows none. */
-export async function knownNames (client: ApiClient, kind: NameKind): Promise<readonly string[]> {
-  return (await ask(client, kind).catch(() => [])).filter(name => PLAIN.test(name) && !name.startsWith('-'))
+export async function knownNames (client: () => ApiClient, kind: NameKind): Promise<readonly string[]> {
+  return (await ask(client, kind).catch((): string[] => [])).filter(name => PLAIN.test(name) && !name.startsWith('-'))
 }
 
-async function ask (client: ApiClient, kind: NameKind): Promise<readonly string[]> {
+async function ask (clientOf: () => ApiClient, kind: NameKind): Promise<readonly string[]> {
+  const client = clientOf()
   const get = <S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> =>
     client.call({ path, timeoutMs: PATIENCE_MS }, schema)
   switch (kind) {

@@ -2,27 +2,27 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { writeFileAtomic } from '../../kernel/config/atomic-file.js'
 import { dotted } from '../../kernel/config/problems.js'
-import { resolvePaths } from '../../kernel/config/paths.js'
 import { parseToml } from '../../kernel/config/toml-file.js'
 import { readRegistry } from '../../kernel/models/registry-file.js'
 import { createWithLock } from '../../kernel/state/file-lock.js'
+import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure, usageFailure } from '../failure.js'
+import { requireHome } from './home/home-of.js'
 import { registryInArchive } from './registry-archive.js'
 
 export interface ImportOptions {
   readonly force?: true
   readonly dest?: string
-  readonly home?: string
 }
 
 /** Restores the registry, and nothing else, from a backup of an earlier installation. Needs no gateway; one that runs sees it. */
-export async function importRegistry (cli: Cli, archive: string, options: ImportOptions): Promise<void> {
+export async function importRegistry (cli: Cli, paths: Paths, archive: string, options: ImportOptions): Promise<void> {
   const from = cli.process.cwd()
-  const { registry } = resolvePaths(cli.env, options.home === undefined ? {} : { home: options.home })
-  const dest = options.dest === undefined ? registry : resolve(from, options.dest)
+  const dest = options.dest === undefined ? paths.registry : resolve(from, options.dest)
   const text = await registryInArchive(resolve(from, archive), cli.signal)
   const { models, problems } = parsed(archive, text)
+  if (options.dest === undefined) await requireHome(paths)
   await createWithLock({ text: 'svc registry import' })(`${dest}.lock`, async () => {
     if (options.force !== true && await stat(dest).then(() => true, () => false)) {
       throw new CliFailure(`${dest} exists`, { hints: ['--force replaces it.'] })

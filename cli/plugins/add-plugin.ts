@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
 import { reasonOf, type PluginReport } from '../plugin-report.js'
@@ -9,10 +10,10 @@ import { PluginStore } from './plugin-store.js'
 import { reloadPlugins } from './reload.js'
 
 /** Installs a package, allows it by its exact name, and has the gateway of this home load it. */
-export async function addPlugin (cli: Cli, text: string, homeFolder: string | undefined): Promise<void> {
+export async function addPlugin (cli: Cli, text: string, paths: Paths): Promise<void> {
   const { out } = cli
   const spec = await parsePackageSpec(text, cli.process.cwd())
-  const home = new OfflineHome(cli, homeFolder)
+  const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
   const { installed, replaced } = await home.exclusively(async () => {
     const before = new Set((await store.list()).map(({ name }) => name))

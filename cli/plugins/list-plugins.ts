@@ -1,14 +1,17 @@
+import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client.js'
+import { homeOf } from '../offline/home/home-of.js'
+import { addressOf } from '../offline/home/running-gateway.js'
 import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plugin-report.js'
 import type { Column } from '../table.js'
+import { askedBy, targetOf } from '../target.js'
 import { harmless } from '../text-width.js'
 import { Npm } from './npm.js'
 import { OfflineHome } from './offline-home.js'
 import { PluginStore } from './plugin-store.js'
 
 export interface ListOptions {
-  readonly home?: string
   readonly json?: true
 }
 
@@ -22,13 +25,11 @@ interface StoredFacts {
   readonly allowed: boolean
 }
 
-/**
- * Lists plugins. `remote` is the gateway that was named on the command line; without one the gateway of the home is asked,
- * then, when no home was named either, `fallback`.
- */
-export async function listPlugins (cli: Cli, options: ListOptions, remote: ApiClient | null, fallback: ApiClient): Promise<void> {
+/** Lists plugins: what the gateway says that is meant, and, where it runs on a home of this machine, what is installed there. */
+export async function listPlugins (cli: Cli, command: Command, options: ListOptions): Promise<void> {
   const { out } = cli
-  const rows = remote === null ? await localRows(cli, options.home, fallback) : await reports(remote)
+  const { kind } = targetOf(askedBy(command, cli.env))
+  const rows = kind === 'gateway' ? await reports(cli.client(command)) : await localRows(cli, command)
   if (options.json === true) return out.json({ plugins: rows })
   if (rows.length === 0) return out.line('No plugins are installed. Install one: svc plugin add <path or name>')
   out.table(columnsOf(cli), rows)
@@ -37,12 +38,12 @@ export async function listPlugins (cli: Cli, options: ListOptions, remote: ApiCl
   }
 }
 
-async function localRows (cli: Cli, homeFolder: string | undefined, fallback: ApiClient): Promise<PluginRow[]> {
-  const home = new OfflineHome(cli, homeFolder)
-  const url = await home.runningGateway()
+async function localRows (cli: Cli, command: Command): Promise<PluginRow[]> {
+  const home = new OfflineHome(cli, await homeOf(cli, command))
+  const url = await addressOf(home.paths)
   if (url !== null) return merged(await reports(cli.clientAt(url)), await storedRows(cli, home))
-  if ((homeFolder ?? '') === '') {
-    const known = await reports(fallback).catch(() => null)
+  if (home.paths.home === null) {
+    const known = await reports(cli.client(command)).catch(() => null)
     cli.signal.throwIfAborted()
     if (known !== null) return known
   }

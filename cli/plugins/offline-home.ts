@@ -1,14 +1,13 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ConfigService, Logger, Paths } from '../../kernel/contract/index.js'
-import { resolvePaths } from '../../kernel/config/paths.js'
 import { createConfigService } from '../../kernel/config/store.js'
 import { linkHost, preparePluginHome } from '../../kernel/host/plugin-home.js'
 import { createWithLock } from '../../kernel/state/file-lock.js'
-import { isStale, readHolder } from '../../kernel/state/lock-holder.js'
 import { createSystemClock } from '../../kernel/state/system-clock.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
+import { requireHome } from '../offline/home/home-of.js'
 
 /** A download may take a while; whoever else wants to change the plugins waits for it. */
 const WAIT_MS = 120_000
@@ -22,13 +21,14 @@ export class OfflineHome {
   readonly #cli: Cli
   #config: ConfigService | null = null
 
-  constructor (cli: Cli, home: string | undefined) {
+  constructor (cli: Cli, paths: Paths) {
     this.#cli = cli
-    this.paths = resolvePaths(cli.env, home === undefined ? {} : { home })
+    this.paths = paths
   }
 
-  /** Runs `work` while nothing else changes the plugins of this home. Rejects when the configuration is broken. */
+  /** Runs `work` while nothing else changes the plugins of this home. Rejects without a home, or when svc.toml is broken. */
   async exclusively<T> (work: () => Promise<T>): Promise<T> {
+    await requireHome(this.paths)
     try {
       await this.#open()
       await mkdir(this.paths.plugins, { recursive: true })
@@ -72,13 +72,6 @@ export class OfflineHome {
       await mkdir(modules, { recursive: true })
       await linkHost(modules)
     }
-  }
-
-  /** Address of the gateway that runs on this home, or null. */
-  async runningGateway (): Promise<string | null> {
-    const holder = await readHolder(join(this.paths.state, 'gateway.lock')).catch(() => null)
-    if (holder === null || isStale(holder, Date.now())) return null
-    return holder.text.startsWith('http') ? holder.text : null
   }
 
   async #freshList (): Promise<readonly string[]> {

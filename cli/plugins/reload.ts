@@ -1,5 +1,6 @@
 import type { Cli } from '../cli.js'
 import { packageOf, pluginListSchema, type PluginReport } from '../plugin-report.js'
+import { addressOf } from '../offline/home/running-gateway.js'
 import type { OfflineHome } from './offline-home.js'
 
 /**
@@ -7,7 +8,7 @@ import type { OfflineHome } from './offline-home.js'
  * gateway runs there.
  */
 export async function reloadPlugins (cli: Cli, home: OfflineHome, packageName: string): Promise<readonly PluginReport[] | null> {
-  const url = await home.runningGateway()
+  const url = await addressOf(home.paths)
   if (url === null) return null
   // plugins are loaded and started meanwhile, each up to its deadline
   const reports = await cli.clientAt(url).call({ method: 'POST', path: '/api/plugins/reload', timeoutMs: null }, pluginListSchema)

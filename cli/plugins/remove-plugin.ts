@@ -1,3 +1,4 @@
+import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure, usageFailure } from '../failure.js'
 import { Npm } from './npm.js'
@@ -7,9 +8,9 @@ import { PluginStore } from './plugin-store.js'
 import { reloadPlugins } from './reload.js'
 
 /** Takes a package off the allow-list, has the gateway of this home drop it, and uninstalls it, in this order. */
-export async function removePlugin (cli: Cli, name: string, homeFolder: string | undefined): Promise<void> {
+export async function removePlugin (cli: Cli, name: string, paths: Paths): Promise<void> {
   if (!isPackageName(name)) throw usageFailure(`'${name}' is no name of a package`, ['`svc plugin list` shows what is installed.'])
-  const home = new OfflineHome(cli, homeFolder)
+  const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
   const reloaded = await home.exclusively(async () => {
     const installed = await store.find(name)

@@ -2,13 +2,7 @@ import builtins from '../../plugins/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
-import { OfflineHome } from '../plugins/offline-home.js'
 import { createGatewayLog } from '../serve/gateway-log.js'
-
-/** Address of the gateway that runs on a home, or null. */
-export async function gatewayOf (cli: Cli, home: string | undefined): Promise<string | null> {
-  return await new OfflineHome(cli, home).runningGateway()
-}
 
 /**
  * Runs `work` with a gateway of this process, on a port that nobody knows. It loads no slot: what is set up here is for the

@@ -3,8 +3,9 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { ApiFailure, parseBase } from '../api-failure.js'
 import type { Cli } from '../cli.js'
-import { DEFAULT_BASE, type ApiClient } from '../client.js'
+import type { ApiClient } from '../client.js'
 import { CliFailure } from '../failure.js'
+import { askedBy, targetOf } from '../target.js'
 
 /** The gateway that a first run is made with. */
 export interface SetupGateway {
@@ -16,24 +17,20 @@ export interface SetupGateway {
 const REACH_MS = 5_000
 
 /**
- * Runs `work` with the gateway that runs: the one that `--url` names, else the one of the home. Where none does, with one of
- * this process (SPEC.md `svc setup`). An address of another machine that does not answer is a failure.
+ * Runs `work` with the gateway that the command means, and with one of this process where that does not answer. An address
+ * of another machine that does not answer is a failure.
  */
 export async function withGateway<T> (
   cli: Cli, command: Command, home: string | undefined, work: (gateway: SetupGateway) => Promise<T>
 ): Promise<T> {
-  const { gatewayOf, withOwnGateway } = await import('./offline-gateway.js')
-  const { url = DEFAULT_BASE } = command.optsWithGlobals<{ url?: string }>()
-  const isNamed = command.getOptionValueSourceWithGlobals('url') !== 'default'
-  const ofHome = isNamed ? null : await gatewayOf(cli, home)
-  // who names a home means that one, whatever listens at the usual address
-  const candidates = isNamed ? [url] : [...(ofHome === null ? [] : [ofHome]), ...(home === undefined ? [url] : [])]
-  for (const candidate of candidates) {
-    const client = cli.clientAt(candidate)
+  const target = targetOf(askedBy(command, cli.env))
+  const client = cli.gateway(command)
+  if (client !== null) {
     const failure = await unreachable(client)
     if (failure === null) return await work({ client, isOwn: false })
-    if (isNamed && !isLocal(candidate)) throw failure
+    if (target.kind === 'gateway' && !isLocal(target.url)) throw failure
   }
+  const { withOwnGateway } = await import('./offline-gateway.js')
   cli.out.note('No gateway runs; this is set up for the one that comes.')
   return await withOwnGateway(cli, home, own => work({ client: cli.clientAt(own), isOwn: true }))
 }

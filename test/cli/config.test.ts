@@ -1,3 +1,4 @@
+import { resolvePaths } from '../../kernel/config/paths.js'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -171,13 +172,13 @@ t.test('migrate brings an older file forward and keeps it beside', async t => {
   const folder = home(t, { 'svc.toml': '# mine\n[server]\nport = 9000\n' })
   const file = join(folder, 'etc/svc/svc.toml')
   const process = new FakeProcess()
-  await migrateSvcToml(new Cli(process), { home: folder }, steps)
+  await migrateSvcToml(new Cli(process), resolvePaths({}, { home: folder }), steps)
   t.match(process.stdout.text, /went from version 1 to 2\. The old one is .*svc\.toml\.v1\.bak/)
   t.equal(readFileSync(`${file}.v1.bak`, 'utf8'), '# mine\n[server]\nport = 9000\n')
   t.match(parseToml(readFileSync(file, 'utf8')), { meta: { schema_version: 2 }, server: { port: 9002 } })
   t.match(readFileSync(file, 'utf8'), '# mine')
   const again = new FakeProcess()
-  await migrateSvcToml(new Cli(again), { home: folder }, steps)
+  await migrateSvcToml(new Cli(again), resolvePaths({}, { home: folder }), steps)
   t.match(again.stdout.text, 'has version 2, which is the latest')
 })
 

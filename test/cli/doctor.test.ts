@@ -20,6 +20,7 @@ const fine: DoctorFacts = {
   ports: [{ port: 8080, use: 'the gateway', isSlot: false, holder: null, isOwn: false }],
   files: [{ file: 'svc.toml', status: 'ok', problems: [] }],
   gateway: { url: 'http://x', status: 'ok', problem: null },
+  neighbour: null,
   images: { present: ['cpu'], absent: ['rocm'] }
 }
 const held = (more: Partial<PortFacts>): PortFacts => ({ ...fine.ports[0]!, holder: { pid: 7, command: 'nginx' }, ...more })
@@ -52,8 +53,8 @@ t.test('verdicts', t => {
     ['disk', { disk: { path: '/x', freeBytes: null, leastGb: 20 } }, 'warn', /cannot be told/],
     ['ports', { ports: [held({})] }, 'fail', /^8080 \(the gateway\) is held by nginx \(process 7\)$/],
     ['ports', { ports: [held({ holder: { pid: null, command: '' }, use: null })] }, 'fail', /^8080 is held by another process$/],
-    ['ports', { ports: [held({})], gateway: { url: 'http://127.0.0.1:8080', status: 'ok', problem: null } }, 'warn', /^8080 .*another home answers there$/],
-    ['ports', { ports: [held({})], gateway: { url: 'http://127.0.0.1:9090', status: 'ok', problem: null } }, 'fail', /^8080 .* is held by nginx/],
+    ['ports', { ports: [held({})], neighbour: 8080 }, 'warn', /^8080 .*another home answers there$/],
+    ['ports', { ports: [held({})], neighbour: 9090 }, 'fail', /^8080 .* is held by nginx/],
     ['ports', { ports: [held({ isOwn: true })] }, 'ok', /free, or our own/],
     ['ports', { ports: [held({ isSlot: true, use: 'slot agent' })] }, 'warn', /slot agent/],
     ['config', { files: [{ file: 'svc.toml', status: 'broken', problems: [] }] }, 'fail', /not valid: svc\.toml/],

@@ -17,9 +17,8 @@ export function addCapabilitiesCommands (program: Command, cli: Cli): void {
     .addOption(homeOption())
     .addHelpText('after', '\nThe gateway does it where one runs; else it is done on the files, by the same rules.')
     .addHelpText('after', examples('svc capabilities migrate --dry-run', 'svc capabilities migrate'))
-    .action(async (options: { dryRun?: true, json?: true, home?: string }, command: Command) => {
+    .action(async (options: { dryRun?: true, json?: true }, command: Command) => {
       const { migrateCapabilities } = await import('../../offline/capabilities/migrate.js')
-      const isNamed = command.parent?.parent?.getOptionValueSource('url') !== 'default'
-      await migrateCapabilities(cli, options, cli.client(command), isNamed)
+      await migrateCapabilities(cli, command, options)
     })
 }

@@ -7,7 +7,6 @@ import { addConfigHardware } from './hardware.js'
 import { addConfigReload } from './reload.js'
 
 interface FileOptions {
-  readonly home?: string
   readonly json?: true
 }
 
@@ -20,9 +19,10 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     .addOption(homeOption())
     .addHelpText('after', '\nIt shows the file. What is in force, defaults filled in, is GET /api/settings.')
     .addHelpText('after', examples('svc config show', 'svc config show --json | jq .slots'))
-    .action(async (options: FileOptions) => {
+    .action(async (options: FileOptions, command: Command) => {
       const { showConfig } = await import('../../offline/config/show.js')
-      await showConfig(cli, options)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await showConfig(cli, await homeOf(cli, command), options)
     })
   config.command('edit')
     .description('change a configuration file in an editor: $EDITOR, else $VISUAL, else vi')
@@ -31,18 +31,20 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     .addHelpText('after', '\nWhat is edited is a copy. It replaces the file when it is valid, and is kept when it is not.')
     .addHelpText('after', '\nA gateway that runs on the home reads it at once.')
     .addHelpText('after', examples('svc config edit', 'svc config edit slots/agent', 'EDITOR="code --wait" svc config edit upstreams'))
-    .action(async (file: string, options: FileOptions) => {
+    .action(async (file: string, _options: object, command: Command) => {
       const { editConfig } = await import('../../offline/config/edit.js')
-      await editConfig(cli, file, options)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await editConfig(cli, await homeOf(cli, command), file)
     })
   config.command('migrate')
     .description('bring svc.toml to the latest version of its form')
     .addOption(homeOption())
     .addHelpText('after', '\nThe file as it was is kept beside it, with its version in the name.')
     .addHelpText('after', examples('svc config migrate'))
-    .action(async (options: FileOptions) => {
+    .action(async (_options: object, command: Command) => {
       const { migrateSvcToml } = await import('../../offline/config/migrate.js')
-      await migrateSvcToml(cli, options)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await migrateSvcToml(cli, await homeOf(cli, command))
     })
   config.command('validate')
     .description('check every configuration file, and say all that is wrong')
@@ -50,9 +52,10 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     .addOption(homeOption())
     .addHelpText('after', '\nIt ends with 1 when something is wrong, and needs no gateway.')
     .addHelpText('after', examples('svc config validate', 'svc config validate --json'))
-    .action(async (options: FileOptions) => {
+    .action(async (options: FileOptions, command: Command) => {
       const { validateConfig } = await import('../../offline/config/validate.js')
-      await validateConfig(cli, options)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await validateConfig(cli, await homeOf(cli, command), options)
     })
   addConfigReload(config, cli)
   addConfigHardware(config, cli)

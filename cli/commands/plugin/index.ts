@@ -14,25 +14,25 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     .addHelpText('after', examples('svc plugin list'))
     .action(async (options: ListOptions, command: Command) => {
       const { listPlugins } = await import('../../plugins/list-plugins.js')
-      const client = cli.client(command)
-      const isNamed = command.parent?.parent?.getOptionValueSource('url') !== 'default'
-      await listPlugins(cli, options, isNamed ? client : null, client)
+      await listPlugins(cli, command, options)
     })
   plugin.command('add <package>')
     .description('install a plugin and allow it: a folder, a tarball, or the name of a package')
     .addOption(homeOption())
     .addHelpText('after', '\nNo script of the package is run. A running gateway of the same home loads it at once.')
     .addHelpText('after', examples('svc plugin add ./my-engine', 'svc plugin add svc-plugin-foo@1.2.0'))
-    .action(async (spec: string, options: { home?: string }) => {
+    .action(async (spec: string, _options: object, command: Command) => {
       const { addPlugin } = await import('../../plugins/add-plugin.js')
-      await addPlugin(cli, spec, options.home)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await addPlugin(cli, spec, await homeOf(cli, command))
     })
   plugin.command('remove <name>')
     .description('uninstall a plugin and take it off the allow-list')
     .addOption(homeOption())
     .addHelpText('after', examples('svc plugin remove svc-plugin-foo'))
-    .action(async (name: string, options: { home?: string }) => {
+    .action(async (name: string, _options: object, command: Command) => {
       const { removePlugin } = await import('../../plugins/remove-plugin.js')
-      await removePlugin(cli, name, options.home)
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await removePlugin(cli, name, await homeOf(cli, command))
     })
 }

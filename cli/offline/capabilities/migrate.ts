@@ -1,7 +1,8 @@
+import type { Command } from 'commander'
 import type { z } from 'zod'
-import type { Logger } from '../../../kernel/contract/index.js'
+import type { Logger, Paths } from '../../../kernel/contract/index.js'
+import type { WithLock } from '../../../kernel/config/locker.js'
 import { createConfigService } from '../../../kernel/config/store.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import { isChange, migrateSelections } from '../../../plugins/api/capabilities/migrate.js'
@@ -9,46 +10,40 @@ import { migrationSchema } from '../../../plugins/api/capabilities/schemas.js'
 import type { Cli } from '../../cli.js'
 import type { ApiClient } from '../../client.js'
 import { CliFailure } from '../../failure.js'
-import { OfflineHome } from '../../plugins/offline-home.js'
+import { askedBy, targetOf } from '../../target.js'
+import { homeOf, requireHome } from '../home/home-of.js'
 import { offlineSource } from './offline-source.js'
 
 export interface MigrateOptions {
   readonly dryRun?: true
   readonly json?: true
-  readonly home?: string
 }
 
 type Migration = z.output<typeof migrationSchema>
 
-/**
- * SPEC.md `svc capabilities migrate` (management 29.5). `gateway` is asked when it was named; else the one of the home, or,
- * where no home was named, `gateway` if it answers. Where none runs it is done on the files.
- */
-export async function migrateCapabilities (
-  cli: Cli, options: MigrateOptions, gateway: ApiClient, isNamed: boolean
-): Promise<void> {
-  const client = isNamed ? gateway : await runningGateway(cli, options.home, gateway)
+/** The gateway that is meant does it. Where none runs on the home it is done on the files. */
+export async function migrateCapabilities (cli: Cli, command: Command, options: MigrateOptions): Promise<void> {
+  const client = await runningGateway(cli, command)
   const body = { dry_run: options.dryRun === true }
   const migration = client === null
-    ? await migrateFiles(cli, options.home, body.dry_run)
+    ? await migrateFiles(cli, await homeOf(cli, command), body.dry_run)
     : await client.call({ method: 'POST', path: '/api/capabilities/migrate', body }, migrationSchema)
   if (options.json === true) return cli.out.json(migration)
   printMigration(cli, migration)
 }
 
-async function runningGateway (cli: Cli, homeFolder: string | undefined, fallback: ApiClient): Promise<ApiClient | null> {
-  const home = new OfflineHome(cli, homeFolder)
-  const url = await home.runningGateway()
-  if (url !== null) return cli.clientAt(url)
-  if (home.paths.home !== null) return null
-  const answers = await fallback.raw({ path: '/api/status', timeoutMs: 1000 }).then(() => true, () => false)
+async function runningGateway (cli: Cli, command: Command): Promise<ApiClient | null> {
+  const client = cli.gateway(command)
+  if (client === null || targetOf(askedBy(command, cli.env)).kind === 'gateway') return client
+  const answers = await client.raw({ path: '/api/status', timeoutMs: 1000 }).then(() => true, () => false)
   cli.signal.throwIfAborted()
-  return answers ? fallback : null
+  return answers ? client : null
 }
 
-async function migrateFiles (cli: Cli, homeFolder: string | undefined, dryRun: boolean): Promise<Migration> {
-  const paths = resolvePaths(cli.env, homeFolder === undefined ? {} : { home: homeFolder })
-  const withLock = createWithLock({ text: 'svc capabilities migrate' })
+async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<Migration> {
+  if (!dryRun) await requireHome(paths)
+  // what changes nothing leaves no lock, and no folder for one
+  const withLock: WithLock = dryRun ? async (_path, work) => await work() : createWithLock({ text: 'svc capabilities migrate' })
   const clock = createSystemClock()
   const config = await createConfigService({ paths, env: cli.env, log: quietLog, clock, withLock })
   // a choice that cannot be read is not there for the rules, and writing the file again would be its end

@@ -2,11 +2,9 @@ import { join } from 'node:path'
 import type { Logger, Paths } from '../../../kernel/contract/index.js'
 import { configLock } from '../../../kernel/config/locker.js'
 import { configFiles } from '../../../kernel/config/parts.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { readText } from '../../../kernel/config/read-file.js'
 import { commitFiles, recoverFiles } from '../../../kernel/config/transaction.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
-import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 
 /** A file of the configuration of a home, as a text that a gateway may be writing too. */
@@ -16,8 +14,8 @@ export class ConfigText {
   readonly file: string
   readonly path: string
 
-  constructor (cli: Cli, home: string | undefined, file: string = configFiles.svc) {
-    this.paths = resolvePaths(cli.env, home === undefined ? {} : { home })
+  constructor (paths: Paths, file: string = configFiles.svc) {
+    this.paths = paths
     this.file = file
     this.path = join(this.paths.etc, file)
   }

@@ -5,7 +5,8 @@ import type { Finding, Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { confirm } from '../../confirm.js'
 import { CliFailure } from '../../failure.js'
-import { OfflineHome } from '../../plugins/offline-home.js'
+import { requireHome } from '../home/home-of.js'
+import { addressOf } from '../home/running-gateway.js'
 import { printReload, refusedLines, reloadGateway } from '../../reload-plan.js'
 import { harmless } from '../../text-width.js'
 import { checkHome } from './check-home.js'
@@ -19,10 +20,10 @@ import { configTemplate } from './template.js'
  * Edits a copy of a file and puts it in the place of the file when it is valid. What was written is never lost: a copy
  * that cannot take the place stays, and the error says where.
  */
-export async function editConfig (cli: Cli, word: string, options: { readonly home?: string }): Promise<void> {
-  const paths = new ConfigText(cli, options.home).paths
+export async function editConfig (cli: Cli, paths: Paths, word: string): Promise<void> {
+  await requireHome(paths)
   const editable = editableFile(paths, word)
-  const file = new ConfigText(cli, options.home, editable.file)
+  const file = new ConfigText(paths, editable.file)
   const before = await file.read()
   const start = before ?? configTemplate(editable)
   const folder = await mkdtemp(join(cli.env.TMPDIR ?? tmpdir(), 'svc-config-'))
@@ -46,7 +47,7 @@ export async function editConfig (cli: Cli, word: string, options: { readonly ho
     if (!keep) await rm(folder, { recursive: true, force: true })
   }
   cli.out.line(`${file.path} is saved.`)
-  await handOver(cli, options.home, editable.file)
+  await handOver(cli, paths, editable.file)
 }
 
 /** The text once it is valid; asks for another round while there is somebody to ask. */
@@ -83,8 +84,8 @@ function listOf (title: string, file: string, findings: readonly Finding[]): str
 }
 
 /** Has the gateway that runs on the home take the file, and says whether it did. */
-async function handOver (cli: Cli, home: string | undefined, file: string): Promise<void> {
-  const url = await new OfflineHome(cli, home).runningGateway()
+async function handOver (cli: Cli, paths: Paths, file: string): Promise<void> {
+  const url = await addressOf(paths)
   if (url === null) return
   const reloaded = await reloadGateway(cli.clientAt(url)).catch((error: unknown) => {
     throw new CliFailure(`the gateway at ${url} did not take it`, { cause: error, hints: [`svc config reload --url ${url}`] })

@@ -5,16 +5,17 @@ import { migrateConfig } from '../../../kernel/config/migrations/migrate.js'
 import { configFiles } from '../../../kernel/config/parts.js'
 import { patchSvcFile } from '../../../kernel/config/svc-writer.js'
 import { readToml } from '../../../kernel/config/toml-file.js'
+import type { Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { ConfigText } from './config-text.js'
 
 /** Brings svc.toml to the present version and keeps the old text beside it (SPEC.md "Versioning"). `steps` are the release's. */
 export async function migrateSvcToml (
-  cli: Cli, options: { readonly home?: string }, steps: readonly ConfigMigration[] = configMigrations
+  cli: Cli, paths: Paths, steps: readonly ConfigMigration[] = configMigrations
 ): Promise<void> {
   const { out } = cli
-  const file = new ConfigText(cli, options.home)
+  const file = new ConfigText(paths)
   const read = async (): ReturnType<typeof readToml> => await readToml(join(file.paths.etc, configFiles.svc), configFiles.svc)
   // nothing is made where nothing has to be done, no lock and no folder either
   if ((await read()).status === 'missing') return out.line(`There is no ${file.path}, and so nothing to migrate.`)

@@ -1,15 +1,16 @@
 import { isSecretKey, REDACTED, redact, redactLine } from '../../../kernel/contract/redact.js'
 import { patchToml } from '../../../kernel/config/toml-patch.js'
 import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/toml-file.js'
+import type { Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
 import { ConfigText } from './config-text.js'
 
 /** Prints svc.toml with its comments, and with no secret (management 29.2). */
-export async function showConfig (cli: Cli, options: { readonly home?: string, readonly json?: true }): Promise<void> {
+export async function showConfig (cli: Cli, paths: Paths, options: { readonly json?: true }): Promise<void> {
   const { out } = cli
-  const file = new ConfigText(cli, options.home)
+  const file = new ConfigText(paths)
   const text = await file.read()
   if (text === null) {
     out.note(`There is no ${file.path}, so every setting has its default. \`svc config edit\` makes one.`)

@@ -2,7 +2,6 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Finding, Paths } from '../../../kernel/contract/index.js'
 import { configFiles, slotFile } from '../../../kernel/config/parts.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
@@ -16,9 +15,8 @@ export interface FileVerdict {
   readonly problems: ReadonlyArray<Omit<Finding, 'file'>>
 }
 
-export async function validateConfig (cli: Cli, options: { readonly home?: string, readonly json?: true }): Promise<void> {
+export async function validateConfig (cli: Cli, paths: Paths, options: { readonly json?: true }): Promise<void> {
   const { out } = cli
-  const paths = resolvePaths(cli.env, options.home === undefined ? {} : { home: options.home })
   const check = await checkHome(paths, cli.env)
   const verdicts = await judgeFiles(paths, check)
   const broken = verdicts.filter(({ status }) => status === 'broken')

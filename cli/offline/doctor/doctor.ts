@@ -1,8 +1,8 @@
+import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client.js'
 import { CliFailure } from '../../failure.js'
-import { OfflineHome } from '../../plugins/offline-home.js'
 import { harmless, padTo } from '../../text-width.js'
+import { homeOf } from '../home/home-of.js'
 import { gatherFacts, type GatherOptions } from './gather.js'
 import { verdicts, type Check } from './verdicts.js'
 
@@ -11,11 +11,11 @@ export interface DoctorOptions extends GatherOptions {
   readonly json?: true
 }
 
-/** Runs every check and says what came of each; rejects when one failed. `client` counts when it was named, or none runs here. */
-export async function runDoctor (cli: Cli, options: DoctorOptions, client: ApiClient, isNamed: boolean): Promise<void> {
+/** Runs every check and says what came of each; rejects when one failed. A gateway that does not answer is one of them. */
+export async function runDoctor (cli: Cli, command: Command, options: DoctorOptions): Promise<void> {
   const { out } = cli
-  const url = isNamed ? null : await new OfflineHome(cli, options.home).runningGateway()
-  const checks = verdicts(await gatherFacts(cli, url === null ? client : cli.clientAt(url), options))
+  const paths = await homeOf(cli, command, { silent: 'home' })
+  const checks = verdicts(await gatherFacts(cli, () => cli.client(command), paths, options))
   const failed = checks.filter(({ status }) => status === 'fail')
   if (options.json === true) out.json({ ok: failed.length === 0, checks })
   else for (const check of checks) printCheck(cli, check, options.plain === true)

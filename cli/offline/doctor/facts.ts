@@ -21,7 +21,9 @@ export interface DoctorFacts {
   readonly disk: { readonly path: string, readonly freeBytes: number | null, readonly leastGb: number }
   readonly ports: readonly PortFacts[]
   readonly files: readonly FileVerdict[]
-  readonly gateway: { readonly url: string, readonly status: string | null, readonly problem: string | null }
+  /** Port of this home's gateway that a gateway of another home answers on. */
+  readonly neighbour: number | null
+  readonly gateway: { readonly url: string | null, readonly status: string | null, readonly problem: string | null }
   /** Images of the manifest that the container engine has; null without an engine. */
   readonly images: { readonly present: readonly string[], readonly absent: readonly string[] } | null
 }

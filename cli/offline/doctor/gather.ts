@@ -5,7 +5,6 @@ import { z } from 'zod'
 import { svcConfigSchema, type Clock, type HardwareInfo, type Paths, type SvcConfig } from '../../../kernel/contract/index.js'
 import { loadParts } from '../../../kernel/config/load-parts.js'
 import type { ConfigParts } from '../../../kernel/config/parts.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { layManifest } from '../../../kernel/config/schema/json-files.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { createProbeFiles } from '../../../kernel/hardware/probe-files.js'
@@ -16,10 +15,10 @@ import { imagePresent } from '../../../kernel/runtime/docker-pull.js'
 import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { runtimeCandidates } from '../../../kernel/runtime/runtime-candidates.js'
 import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'
-import { isStale, readHolder } from '../../../kernel/state/lock-holder.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import type { Cli } from '../../cli.js'
 import type { ApiClient } from '../../client.js'
+import { gatewayAt } from '../home/running-gateway.js'
 import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
 import { leastNode } from '../../version.js'
@@ -27,15 +26,15 @@ import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
 import { holdersOf } from './listeners.js'
 
 export interface GatherOptions {
-  readonly home?: string
   /** Instead of those of the gateway and its slots. */
   readonly ports?: readonly number[]
 }
 
 /** Looks at everything that the checks want to know. Changes nothing, and rejects for nothing that it finds. */
-export async function gatherFacts (cli: Cli, client: ApiClient, options: GatherOptions): Promise<DoctorFacts> {
+export async function gatherFacts (
+  cli: Cli, client: () => ApiClient, paths: Paths, options: GatherOptions
+): Promise<DoctorFacts> {
   const { env } = cli
-  const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
   const clock = createSystemClock()
   const parts = await loadParts({ paths }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
@@ -67,6 +66,7 @@ export async function gatherFacts (cli: Cli, client: ApiClient, options: GatherO
     ports,
     files,
     gateway,
+    neighbour: await neighbourOn(cli, svc.server.port, ports),
     ...container
   }
 }
@@ -166,8 +166,8 @@ async function portFacts (
   }
   if (svc.server.port !== 0) uses.set(svc.server.port, { use: 'the gateway', isSlot: false })
   const ports = asked ?? [...uses.keys()].sort((a, b) => a - b)
-  const lock = await readHolder(join(paths.state, 'gateway.lock')).catch(() => null)
-  const gateway = lock === null || isStale(lock, Date.now()) ? null : lock.pid
+  const running = await gatewayAt(paths)
+  const gateway = 'pid' in running ? running.pid : null
   const holders = await holdersOf(ports) ?? new Map<number, never>()
   return ports.map(port => {
     const { use = null, isSlot = false } = uses.get(port) ?? {}
@@ -176,13 +176,22 @@ async function portFacts (
   })
 }
 
+async function neighbourOn (cli: Cli, port: number, ports: readonly PortFacts[]): Promise<number | null> {
+  if (!ports.some(facts => facts.port === port && facts.holder !== null && !facts.isOwn)) return null
+  const { problem } = await askGateway(() => cli.clientAt(`http://127.0.0.1:${port}`))
+  return problem === null ? port : null
+}
+
 const healthSchema = z.looseObject({ status: z.string() })
 
-async function askGateway (client: ApiClient): Promise<DoctorFacts['gateway']> {
+async function askGateway (clientOf: () => ApiClient): Promise<DoctorFacts['gateway']> {
+  let url: string | null = null
   try {
+    const client = clientOf()
+    url = client.base
     const { status } = await client.call({ path: '/api/health', timeoutMs: 3000 }, healthSchema)
-    return { url: client.base, status, problem: null }
+    return { url, status, problem: null }
   } catch (error) {
-    return { url: client.base, status: null, problem: error instanceof Error ? error.message : String(error) }
+    return { url, status: null, problem: error instanceof Error ? error.message : String(error) }
   }
 }

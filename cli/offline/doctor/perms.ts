@@ -3,7 +3,6 @@ import { lstat, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { svcConfigSchema, type Paths } from '../../../kernel/contract/index.js'
 import { loadSvc } from '../../../kernel/config/load-parts.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { storeOf } from '../../../kernel/models/store-folder.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
@@ -11,15 +10,13 @@ import { oneLine, padTo } from '../../text-width.js'
 import { judgePath, type PathFacts, type PathVerdict } from './ownership.js'
 
 export interface PermsOptions {
-  readonly home?: string
   readonly json?: true
   readonly fix?: true
 }
 
 /** Who owns what of a home (management 29.3). The owner of the state folder is the user of the gateway. */
-export async function checkPerms (cli: Cli, options: PermsOptions): Promise<void> {
+export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions): Promise<void> {
   const { out } = cli
-  const paths = resolvePaths(cli.env, options.home === undefined ? {} : { home: options.home })
   if (options.fix === true && process.getuid?.() !== 0) {
     throw new CliFailure('--fix needs root', { hints: ['Run it with sudo, and with --home where SVC_HOME is set.'] })
   }

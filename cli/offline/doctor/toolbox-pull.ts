@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { messageOf, type Manifest } from '../../../kernel/contract/index.js'
+import { messageOf, type Manifest, type Paths } from '../../../kernel/contract/index.js'
 import { loadJson } from '../../../kernel/config/load-file.js'
 import { dotted } from '../../../kernel/config/problems.js'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { configFiles } from '../../../kernel/config/parts.js'
 import { layManifest, parseJson, readManifest } from '../../../kernel/config/schema/json-files.js'
 import { parseImageRef } from '../../../kernel/runtime/image-ref.js'
@@ -13,7 +12,6 @@ import { CliFailure, usageFailure } from '../../failure.js'
 import { imageAddress, manifestDigest } from './image-registry.js'
 
 export interface ToolboxOptions {
-  readonly home?: string
   readonly json?: true
   readonly manifest?: string
 }
@@ -35,8 +33,8 @@ const PATIENCE_MS = 15_000
 const NO_IMAGES = 2
 
 /** Whether everybody can pull the images of the manifest (management 29.3): a token for anyone, then the manifest's head. */
-export async function checkToolbox (cli: Cli, options: ToolboxOptions): Promise<void> {
-  const images = Object.entries((await wantedManifest(cli, options)).toolbox_images)
+export async function checkToolbox (cli: Cli, paths: Paths, options: ToolboxOptions): Promise<void> {
+  const images = Object.entries((await wantedManifest(cli, paths, options)).toolbox_images)
   if (images.length === 0) throw new CliFailure('the manifest has no toolbox images', { exitCode: NO_IMAGES })
   const rows: ImageRow[] = []
   for (let i = 0; i < images.length; i += PARALLEL) {
@@ -69,9 +67,8 @@ function reasonOf (error: unknown): string {
 }
 
 /** The file that was named, alone; else what the gateway would use. */
-async function wantedManifest (cli: Cli, { home, manifest }: ToolboxOptions): Promise<Manifest> {
+async function wantedManifest (cli: Cli, { etc }: Paths, { manifest }: ToolboxOptions): Promise<Manifest> {
   if (manifest !== undefined) return await namedManifest(cli, manifest)
-  const { etc } = resolvePaths(cli.env, home === undefined ? {} : { home })
   const { value, diagnostics } = await loadJson(etc, configFiles.manifest, null, null, readManifest)
   const [problem] = diagnostics
   if (problem !== undefined) throw new CliFailure(`${join(etc, problem.file)}: ${problem.path} ${problem.message}`)

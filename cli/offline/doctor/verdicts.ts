@@ -77,13 +77,13 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return freeBytes >= leastGb * 1e9 ? ok(free)
       : fail(`${free}, less than ${leastGb} GB`, 'Free some space, move the models ([models] store), or set SVC_DISK_MIN_GB.')
   },
-  ports ({ ports, gateway }) {
+  ports ({ ports, neighbour }) {
     const taken = ports.filter(({ holder, isOwn }) => holder !== null && !isOwn)
     if (taken.length === 0) return ok(`${ports.map(({ port }) => port).join(', ') || 'none asked for'}: free, or our own`)
     const message = taken.map(portText).join('; ')
     const next = 'Stop it, or change the port: `svc config edit`, `svc slot edit <slot> --port`.'
     const [first] = taken
-    if (taken.length === 1 && first!.use === 'the gateway' && gateway.problem === null && new URL(gateway.url).port === String(first!.port)) {
+    if (taken.length === 1 && first!.use === 'the gateway' && neighbour === first!.port) {
       return warn(`${message}: a gateway with another home answers there`, 'Name its home with --home, or give this one another port: `svc config edit`.')
     }
     // containers go on without a gateway, and the next one takes them over
@@ -97,7 +97,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
   },
   gateway ({ gateway: { url, status, problem } }) {
     if (problem !== null) return warn(problem, 'Start one with `svc serve`, or name another address with --url.')
-    return status === 'ok' ? ok(`answers at ${url}`) : warn(`answers at ${url}: ${status ?? 'unknown'}`, '`svc status` says why.')
+    return status === 'ok' ? ok(`answers at ${url ?? ''}`) : warn(`answers at ${url ?? ''}: ${status ?? 'unknown'}`, '`svc status` says why.')
   },
   images ({ images }) {
     if (images === null) return ok('not asked for: there is no container engine')

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, readdir, readFile, readlink, rename, symlink, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { resolvePaths } from '../../../kernel/config/paths.js'
 import { parseToml } from '../../../kernel/config/toml-file.js'
-import type { Model } from '../../../kernel/contract/index.js'
+import type { Model, Paths } from '../../../kernel/contract/index.js'
 import { readRegistry } from '../../../kernel/models/registry-file.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import type { Output } from '../../output.js'
+import { requireHome } from '../home/home-of.js'
 import { leaves } from './classify.js'
 import { actions, planLayout, type Present, type Step } from './plan.js'
 import { modelsBelow } from './sources.js'
@@ -18,7 +18,6 @@ export interface LayoutOptions {
   readonly registry?: string
   readonly mountRoot: string
   readonly canonicalRoot?: string
-  readonly home?: string
   readonly json?: true
 }
 
@@ -26,10 +25,10 @@ export interface LayoutOptions {
  * Links the models of an older installation into the folders of the present layout. Makes symbolic links and nothing else;
  * what lies below the old root is never touched. Without `apply` it only says what it would do.
  */
-export async function migrateLayout (cli: Cli, options: LayoutOptions): Promise<void> {
+export async function migrateLayout (cli: Cli, paths: Paths, options: LayoutOptions): Promise<void> {
   const { out } = cli
   const from = cli.process.cwd()
-  const paths = resolvePaths(cli.env, options.home === undefined ? {} : { home: options.home })
+  if (options.apply === true && options.canonicalRoot === undefined) await requireHome(paths)
   const root = options.canonicalRoot === undefined ? paths.models : resolve(from, options.canonicalRoot)
   const mountRoot = resolve(from, options.mountRoot)
   await requireOrdinaryFolder(root)

@@ -30,6 +30,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     plugins: countPlugins(services),
     diagnostics: findings.map(finding => ({ ...finding })),
     instance: info.instance,
+    home: config.paths.home,
     started_at: info.startedAt,
     uptime_s: Math.floor(info.uptimeMs / 1000)
   }

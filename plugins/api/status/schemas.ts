@@ -51,6 +51,7 @@ export const statusSchema = z.strictObject({
   plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),
   diagnostics: z.array(diagnosticSchema).meta({ description: 'What is wrong in the configuration files and between them, as `svc config validate` says it' }),
   instance: z.string().meta({ description: 'Id of this home' }),
+  home: z.string().nullable().meta({ description: 'Folder that etc/svc and var/lib/svc lie in; null: those of the system' }),
   started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   uptime_s: z.int()
 })

@@ -1,0 +1,75 @@
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { resolvePaths } from '../../../kernel/config/paths.js'
+import type { Paths } from '../../../kernel/contract/index.js'
+import { ApiFailure } from '../../api-failure.js'
+import type { Cli } from '../../cli.js'
+import { CliFailure } from '../../failure.js'
+import { askedBy, targetOf } from '../../target.js'
+
+const REACH_MS = 5_000
+
+const identitySchema = z.looseObject({ instance: z.string(), home: z.string().nullable() })
+
+export interface HomeOptions {
+  /** A gateway that is named and does not answer: refused, or taken for one of the home that would be meant without it. */
+  readonly silent?: 'refuse' | 'home'
+}
+
+/**
+ * The folders that a command works on: of the home that is named, else of the gateway that is, else the system's. A
+ * gateway of another machine, or one on another home than the one that is named beside it, is refused.
+ */
+export async function homeOf (cli: Cli, command: Command, { silent = 'refuse' }: HomeOptions = {}): Promise<Paths> {
+  const target = targetOf(askedBy(command, cli.env))
+  if (target.kind !== 'gateway') return at(cli, target.kind === 'home' ? target.home : null)
+  const { url, home } = target
+  const client = cli.clientAt(url)
+  const told = await client.call({ path: '/api/status', timeoutMs: REACH_MS }, identitySchema).catch((error: unknown) => {
+    // what does not answer says nothing against the home that was named with it
+    if ((home !== null || silent === 'home') && error instanceof CliFailure && !(error instanceof ApiFailure)) return null
+    throw error
+  })
+  cli.signal.throwIfAborted()
+  if (told === null) return at(cli, home)
+  const paths = at(cli, told.home)
+  if (await instanceOf(paths) !== told.instance) {
+    throw new CliFailure(`the gateway at ${client.base} runs on another machine or in a container, and this command works on files`, {
+      hints: ['Run it there, or name a home of this machine with --home.']
+    })
+  }
+  if (home !== null && await instanceOf(at(cli, home)) !== told.instance) {
+    throw new CliFailure(`the gateway at ${client.base} runs on ${nameOf(paths)}, not on ${home}`, { hints: ['Name only one of --url and --home.'] })
+  }
+  return paths
+}
+
+/** Commands that write make no home: who mistypes one, or has none yet, is told. */
+export async function requireHome (paths: Paths): Promise<void> {
+  const roots = paths.home === null ? [paths.etc, paths.state] : [paths.home]
+  const isThere = await Promise.all(roots.map(root => stat(root).then(stats => stats.isDirectory(), () => false)))
+  if (isThere.includes(true)) return
+  throw new CliFailure(`there is no gateway's home at ${roots.join(' or ')}`, {
+    hints: [paths.home === null
+      ? 'Name the home with --home or SVC_HOME, or its gateway with --url. `svc setup` and `svc serve` make one.'
+      : `Is the name right? \`svc serve --home ${paths.home}\` makes it.`]
+  })
+}
+
+export function nameOf ({ home, state }: Pick<Paths, 'home' | 'state'>): string {
+  return home ?? `this system (${state})`
+}
+
+function at ({ env }: Cli, home: string | null): Paths {
+  return resolvePaths(env, { home: home ?? '' })
+}
+
+async function instanceOf ({ state }: Paths): Promise<string | null> {
+  const path = join(state, 'instance-id')
+  return await readFile(path, 'utf8').then(text => text.trim(), (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EACCES' && error.code !== 'EPERM') return null
+    throw new CliFailure(`${path} cannot be read (${error.code})`, { hints: ['Run it as the user of the gateway.'] })
+  })
+}
