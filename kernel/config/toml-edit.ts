@@ -3,7 +3,7 @@ import { parse, patch } from '@decimalturn/toml-patch'
 import { stringify } from 'smol-toml'
 import { withValue } from './table-path.js'
 import { isTable, parseToml, type Table } from './toml-file.js'
-import { indexToml, startsWith, type KeyLine, type Section } from './toml-index.js'
+import { indexToml, type KeyLine, type Section } from './toml-index.js'
 
 /** Lines `from` to `to` (from 0, `to` excluded) become `lines`. */
 export interface Edit { readonly from: number, readonly to: number, readonly lines: readonly string[] }
@@ -21,10 +21,12 @@ export function editToml (text: string, base: Table, next: Table): string {
   const sections = indexToml(text)
   const newline = text.includes('\r\n') ? '\r\n' : '\n'
   const lines = text.split(/\r?\n/)
-  const changes = differences(base, next, [], sections)
+  const keys = new Map(sections.flatMap(section => section.keys).map(key => [keyOf(key.path), key]))
+  const changes = differences(base, next, [], keys)
+  const sets = changes.filter(change => change.kind === 'set')
   const edits = [
-    ...changes.flatMap(change => change.kind === 'set' ? [setEdit(lines, change.key, change.value)] : []),
-    ...changes.flatMap(change => change.kind === 'delete' ? deleteEdits(lines, sections, change.path) : []),
+    ...sets.map(({ key, value }) => setEdit(lines, key, value, sets.length > MANY)),
+    ...deleteEdits(lines, sections, changes.filter(change => change.kind === 'delete').map(({ path }) => path)),
     ...addEdits(lines, sections, changes.filter(change => change.kind === 'add'))
   ]
   // from the bottom up, so that line numbers stay true; of two at one place the insertion is the lower one
@@ -36,8 +38,11 @@ export function editToml (text: string, base: Table, next: Table): string {
   return lines.join(newline)
 }
 
+/** So many values at once, or so long a list, are written without asking the patcher, which takes its time for each. */
+const MANY = 64
+
 /** What has to happen to which key; tables are entered, except inline ones: those are one value on one line. */
-function differences (base: Table, next: Table, path: readonly string[], sections: readonly Section[]): readonly Change[] {
+function differences (base: Table, next: Table, path: readonly string[], keys: ReadonlyMap<string, KeyLine>): readonly Change[] {
   const gone = Object.keys(base).filter(key => !Object.hasOwn(next, key))
   return [
     ...gone.map(key => ({ kind: 'delete', path: [...path, key] }) as const),
@@ -46,10 +51,10 @@ function differences (base: Table, next: Table, path: readonly string[], section
       if (!Object.hasOwn(base, key)) return [{ kind: 'add', path: here, value }]
       const old = base[key]
       if (isDeepStrictEqual(old, value)) return []
-      const line = sections.flatMap(section => section.keys).find(held => isDeepStrictEqual(held.path, here))
+      const line = keys.get(keyOf(here))
       // a table that takes the place of a value gets a section of its own; an inline one stays inline
       if (line !== undefined && (line.inline || !holdsTables(value))) return [{ kind: 'set', key: line, value }]
-      if (isTable(old) && isTable(value)) return differences(old, value, here, sections)
+      if (isTable(old) && isTable(value)) return differences(old, value, here, keys)
       if (Array.isArray(old) && Array.isArray(value)) throw new RangeError('a list of tables')
       return [{ kind: 'delete', path: here }, { kind: 'add', path: here, value }]
     })
@@ -57,13 +62,15 @@ function differences (base: Table, next: Table, path: readonly string[], section
 }
 
 /** The patcher changes the one line, alone: it knows quotes, lists over several lines and the comments in them. */
-function setEdit (lines: readonly string[], key: KeyLine, value: unknown): Edit {
+function setEdit (lines: readonly string[], key: KeyLine, value: unknown, isOneOfMany: boolean): Edit {
   const before = lines[key.line]!.slice(0, key.from)
   const end = lines[key.last]!
   const trailing = end.slice(key.to)
   const old = lines.slice(key.line, key.last + 1).join('\n').slice(key.from)
   const alone = old.slice(0, old.length - trailing.length)
-  const fresh = rewritten(alone, withValue({}, key.key, value), typeof value === 'string').split('\n')
+  const wanted = withValue({}, key.key, value)
+  const plain = isOneOfMany || (Array.isArray(value) && value.length > MANY)
+  const fresh = (plain ? inlineKey(key.key, value) : rewritten(alone, wanted, typeof value === 'string')).split('\n')
   const last = fresh.at(-1)!
   const oneLine = key.line === key.last && fresh.length === 1
   fresh[fresh.length - 1] = last + (oneLine ? aligned(trailing, key.to - before.length - last.length) : trailing)
@@ -100,17 +107,22 @@ function aligned (trailing: string, room: number): string {
   return comment === '' ? trailing : ' '.repeat(Math.max(Math.min(space.length, 2), space.length + room)) + comment
 }
 
-function deleteEdits (lines: readonly string[], sections: readonly Section[], path: readonly string[]): readonly Edit[] {
+function deleteEdits (
+  lines: readonly string[], sections: readonly Section[], paths: readonly (readonly string[])[]
+): readonly Edit[] {
+  const gone = new Set(paths.map(keyOf))
+  const isGone = (path: readonly string[]): boolean => path.some((_, i) => gone.has(keyOf(path.slice(0, i + 1))))
   const edits: Edit[] = []
+  if (gone.size === 0) return edits
   sections.forEach((section, i) => {
-    if (section.line >= 0 && startsWith(section.path, path)) {
+    if (section.line >= 0 && isGone(section.path)) {
       const next = sections[i + 1]
       const end = next === undefined ? lines.length : commentsAbove(lines, next.line)
       edits.push(deletion(lines, commentsAbove(lines, section.line), lastUsed(lines, section, end)))
       return
     }
     for (const key of section.keys) {
-      if (startsWith(key.path, path)) edits.push(deletion(lines, commentsAbove(lines, key.line), key.last + 1))
+      if (isGone(key.path)) edits.push(deletion(lines, commentsAbove(lines, key.line), key.last + 1))
     }
   })
   return edits
@@ -144,10 +156,19 @@ function addEdits (lines: readonly string[], sections: readonly Section[], adds:
   const ending = lines.at(-1) === '' ? lines.length - 1 : lines.length
   const keys = new Map<number, string[]>()
   const tables: string[] = []
+  const places = new Map<string, Place | null>()
   for (const { path, value } of adds) {
-    const place = holdsTables(value) ? null : placeOfKey(lines, sections, path, ending)
-    if (place === null) tables.push('', ...stringify(withValue({}, path, value)).trimEnd().split('\n'))
-    else keys.set(place.at, [...keys.get(place.at) ?? [], ...keyText(place, value)])
+    const parent = keyOf(path.slice(0, -1))
+    const known = places.get(parent)
+    const place = known === undefined ? placeOfKey(lines, sections, path, ending) : known
+    places.set(parent, place)
+    if (place === null || holdsTables(value)) {
+      tables.push('', ...stringify(withValue({}, path, value)).trimEnd().split('\n'))
+      continue
+    }
+    const fresh = keys.get(place.at) ?? []
+    keys.set(place.at, fresh)
+    fresh.push(...keyText(place, path.at(-1)!, value))
   }
   const closed = (at: number, fresh: readonly string[]): readonly string[] => at === lines.length ? [...fresh, ''] : fresh
   const edits = [...keys].map(([at, fresh]) => {
@@ -158,9 +179,10 @@ function addEdits (lines: readonly string[], sections: readonly Section[], adds:
   return body.length === 0 ? edits : [...edits, { from: ending, to: ending, lines: closed(ending, body) }]
 }
 
+/** Where keys of a table go, and what stands before their names there. */
 interface Place {
   readonly at: number
-  readonly key: readonly string[]
+  readonly prefix: readonly string[]
   readonly indent: string
 }
 
@@ -169,9 +191,8 @@ function placeOfKey (
   lines: readonly string[], sections: readonly Section[], path: readonly string[], ending: number
 ): Place | null {
   const parent = path.slice(0, -1)
-  const name = path.at(-1)!
   const below = (key: KeyLine, prefix: readonly string[]): Place =>
-    ({ at: key.last + 1, key: [...prefix, name], indent: /^\s*/.exec(lines[key.line]!)![0] })
+    ({ at: key.last + 1, prefix, indent: /^\s*/.exec(lines[key.line]!)![0] })
   const keys = sections.flatMap(section => section.keys)
   const dotted = keys.findLast(key => key.key.length > 1 && isDeepStrictEqual(key.path.slice(0, -1), parent))
   if (dotted !== undefined) return below(dotted, dotted.key.slice(0, -1))
@@ -179,7 +200,7 @@ function placeOfKey (
   if (section === undefined) return null
   const last = section.keys.at(-1)
   if (last !== undefined) return below(last, [])
-  return { at: section.line >= 0 ? section.line + 1 : firstComment(lines, sections) ?? ending, key: [name], indent: '' }
+  return { at: section.line >= 0 ? section.line + 1 : firstComment(lines, sections) ?? ending, prefix: [], indent: '' }
 }
 
 /** The line where the first table with the comment above it begins. */
@@ -191,9 +212,18 @@ function firstComment (lines: readonly string[], sections: readonly Section[]): 
   return at
 }
 
-function keyText ({ key, indent }: Place, value: unknown): readonly string[] {
+function keyText ({ prefix, indent }: Place, name: string, value: unknown): readonly string[] {
+  return inlineKey([...prefix, name], value).split('\n').map(line => indent + line)
+}
+
+/** `a.b = value`, as one entry. */
+function inlineKey (key: readonly string[], value: unknown): string {
   const prefix = key.slice(0, -1).map(part => stringify({ [part]: 0 }).split(' =')[0]! + '.').join('')
-  return stringify({ [key.at(-1)!]: value }).trimEnd().split('\n').map(line => indent + prefix + line)
+  return prefix + stringify({ [key.at(-1)!]: value }).trimEnd()
+}
+
+function keyOf (path: readonly string[]): string {
+  return path.join('\0')
 }
 
 function holdsTables (value: unknown): boolean {

@@ -6,6 +6,7 @@
 export const errorCodes = {
   'request.invalid_json': { status: 400, when: 'the body is not JSON' },
   'request.not_an_object': { status: 400, when: 'the JSON body is not an object' },
+  'request.too_complex': { status: 400, when: 'the JSON body is nested too deeply, or holds too many keys or values' },
   'request.missing_model': { status: 400, when: 'the body names no model' },
   'request.too_large': { status: 413, when: 'the body is larger than the limit of the route' },
   'request.invalid_form': { status: 400, when: 'the body is not a form that can be read' },

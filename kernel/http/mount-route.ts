@@ -6,6 +6,7 @@ import {
 import { checkShape, invalid } from '../config/problems.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
+import { jsonExcess } from './json-bounds.js'
 import { sendSse, type OpenStreams } from './sse-reply.js'
 import { readWhole } from './whole-body.js'
 
@@ -127,6 +128,8 @@ function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, 
 /** An empty body counts as an empty object: what is required is then told by name. */
 function parseJson (bytes: Buffer): unknown {
   if (bytes.length === 0) return {}
+  const excess = jsonExcess(bytes)
+  if (excess !== null) throw excess
   let parsed: unknown
   try {
     parsed = JSON.parse(bytes.toString('utf8'))

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { modelCapabilities } from './enums.js'
 
 /** Defaults that a model brings to the slots that load it. Every key is optional. */
@@ -24,11 +25,11 @@ export const modelRowSchema = z.strictObject({
   capabilities: z.array(z.enum(modelCapabilities)).default([]),
   hf_repo: z.string().default(''),
   hf_filename: z.string().default(''),
-  tags: z.array(z.string()).default([]),
-  backends: z.array(z.string()).default([]),
+  tags: z.array(z.string()).max(MAX_LIST_ENTRIES).default([]),
+  backends: z.array(z.string()).max(MAX_LIST_ENTRIES).default([]),
   mmproj: z.string().nullable().default(null).meta({ description: 'Absolute path of the projector sidecar' }),
   defaults: modelDefaultsSchema.prefault({}),
-  metadata: z.record(z.string(), z.unknown()).default({})
+  metadata: freeTableSchema.default({})
     .meta({ description: 'Facts read from the file: context_length (tokens), architecture, ...' })
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MAX_LIST_ENTRIES } from './free-table.js'
 
 /** Slot and profile names: lowercase alphanumerics, `-`, `_`, at most 32, leading alphanumeric (SPEC.md). */
 export const NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,31}$/
@@ -15,4 +16,4 @@ export const ENV_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/
 export const envSchema = z.record(
   z.string().regex(ENV_NAME_PATTERN, { error: 'must match [A-Za-z_][A-Za-z0-9_]*' }),
   z.string().regex(/^[^\r\n\0]*$/, { error: 'must not contain a newline' })
-)
+).refine(env => Object.keys(env).length <= MAX_LIST_ENTRIES, { error: `must hold at most ${MAX_LIST_ENTRIES} values` })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defaultProvider, deviceSchema, slotRoles, slotTypeSchema } from './enums.js'
+import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 
 /** Highest port a slot may be given (SPEC.md "Limits"); below 1024 needs privileges that engines do not have. */
@@ -8,7 +9,7 @@ export const MIN_CONTEXT_SIZE = 128
 
 export const speechFormats = ['mp3', 'wav', 'opus', 'flac', 'pcm'] as const
 
-const extraArgsSchema = z.union([z.string(), z.array(z.string())], { error: 'must be a string or a list of strings' })
+const extraArgsSchema = z.union([z.string(), z.array(z.string()).max(MAX_LIST_ENTRIES)], { error: 'must be a string or a list of strings' })
 
 export const slotModelSchema = z.strictObject({
   default: z.string().min(1).nullable().default(null)
@@ -17,8 +18,8 @@ export const slotModelSchema = z.strictObject({
     .meta({ description: 'Context window in tokens; unset derives it from the model (at most 32768) or 8192' }),
   n_gpu_layers: z.int().min(-1).default(-1).meta({ description: 'Layers offloaded to the GPU; -1 means all' }),
   rope_freq_base: z.number().min(0).default(0).meta({ description: 'Deprecated: kept, never passed to the engine' }),
-  labels: z.array(z.string()).default([]).meta({ description: 'What the model can do: vision, tool-calling, ...' }),
-  extra: z.record(z.string(), z.unknown()).default({}).meta({ description: 'Free table for the provider' })
+  labels: z.array(z.string()).max(MAX_LIST_ENTRIES).default([]).meta({ description: 'What the model can do: vision, tool-calling, ...' }),
+  extra: freeTableSchema.default({}).meta({ description: 'Free table for the provider' })
 })
 
 export const slotServerSchema = z.strictObject({
@@ -84,7 +85,7 @@ export const slotConfigSchema = z.strictObject({
   npu: slotNpuSchema.optional(),
   image: slotImageSchema.optional(),
   meta: slotMetaSchema.optional(),
-  options: z.record(z.string(), z.unknown()).default({}).meta({ description: 'Settings of the provider plugin' })
+  options: freeTableSchema.default({}).meta({ description: 'Settings of the provider plugin' })
 })
 
 export type SlotConfig = z.output<typeof slotConfigSchema>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ApplyClass } from '../setting.js'
+import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { PLUGIN_NAME_PATTERN, nameSchema } from './names.js'
 
 /**
@@ -19,9 +20,9 @@ const gatewayRestart = (description: string): About => ({ description, apply_cla
 export const serverSchema = z.strictObject({
   host: z.string().min(1).default('127.0.0.1').meta(gatewayRestart('Address the gateway listens on')),
   port: z.int().min(0).max(65535).default(8080).meta(gatewayRestart('Port the gateway listens on; 0 takes any free one')),
-  allowed_hosts: z.array(z.string()).default([])
+  allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),
-  allowed_origins: z.array(z.string()).default([])
+  allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Web origins that may call the gateway besides its own; `*` allows all')),
   api_body_limit_bytes: z.int().min(1024).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
   v1_body_limit_bytes: z.int().min(1024).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
@@ -85,9 +86,9 @@ export const dispatcherSchema = z.strictObject({
 })
 
 export const modelsSchema = z.strictObject({
-  roots: z.array(absolutePath).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
+  roots: z.array(absolutePath).max(MAX_LIST_ENTRIES).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
   auto_scan_on_start: z.boolean().default(true).meta(gatewayRestart('Scan for models when the gateway starts')),
-  file_extensions: z.array(z.string()).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
+  file_extensions: z.array(z.string()).max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
   store: z.union([z.literal(''), absolutePath]).default('')
     .meta(slotRestart('Where models are read and written; empty is the folder below the state root')),
   pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true }),
@@ -122,11 +123,11 @@ export const activitySchema = z.strictObject({
 const pluginName = z.string().min(1)
 
 export const pluginsSchema = z.strictObject({
-  allow: z.array(pluginName).default([]).meta(live('Exact package names of third-party plugins to load')),
-  required: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).default([])
+  allow: z.array(pluginName).max(MAX_LIST_ENTRIES).default([]).meta(live('Exact package names of third-party plugins to load')),
+  required: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).max(MAX_LIST_ENTRIES).default([])
     .meta(gatewayRestart('Plugins without which the gateway refuses to start')),
-  disabled: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).default([]).meta(live('Plugins that are not loaded')),
-  config: z.record(z.string(), z.record(z.string(), z.unknown())).default({})
+  disabled: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).max(MAX_LIST_ENTRIES).default([]).meta(live('Plugins that are not loaded')),
+  config: z.record(z.string(), freeTableSchema).default({})
     .meta(gatewayRestart('One table per plugin, checked by the schema of the plugin'))
 })
 

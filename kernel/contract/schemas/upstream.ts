@@ -6,9 +6,9 @@ export type AuthStyle = typeof authStyles[number]
 export const UPSTREAM_NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 export const modelFiltersSchema = z.strictObject({
-  models: z.array(z.string()).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
-  include: z.array(z.string()).default([]).meta({ description: 'Glob patterns of ids to list' }),
-  exclude: z.array(z.string()).default([]).meta({ description: 'Glob patterns of ids to hide; wins over include' })
+  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
+  include: z.array(z.string()).max(1_000).default([]).meta({ description: 'Glob patterns of ids to list' }),
+  exclude: z.array(z.string()).max(1_000).default([]).meta({ description: 'Glob patterns of ids to hide; wins over include' })
 })
 
 /** People put the key itself here: it must not get into a file that others may read. */
@@ -81,7 +81,7 @@ export const externalProviderSchema = z.strictObject({
   name: name.optional(),
   base_url: url.optional(),
   auth_value_env: z.string().regex(VARIABLE, { error: NOT_A_KEY }).optional(),
-  models: z.array(z.string()).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
+  models: z.array(z.string()).max(1_000).default([]).meta({ description: 'Only these ids are listed, when not empty' }),
   ...callShape
 })
 export type ExternalProvider = z.output<typeof externalProviderSchema>

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
+import { processorMs } from '../../processor-time.js'
 import fc from '../../property.js'
 import t from 'tap'
 import type { NamedSlotConfig } from '../../../kernel/contract/index.js'
-import { dotted, toDiagnostics } from '../../../kernel/config/problems.js'
+import { dotted, invalid, MAX_PROBLEMS, toDiagnostics } from '../../../kernel/config/problems.js'
 import { checkSlotFile, foldSlotFile } from '../../../kernel/config/schema/slot-file.js'
 import { patchSlotFile } from '../../../kernel/config/schema/slot-patch.js'
 import { isTable, parseToml, type Table } from '../../../kernel/config/toml-file.js'
@@ -239,3 +240,29 @@ function clean (table: Table): Table {
     .map(([key, value]) => [key, isTable(value) ? clean(value) : value] as const)
   return Object.fromEntries(entries.filter(([key, value]) => key === 'env' || !isTable(value) || Object.keys(value).length > 0))
 }
+
+t.test('a patch costs what it is long, however wide it is', async t => {
+  const wide = (value: unknown): Table => Object.fromEntries(Array.from({ length: 8_000 }, (_, i) => [`k${i}`, value]))
+  const cases: ReadonlyArray<readonly [string, Table, Table]> = [
+    ['new keys', {}, wide(1)], ['new options', {}, { options: wide(1) }], ['changed options', { options: wide(1) }, { options: wide(2) }],
+    ['deleted options', { options: wide(1) }, { options: wide(null) }], ['unknown keys deleted', {}, wide(null)],
+    ['two placements', { slot: { options: wide(1) } }, { slot: { options: wide(2), ...wide(3) }, options: wide(2) }]
+  ]
+  for (const [name, file, patch] of cases) {
+    const ms = await processorMs(() => { patchSlotFile(file, patch).userPath(['k7']) })
+    t.ok(ms < 3_000, `${name}: ${Math.round(ms)} ms`)
+  }
+})
+
+t.test('many problems are counted, and the first of them are told', async t => {
+  const { problems } = checkSlotFile('agent', Object.fromEntries(Array.from({ length: 8_000 }, (_, i) => [`k${i}`, 1])), 'client')
+  t.equal(problems.length, MAX_PROBLEMS + 1)
+  t.match(problems[0], { path: ['k0'], message: /^is not a known key; known here: .*workers/ })
+  t.match(problems[1], { path: ['k1'], message: /^is not a known key$/ })
+  const { details, message } = invalid('slot agent', problems)
+  t.match(message, /7950 more problems not listed here$/)
+  t.match(details.fields, { length: MAX_PROBLEMS + 1 })
+  t.ok(message.length < 8_000, `${message.length} characters`)
+  const long = invalid('slot agent', checkSlotFile('agent', { ['x'.repeat(100_000)]: 1 }, 'client').problems)
+  t.ok(JSON.stringify(long.details).length < 5_000, 'a key is cut where it is shown')
+})

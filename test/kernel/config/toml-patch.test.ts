@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { processorMs } from '../../processor-time.js'
 import fc from '../../property.js'
 import t from 'tap'
 import { lineFinder } from '../../../kernel/config/toml-index.js'
@@ -191,4 +192,19 @@ t.test('lines of keys', async t => {
     [['a'], 1], [['m'], 2], [['m', 'b', 'c'], 4], [['m', 'zz'], 2], [['u', '0', 'x'], 6], [['u', '1', 'x', 'y'], 8], [['nope'], undefined]
   ]
   for (const [path, line] of table) t.equal(find(path), line, path.join('.'))
+})
+
+t.test('a change of many values costs what it is long', async t => {
+  const wide = (value: number): Table => Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`k${i}`, value]))
+  const hosts = Array.from({ length: 2_000 }, (_, i) => `host-${i}`)
+  const cases: ReadonlyArray<readonly [string, Table, Table]> = [
+    ['added', { a: 1 }, { a: 1, options: wide(1) }], ['changed', { options: wide(1) }, { options: wide(2) }],
+    ['deleted', { a: 1, options: wide(1) }, { a: 1, options: {} }], ['a long list', { hosts, a: 1 }, { hosts: [...hosts, 'one-more'], a: 1 }]
+  ]
+  for (const [name, base, next] of cases) {
+    let text = ''
+    const ms = await processorMs(() => { text = patchToml(stringifyToml(base), next, t.fail) })
+    t.same(parseToml(text), next)
+    t.ok(ms < 1_500, `${name}: ${Math.round(ms)} ms`)
+  }
 })
