@@ -119,7 +119,7 @@ export function createInference (
   const pressure = new PressureEviction({
     config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))
   })
-  const pulls = new ImagePulls(runtime, events)
+  const pulls = new ImagePulls(runtime, events, () => fleet.surroundingsChanged())
   const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
   const shadows = new ShadowSlots({ config, providers, fleet })
   const slots: SlotManager = new SlotManager({
@@ -176,7 +176,10 @@ export function createInference (
       meters.keep(new Set(upstreams.views().map(({ name }) => name)))
       catalog.invalidate()
     }),
-    models.onChange(() => catalog.invalidate())
+    models.onChange(() => {
+      fleet.surroundingsChanged()
+      catalog.invalidate()
+    })
   ]
   return {
     slots,
@@ -189,6 +192,7 @@ export function createInference (
     throughput,
     catalog,
     providersChanged: () => {
+      fleet.surroundingsChanged()
       shadows.forget()
       catalog.invalidate()
     },

@@ -119,6 +119,11 @@ export interface ContainerRuntime {
    * pinned one. The signal stops the pull; finished layers stay.
    */
   pull (image: string, digest: string | null, onProgress: (progress: PullProgress) => void, signal: AbortSignal): Promise<void>
+  /**
+   * Throws `slot.port_conflict` when it can be seen from here that the engine could not have its port. A driver whose
+   * engines listen on another machine does not know.
+   */
+  assertPortFree? (spec: EngineSpec): Promise<void>
   /** Creates and starts nothing. Returns the id. Rejects with the signal's reason and leaves nothing when that aborts. */
   create (spec: EngineSpec, signal: AbortSignal): Promise<string>
   /**

@@ -35,12 +35,18 @@ export function engineError (doing: string, endpoint: string, error: unknown): S
   }
   const advice = adviceFor(engineMessage(error))
   return svcError('runtime.failed', `${doing} failed: ${engineMessage(error)}${advice === '' ? '' : `; ${advice}`}`,
-    { details: { status: statusOf(error) }, cause: error })
+    { details: { status: statusOf(error) }, cause: error, ...(isLasting(error) ? { heals: false } : {}) })
 }
 
 /** Whether an engine's words mean that a published port is taken. */
 export function isPortTaken (message: string): boolean {
   return /port is already allocated|address already in use/i.test(message)
+}
+
+/** What the engine would say again about the same container: a wrong parameter, or something that this host lacks. */
+function isLasting (error: unknown): boolean {
+  if (statusOf(error) === 400) return true
+  return /device driver|CDI devices|gathering device information|no such device|executable file not found|exec format error|bind source path does not exist/i.test(engineMessage(error))
 }
 
 function adviceFor (message: string): string {

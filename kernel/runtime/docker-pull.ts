@@ -71,7 +71,12 @@ async function fetchImage (
 function pullRefused (engine: DockerEngine, reference: string, message: string, cause?: unknown): SvcError {
   if (/no space left on device/i.test(message)) return engineError(`pulling ${reference}`, engine.endpoint.url, new Error(message))
   return svcError('runtime.image_missing', `image ${reference} cannot be pulled: ${message}; ${adviceFor(message)}`,
-    { details: { image: reference }, cause })
+    { details: { image: reference }, cause, heals: isPassing(message) })
+}
+
+/** Whether the engine's words are about the way to the registry, and not about the image. */
+function isPassing (message: string): boolean {
+  return /connection (refused|reset)|no such host|time-?out|network is unreachable|no route to host|temporary failure|EOF|toomanyrequests|too many requests|rate limit|50[0234]|(service|server) (is )?(temporarily )?unavailable/i.test(message)
 }
 
 function adviceFor (message: string): string {

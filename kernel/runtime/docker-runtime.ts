@@ -56,6 +56,11 @@ class DockerRuntime implements ContainerRuntime {
     return pullImage(this.#engine, image, digest, onProgress, signal)
   }
 
+  async assertPortFree ({ form, port }: EngineSpec): Promise<void> {
+    if (port === null || form.kind !== 'container' || this.#engine.endpoint.kind !== 'socket') return
+    await assertPortFree(form.publishHost ?? '0.0.0.0', port)
+  }
+
   /** An abort waits for the engine's answer, so that the container can be removed again: nothing is left behind. */
   async create (spec: EngineSpec, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted()

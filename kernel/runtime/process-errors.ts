@@ -16,7 +16,9 @@ export function spawnFailed (command: string, workingDir: string | null, cause: 
   const where = workingDir === null ? '' : ` in ${workingDir}`
   const why = code === 'ENOENT' ? 'there is no such program or folder; install it or correct the path'
     : code === 'EACCES' ? 'it may not be executed; check its permissions' : messageOf(cause)
-  return svcError('runtime.failed', `cannot run ${command}${where}: ${why}`, { details: { command, code: code ?? null }, cause })
+  return svcError('runtime.failed', `cannot run ${command}${where}: ${why}`, {
+    details: { command, code: code ?? null }, cause, ...(code === 'ENOENT' || code === 'EACCES' ? { heals: false } : {})
+  })
 }
 
 export function undying ({ id, leader, spec }: ProcessRecord): SvcError {

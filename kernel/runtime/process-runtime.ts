@@ -8,6 +8,7 @@ import {
 import { EngineProcess, writeRecord, type ProcessDeps } from './process-engine.js'
 import { engineGone } from './process-errors.js'
 import { followOutput } from './process-follow.js'
+import { assertPortFree } from './port-check.js'
 import { createRecordStore, type ProcessRecord, type ProcessSpec } from './process-record.js'
 import { recoverRecords } from './process-recovery.js'
 import { createProcessTable, type ProcessTable } from './process-table.js'
@@ -61,6 +62,10 @@ class ProcessRuntime implements ContainerRuntime {
 
   pull (): Promise<void> {
     return Promise.resolve()
+  }
+
+  async assertPortFree ({ form, port }: EngineSpec): Promise<void> {
+    if (port !== null && form.kind === 'process') await assertPortFree(form.bindHost, port)
   }
 
   async create (spec: EngineSpec, signal: AbortSignal): Promise<string> {

@@ -120,7 +120,7 @@ export function assertNoRival (
   if (rival === undefined) return
   const code = context.device(rival) === 'npu' ? 'slot.npu_exclusivity_violation' : 'slot.config_error'
   throw svcError(code, `slot '${name}' cannot run beside '${rival.name}', which is up; unload that slot first`,
-    { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` } })
+    { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` }, heals: true })
 }
 
 function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { provider, device }: Pick<SlotSetContext, 'provider' | 'device'>): boolean {

@@ -16,7 +16,11 @@ export class ImagePulls {
   readonly #events: EventBus
   readonly #pulls = new Map<string, Pull>()
 
-  constructor (runtime: ContainerRuntime, events: EventBus) {
+  readonly #onCompleted: () => void
+
+  /** @param onCompleted an image is there that was not */
+  constructor (runtime: ContainerRuntime, events: EventBus, onCompleted: () => void = () => {}) {
+    this.#onCompleted = onCompleted
     this.#runtime = runtime
     this.#events = events
   }
@@ -79,6 +83,7 @@ export class ImagePulls {
         total_bytes: progress.totalBytes
       }), pull.controller.signal)
       update({ state: 'completed' })
+      this.#onCompleted()
     } catch (error) {
       const stopped = pull.controller.signal.aborted
       update({ state: stopped ? 'cancelled' : 'failed', error: isSvcError(error) ? error.message : messageOf(error) })

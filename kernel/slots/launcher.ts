@@ -1,5 +1,6 @@
 import {
-  isSvcError, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type SvcConfig, type SvcError
+  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type SvcConfig,
+  type SvcError
 } from '../contract/index.js'
 import type { ContainerRuntime, EngineInspection, EngineSpec } from '../runtime/container-runtime.js'
 import { withBudget } from './budget.js'
@@ -81,9 +82,11 @@ export class Launcher {
       withBudget(clock, ms, signal, () => overspent(slot, doing, ms), work)
     let id: string | null = null
     let spec: EngineSpec | null = null
-    let runs = false
+    let [isPrepared, runs] = [false, false]
     try {
       const prepared = await budget(budgets.modelFetchMs, 'fetching the model', prepare)
+      await runtime.assertPortFree?.(prepared.spec)
+      isPrepared = true
       signal.throwIfAborted()
       await this.#fetchImage(slot, prepared, signal, report)
       report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
@@ -95,7 +98,7 @@ export class Launcher {
       runs = true
       return await this.#settle(slot, await this.#inspect(id!), prepared, signal, report, false)
     } catch (error) {
-      throw await this.#failed(slot, id ?? await this.#unnamed(spec), error, { quiet: false, runs })
+      throw await this.#failed(slot, id ?? await this.#unnamed(spec), error, { quiet: false, runs, isPrepared })
     }
   }
 
@@ -104,7 +107,7 @@ export class Launcher {
     try {
       return await this.#settle(slot, found, launched, signal, report, true)
     } catch (error) {
-      throw await this.#failed(slot, found.id, error, { quiet: true, runs: true })
+      throw await this.#failed(slot, found.id, error, { quiet: true, runs: true, isPrepared: true })
     }
   }
 
@@ -164,15 +167,17 @@ export class Launcher {
 
   async #inspect (id: string): Promise<EngineInspection> {
     const found = await this.#deps.runtime.inspect(id)
-    if (found === null) throw svcError('runtime.not_found', 'the engine vanished right after its start')
+    if (found === null) throw svcError('runtime.not_found', 'the engine vanished right after its start', { heals: true })
     return found
   }
 
   async #failed (
-    slot: string, id: string | null, error: unknown, { quiet, runs }: { readonly quiet: boolean, readonly runs: boolean }
+    slot: string, id: string | null, error: unknown,
+    { quiet, runs, isPrepared }: { readonly quiet: boolean, readonly runs: boolean, readonly isPrepared: boolean }
   ): Promise<LaunchFailure> {
     const reason = toSvcError(slot, error)
-    const failure = { code: reason.code, message: reason.message, quiet }
+    const kind = mayHeal(reason) ? 'heals' as const : isPrepared ? 'stays' as const : 'unfit' as const
+    const failure = { code: reason.code, message: reason.message, quiet, kind }
     if (id === null || (runs && reason.code === 'gateway.stopping')) return { ...failure, logTail: [], leftover: null }
     const logTail = await this.#tail(id)
     try {
@@ -216,16 +221,16 @@ export class Launcher {
 }
 
 function overspent (slot: string, doing: string, ms: number): SvcError {
-  return svcError('slot.load_failed', `slot '${slot}' spent its ${Math.round(ms / 1000)} s for ${doing}`, { details: { slot } })
+  return svcError('slot.load_failed', `slot '${slot}' spent its ${Math.round(ms / 1000)} s for ${doing}`, { details: { slot }, heals: true })
 }
 
 function exitedEarly (slot: string, exitCode: number | null): SvcError {
   const how = exitCode === null ? '' : `, with code ${exitCode}`
   return svcError('slot.load_failed', `the engine of slot '${slot}' exited while it was loading${how}${exitCode === KILLED ? WANT_OF_MEMORY : ''}`,
-    { details: { slot, exit_code: exitCode } })
+    { details: { slot, exit_code: exitCode }, heals: true })
 }
 
 function toSvcError (slot: string, error: unknown): SvcError {
   if (isSvcError(error)) return error
-  return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error })
+  return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })
 }

@@ -20,7 +20,7 @@ export async function chooseCandidate (
   throw svcError('runtime.unavailable', tried.length === 0
     ? `${who} needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
     : `${who} cannot run: none of ${tried.join(', ')} is installed and no container engine is in use; install one or start Docker or Podman`,
-  { details: { provider: provider.name, tried } })
+  { details: { provider: provider.name, tried }, heals: false })
 }
 
 /** Absolute path of a program, or null. `node` is the Node that runs the gateway. */

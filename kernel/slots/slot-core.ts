@@ -18,9 +18,18 @@ export interface Engine {
  */
 export type Wants = 'worker' | 'lease' | 'ready'
 
+/**
+ * What becomes of the next request after a failure. `heals`: it may pass by itself, so tries are paced. `unfit`: it was
+ * found before anything was started; it is looked for anew each time, which costs no launch. `stays`: it took a launch
+ * to find it and it will not pass, so nothing is tried until somebody changes something.
+ */
+export type FailureClass = 'heals' | 'unfit' | 'stays'
+
 export interface CoreFailure {
   readonly code: string
   readonly message: string
+  readonly kind: FailureClass
+  /** Launches that failed in a row; those that were refused before they began do not count. */
   readonly attempts: number
   readonly retryAt: number
   readonly logTail: readonly string[]
@@ -75,6 +84,8 @@ export type SlotInput =
   | { readonly type: 'turn-away' }
   | { readonly type: 'unload', readonly force: boolean }
   | { readonly type: 'restart', readonly force: boolean }
+  /** Something that a launch looks at has changed: files, models, hardware, images, plugins. */
+  | { readonly type: 'surroundings' }
   | { readonly type: 'evict', readonly reason: string }
   | { readonly type: 'soft-idle' }
   | { readonly type: 'drain-due' }
@@ -97,10 +108,11 @@ export interface LaunchFailure {
   readonly leftover: Engine | null
   /** Not a failure of the slot: an engine found at start that is no longer fit to adopt. */
   readonly quiet: boolean
+  readonly kind: FailureClass
 }
 
 export interface Refusal {
-  readonly code: 'slot.load_failed' | 'slot.crash_looping' | 'slot.stopped' | 'slot.queue_full' | 'npu.trio_unavailable'
+  readonly code: 'slot.load_failed' | 'model.not_found' | 'slot.crash_looping' | 'slot.stopped' | 'slot.queue_full' | 'npu.trio_unavailable'
   readonly message: string
   readonly retryAfterS: number | null
   readonly cause: string

@@ -14,7 +14,9 @@ export function unservedMessage (slot: string, anchor: string, enabled: boolean)
 
 /** The refusal of a waiter in the words of the error table (DESIGN 5 and 8). */
 export function refusalError (slot: string, refusal: Refusal): SvcError {
-  return svcError(refusal.code, `slot '${slot}' ${refusal.code === 'slot.load_failed' ? 'could not be loaded: ' : ''}${refusal.message}`, {
+  const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
+  return svcError(refusal.code, `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}${refusal.message}`, {
+    ...(refusal.code === 'model.not_found' ? { param: 'model' } : {}),
     details: {
       slot,
       reason: refusal.cause,

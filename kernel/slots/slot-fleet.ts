@@ -134,6 +134,12 @@ export class SlotFleet {
       member.owner.retime()
     }
     for (const member of this.#members.values()) this.#checkDrift(member)
+    this.surroundingsChanged()
+  }
+
+  /** Files, models, hardware, images or plugins changed: what was not worth a try may be by now. */
+  surroundingsChanged (): void {
+    for (const { owner } of this.#members.values()) owner.surroundingsChanged()
   }
 
   /** Stops a slot's engine and forgets the slot. */
@@ -320,9 +326,11 @@ export class SlotFleet {
     try {
       return await this.#launcher.launch(name, prepare, signal, report)
     } catch (error) {
+      const failure = error as LaunchFailure
+      if (failure.code !== 'slot.port_conflict' || member.port === null) throw failure
       // a port of the gateway's own choice: the next try takes another
-      if ((error as LaunchFailure).code === 'slot.port_conflict') member.port = null
-      throw error
+      member.port = null
+      throw { ...failure, kind: 'heals' } satisfies LaunchFailure
     }
   }
 

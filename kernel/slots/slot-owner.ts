@@ -135,6 +135,11 @@ export class SlotOwner {
     this.#feed({ type: 'inherit', engine, message })
   }
 
+  /** Something that a launch looks at has changed. */
+  surroundingsChanged (): void {
+    this.#feed({ type: 'surroundings' })
+  }
+
   exited (engineId: string, exitCode: number | null): void {
     this.#feed({ type: 'exited', engineId, exitCode })
   }
@@ -387,9 +392,8 @@ function stopping (): SvcError {
 /** The launcher rejects with a `LaunchFailure`; anything else fell before an engine was made. */
 function toLaunchFailure (error: unknown): LaunchFailure {
   if (typeof error === 'object' && error !== null && 'leftover' in error) return error as LaunchFailure
-  return {
-    code: isSvcError(error) ? error.code : 'slot.load_failed', message: messageOf(error), logTail: [], leftover: null, quiet: false
-  }
+  const code = isSvcError(error) ? error.code : 'slot.load_failed'
+  return { code, message: messageOf(error), logTail: [], leftover: null, quiet: false, kind: 'heals' }
 }
 
 /** A failure here is a defect of the scheduler itself: it must not vanish in a promise. */

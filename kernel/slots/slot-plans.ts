@@ -114,7 +114,7 @@ export class SlotPlans {
     return profileOutlook(profile, this.#deps.providers)
   }
 
-  /** Throws `slot.config_error` for what cannot work, naming the field. */
+  /** Throws `slot.config_error` for what cannot work, naming the field; `model.not_found` for a model that is nowhere. */
   effective (name: string): EffectiveSlot {
     const slot = this.slot(name)
     const provider = this.provider(name)
@@ -255,7 +255,7 @@ export class SlotPlans {
     if (isAbsolute(id)) return modelOfPath(id)
     const model = this.#deps.models.get(id)
     if (model !== undefined) return model
-    throw svcError('slot.config_error', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
+    throw svcError('model.not_found', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
       { param: 'model.default', details: { slot: slot.name, model: id } })
   }
 

@@ -30,6 +30,7 @@ function apply (step: Step, input: SlotInput, now: number): void {
     case 'turn-away': return turnAway(step)
     case 'unload': return unload(step, input.force, now)
     case 'restart': return restart(step, input.force)
+    case 'surroundings': return surroundings(step)
     case 'evict': return evict(step, input.reason)
     case 'soft-idle': return softIdle(step, now)
     case 'drain-due': return step.core.stopping === 'drain' ? set(step, { stopping: 'now' }) : undefined
@@ -163,6 +164,12 @@ function beginStop (step: Step, force: boolean): void {
   }
 }
 
+/** What stood in the way may be gone: the next request finds out. */
+function surroundings (step: Step): void {
+  const { failure } = step.core
+  if (failure?.kind === 'stays') set(step, { failure: { ...failure, kind: 'unfit' } })
+}
+
 function evict (step: Step, reason: string): void {
   const { core } = step
   if (isBusy(core) || !canServe(core)) return
@@ -184,7 +191,7 @@ function adopt (step: Step): void {
 function inherit (step: Step, engine: Engine, message: string, now: number): void {
   if (step.core.op !== null || step.core.engine !== null) return
   set(step, { engine, stuck: true })
-  fail(step, 'runtime.failed', message, [], 1, now)
+  fail(step, { code: 'runtime.failed', message, kind: 'heals', attempts: 1, logTail: [] }, now)
 }
 
 function phase (step: Step, input: Extract<SlotInput, { type: 'phase' }>, now: number): void {
@@ -219,8 +226,9 @@ function launchFailed (step: Step, generation: number, failure: LaunchFailure, n
     wanted: quiet && anybodyWaits(core)
   })
   if (quiet && failure.leftover === null) return enter(step, 'offline', core.aborting ? '' : failure.message, now)
-  fail(step, failure.code, failure.message, failure.logTail, (core.failure?.attempts ?? 0) + 1, now)
-  refuseAll(step, refusalOf(step.core, now))
+  const { code, message, kind, logTail } = failure
+  fail(step, { code, message, kind, attempts: kind === 'heals' ? (core.failure?.attempts ?? 0) + 1 : 0, logTail }, now)
+  refuseAll(step, failedLoad(step.core, now))
 }
 
 function exited (step: Step, engineId: string, exitCode: number | null, now: number): void {
@@ -242,7 +250,8 @@ function lost (step: Step, message: string | null, now: number): void {
   set(step, { inFlight: 0, light: 0, generation: core.generation + 1, stopping: 'no', wanted: anybodyWaits(core) })
   step.effects.push({ type: 'disarm-drain' })
   if (message === null || asked) return enter(step, 'offline', 'the engine exited', now)
-  fail(step, 'slot.load_failed', message, [], crashAttempts(core.failure, core.readyAt, now), now)
+  const attempts = crashAttempts(core.failure, core.readyAt, now)
+  fail(step, { code: 'slot.load_failed', message, kind: 'heals', attempts, logTail: [] }, now)
   const refusal = coolingDown(step.core, now)
   if (refusal === null) return
   // those who stood in line are told what newcomers are told: one of them may be what the engine died of
@@ -266,33 +275,42 @@ function stopFailed (step: Step, message: string, now: number): void {
   const { core } = step
   if (core.op !== 'stop') return
   set(step, { op: null, stopping: 'no', stuck: true, wanted: false })
-  fail(step, 'runtime.failed', message, core.failure?.logTail ?? [], (core.failure?.attempts ?? 0) + 1, now)
-  refuseAll(step, refusalOf(step.core, now))
+  fail(step, {
+    code: 'runtime.failed', message, kind: 'heals', attempts: (core.failure?.attempts ?? 0) + 1, logTail: core.failure?.logTail ?? []
+  }, now)
+  refuseAll(step, failedLoad(step.core, now))
 }
 
-function fail (step: Step, code: string, message: string, logTail: readonly string[], attempts: number, now: number): void {
-  const failure: CoreFailure = { code, message, attempts, retryAt: now + backoffMs(attempts), logTail }
-  set(step, { failure, readyAt: null })
-  enter(step, 'error', message, now)
+function fail (step: Step, failure: Omit<CoreFailure, 'retryAt'>, now: number): void {
+  set(step, { failure: { ...failure, retryAt: failure.kind === 'heals' ? now + backoffMs(failure.attempts) : now }, readyAt: null })
+  enter(step, 'error', failure.message, now)
 }
 
+/** Why nothing is tried at the moment; null when a launch may be. */
 function coolingDown (core: SlotCore, now: number): Refusal | null {
-  if (core.state !== 'error' || core.failure === null || core.failure.retryAt <= now) return null
-  return refusalOf(core, now)
+  const { state, failure } = core
+  if (state !== 'error' || failure === null) return null
+  if (failure.kind === 'stays') return failedLoad(core, now)
+  if (failure.retryAt <= now) return null
+  return {
+    code: 'slot.crash_looping',
+    message: `failed ${failure.attempts} times in a row and waits before the next try: ${failure.message}`,
+    retryAfterS: Math.ceil((failure.retryAt - now) / 1000),
+    cause: failure.code,
+    logTail: failure.logTail
+  }
 }
 
-function refusalOf (core: SlotCore, now: number): Refusal {
-  const failure = core.failure!
-  const waitMs = failure.retryAt - now
-  return waitMs > 0
-    ? {
-        code: 'slot.crash_looping',
-        message: `failed ${failure.attempts} times in a row and waits before the next try: ${failure.message}`,
-        retryAfterS: Math.ceil(waitMs / 1000),
-        cause: failure.code,
-        logTail: failure.logTail
-      }
-    : { code: 'slot.load_failed', message: failure.message, retryAfterS: null, cause: failure.code, logTail: failure.logTail }
+/** For those whose launch it was that failed, and for those who would only repeat it. */
+function failedLoad ({ failure }: SlotCore, now: number): Refusal {
+  const { code, message, retryAt, logTail } = failure!
+  return {
+    code: code === 'model.not_found' ? code : 'slot.load_failed',
+    message,
+    retryAfterS: retryAt > now ? Math.ceil((retryAt - now) / 1000) : null,
+    cause: code,
+    logTail
+  }
 }
 
 function refuseAll (step: Step, refusal: Refusal): void {

@@ -1,9 +1,28 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import OpenAI from 'openai'
 import t, { type Test } from 'tap'
-import { FakeClock, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import { svcError } from '../../kernel/contract/index.js'
+import type { EngineSpec } from '../../kernel/runtime/container-runtime.js'
+import { assertPortFree } from '../../kernel/runtime/port-check.js'
+import { createFakeProviderPlugin, FakeClock, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import { freePort } from '../ports.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
 
 const messages = [{ role: 'user' as const, content: 'hi' }]
+
+/** Images that are not to be had for as long as they are gone; counts what it was asked for. */
+class ImagelessRuntime extends FakeEngineRuntime {
+  gone = true
+  pulls = 0
+
+  override imagePresent (): Promise<boolean> { return Promise.resolve(!this.gone) }
+
+  override pull (): Promise<void> {
+    this.pulls++
+    return this.gone ? Promise.reject(svcError('runtime.image_missing', 'the image cannot be pulled: manifest unknown')) : Promise.resolve()
+  }
+}
 
 /** Engines that do not come up for as long as they are broken, and say so in their log. */
 class BrokenRuntime extends FakeEngineRuntime {
@@ -80,6 +99,77 @@ t.test('a storm of requests on a model that does not start: few starts, and ever
   runtime.broken = false
   await clock.advance(300_000)
   t.equal((await chat({})).status, 200, 'what is repaired is found by a request')
+})
+
+t.test('a launch that cannot succeed is refused at once, starts nothing, and is tried when the reason is gone', async t => {
+  const gateway = await wireGateway(t, {
+    files: {
+      'etc/svc/slots/agent.toml': 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "ghost"\n',
+      'etc/svc/slots/adrift.toml': 'type = "llm"\nprovider = "fake"\ndevice = "gpu-cuda"\n[model]\ndefault = "fake-model"\n',
+      'etc/svc/slots/fileless.toml': 'type = "llm"\nprovider = "filed"\ndevice = "cpu"\n[model]\ndefault = "lost"\n',
+      'var/lib/svc/registry/registry.toml': '[models.fake-model]\npath = "/dev/null"\n[models.lost]\npath = "/nowhere/lost.gguf"\n'
+    },
+    deviceNodes: [],
+    plugins: [createFakeProviderPlugin({ name: 'filed', takesModel: true })]
+  })
+  const cases = [
+    ['agent', 404, 'model.not_found', /model 'ghost' of slot 'agent' is not in the registry/],
+    ['ghost', 404, 'model.not_found', /not in the registry/],
+    ['adrift', 502, 'slot.load_failed', /device gpu-cuda is not there/],
+    ['fileless', 502, 'slot.load_failed', /cannot be read at \/nowhere\/lost\.gguf/]
+  ] as const
+  await t.rejects(gateway.slots.ensureReady('agent', AbortSignal.timeout(60_000)), { code: 'model.not_found' }, 'as at the start of the gateway')
+  for (const [model, status, code, message] of cases) {
+    for (const nth of ['first', 'second', 'third']) {
+      t.match(await refusal(gateway.chat({ model, stream: nth === 'second' })), { status, again: 'false', retryAfter: null, error: { code, message } }, `${model}, ${nth}`)
+    }
+  }
+  t.match(gateway.slots.status('agent').failure, { kind: 'unfit', attempts: 0 })
+  t.equal(gateway.runtime.started.length, 0, 'no engine was started')
+  await gateway.slots.update('agent', { model: { default: 'fake-model' } })
+  t.equal((await gateway.chat({})).status, 200, 'the file of the slot is mended')
+})
+
+t.test('a port that another program has: nothing is started, and the first request after that program has gone is served', async t => {
+  const port = await freePort()
+  const squatter = createServer().listen(port, '127.0.0.1')
+  t.teardown(() => squatter.close())
+  await once(squatter, 'listening')
+  const runtime = new FakeEngineRuntime()
+  t.teardown(() => runtime.destroy())
+  // as the drivers do whose engines listen on this machine
+  const looking = Object.assign(runtime, { assertPortFree: ({ port: wanted }: EngineSpec) => assertPortFree('127.0.0.1', wanted!) })
+  const gateway = await wireGateway(t, { runtime: looking, files: { 'etc/svc/slots/agent.toml': `type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = ${port}\n` } })
+  for (const nth of ['first', 'second', 'third']) {
+    t.match(await refusal(gateway.chat({})), { status: 502, again: 'false', retryAfter: null, error: { code: 'slot.load_failed', message: /is in use by another program/ } }, nth)
+  }
+  t.equal(runtime.started.length, 0)
+  squatter.close()
+  await once(squatter, 'close')
+  t.equal((await gateway.chat({})).status, 200)
+})
+
+t.test('an image that cannot be had is asked for once, until something changes', async t => {
+  const runtime = new ImagelessRuntime()
+  t.teardown(() => runtime.destroy())
+  const gateway = await wireGateway(t, { runtime })
+  for (const nth of ['first', 'second', 'third']) {
+    t.match(await refusal(gateway.chat({})), { status: 502, again: 'false', retryAfter: null, error: { code: 'slot.load_failed', message: /manifest unknown/ } }, nth)
+  }
+  t.equal(runtime.pulls, 1)
+  t.match(gateway.slots.status('agent').failure, { kind: 'stays', code: 'runtime.image_missing' })
+  await gateway.gateway.kernel().config.reload()
+  t.match(await refusal(gateway.chat({})), { status: 502 })
+  t.equal(runtime.pulls, 1, 'a reload that changes nothing is no reason to try again')
+  await t.rejects(gateway.slots.load('agent'), { code: 'slot.load_failed' })
+  t.equal(runtime.pulls, 2, 'a verb tries')
+  await gateway.slots.update('agent', { context_size: 1024 })
+  await refusal(gateway.chat({}))
+  t.equal(runtime.pulls, 3, 'a change of the file, too')
+  runtime.gone = false
+  await gateway.slots.pullImage('agent')
+  await until(() => gateway.slots.status('agent').failure?.kind !== 'stays', 'the pull has ended')
+  t.equal((await gateway.chat({})).status, 200, 'the image is there')
 })
 
 t.test('a model that is too large for this machine is told as such', async t => {

@@ -11,7 +11,12 @@ import type { ChangeOptions, ConfigDraft } from './config-draft.js'
 export interface SlotFailure {
   readonly code: string
   readonly message: string
-  /** Failed loads in a row; an operator's verb resets it. */
+  /**
+   * `heals`: requests try again, at growing intervals. `unfit`: found before anything was started, and looked for anew by
+   * each request. `stays`: nothing is tried until somebody changes something or an operator's verb asks for it.
+   */
+  readonly kind: 'heals' | 'unfit' | 'stays'
+  /** Launches that failed in a row; an operator's verb resets it. */
   readonly attempts: number
   /** Until then requests are refused with Retry-After; a verb may try at once. */
   readonly retryAt: number

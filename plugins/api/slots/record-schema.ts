@@ -18,6 +18,7 @@ const failureSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
   attempts: z.int().meta({ description: 'Failed loads in a row' }),
+  kind: z.enum(['heals', 'unfit', 'stays']).meta({ description: '`heals`: tried again at growing intervals; `unfit`: found before anything was started and looked for anew by each request; `stays`: not tried until something is changed or a verb asks for it' }),
   retry_at: z.number().meta({ description: 'Epoch seconds; requests are refused until then, a verb may try at once' }),
   log_tail: z.array(z.string())
 })

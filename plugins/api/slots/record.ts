@@ -169,6 +169,7 @@ function metadataOf ({ config, status, device, problem, diagnostics }: SlotFacts
             code: failure.code,
             message: failure.message,
             attempts: failure.attempts,
+            kind: failure.kind,
             retry_at: failure.retryAt / 1000,
             log_tail: [...failure.logTail]
           }

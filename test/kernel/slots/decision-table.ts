@@ -199,6 +199,40 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'adopt': 'error, adopt',
     'inherit': 'error'
   },
+  'error, nothing was started': {
+    'demand lease': 'error, launch | wait',
+    'demand light': 'error, launch | wait',
+    'demand': 'error, launch | wait',
+    'load': 'error, launch | wait',
+    'unload': 'offline',
+    'unload by force': 'offline',
+    'restart': 'error, launch | wait',
+    'adopt': 'error, adopt',
+    'inherit': 'error'
+  },
+  'error, until something changes': {
+    'demand lease': 'error | slot.load_failed',
+    'demand light': 'error | slot.load_failed',
+    'demand': 'error | slot.load_failed',
+    'load': 'error, launch | wait',
+    'unload': 'offline',
+    'unload by force': 'offline',
+    'restart': 'error, launch | wait',
+    'surroundings': 'error',
+    'adopt': 'error, adopt',
+    'inherit': 'error'
+  },
+  'error, something has changed': {
+    'demand lease': 'error, launch | wait',
+    'demand light': 'error, launch | wait',
+    'demand': 'error, launch | wait',
+    'load': 'error, launch | wait',
+    'unload': 'offline',
+    'unload by force': 'offline',
+    'restart': 'error, launch | wait',
+    'adopt': 'error, adopt',
+    'inherit': 'error'
+  },
   'error, engine stuck': {
     'demand lease': 'error, disarm-drain, stop crashed | wait',
     'demand light': 'error, disarm-drain, stop crashed | wait',

@@ -280,7 +280,7 @@ t.test('an error can be left by the next request, by a verb, and by an unload', 
   const { fleet, clock, runtime, outcome, state } = await rig(t, (_slot, nth) => nth < 3 ? { startFails: 'error', logs: ['no memory'] } : {})
   t.equal(await outcome(fleet.owner('a').acquire(never)), 'slot.load_failed')
   t.match(fleet.status('a'), { state: 'error', failure: { attempts: 1, logTail: ['no memory'] } })
-  t.equal(await outcome(fleet.owner('a').acquire(never)), 'slot.crash_looping')
+  t.equal(await outcome(fleet.owner('a').acquire(never)), 'slot.load_failed', 'those whose launch it was hear what it failed of')
   t.equal(runtime.created.length, 2, 'the first retry is tried at once')
   t.equal(await outcome(fleet.owner('a').acquire(never)), 'slot.crash_looping')
   t.equal(runtime.created.length, 2, 'then it backs off')

@@ -5,14 +5,15 @@ import { slotStates, type SlotState } from '../../../kernel/contract/index.js'
 import { backoffMs, crashAttempts } from '../../../kernel/slots/backoff.js'
 import { canServe, freeWorkers, lendAnother, takeOneBack } from '../../../kernel/slots/leases.js'
 import {
-  newCore, type Engine, type LaunchFailure, type SlotCore, type SlotEffect, type SlotInput, type Wants
+  newCore, type CoreFailure, type Engine, type FailureClass, type LaunchFailure, type SlotCore, type SlotEffect, type SlotInput,
+  type Wants
 } from '../../../kernel/slots/slot-core.js'
 import { isLegal, isLoading, isServing } from '../../../kernel/slots/slot-machine.js'
 import { decide } from '../../../kernel/slots/slot-scheduler.js'
 import { decisions } from './decision-table.js'
 
 const NOW = 1_000_000
-const failure: LaunchFailure = { code: 'slot.load_failed', message: 'boom', logTail: [], leftover: null, quiet: false }
+const failure: LaunchFailure = { code: 'slot.load_failed', message: 'boom', logTail: [], leftover: null, quiet: false, kind: 'heals' }
 
 function engineOf (id: string, workers: number | null = null): Engine {
   return { id, address: { host: '127.0.0.1', port: 1 }, label: '', configHash: '', adopted: false, workers }
@@ -25,7 +26,8 @@ function feed (core: SlotCore, ...inputs: readonly SlotInput[]): SlotCore {
 const started: SlotInput[] = [
   { type: 'phase', generation: 1, phase: 'starting', message: '' }, { type: 'phase', generation: 1, phase: 'warming', message: '' }
 ]
-const fails = (generation: number): SlotInput => ({ type: 'launch-failed', generation, failure })
+const fails = (generation: number, kind: FailureClass = 'heals'): SlotInput =>
+  ({ type: 'launch-failed', generation, failure: { ...failure, kind } })
 const BOUND = 3
 const demand = (wants: Wants): SlotInput => ({ type: 'demand', wants, bound: BOUND })
 const lease = demand('worker')
@@ -44,7 +46,7 @@ const states: Readonly<Record<string, SlotCore>> = {
   'serving one': feed(ready, lease),
   'its one worker taken': feed(single, lease),
   'one in line': feed(single, lease, lease),
-  'one in line, soon after a crash': { ...feed(single, lease, lease), failure: { code: 'x', message: '', attempts: 1, retryAt: 0, logTail: [] }, readyAt: NOW },
+  'one in line, soon after a crash': { ...feed(single, lease, lease), failure: { code: 'x', message: '', kind: 'heals', attempts: 1, retryAt: 0, logTail: [] }, readyAt: NOW },
   'the line full': feed(single, lease, lease, lease, demand('worker'), demand('worker')),
   'draining, one in line': feed(single, lease, lease, { type: 'restart', force: false }),
   'idle': feed(ready, { type: 'soft-idle' }),
@@ -53,6 +55,9 @@ const states: Readonly<Record<string, SlotCore>> = {
   'restarting': feed(ready, { type: 'restart', force: false }),
   'error': feed(warming, fails(1)),
   'error, backing off': feed(warming, fails(1), demand('ready'), fails(2)),
+  'error, nothing was started': feed(warming, fails(1), demand('ready'), fails(2, 'unfit')),
+  'error, until something changes': feed(warming, fails(1, 'stays')),
+  'error, something has changed': feed(warming, fails(1, 'stays'), { type: 'surroundings' }),
   'error, engine stuck': feed(ready, unload, { type: 'stop-failed', message: 'no' })
 }
 
@@ -68,6 +73,7 @@ function inputsFor ({ generation }: SlotCore): Readonly<Record<string, SlotInput
     unload,
     'unload by force': { type: 'unload', force: true },
     'restart': { type: 'restart', force: false },
+    'surroundings': { type: 'surroundings' },
     'evict': { type: 'evict', reason: 'quiet' },
     'soft-idle': { type: 'soft-idle' },
     'drain-due': { type: 'drain-due' },
@@ -137,7 +143,7 @@ t.test('the machine has the transitions of the reference and knows who serves an
 t.test('failures in a row back off from 5 s to 5 min, the first costs nothing', async t => {
   t.strictSame([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 60].map(backoffMs),
     [0, 0, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000])
-  const before = { code: 'x', message: '', attempts: 4, retryAt: 0, logTail: [] }
+  const before: CoreFailure = { code: 'x', message: '', kind: 'heals', attempts: 4, retryAt: 0, logTail: [] }
   t.equal(crashAttempts(null, NOW - 1, NOW), 1, 'the first crash')
   t.equal(crashAttempts(before, NOW - 59_999, NOW), 5, 'a crash soon after the start goes on counting')
   t.equal(crashAttempts(before, NOW - 60_000, NOW), 1, 'an engine that was sound counts anew')

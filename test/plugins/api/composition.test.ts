@@ -155,14 +155,14 @@ t.test('records', async t => {
     offline: 'stopped', pulling: 'starting', starting: 'starting', warming: 'running', ready: 'running', serving: 'running',
     idle: 'running', unloading: 'running', error: 'crashed'
   } satisfies Record<SlotState, string>)
-  const failure = { code: 'slot.load_failed', message: 'broke', attempts: 2, retryAt: 9_000, logTail: ['last'] }
+  const failure = { code: 'slot.load_failed', message: 'broke', kind: 'heals' as const, attempts: 2, retryAt: 9_000, logTail: ['last'] }
   t.match(slotRecord(facts({
     status: status({ state: 'error', since: 2_500, failure, healthOk: false, generation: 4 }),
     problem: 'why',
     diagnostics: [{ file: 'slots/chat.toml', path: 'device', message: 'is wrong', line: 3 }, { file: 'slots/chat.toml', path: '', message: 'is odd' }]
   })).metadata, {
     updated_at: 2.5, generation: 4, health_ok: false, config_error: 'why',
-    failure: { code: 'slot.load_failed', message: 'broke', attempts: 2, retry_at: 9, log_tail: ['last'] },
+    failure: { code: 'slot.load_failed', message: 'broke', kind: 'heals', attempts: 2, retry_at: 9, log_tail: ['last'] },
     file_problems: [{ path: 'device', message: 'is wrong', line: 3 }, { path: '', message: 'is odd' }]
   })
   t.equal(slotRecord(facts({ status: ready, runtime: 'process' })).metadata.engine, 'img:1', 'what runs is told for processes too')

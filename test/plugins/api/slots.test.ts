@@ -202,7 +202,7 @@ t.test('a model that is large for its device is written with a warning', async t
 t.test('a model that is nowhere is written, and the answer says so', async t => {
   const gateway = await api(t)
   const created = await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'no-such-model' })
-  const findings = [{ path: 'model.default', message: /'no-such-model'.* not in the registry/, severity: 'error', code: 'slot.config_error' }]
+  const findings = [{ path: 'model.default', message: /'no-such-model'.* not in the registry/, severity: 'error', code: 'model.not_found' }]
   t.match(created, { status: 201, json: { name: 'new', findings } })
   t.notOk('findings' in (await gateway.call('GET', '/api/slots/new')).json, 'only answers to writes tell')
   const write = (slot: string, model: string) => gateway.call('PUT', `/api/slots/${slot}/config`, { model: { default: model } })
