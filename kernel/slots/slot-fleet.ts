@@ -12,6 +12,7 @@ import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './lau
 import { reconcileEngines } from './reconcile.js'
 import type { PlacedSlot } from './gpu-groups.js'
 import type { Engine, LaunchFailure, SlotCore } from './slot-core.js'
+import type { SlotActions } from './slot-actions.js'
 import { slotNotFound } from './slot-errors.js'
 import { isJournalled, SlotJournal } from './slot-journal.js'
 import { SlotOwner } from './slot-owner.js'
@@ -269,7 +270,7 @@ export class SlotFleet {
     if (!this.#members.has(name)) await this.#deps.stateFiles.remove(name)
   }
 
-  #actions (name: string, self: () => Member): ConstructorParameters<typeof SlotOwner>[2] {
+  #actions (name: string, self: () => Member): SlotActions {
     const { plans, config, clock, probe } = this.#deps
     return {
       launch: (generation, signal, report) => this.#launch(self(), generation, signal, report),
