@@ -5,7 +5,7 @@ import {
 import { abortable } from '../runtime/waiting.js'
 import { WallTime } from '../state/wall-time.js'
 import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
-import type { GpuStateFile } from './gpu-arbiter-file.js'
+import type { GpuState, GpuStateFile } from './gpu-arbiter-file.js'
 import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
 import { GpuIdle } from './gpu-idle.js'
 import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type GpuGroups, type GpuSide, type PlacedSlot } from './gpu-groups.js'
@@ -53,6 +53,8 @@ export class SlotGpuArbiter implements GpuArbiter {
   readonly #wall: WallTime
   /** On the monotonic clock. */
   #lastActivity: number | null = null
+  /** What the file was last told. */
+  #keptActivity: number | null = null
   readonly #idle: GpuIdle
   readonly #work = new Set<Promise<void>>()
   /** Image slots that there have been since the GPU was last free of them. */
@@ -70,6 +72,7 @@ export class SlotGpuArbiter implements GpuArbiter {
       dueAt: () => this.#restoreAt(this.#groups()),
       busy: signal => this.#imageWork(signal),
       used: () => { this.#lastActivity = deps.clock.monotonic() },
+      keep: () => this.#keep(),
       end: () => this.#feed({ type: 'want-llm', force: false })
     })
   }
@@ -78,6 +81,7 @@ export class SlotGpuArbiter implements GpuArbiter {
   async open (): Promise<void> {
     const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
     this.#core = newGpuCore(mode, pinned, saved)
+    this.#keptActivity = activity
     this.#lastActivity = activity === null ? null : this.#wall.back(activity * 1000)
   }
 
@@ -108,6 +112,7 @@ export class SlotGpuArbiter implements GpuArbiter {
 
   /** Resolves when nothing of it is left. Comes after the slots have closed. */
   async close (): Promise<void> {
+    await this.#keep()
     await this.#deps.file.idle()
     await Promise.all(this.#work)
   }
@@ -246,16 +251,30 @@ export class SlotGpuArbiter implements GpuArbiter {
     }
   }
 
-  async #write (write: number): Promise<void> {
+  /** The times of later images, which change nothing else. */
+  async #keep (): Promise<void> {
+    const state = this.#state()
+    if (this.#core.phase !== 'img' || state.last_img_activity === this.#keptActivity) return
+    this.#keptActivity = state.last_img_activity
+    await this.#deps.file.write(state).catch((error: unknown) => {
+      this.#deps.log.warn({ error: messageOf(error) }, 'the time of the last image was not kept; a restart may end image mode early')
+    })
+  }
+
+  #state (): GpuState {
     const { pinned: isPinned, saved } = this.#core
     const activity = this.#shown(this.#activity(this.#groups()))
+    return {
+      mode: modeOf(this.#core),
+      pinned: isPinned,
+      saved_llm_slots: [...saved],
+      last_img_activity: activity === null ? null : activity / 1000
+    }
+  }
+
+  async #write (write: number): Promise<void> {
     try {
-      await this.#deps.file.write({
-        mode: modeOf(this.#core),
-        pinned: isPinned,
-        saved_llm_slots: [...saved],
-        last_img_activity: activity === null ? null : activity / 1000
-      })
+      await this.#deps.file.write(this.#state())
     } catch (error) {
       this.#feed({ type: 'write-failed', write, message: messageOf(error) })
       return

@@ -7,12 +7,19 @@ export interface GpuIdleDeps {
   /** Whether an image engine has work, also such as did not come through the gateway. */
   readonly busy: (signal: AbortSignal) => Promise<boolean>
   readonly used: () => void
+  /** Puts the time of the last use on disk if it changed, so that a restart does not end image mode early. Never rejects. */
+  readonly keep: () => Promise<void>
   readonly end: () => void
 }
 
 const LOOK_TIMEOUT_MS = 5_000
+/** A gateway that is killed forgets this much of the last use at most. */
+const KEEP_MS = 30_000
 
-/** The timer that ends image mode. It looks at the clock when it fires, so that requests need not touch it. */
+/**
+ * The timer that ends image mode, and until then keeps the time of the last use. It looks at the clock when it fires, so
+ * that requests need not touch it.
+ */
 export class GpuIdle {
   readonly #deps: GpuIdleDeps
   readonly #closing = new AbortController()
@@ -28,7 +35,8 @@ export class GpuIdle {
     this.#timer = null
     const at = this.#deps.dueAt()
     if (at === null || this.#closing.signal.aborted) return
-    this.#timer = this.#deps.clock.setTimer(Math.max(1, at - this.#deps.clock.monotonic()), () => {
+    const pauseMs = Math.min(KEEP_MS, Math.max(1, at - this.#deps.clock.monotonic()))
+    this.#timer = this.#deps.clock.setTimer(pauseMs, () => {
       this.#timer = null
       void this.#look()
     })
@@ -40,7 +48,8 @@ export class GpuIdle {
   }
 
   async #look (): Promise<void> {
-    const { busy, used, end } = this.#deps
+    const { busy, used, keep, end } = this.#deps
+    await keep()
     if (this.#isDue()) {
       if (await this.#bounded(busy)) used()
       else if (this.#isDue()) end()

@@ -374,6 +374,28 @@ t.test('the next gateway goes on where this one stopped', async t => {
   t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
 })
 
+t.test('the idle time counts from the last image over a restart, also after a kill', async t => {
+  const clock = new FakeClock()
+  const runtime = new FakeRuntime(clock)
+  const disk = new GpuDisk()
+  const first = await rig(t, undefined, disk, runtime, clock)
+  await first.load('chat')
+  lent(await first.outcome(first.lease('img'), 5_000)).release()
+  for (let minutes = 0; minutes < 100; minutes += 20) {
+    await clock.advance(20 * 60_000)
+    lent(await first.outcome(first.lease('img'), 5_000)).release()
+  }
+  await clock.advance(31_000)
+  first.die()
+  first.arbiter.halt()
+  await first.outcome(first.fleet.close(true), 5_000)
+  const second = await rig(t, undefined, disk, runtime, clock)
+  await clock.advance(20 * 60_000)
+  t.equal(second.arbiter.status().mode, 'img', 'half an hour after the last image, not after the first')
+  await clock.advance(11 * 60_000)
+  t.equal(second.arbiter.status().mode, 'llm')
+})
+
 t.test('the state file', async t => {
   const lines: string[] = []
   const log = (_data: unknown, line?: string): void => { lines.push(line ?? '') }
