@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   handled, isSvcError, svcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
   type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type PluginCall, type RouteCall,
-  type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
+  type SlotStatus, type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
 } from '../contract/index.js'
 import { isServing } from '../slots/slot-machine.js'
 import { ActiveRequests } from './active-requests.js'
@@ -24,7 +24,7 @@ import { bodyError, missingModel, resolutionError } from './resolution-errors.js
 import { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
-import { planSlotCall } from './slot-plan.js'
+import { planSlotCall, type SlotPlan } from './slot-plan.js'
 import { UploadMemory } from './upload-memory.js'
 import { UploadRun, type UploadCall, type UploadDeps } from './upload-run.js'
 import type { UpstreamPool } from './upstream-pool.js'
@@ -217,32 +217,44 @@ export class GatewayDispatcher implements DispatchService {
   }
 
   #toSlot (prepared: Prepared, { slot, modelId }: Extract<Route, { kind: 'slot' }>): void {
-    const { slots, clock, config } = this.#deps
+    const { slots, clock } = this.#deps
     const { view, sink, settle } = prepared
     prepared.slot = slot
     prepared.attempt = 1
-    const { surface, body, input } = planSlotCall(this.#deps, prepared, slot, modelId)
+    const plan = planSlotCall(this.#deps, prepared, slot, modelId)
+    const { surface, input } = plan
     if (view?.isTrue('stream') === true) sink.hold(clock, this.#holdTimes())
     const lease = slots.tryAcquire(slot, surface.light)
     if (lease !== null) {
       prepared.sent = true
-      prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle)
+      prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle, () => this.#inLine(prepared, slot, plan, true))
       return
     }
+    this.#inLine(prepared, slot, plan, false)
+  }
+
+  /** @param back it was given to an engine that turned out not to be there, and was told nothing */
+  #inLine (prepared: Prepared, slot: string, { surface, body, input }: SlotPlan, back: boolean): void {
+    const { slots, config } = this.#deps
+    prepared.sent = false
     const seat = this.#flights.board({
       slot,
       path: surface.path,
       body,
       limitBytes: config.snapshot.svc.dispatcher.slow_reader_buffer_kb * 1024,
-      shared: !isServing(slots.status(slot).state),
-      acquire: signal => slots.acquire(slot, signal, surface.light),
-      send: (lease, fanOut, settled) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled)
-    }, sink, {
+      shared: !back && !isServing(slots.status(slot).state),
+      acquire: async (signal, again) => {
+        if (back || again) assertNotStopped(slots.status(slot))
+        return await slots.acquire(slot, signal, surface.light)
+      },
+      send: (lease, fanOut, settled, unsent) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled, unsent)
+    }, prepared.sink, {
       sent: counter => {
         prepared.sent = true
         prepared.shared = counter
       },
-      done: settle
+      returned: () => { prepared.sent = false },
+      done: prepared.settle
     })
     prepared.giveUp = seat.leave
   }
@@ -258,4 +270,10 @@ export class GatewayDispatcher implements DispatchService {
     this.#deps.log.error({ err: error }, 'a request could not be dispatched')
     return svcError('system.internal', 'internal error; the log of the gateway has it', { cause: error })
   }
+}
+
+/** A request that was on its way to an engine when that was told to stop does not bring it back. */
+function assertNotStopped ({ name, state }: SlotStatus): void {
+  if (state !== 'unloading' && state !== 'offline') return
+  throw svcError('slot.stopped', `slot '${name}' was unloaded while the request was on its way to it`, { details: { slot: name, retry_after_s: 1 } })
 }

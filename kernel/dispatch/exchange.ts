@@ -22,7 +22,12 @@ export interface ExchangeRequest {
   readonly connectTimeoutMs?: number
   /** Whether to send it once more when it met a connection that the other side had just closed. */
   readonly resend?: boolean
+  /** No failure is told when the request never left: `settled` says `unsent`, and it may be asked again elsewhere. */
+  readonly mayReturn?: boolean
 }
+
+/** `unsent`: there was no connection, and nobody was told. */
+export type ExchangeOutcome = 'ended' | 'failed' | 'aborted' | 'unsent'
 
 /** A request that meets a closed connection fails at once; what takes longer has been worked on. */
 const CLOSED_BEFORE_MS = 1_000
@@ -41,17 +46,18 @@ export interface ExchangeTarget {
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #sink: AnswerSink
   readonly #target: ExchangeTarget
-  readonly #settled: (outcome: 'ended' | 'failed' | 'aborted') => void
+  readonly #settled: (outcome: ExchangeOutcome) => void
   #abort: ((reason?: Error) => void) | null = null
   /** What may be sent once more; null when nothing may. */
   #request: ExchangeRequest | null = null
   #connections: Pick<Connections, 'to'> | null = null
   #sentAt = 0
+  #mayReturn = false
   #aborted: Error | null = null
   #hasHead = false
   #open = true
 
-  constructor (sink: AnswerSink, target: ExchangeTarget, settled: (outcome: 'ended' | 'failed' | 'aborted') => void) {
+  constructor (sink: AnswerSink, target: ExchangeTarget, settled: (outcome: ExchangeOutcome) => void) {
     this.#sink = sink
     this.#target = target
     this.#settled = settled
@@ -74,6 +80,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#connections = connections
       this.#sentAt = performance.now()
     }
+    this.#mayReturn = request.mayReturn === true
     try {
       connections.to(request.origin, request.connectTimeoutMs).dispatch(options, this)
     } catch (error) {
@@ -121,9 +128,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
       const request = this.#request!
       this.#request = null
       this.#abort = null
-      return this.send(this.#connections!, { ...request, resend: false })
+      // the engine may have seen it and fallen over it, so it is not asked a third time
+      return this.send(this.#connections!, { ...request, resend: false, mayReturn: false })
     }
     this.#open = false
+    // what has no connection yet has sent nothing
+    if (this.#mayReturn && this.#abort === null && this.#aborted === null) return this.#settled('unsent')
     if (this.#aborted === null) this.#sink.fail(upstreamError(error, this.#hasHead, this.#target))
     this.#settled(this.#aborted === null ? 'failed' : 'aborted')
   }

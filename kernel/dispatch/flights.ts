@@ -11,15 +11,21 @@ export interface FlightPlan {
   readonly limitBytes: number
   /** False for a slot that is up and busy: equal requests may want different answers there, so each gets its own call. */
   readonly shared: boolean
-  readonly acquire: (signal: AbortSignal) => Promise<SlotLease>
-  /** Sends the request; `settled` is called once. Returns the function that gives it up. */
-  readonly send: (lease: SlotLease, sink: FanOut, settled: () => void) => (reason: Error) => void
+  /** @param again the request was given to an engine that turned out not to be there */
+  readonly acquire: (signal: AbortSignal, again: boolean) => Promise<SlotLease>
+  /**
+   * Sends the request; `settled` is called once, or `unsent` in its place when the engine could not be reached at all.
+   * Returns the function that gives it up.
+   */
+  readonly send: (lease: SlotLease, sink: FanOut, settled: () => void, unsent: (() => void) | null) => (reason: Error) => void
 }
 
-/** Who goes on board. Each is told once that the flight is off, at most, and once that it is over for him. */
+/** Who goes on board. Each is told when the flight is off, and once that it is over for him. */
 export interface Passenger {
   /** @param counter counts for all on board */
   readonly sent: (counter: TokenCount) => void
+  /** It came back without having reached the engine, and waits once more. */
+  readonly returned: () => void
   readonly done: () => void
 }
 
@@ -28,6 +34,9 @@ export interface Seat {
   /** Leaves; the last one out ends the flight. */
   readonly leave: (reason: Error) => void
 }
+
+/** How often a request is given to an engine that turns out not to be there. */
+const MOST_ATTEMPTS = 3
 
 interface Flight {
   readonly key: string
@@ -82,18 +91,29 @@ export class Flights {
   #open (key: string, plan: FlightPlan): Flight {
     const flight: Flight = { key, sink: new FanOut(plan.limitBytes), waiting: new AbortController(), abort: null }
     this.#boarding.set(key, flight)
+    this.#takeOff(flight, plan, 1)
+    return flight
+  }
+
+  #takeOff (flight: Flight, plan: FlightPlan, attempt: number): void {
     const settled = (): void => {
       const passengers = [...this.#on(flight)]
       this.#on(flight).clear()
       for (const { done } of passengers) done()
     }
-    plan.acquire(flight.waiting.signal).then(lease => {
+    const unsent = (): void => {
+      flight.abort = null
+      if (flight.sink.size === 0) return settled()
+      for (const { returned } of this.#on(flight)) returned()
+      this.#takeOff(flight, plan, attempt + 1)
+    }
+    plan.acquire(flight.waiting.signal, attempt > 1).then(lease => {
       this.#close(flight)
       // everybody may have left while the promise of the lease was on its way
       if (flight.sink.size === 0) return lease.release()
       for (const { sent } of this.#on(flight)) sent(flight.sink)
       try {
-        flight.abort = plan.send(lease, flight.sink, settled)
+        flight.abort = plan.send(lease, flight.sink, settled, attempt < MOST_ATTEMPTS ? unsent : null)
       } catch (error) {
         lease.release()
         throw error
@@ -103,7 +123,6 @@ export class Flights {
       flight.sink.fail(this.#told(error))
       settled()
     })
-    return flight
   }
 
   #close (flight: Flight): void {

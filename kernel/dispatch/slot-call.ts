@@ -4,7 +4,7 @@ import type { TokenCount } from './active-requests.js'
 import type { AnswerSink } from './answer-sink.js'
 import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
-import { Exchange, type ExchangeRequest } from './exchange.js'
+import { Exchange, type ExchangeOutcome, type ExchangeRequest } from './exchange.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { CallContext } from './call-context.js'
@@ -25,14 +25,17 @@ export interface SlotCallInput {
 /**
  * Sends one request to a leased engine and its answer to a sink. Owns the lease: it is released exactly once,
  * when the call has settled. Returns the function that gives the call up.
+ * @param unsent called in place of `settled`, with the sink untouched, when the engine could not be reached at all
  */
 export function callSlot (
-  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: () => void
+  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: () => void, unsent: (() => void) | null = null
 ): (reason: Error) => void {
   const { lease, surface } = input
-  const release = (): void => {
-    lease.release()
-    settled()
+  const release = (outcome: ExchangeOutcome): void => {
+    lease.release(outcome === 'failed' || outcome === 'unsent')
+    // not before the caller has got what this function returns
+    if (outcome === 'unsent' && unsent !== null) queueMicrotask(unsent)
+    else settled()
   }
   input.throughput.request()
   const answer = surface.refusal === undefined ? sink : new RefusalFilter(sink, surface.refusal, true)
@@ -48,7 +51,8 @@ export function callSlot (
     alone: lease.provider.keepsConnections === false,
     headersTimeoutMs: input.firstTokenMs,
     bodyTimeoutMs: input.silenceMs,
-    resend: true
+    resend: true,
+    mayReturn: unsent !== null
   }
   exchange.send(context.connections, request)
   return reason => exchange.abort(reason)

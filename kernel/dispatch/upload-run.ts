@@ -10,7 +10,7 @@ import type { Breakers } from './breakers.js'
 import type { CallContext } from './call-context.js'
 import { ClientSink } from './client-sink.js'
 import { originOf } from './connections.js'
-import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
+import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
 import { RefusalFilter, type JudgeRefusal } from './refusal-filter.js'
@@ -154,7 +154,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
         headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
         bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,
         throughput: slots.throughput(slot)
-      }, this.#answer(provider?.surfaces[this.surface]?.refusal), () => lease.release())
+      }, this.#answer(provider?.surfaces[this.surface]?.refusal), outcome => lease.release(outcome === 'failed'))
     }
     const lease = slots.tryAcquire(slot)
     if (lease !== null) return send(lease)
@@ -177,11 +177,13 @@ export class UploadRun implements ActiveRequest, TokenCount {
   }
 
   /** @param name what stands in the place of `model` on the way out */
-  #send ({ value, start, end }: FoundField, name: string, target: Target, answer: AnswerSink, release: () => void): void {
+  #send (
+    { value, start, end }: FoundField, name: string, target: Target, answer: AnswerSink, release: (outcome: ExchangeOutcome) => void
+  ): void {
     const { clock, connections } = this.#deps
     const replacement: Replacement | null = name === value ? null : { start, end, bytes: Buffer.from(name) }
-    const exchange = new Exchange(new StreamShaper(answer, target.throughput, this, clock), target, () => {
-      release()
+    const exchange = new Exchange(new StreamShaper(answer, target.throughput, this, clock), target, outcome => {
+      release(outcome)
       this.#finish()
     })
     target.throughput.request()

@@ -14,6 +14,8 @@ const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 500
 const WATCH_INTERVAL_MS = 2_000
 const STRIKES = 2
+const LOOK_AGAIN_MS = 250
+const LOOKS = 9
 
 export function defaultVerdict (answer: HealthAnswer): HealthVerdict {
   if (answer.status === 200) return 'ok'
@@ -67,6 +69,23 @@ export async function watchHealth (
     }
   } catch (error) {
     if (!signal.aborted) throw error
+  }
+}
+
+/**
+ * Asks an engine whose connection broke whether it is still there: null when it is, else what is wrong. An engine that
+ * died is given the time in which its runtime tells so, which says more than that it does not answer. Silence is no
+ * answer: an engine may be busy with other requests.
+ */
+export async function lookAgain (
+  probe: HealthProbe, address: EngineAddress, check: HealthCheck, clock: Clock, signal: AbortSignal
+): Promise<string | null> {
+  for (let look = 1; ; look++) {
+    const result = await probe(address, check, signal)
+    if (result === 'ok' || result === 'silent') return null
+    if (look === LOOKS) return `the engine broke off an answer and does not answer its health check at ${check.path} any more (${result})`
+    await pause(clock, LOOK_AGAIN_MS, signal)
+    signal.throwIfAborted()
   }
 }
 

@@ -6,9 +6,14 @@ export function canServe (core: SlotCore): boolean {
   return isServing(core.state) && core.op === null && core.stopping === 'no'
 }
 
-/** Whether it may go there at once: who wants a worker waits for a free one, and behind those who came before. */
+/**
+ * Whether it may go there at once. A request that needs a worker waits for a free one behind those that came before;
+ * none is sent to an engine whose connection broke and that has not been heard of since.
+ */
 export function canLend (core: SlotCore, wants: Wants): boolean {
-  return canServe(core) && (wants !== 'worker' || (core.waitingWorkers === 0 && freeWorkers(core) > 0))
+  if (!canServe(core)) return false
+  if (wants === 'ready') return true
+  return !core.suspect && (wants === 'lease' || (core.waitingWorkers === 0 && freeWorkers(core) > 0))
 }
 
 /**
@@ -60,6 +65,7 @@ function withInFlight (core: SlotCore, inFlight: number, light: number, lastUsed
     wanted: core.wanted,
     stopping: core.stopping,
     stuck: core.stuck,
+    suspect: core.suspect,
     inFlight,
     light,
     waitingWorkers: core.waitingWorkers,

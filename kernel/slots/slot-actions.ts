@@ -8,6 +8,8 @@ export interface SlotActions {
   adopt (generation: number, signal: AbortSignal, report: (phase: LaunchPhase, message: string) => void): Promise<Engine>
   /** Resolves with the engine's last log lines once the engine is really gone. */
   stop (engine: Engine, crashed: boolean): Promise<readonly string[]>
+  /** Asks an engine whose connection broke whether it is still there: null when it is, else what is wrong with it. */
+  probe (engine: Engine, signal: AbortSignal): Promise<string | null>
   /** Watches a running engine until the signal aborts; calls back once when it is no longer healthy. */
   watch (engine: Engine, busy: () => boolean, lost: (message: string) => void, signal: AbortSignal): void
   provider (): EngineProvider

@@ -57,6 +57,8 @@ export interface SlotCore {
   readonly stopping: 'no' | 'drain' | 'now'
   /** A removal failed; it is tried again when somebody asks for something. */
   readonly stuck: boolean
+  /** A connection to the engine broke: nobody is sent there before it has answered its health check again. */
+  readonly suspect: boolean
   /** Leases of the present generation, and how many of them occupy no worker. */
   readonly inFlight: number
   readonly light: number
@@ -78,7 +80,9 @@ export type SlotInput =
    */
   | { readonly type: 'demand', readonly wants: Wants, readonly bound: number, readonly joins?: boolean }
   | { readonly type: 'leave', readonly wants: Wants }
-  | { readonly type: 'release', readonly generation: number, readonly light: boolean }
+  | { readonly type: 'release', readonly generation: number, readonly light: boolean, readonly broken?: boolean }
+  /** The engine is there, as far as its health check tells. */
+  | { readonly type: 'answers', readonly generation: number }
   | { readonly type: 'load' }
   /** Those who wait are refused; what runs goes on. */
   | { readonly type: 'turn-away' }
@@ -127,6 +131,8 @@ export type SlotEffect =
   /** The first waiters for a worker are let in, and with `rest` all others that wait; the leases are already counted. */
   | { readonly type: 'grant', readonly workers: number, readonly rest: boolean }
   | { readonly type: 'refuse', readonly refusal: Refusal }
+  /** Comes back as `answers` or `unhealthy`. */
+  | { readonly type: 'probe', readonly engine: Engine, readonly generation: number }
   | { readonly type: 'arm-drain' }
   | { readonly type: 'disarm-drain' }
 
@@ -152,6 +158,7 @@ export function newCore (now: number): SlotCore {
     wanted: false,
     stopping: 'no',
     stuck: false,
+    suspect: false,
     inFlight: 0,
     light: 0,
     waitingWorkers: 0,

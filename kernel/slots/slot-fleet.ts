@@ -6,7 +6,7 @@ import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type E
 import { abortable } from '../runtime/waiting.js'
 import { WallTime } from '../state/wall-time.js'
 import { ExitHub } from './exit-hub.js'
-import { watchHealth, type HealthProbe } from './health.js'
+import { lookAgain, watchHealth, type HealthProbe } from './health.js'
 import type { Member } from './fleet-member.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
 import { reconcileEngines } from './reconcile.js'
@@ -290,6 +290,7 @@ export class SlotFleet {
         await released()
         return tail
       },
+      probe: (engine, signal) => lookAgain(probe, engine.address, self().launched!.provider.health, clock, signal),
       watch: (engine, busy, lost, signal) => {
         void watchHealth(probe, engine.address, self().launched!.provider.health, clock, busy, lost, signal)
       },

@@ -204,10 +204,11 @@ export class SlotOwner {
       address: engine!.address,
       modelId: this.#actions.modelId(),
       generation,
-      release: () => {
+      release: (broken = false) => {
         if (!held) return
         held = false
-        if (this.#ended || !this.#shift(takeOneBack(this.#core, generation, light, this.#clock.monotonic()))) this.#feed({ type: 'release', generation, light })
+        const shifted = !this.#ended && !broken && this.#shift(takeOneBack(this.#core, generation, light, this.#clock.monotonic()))
+        if (!shifted) this.#feed({ type: 'release', generation, light, broken })
       }
     }
   }
@@ -277,6 +278,7 @@ export class SlotOwner {
       case 'refuse':
         for (const waiter of [...this.#waiters]) waiter.refuse(refusalError(this.name, effect.refusal))
         return
+      case 'probe': return this.#probe(effect.engine, effect.generation)
       case 'arm-drain':
         this.#drain = this.#clock.setTimer(this.#drainMs ?? this.#actions.drainMs(), () => {
           this.#drain = null
@@ -316,6 +318,15 @@ export class SlotOwner {
     this.#actions.stop(engine, crashed).then(
       logTail => { this.#feed({ type: 'stopped', logTail }) },
       (error: unknown) => { this.#feed({ type: 'stop-failed', message: error instanceof Error ? error.message : String(error) }) }
+    ).catch(rethrowLater)
+  }
+
+  /** Ends with the watch: what becomes of the engine then is known from elsewhere. */
+  #probe (engine: Engine, generation: number): void {
+    const signal = this.#watch?.signal ?? AbortSignal.abort()
+    this.#actions.probe(engine, signal).then(
+      problem => { this.#feed(problem === null ? { type: 'answers', generation } : { type: 'unhealthy', generation, message: problem }) },
+      (error: unknown) => { if (!signal.aborted) throw error }
     ).catch(rethrowLater)
   }
 

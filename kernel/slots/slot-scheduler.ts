@@ -26,7 +26,8 @@ function apply (step: Step, input: SlotInput, now: number): void {
     case 'demand': return demand(step, input, now)
     case 'load': return load(step)
     case 'leave': return queue(step, input.wants, -1)
-    case 'release': return release(step, input.generation, input.light, now)
+    case 'release': return release(step, input, now)
+    case 'answers': return answers(step, input.generation, now)
     case 'turn-away': return turnAway(step)
     case 'unload': return unload(step, input.force, now)
     case 'restart': return restart(step, input.force)
@@ -86,13 +87,13 @@ function demand (step: Step, { wants, bound, joins = false }: Extract<SlotInput,
   const refusal = canServe(core) ? null : coolingDown(core, now) ?? (joins && !core.wanted && core.state !== 'error' ? asleep(core) : null)
   if (refusal !== null) step.answer = refusal
   else if (wants !== 'ready' && core.waitingWorkers + core.waitingLeases >= bound) step.answer = queueFull(core)
-  else if (canServe(core)) standInLine(step)
+  else if (canServe(core)) standInLine(step, wants)
   else wait(step, wants)
 }
 
-/** The slot is up and all its workers are taken. */
-function standInLine (step: Step): void {
-  queue(step, 'worker', 1)
+/** The slot is up, and all its workers are taken or its engine is being asked whether it is still there. */
+function standInLine (step: Step, wants: Wants): void {
+  queue(step, wants, 1)
   step.answer = 'wait'
 }
 
@@ -118,12 +119,23 @@ function queue (step: Step, wants: Wants, change: 1 | -1): void {
 
 const counters = { worker: 'waitingWorkers', lease: 'waitingLeases', ready: 'waitingReady' } as const
 
-function release (step: Step, generation: number, light: boolean, now: number): void {
+function release (step: Step, { generation, light, broken = false }: Extract<SlotInput, { type: 'release' }>, now: number): void {
   const { core } = step
   if (generation !== core.generation || core.inFlight === 0) return
   set(step, { inFlight: core.inFlight - 1, light: light ? core.light - 1 : core.light, lastUsedAt: now })
-  if (canServe(step.core)) letWorkersIn(step, now)
+  // an engine that dies breaks its connections before anybody is told of its end
+  if (broken && !core.suspect && core.engine !== null && canServe(core)) {
+    set(step, { suspect: true })
+    step.effects.push({ type: 'probe', engine: core.engine, generation })
+  }
+  if (canServe(step.core) && !step.core.suspect) letWorkersIn(step, now)
   if (step.core.inFlight === 0 && core.state === 'serving') enter(step, 'ready', '', now)
+}
+
+function answers (step: Step, generation: number, now: number): void {
+  if (generation !== step.core.generation || !step.core.suspect) return
+  set(step, { suspect: false })
+  if (canServe(step.core)) grantAll(step, now)
 }
 
 /** As many as there are free workers for, in the order they came. */
@@ -178,7 +190,7 @@ function evict (step: Step, reason: string): void {
 
 function softIdle (step: Step, now: number): void {
   const { core } = step
-  if (core.state === 'ready' && core.inFlight === 0 && canServe(core)) enter(step, 'idle', 'no request for a while', now)
+  if (core.state === 'ready' && !isBusy(core) && canServe(core)) enter(step, 'idle', 'no request for a while', now)
 }
 
 function adopt (step: Step): void {
@@ -203,7 +215,7 @@ function phase (step: Step, input: Extract<SlotInput, { type: 'phase' }>, now: n
 function launched (step: Step, generation: number, engine: Engine, now: number): void {
   const { core } = step
   if (core.op !== 'launch' || generation !== core.generation) return
-  set(step, { op: null, engine, readyAt: now, lastUsedAt: core.lastUsedAt ?? now, wanted: false })
+  set(step, { op: null, engine, suspect: false, readyAt: now, lastUsedAt: core.lastUsedAt ?? now, wanted: false })
   if (core.aborting) {
     // it came up in the very moment it was told to stop: `unloading` still stands, so it is stopped below
     set(step, { aborting: false, stopping: 'now', wanted: anybodyWaits(step.core) })

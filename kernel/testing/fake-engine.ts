@@ -49,6 +49,8 @@ export interface FakeEngine {
   request (n: number): Promise<SeenRequest>
   /** Drops the requests that were seen, which count from 0 again: a test of hours would keep them all. */
   forget (): void
+  /** Breaks every connection and goes on listening. */
+  cut (): void
   /** Breaks every connection, as a crash does, and stops listening. */
   crash (): Promise<void>
   close (): Promise<void>
@@ -133,8 +135,11 @@ export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<F
     server.listen(port, host, resolve)
   })
   const at = (server.address() as AddressInfo).port
-  const close = async (): Promise<void> => {
+  const cut = (): void => {
     for (const socket of sockets) socket.destroy()
+  }
+  const close = async (): Promise<void> => {
+    cut()
     await new Promise<void>(resolve => { server.close(() => resolve()) })
   }
   return {
@@ -151,6 +156,7 @@ export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<F
       return requests[n]!
     },
     forget: () => { requests.length = 0 },
+    cut,
     crash: close,
     close
   }

@@ -171,12 +171,54 @@ t.test('those who wait outlive a crash of the engine, and a second one soon afte
 
   gateway.runtime.engine('agent').answer({ headAfterMs: Infinity })
   const third = gateway.ask('third')
-  await until(() => slots.status('agent').inFlight === 1, 'it works')
+  await until(() => gateway.atEngine().length === 2, 'it works')
   const fourth = gateway.ask('fourth')
   await until(() => slots.status('agent').waiting === 1, 'one waits')
   await gateway.runtime.crash('agent')
   t.match(await third, /^502 dispatch\.upstream/)
   t.match(await fourth, /^503 slot\.crash_looping [1-5]$/)
+})
+
+t.test('a queued request was never sent, so it waits for the reload of an engine that died under another', async t => {
+  const gateway = await queued(t, 1)
+  const { slots } = gateway
+  const first = gateway.ask('first')
+  await until(() => gateway.atEngine().length === 1, 'it works')
+  const second = gateway.ask('second')
+  await until(() => slots.status('agent').waiting === 1, 'one waits')
+  // a container that is killed breaks its connections some time before its runtime tells of its end
+  await gateway.runtime.engine('agent').crash()
+  t.match(await first, /^502 dispatch\.upstream/)
+  const third = gateway.ask('third')
+  await until(() => slots.status('agent').waiting === 2, 'a newcomer is not sent there either')
+  t.match((await gateway.list()).map(({ phase }) => phase), ['queued', 'queued'])
+  await gateway.runtime.crash('agent')
+  t.strictSame(await Promise.all([second, third]), ['Hello there', 'Hello there'], 'the next engine answers both')
+  t.equal(gateway.runtime.started.length, 2)
+})
+
+t.test('a request that finds its engine gone before anybody knew waits for the reload', async t => {
+  const gateway = await queued(t, 2)
+  await gateway.runtime.engine('agent').crash()
+  const asked = gateway.ask('a')
+  await until(() => gateway.slots.status('agent').waiting === 1, 'it was not sent, so it stands in line')
+  await gateway.runtime.crash('agent')
+  t.equal(await asked, 'Hello there')
+})
+
+t.test('a broken answer of an engine that lives holds nobody up', async t => {
+  const gateway = await queued(t, 1)
+  await gateway.slots.load('agent')
+  const first = gateway.ask('first')
+  await until(() => gateway.atEngine().length === 1, 'it works')
+  const second = gateway.ask('second')
+  await until(() => gateway.slots.status('agent').waiting === 1, 'one waits')
+  gateway.runtime.engine('agent').cut()
+  t.match(await first, /^502 dispatch\.upstream/)
+  await until(() => gateway.atEngine().length === 2, 'the next one is sent once the engine has answered its health check')
+  gateway.finish('second')
+  t.equal(await second, 'second')
+  t.equal(gateway.runtime.started.length, 1, 'the same engine')
 })
 
 t.test('an unload ends the line, a restart keeps it', async t => {
@@ -194,7 +236,7 @@ t.test('an unload ends the line, a restart keeps it', async t => {
 
   gateway.runtime.engine('agent').answer({ headAfterMs: Infinity })
   const third = gateway.ask('third')
-  await until(() => slots.status('agent').inFlight === 1, 'it works')
+  await until(() => gateway.atEngine().length === 2, 'it works')
   const fourth = gateway.ask('fourth')
   await until(() => slots.status('agent').waiting === 1, 'one waits')
   const unloaded = slots.unload('agent', { force: true })

@@ -62,8 +62,11 @@ export interface SlotLease {
   readonly address: EngineAddress
   readonly modelId: string | null
   readonly generation: number
-  /** Must be called exactly once, on every exit. */
-  release (): void
+  /**
+   * Must be called exactly once, on every exit.
+   * @param broken the connection to the engine broke: nobody else is sent there before it answers its health check
+   */
+  release (broken?: boolean): void
 }
 
 export interface ResolvedArgv {

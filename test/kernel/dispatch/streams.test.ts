@@ -335,7 +335,7 @@ t.test('flights', async t => {
     }
     return it
   }
-  const aboard = (done = (): void => {}): Passenger => ({ sent: () => {}, done })
+  const aboard = (done = (): void => {}): Passenger => ({ sent: () => {}, returned: () => {}, done })
   t.test('the same body on the same path shares one call, until the slot is ready', async t => {
     const it = rig()
     const clients = [client(), client(), client()]

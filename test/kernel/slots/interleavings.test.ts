@@ -93,7 +93,7 @@ class Script {
       this.held.add(held)
       this.clock.setTimer(holdMs, () => {
         this.held.delete(held)
-        lease.release()
+        lease.release(this.random.chance(0.1))
         lease.release()
       })
     } catch {

@@ -49,6 +49,7 @@ const states: Readonly<Record<string, SlotCore>> = {
   'one in line, soon after a crash': { ...feed(single, lease, lease), failure: { code: 'x', message: '', kind: 'heals', attempts: 1, retryAt: 0, logTail: [] }, readyAt: NOW },
   'the line full': feed(single, lease, lease, lease, demand('worker'), demand('worker')),
   'draining, one in line': feed(single, lease, lease, { type: 'restart', force: false }),
+  'one in line, its engine suspect': feed(single, lease, lease, { type: 'release', generation: 1, light: false, broken: true }),
   'idle': feed(ready, { type: 'soft-idle' }),
   'draining': feed(ready, lease, unload),
   'unloading': feed(ready, unload),
@@ -68,6 +69,9 @@ function inputsFor ({ generation }: SlotCore): Readonly<Record<string, SlotInput
     'demand': demand('ready'),
     'leave': { type: 'leave', wants: 'worker' },
     'release': { type: 'release', generation, light: false },
+    'broken release': { type: 'release', generation, light: false, broken: true },
+    'answers': { type: 'answers', generation },
+    'old answers': { type: 'answers', generation: generation - 1 },
     'old release': { type: 'release', generation: generation - 1, light: false },
     'load': { type: 'load' },
     unload,
@@ -157,6 +161,8 @@ class World {
   engines = 0
   /** Who waits, in the order they came. */
   line: Wants[] = []
+  /** The last generation whose engine was asked whether it is still there. */
+  probed = 0
   leases: Array<{ readonly generation: number, readonly light: boolean }> = []
 
   step (kind: number, n: number): void {
@@ -170,12 +176,12 @@ class World {
       case 2: return this.feed({ type: 'restart', force: coin })
       case 3: return this.feed({ type: 'unload', force: coin })
       case 4: return this.leave(n)
-      case 5: return this.feed({ type: 'release', ...this.leases.shift() ?? { generation: generation - 1, light: coin } })
+      case 5: return this.feed({ type: 'release', ...this.leases.shift() ?? { generation: generation - 1, light: coin }, broken: n % 5 === 0 })
       case 6: return this.feed({ type: 'evict', reason: 'quiet' })
       case 7: return this.feed({ type: 'soft-idle' })
       case 8: return this.feed({ type: 'drain-due' })
       case 9: return this.feed({ type: 'exited', engineId: engine?.id ?? 'none', exitCode: n % 3 })
-      case 10: return this.feed({ type: 'unhealthy', generation: generation - n % 2, message: 'ill' })
+      case 10: return this.feed(n % 3 === 0 ? { type: 'unhealthy', generation: generation - n % 2, message: 'ill' } : { type: 'answers', generation: generation - n % 2 })
       case 11: return this.proceed()
       default: return op === null ? undefined : this.settle(op, n)
     }
@@ -210,7 +216,7 @@ class World {
     const { core, effects, answer } = decide(before, input, this.now)
     const wants = input.type === 'demand' ? input.wants : 'ready'
     const short = wants !== 'ready' ? lendAnother(before, wants === 'lease', this.now)
-      : input.type === 'release' ? takeOneBack(before, input.generation, input.light, this.now) : null
+      : input.type === 'release' && input.broken !== true ? takeOneBack(before, input.generation, input.light, this.now) : null
     if (short !== null) assert.deepEqual({ core: short, effects: [] }, { core, effects: [...effects] }, 'the short way gives what decide gives')
     this.core = core
     for (const effect of effects) this.run(effect, before)
@@ -229,6 +235,7 @@ class World {
       assert.ok(effect.generation > before.generation, 'every launch has a generation of its own')
     }
     if (effect.type === 'stop') assert.equal(effect.engine, this.core.engine)
+    if (effect.type === 'probe') this.probed = effect.generation
     if (effect.type === 'refuse') this.line = []
     if (effect.type === 'grant') this.letIn(effect.workers, effect.rest)
   }
@@ -244,6 +251,7 @@ class World {
   }
 
   lent (wants: Wants): void {
+    assert.ok(!this.core.suspect, 'nobody is sent to an engine that may be gone')
     this.leases.push({ generation: this.core.generation, light: wants === 'lease' })
   }
 
@@ -261,8 +269,9 @@ class World {
     if (isServing(core.state)) assert.notEqual(core.engine, null, 'who serves has an engine')
     if (core.op === 'launch') assert.equal(core.engine, null, 'never two engines')
     if (core.op === 'stop') assert.notEqual(core.engine, null)
-    if (core.waitingLeases + core.waitingReady > 0) assert.ok(core.op !== null || core.stopping === 'drain', 'who waits waits for something')
-    if (core.waitingWorkers > 0 && core.op === null && core.stopping === 'no') assert.ok(canServe(core) && freeWorkers(core) === 0, 'and who stands in line for a worker')
+    if (core.waitingLeases + core.waitingReady > 0) assert.ok(core.op !== null || core.stopping === 'drain' || core.suspect, 'who waits waits for something')
+    if (core.suspect && canServe(core)) assert.equal(this.probed, core.generation, 'a suspect engine is being asked')
+    if (core.waitingWorkers > 0 && core.op === null && core.stopping === 'no' && !core.suspect) assert.ok(canServe(core) && freeWorkers(core) === 0, 'and who stands in line for a worker')
     if (core.state === 'error' && core.op === null) assert.notEqual(core.failure, null, 'an error says why')
   }
 }
