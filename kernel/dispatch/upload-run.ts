@@ -178,7 +178,8 @@ export class UploadRun implements ActiveRequest, TokenCount {
 
   /** @param name what stands in the place of `model` on the way out */
   #send (
-    { value, start, end }: FoundField, name: string, target: Target, answer: AnswerSink, release: (outcome: ExchangeOutcome) => void
+    { value, start, end }: FoundField, name: string, target: Target, answer: AnswerSink,
+    release: (outcome: ExchangeOutcome) => void
   ): void {
     const { clock, connections } = this.#deps
     const replacement: Replacement | null = name === value ? null : { start, end, bytes: Buffer.from(name) }

@@ -207,8 +207,8 @@ export class SlotOwner {
       release: (broken = false) => {
         if (!held) return
         held = false
-        const shifted = !this.#ended && !broken && this.#shift(takeOneBack(this.#core, generation, light, this.#clock.monotonic()))
-        if (!shifted) this.#feed({ type: 'release', generation, light, broken })
+        const plain = this.#ended || broken ? null : takeOneBack(this.#core, generation, light, this.#clock.monotonic())
+        if (!this.#shift(plain)) this.#feed({ type: 'release', generation, light, broken })
       }
     }
   }

@@ -307,7 +307,7 @@ function coolingDown (core: SlotCore, now: number): Refusal | null {
   return {
     code: 'slot.crash_looping',
     message: `failed ${failure.attempts} times in a row and waits before the next try: ${failure.message}`,
-    retryAfterS: Math.ceil((failure.retryAt - now) / 1000),
+    retryAfterS: wholeSeconds(failure.retryAt - now),
     cause: failure.code,
     logTail: failure.logTail
   }
@@ -319,7 +319,7 @@ function failedLoad ({ failure }: SlotCore, now: number): Refusal {
   return {
     code: code === 'model.not_found' ? code : 'slot.load_failed',
     message,
-    retryAfterS: retryAt > now ? Math.ceil((retryAt - now) / 1000) : null,
+    retryAfterS: retryAt > now ? wholeSeconds(retryAt - now) : null,
     cause: code,
     logTail
   }
@@ -371,4 +371,9 @@ function enter (step: Step, state: SlotCore['state'], message: string, now: numb
 
 function set (step: Step, patch: Partial<SlotCore>): void {
   step.core = { ...step.core, ...patch }
+}
+
+/** Sums of fractions of a millisecond are never exact: five seconds are not told as six. */
+function wholeSeconds (ms: number): number {
+  return Math.ceil(Math.round(ms) / 1000)
 }
