@@ -101,7 +101,6 @@ t.test('the kernel names no provider', async t => {
  * and a moment that is measured and shown is kept on the monotonic clock and shown through `WallTime`.
  */
 const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock'>> = {
-  'cli/offline/home/running-gateway.ts': 'compared',
   'cli/watch.ts': 'shown',
   'kernel/config/store.ts': 'compared',
   'kernel/dispatch/catalog.ts': 'shown',

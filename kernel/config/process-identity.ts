@@ -16,6 +16,8 @@ export interface ProcessIdentity {
 export type Liveness = 'alive' | 'dead' | 'unknown'
 
 let own: ProcessIdentity | undefined
+/** Processes of other namespaces that are known to be gone. */
+const buried = new Set<string>()
 
 export function ownIdentity (): ProcessIdentity {
   own ??= Object.freeze({ pid: process.pid, start: startedAt(process.pid) ?? '', scope: pidScope() })
@@ -34,12 +36,21 @@ export function parseToken (token: string): ProcessIdentity | null {
   return match === null ? null : { scope: match[1]!, pid: Number(match[2]), start: match[3]! }
 }
 
+/** For one who knows better than the process table, which ends at the pid namespace. */
+export function declareDead (identity: ProcessIdentity): void {
+  if (livenessOf(identity) === 'unknown') buried.add(nameOf(identity))
+}
+
 export function livenessOf (other: ProcessIdentity): Liveness {
-  if (other.scope !== ownIdentity().scope) return 'unknown'
+  if (other.scope !== ownIdentity().scope) return buried.has(nameOf(other)) ? 'dead' : 'unknown'
   const start = startedAt(other.pid)
   if (start === null) return 'dead'
   // unreadable start times (no /proc, or one that hides the processes of others) leave the pid to decide
   return start === '' || other.start === '' || start === other.start ? 'alive' : 'dead'
+}
+
+function nameOf ({ scope, pid, start }: ProcessIdentity): string {
+  return `${scope}-${pid}-${start}`
 }
 
 /** Null when there is no such process or only its zombie; empty when it exists and nothing more can be read. */

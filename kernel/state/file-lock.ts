@@ -15,6 +15,8 @@ export interface LockOptions {
   readonly text?: string
   /** Milliseconds to wait for another holder. Default 5000. */
   readonly waitMs?: number
+  /** Stands in the file; `LockHolder` says what it means. */
+  readonly hasLife?: boolean
 }
 
 export interface HeldLock {
@@ -27,6 +29,13 @@ export interface HeldLock {
 
 /** Locks of this process by token, for the last moment before it exits. */
 const held = new Map<string, string>()
+/** By path, tokens of holdings that are over and whose file could not be removed: this process may take them again. */
+const leftovers = new Map<string, string>()
+let releasesAtExit = false
+/** When the removal of such a file is tried again; the last pause repeats. */
+const REMOVE_AGAIN_MS = [50, 200, 1_000, 5_000] as const
+/** What a caller gets to wait who stood in line for longer than it would have waited. */
+const LEAST_WAIT_MS = 100
 
 /**
  * Takes a lock that holds between processes: a file that only one can create, with the holder's identity in it. The lock
@@ -34,28 +43,34 @@ const held = new Map<string, string>()
  * `config.locked` after `waitMs`, with `config.write_failed` where no file can be made. Not re-entrant.
  */
 export async function acquireLock (path: string, options: LockOptions = {}): Promise<HeldLock> {
+  const { text = '', waitMs = 5000, hasLife = false } = options
   const token = uniqueToken()
   const temp = join(dirname(path), `.${basename(path)}.${token}.tmp`)
   try {
     await mkdir(dirname(path), { recursive: true })
-    await writeFile(temp, lockContent(token, options.text ?? ''), { flag: 'wx' })
-    await contend(path, temp, options.waitMs ?? 5000)
+    await writeFile(temp, lockContent(token, text, hasLife), { flag: 'wx' })
+    return hold(path, await contend(path, temp, token, waitMs), hasLife)
   } catch (error) {
     throw 'syscall' in (error as object) ? writeFailed(null, path, error) : error
   } finally {
     await unlink(temp).catch(() => undefined)
   }
-  return hold(path, token)
 }
 
-/** One lock at a time for this process too: its own callers queue here instead of polling the file. */
+/**
+ * One lock at a time for this process too: its own callers queue here instead of polling the file. Each waits `waitMs` in
+ * all, in the queue and for another process.
+ */
 export function createWithLock (options: LockOptions = {}): WithLock {
   const queues = new Map<string, ReturnType<typeof createSerial>>()
+  const { waitMs = 5000 } = options
   return async (file, work) => {
+    const deadline = performance.now() + waitMs
     const queue = queues.get(file) ?? createSerial()
     queues.set(file, queue)
     return queue(async () => {
-      const lock = await acquireLock(file, options)
+      const leftMs = Math.max(Math.min(waitMs, LEAST_WAIT_MS), deadline - performance.now())
+      const lock = await acquireLock(file, { ...options, waitMs: leftMs })
       try {
         return await work()
       } finally {
@@ -65,15 +80,19 @@ export function createWithLock (options: LockOptions = {}): WithLock {
   }
 }
 
-async function contend (path: string, temp: string, waitMs: number): Promise<void> {
+/** The token under which the lock is held: that of `temp`, or an own one that was left over. */
+async function contend (path: string, temp: string, token: string, waitMs: number): Promise<string> {
   const deadline = performance.now() + waitMs
   while (!await createFrom(temp, path)) {
     const holder = await readHolder(path)
+    // no await between the look and the removal: of several callers in this process one gets it
+    if (holder !== null && leftovers.get(path) === holder.token && leftovers.delete(path)) return holder.token
     if (holder !== null && isStale(holder, Date.now()) && await breakLock(path, holder, temp)) continue
     if (performance.now() >= deadline) throw locked(path, holder)
     // jitter, so that contenders do not stay in step; a real timer, since what is waited for is outside of this process
     if (holder !== null) await wait(2 + Math.random() * 20)
   }
+  return token
 }
 
 /**
@@ -113,8 +132,9 @@ async function createFrom (temp: string, path: string): Promise<boolean> {
   }
 }
 
-function hold (path: string, token: string): HeldLock {
-  if (held.size === 0) process.once('exit', releaseAll)
+function hold (path: string, token: string, hasLife: boolean): HeldLock {
+  if (!releasesAtExit) process.once('exit', releaseAll)
+  releasesAtExit = true
   held.set(token, path)
   const heartbeat = setInterval(() => { utimes(path, new Date(), new Date()).catch(() => undefined) }, HEARTBEAT_MS)
   heartbeat.unref()
@@ -123,7 +143,7 @@ function hold (path: string, token: string): HeldLock {
     async update (text) {
       const temp = join(dirname(path), `.${basename(path)}.${uniqueToken()}.tmp`)
       try {
-        await writeFile(temp, lockContent(token, text))
+        await writeFile(temp, lockContent(token, text, hasLife))
         if ((await readHolder(path))?.token === token) await rename(temp, path)
       } finally {
         await unlink(temp).catch(() => undefined)
@@ -132,23 +152,37 @@ function hold (path: string, token: string): HeldLock {
     async release () {
       clearInterval(heartbeat)
       if (!held.delete(token)) return
-      if (held.size === 0) process.off('exit', releaseAll)
       try {
         if ((await readHolder(path))?.token === token) await unlink(path)
       } catch {
-        // the file stays and names a holding that is over; the next contender finds this process gone, or waits for it
+        // a folder that is read-only for a moment: the file names a live process, so nobody else would ever take it over
+        leftovers.set(path, token)
+        removeLater(path, token, 0)
       }
     }
   }
 }
 
+function removeLater (path: string, token: string, tries: number): void {
+  setTimeout(() => {
+    if (leftovers.get(path) !== token) return
+    if (removeOwn(path, token)) leftovers.delete(path)
+    else removeLater(path, token, tries + 1)
+  }, REMOVE_AGAIN_MS[Math.min(tries, REMOVE_AGAIN_MS.length - 1)]).unref()
+}
+
 function releaseAll (): void {
-  for (const [token, path] of held) {
-    try {
-      if (readFileSync(path, 'utf8').includes(token)) unlinkSync(path)
-    } catch {
-      // gone already
-    }
+  for (const [token, path] of held) removeOwn(path, token)
+  for (const [path, token] of leftovers) removeOwn(path, token)
+}
+
+/** Whether nothing of that holding is left. Synchronous, so that nobody takes it meanwhile. */
+function removeOwn (path: string, token: string): boolean {
+  try {
+    if (readFileSync(path, 'utf8').includes(token)) unlinkSync(path)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
   }
 }
 

@@ -1,24 +1,91 @@
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isSvcError, svcError, type Paths } from '../contract/index.js'
+import { isSvcError, svcError, type Paths, type SvcError } from '../contract/index.js'
 import { sweepTempFiles } from '../config/atomic-file.js'
+import { declareDead, livenessOf, parseToken } from '../config/process-identity.js'
 import { acquireLock, type HeldLock } from './file-lock.js'
+import { kernelLock, type KernelLock } from './kernel-lock.js'
+import { isStale, readHolder, type LockHolder } from './lock-holder.js'
 
+/** Who runs here, for people and for commands. */
 const LOCK_FILE = 'gateway.lock'
+/** Empty; the operating system's lock on it says whether that one lives. */
+const LIFE_FILE = 'gateway.alive'
+
+/** How long a second start waits for the first to leave: the usual case is a restart. */
+const MOMENT_MS = 2_000
 
 /**
  * One gateway per home. `text` says what runs here, best its address; `update` it once the port is known. Rejects with
  * `gateway.home_in_use` that names the other one.
  */
-export async function acquireHomeLock (paths: Paths, text: string, waitMs = 0): Promise<HeldLock> {
-  await sweepTempFiles(paths.state, Date.now(), LOCK_FILE)
+export async function acquireHomeLock (paths: Paths, text: string, waitMs = MOMENT_MS): Promise<HeldLock> {
+  const file = join(paths.state, LOCK_FILE)
+  const deadline = performance.now() + waitMs
+  // a folder that cannot be made is told by the lock file, with its reason
+  await mkdir(paths.state, { recursive: true }).catch(() => undefined)
+  const life = await kernelLock(join(paths.state, LIFE_FILE), waitMs)
+  if (life === 'held') throw inUse(paths, await readHolder(file).catch(() => null))
   try {
-    return await acquireLock(join(paths.state, LOCK_FILE), { text, waitMs })
+    if (life !== null) await buryFormer(file)
+    await sweepTempFiles(paths.state, Date.now(), LOCK_FILE)
+    const lock = await acquireLock(file, { text, waitMs: Math.max(0, deadline - performance.now()), hasLife: life !== null })
+    return withLife(lock, life)
   } catch (error) {
+    life?.release()
     if (!isSvcError(error) || error.code !== 'config.locked') throw error
-    const { pid, holder } = error.details
-    const where = typeof holder === 'string' && holder !== '' ? ` at ${holder}` : ''
-    throw svcError('gateway.home_in_use',
-      `another gateway (process ${String(pid)})${where} runs on ${paths.home ?? 'this system'}; stop it, or set SVC_HOME to another folder`,
-      { details: { pid, address: holder ?? '' }, cause: error })
+    throw inUse(paths, await readHolder(file).catch(() => null), error)
   }
+}
+
+/**
+ * The gateway that runs on this home; null when none does. For commands that work on its files. Rejects with the error of
+ * the file system where the lock may not be read.
+ */
+export async function runningGateway (paths: Pick<Paths, 'state'>): Promise<LockHolder | null> {
+  const holder = await readHolder(join(paths.state, LOCK_FILE))
+  if (holder === null) return null
+  if (holder.hasLife && judge(holder) === 'unknown') {
+    const life = await kernelLock(join(paths.state, LIFE_FILE), 0)
+    if (life === 'held') return holder
+    life?.release()
+    if (life !== null) return null
+  }
+  return isStale(holder, Date.now()) ? null : holder
+}
+
+/**
+ * With the life lock in hand, whoever had it before is dead, also where the process table cannot say so: in a container,
+ * after a reboot. All that bears that one's name is left behind: locks, temporary files.
+ */
+async function buryFormer (file: string): Promise<void> {
+  const former = await readHolder(file).catch(() => null)
+  const identity = former === null ? null : parseToken(former.token)
+  if (identity !== null && former!.hasLife) declareDead(identity)
+}
+
+function withLife (lock: HeldLock, life: KernelLock | null): HeldLock {
+  return {
+    path: lock.path,
+    update: text => lock.update(text),
+    async release () {
+      await lock.release()
+      life?.release()
+    }
+  }
+}
+
+function judge ({ token }: LockHolder): 'alive' | 'dead' | 'unknown' {
+  const identity = parseToken(token)
+  return identity === null ? 'unknown' : livenessOf(identity)
+}
+
+function inUse (paths: Paths, holder: LockHolder | null, cause?: unknown): SvcError {
+  const { pid = null, text = '' } = holder ?? {}
+  const place = holder !== null && judge(holder) === 'unknown' ? ' of another container or host' : ''
+  const who = pid === null ? '' : ` (process ${pid}${place})`
+  const where = text === '' ? '' : text.startsWith('http') ? ` at ${text}` : ` (${text})`
+  return svcError('gateway.home_in_use',
+    `another gateway${who}${where} runs on ${paths.home ?? 'this system'}; stop it, or set SVC_HOME to another folder`,
+    { details: { pid, address: text }, cause })
 }

@@ -6,6 +6,8 @@ export interface LockHolder {
   readonly token: string
   readonly pid: number
   readonly text: string
+  /** The operating system keeps a lock as long as it lives (home-lock.ts). */
+  readonly hasLife: boolean
   readonly touchedMs: number
 }
 
@@ -18,8 +20,8 @@ export const HEARTBEAT_MS = 15_000
 /** A file that was created but not written yet, where the file system has no hard links. */
 const HALF_WRITTEN_MS = 5_000
 
-export function lockContent (token: string, text: string): string {
-  return JSON.stringify({ token, pid: process.pid, text }) + '\n'
+export function lockContent (token: string, text: string, hasLife: boolean): string {
+  return JSON.stringify({ token, pid: process.pid, text, ...(hasLife ? { life: true } : {}) }) + '\n'
 }
 
 /** Null when nobody holds it. */
@@ -28,7 +30,7 @@ export async function readHolder (path: string): Promise<LockHolder | null> {
     const [content, stats] = await Promise.all([readFile(path, 'utf8'), stat(path)])
     const parsed = parseContent(content)
     // a name for unreadable content that stays the same as long as it is the same file
-    const unreadable = { token: `unreadable-${stats.ino}-${Math.trunc(stats.mtimeMs)}`, pid: 0, text: '' }
+    const unreadable = { token: `unreadable-${stats.ino}-${Math.trunc(stats.mtimeMs)}`, pid: 0, text: '', hasLife: false }
     return { ...(parsed ?? unreadable), touchedMs: stats.mtimeMs }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
@@ -44,12 +46,14 @@ export function isStale (holder: LockHolder, nowMs: number): boolean {
   return liveness === 'unknown' ? age > FOREIGN_LOCK_MS : liveness === 'dead'
 }
 
-function parseContent (content: string): { readonly token: string, readonly pid: number, readonly text: string } | null {
+function parseContent (content: string): Omit<LockHolder, 'touchedMs'> | null {
   try {
     const value: unknown = JSON.parse(content)
     if (typeof value !== 'object' || value === null) return null
-    const { token, pid, text } = value as Record<string, unknown>
-    return typeof token === 'string' && typeof pid === 'number' && typeof text === 'string' ? { token, pid, text } : null
+    const { token, pid, text, life } = value as Record<string, unknown>
+    return typeof token === 'string' && typeof pid === 'number' && typeof text === 'string'
+      ? { token, pid, text, hasLife: life === true }
+      : null
   } catch {
     return null
   }

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import * as fsPromises from 'node:fs/promises'
 import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -149,6 +150,37 @@ function mayBeNobody (): boolean {
   return spawnSync(process.execPath, [bin, '--version'], { uid: NOBODY, gid: NOBODY }).status === 0
 }
 
+t.test('a folder that is read-only for a moment, while a change lets go of its lock', async t => {
+  const home = await liveHome(t, files)
+  const probe = readOnly(t, join(home, 'etc/svc'))
+  if (probe === null) return t.comment(SKIPPED)
+  probe()
+  let release: (() => void) | null = null
+  const runtime = new FakeEngineRuntime()
+  const gateway = await createTestGateway({
+    builtins, plugins: [createFakeProviderPlugin()], runtime, home,
+    fileOps: {
+      ...fsPromises,
+      rename: async (from, to) => {
+        await fsPromises.rename(from, to)
+        if (String(to).endsWith('agent.toml')) release ??= readOnly(t, join(home, 'etc/svc'))
+      }
+    }
+  })
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  const [config] = changes
+  t.equal((await send(gateway, config!)).status, 200, 'the change itself is there')
+  t.ok(release, 'the folder is read-only by now')
+  t.match(await send(gateway, config!), { status: 500, json: { error: { code: 'config.write_failed', details: { reason: 'EROFS' } } } })
+  release!()
+  t.ok((await readdir(join(home, 'etc/svc'))).includes('.config.lock'), 'its lock could not be removed')
+  for (const change of changes) t.ok((await send(gateway, change)).status < 300, `${change[0]} ${change[1]}`)
+  t.notOk((await readdir(join(home, 'etc/svc'))).includes('.config.lock'), 'and is gone')
+})
+
 t.test('files that belong to somebody else', async t => {
   if (!mayBeNobody()) return t.comment('skipped: only root may start a gateway as somebody else')
   const home = await liveHome(t, {
@@ -176,6 +208,32 @@ t.test('files that belong to somebody else', async t => {
   await t.rejects(run(), { message: /svc\.db cannot be opened: permission denied.*\(state\.database_failed\)/ }, 'the database')
   await chmod(svc, 0o600)
   await t.rejects(run(), { message: /svc\.toml cannot be read: permission denied.*\(config\.parse_error\)/ }, 'svc.toml')
+})
+
+/** Runs a program as process 1 of a pid namespace of its own, as a container does. */
+const asContainer = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc', '--kill-child=SIGKILL'] as const
+
+t.test('a gateway that was killed as process 1 keeps no other process 1 from its home', async t => {
+  if (spawnSync(asContainer[0], [...asContainer.slice(1), 'true']).status !== 0) return t.comment('skipped: no namespaces may be made here')
+  const home = await liveHome(t, { 'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n' })
+  const inContainer = () => startLive(t, home, {}, undefined, asContainer)
+  const first = await inContainer()
+  await t.rejects(inContainer(), {
+    message: new RegExp(`ended with 1: .*process 1 of another container or host\\) at ${first.url} .*\\(gateway\\.home_in_use\\)`)
+  })
+  const put = (url: string): Promise<Response> => fetch(`${url}/api/slots`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name":"later","device":"cpu"}'
+  })
+  // what a kill in the middle of a write leaves
+  const lock = await readFile(join(home, 'var/lib/svc/gateway.lock'), 'utf8')
+  await writeFile(join(home, 'etc/svc/.config.lock'), lock)
+  await first.kill('SIGKILL')
+  const second = await inContainer()
+  t.equal((await put(second.url)).status, 201, 'its other locks are known to be dead as well')
+  await second.kill('SIGKILL')
+  const third = await startLive(t, home)
+  t.equal((await fetch(`${third.url}/api/slots/later`)).status, 200, 'a gateway outside of a container sees it too')
+  t.equal(await third.kill('SIGTERM'), 0)
 })
 
 t.test('two programs on one home: the second ends, and says where the first is', async t => {

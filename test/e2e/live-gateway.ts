@@ -37,11 +37,13 @@ export async function writeHome (home: string, files: Readonly<Record<string, st
  * Starts `svc serve` on the home and waits until it is ready; answers that do not fit the OpenAPI document are failures.
  * Killed after the test when it still runs.
  * @param user number of the user who runs it; only root may choose
+ * @param wrapper a command that runs the program, with its arguments
  */
 export async function startLive (
-  t: Test, home: string, env: Readonly<Record<string, string>> = {}, user?: number
+  t: Test, home: string, env: Readonly<Record<string, string>> = {}, user?: number, wrapper: readonly string[] = []
 ): Promise<LiveGateway> {
-  const child: ChildProcess = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json', '--check-answers'], {
+  const command = [...wrapper, process.execPath, bin, 'serve', '--home', home, '--port', '0', '--ready-json', '--check-answers']
+  const child: ChildProcess = spawn(command[0]!, command.slice(1), {
     env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], ...(user === undefined ? {} : { uid: user, gid: user })
   })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>

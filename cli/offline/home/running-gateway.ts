@@ -1,7 +1,6 @@
-import { join } from 'node:path'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import type { Paths } from '../../../kernel/contract/index.js'
-import { isStale, readHolder } from '../../../kernel/state/lock-holder.js'
+import { runningGateway } from '../../../kernel/state/home-lock.js'
 
 /** What the lock of a home tells about its gateway. `closed`: this user may not read it. */
 export type GatewayOfHome =
@@ -23,8 +22,8 @@ export async function addressOf (paths: Paths): Promise<string | null> {
 
 export async function gatewayAt ({ state }: Pick<Paths, 'state'>): Promise<GatewayOfHome> {
   try {
-    const holder = await readHolder(join(state, 'gateway.lock'))
-    if (holder === null || isStale(holder, Date.now())) return { state: 'none' }
+    const holder = await runningGateway({ state })
+    if (holder === null) return { state: 'none' }
     const { pid, text } = holder
     return text.startsWith('http') ? { state: 'listening', url: text, pid } : { state: 'starting', pid }
   } catch (error) {

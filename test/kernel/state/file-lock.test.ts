@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { isSvcError } from '../../../kernel/contract/index.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { ownIdentity } from '../../../kernel/config/process-identity.js'
 import { acquireLock, createWithLock } from '../../../kernel/state/file-lock.js'
@@ -148,4 +149,18 @@ t.test('one gateway per home', async t => {
   })
   await lock.release()
   await (await acquireHomeLock(paths, 'third')).release()
+})
+
+t.test('those who stand in line for a lock that another process keeps wait once, not one after the other', async t => {
+  const path = join(t.testdir(), 'a.lock')
+  const child = start(t, 'hold', path)
+  await once(child, 'message')
+  const withLock = createWithLock({ waitMs: 2_000 })
+  const from = performance.now()
+  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => withLock(path, async () => undefined)))
+  t.strictSame(outcomes.map(outcome => outcome.status === 'rejected' && isSvcError(outcome.reason) && outcome.reason.code), Array(10).fill('config.locked'))
+  t.ok(performance.now() - from < 12_000, 'ten times two seconds it would be')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  t.equal(await withLock(path, async () => 'free'), 'free')
 })
