@@ -23,6 +23,8 @@ const sidecarSchema = z.looseObject({
 /** Bytes between two times that the disk is asked to really hold what was written. */
 const SYNC_EVERY = 64 * 1024 * 1024
 
+const MOST_FOLDERS = 5
+
 interface Known { readonly offset: number, readonly etag: string | null }
 
 /**
@@ -55,10 +57,8 @@ export class PartFile {
   static async take (folder: string, key: string, identity: PartIdentity, boot: string): Promise<PartFile> {
     const path = join(folder, `${key}.part`)
     const sidecar = join(folder, `${key}.json`)
-    await mkdir(folder, { recursive: true })
     const part = new PartFile(path, sidecar, identity, boot, await knownState(path, sidecar, identity, boot))
-    // a symbolic link in its place would have us write somewhere else
-    part.#file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o644)
+    part.#file = await openIn(folder, path)
     await part.#file.truncate(part.#offset)
     await part.#remember()
     return part
@@ -112,6 +112,19 @@ export class PartFile {
     const temp = `${this.#sidecar}.${randomBytes(4).toString('hex')}.tmp`
     await writeFile(temp, JSON.stringify({ size, sha256, gitSha1, etag: this.etag, boot: this.#boot, synced: this.#synced }))
     await rename(temp, this.#sidecar)
+  }
+}
+
+/** Makes the folder as often as it takes: another gateway with the same store removes it when it finds it empty. */
+async function openIn (folder: string, path: string): Promise<FileHandle> {
+  for (let tries = 1; ; tries++) {
+    await mkdir(folder, { recursive: true })
+    try {
+      // a symbolic link in its place would have us write somewhere else
+      return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o644)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === MOST_FOLDERS) throw error
+    }
   }
 }
 

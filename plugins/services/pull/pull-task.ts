@@ -1,4 +1,5 @@
 import { messageOf, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
+import { waited } from './download.js'
 import { Latest } from './latest.js'
 import { PullEvents } from './pull-events.js'
 import { asSvcError } from './pull-run.js'
@@ -15,6 +16,9 @@ export interface TaskDeps {
 /** Why a task was told to end: its job stays unfinished and goes on at the next start, or is over. */
 type End = 'stopping' | 'cancelled'
 
+/** Milliseconds after which the work is to be done again; null when its failure is the end. `tries` counts from 1. */
+export type TryAgain = (error: unknown, tries: number) => number | null
+
 const TELL_EVERY_MS = 500
 const ALIVE_MS = 5_000
 const KEEP_EVERY_MS = 5_000
@@ -23,6 +27,7 @@ const KEEP_EVERY_MS = 5_000
 export class PullTask {
   readonly #deps: TaskDeps
   readonly #work: PullWork
+  readonly #again: TryAgain
   readonly #feed: Latest<PullSnapshot>
   readonly #events: PullEvents
   readonly #controller = new AbortController()
@@ -32,7 +37,8 @@ export class PullTask {
   #keptAt = 0
   #finished: Promise<void> = Promise.resolve()
 
-  constructor (deps: TaskDeps, job: Job, work: PullWork) {
+  constructor (deps: TaskDeps, job: Job, work: PullWork, again: TryAgain) {
+    this.#again = again
     this.#deps = deps
     this.#job = job
     this.#work = work
@@ -86,7 +92,7 @@ export class PullTask {
       leave = await turn(signal)
       this.#keep({ state: 'running' })
       this.#feed.now()
-      await this.#work.run(signal, { changed: () => this.#changed(), keep: () => this.#keep({}) })
+      await this.#untilDone(signal)
       this.#finish('completed', null)
     } catch (error) {
       if (this.#end === 'stopping') this.#keep({})
@@ -95,6 +101,20 @@ export class PullTask {
     } finally {
       leave()
       this.#feed.close()
+    }
+  }
+
+  async #untilDone (signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#deps
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#work.run(signal, { changed: () => this.#changed(), keep: () => this.#keep({}) })
+      } catch (error) {
+        const waitMs = signal.aborted ? null : this.#again(error, tries)
+        if (waitMs === null) throw error
+        log.warn({ model: this.#job.target, tries, wait_ms: waitMs }, `a pull is tried again: ${messageOf(error)}`)
+        await waited(clock, waitMs, signal)
+      }
     }
   }
 

@@ -8,10 +8,11 @@ import { spaceRefusal, type ReadDisk } from './disk.js'
 import { EngineOrigin } from './engine-origin.js'
 import { HubOrigin } from './hub-origin.js'
 import { removePart } from './part-file.js'
-import { PullTask } from './pull-task.js'
+import { PullTask, type TryAgain } from './pull-task.js'
 import type { PullWork } from './pull-work.js'
 import { isEngineRecord, JOB_KIND, recordOf, snapshotOf, type PullRecord } from './record.js'
 import type { ModelPulls, PullRequest, PullSnapshot, StartedPull } from './ref.js'
+import { backoffS, isLocal } from './retry.js'
 import type { PullConfig } from './settings.js'
 import { isOfHub } from './source.js'
 import { sweepStaging } from './staging.js'
@@ -31,6 +32,12 @@ export interface PullServices {
   readonly instance: () => string
   readonly imageModels: string
   readonly readDisk: ReadDisk
+}
+
+interface BeginOptions {
+  /** Why it cannot begin. */
+  readonly refusal?: unknown
+  readonly again?: TryAgain
 }
 
 /** Finished jobs that are remembered. */
@@ -57,6 +64,8 @@ export class Pulls implements ModelPulls {
   /** Takes up what the last run of the gateway left unfinished, and removes what nobody will come back for. */
   async resume (): Promise<void> {
     const { jobs, config } = this.#services
+    // before anything is taken up, which makes the folder that an empty sweep would take away
+    await this.#sweep()
     const unfinished = [...jobs.list({ kind: JOB_KIND, unfinished: true })].reverse()
     for (const job of unfinished) {
       const record = recordOf(job)
@@ -64,7 +73,6 @@ export class Pulls implements ModelPulls {
       else await this.#takeUp(job, record)
     }
     jobs.prune(JOB_KIND, KEEP_JOBS)
-    await this.#sweep()
   }
 
   async start (asked: PullRequest, signal: AbortSignal): Promise<StartedPull> {
@@ -155,7 +163,7 @@ export class Pulls implements ModelPulls {
     await this.#admit(async () => {
       const work = await this.#workOf(job.target, record)
       const refusal = await this.#requireSpace(work).then(() => null, (error: unknown) => error)
-      const task = this.#begin(jobs.update(job.id, { state: 'queued' }), work, refusal)
+      const task = this.#begin(jobs.update(job.id, { state: 'queued' }), work, { refusal, again: (error, tries) => this.#again(error, tries) })
       if (!task.isOver) log.info({ model: job.target }, 'a pull goes on where the last run of the gateway left it')
     })
   }
@@ -186,8 +194,14 @@ export class Pulls implements ModelPulls {
     return turn
   }
 
-  #begin (job: Job, work: PullWork, refusal: unknown = null): PullTask {
-    const task = new PullTask(this.#services, job, work)
+  /** Whoever asked for a pull that is taken up again does not see it fail: what may heal here is tried again. */
+  #again (error: unknown, tries: number): number | null {
+    const { max_tries: most, retry_base_s: baseS } = this.#services.config
+    return tries < most && isLocal(error) ? backoffS(baseS, tries) * 1000 : null
+  }
+
+  #begin (job: Job, work: PullWork, { refusal = null, again = () => null }: BeginOptions = {}): PullTask {
+    const task = new PullTask(this.#services, job, work, again)
     this.#tasks.set(job.target, task)
     if (refusal !== null) task.fail(refusal)
     else task.announce()

@@ -37,8 +37,18 @@ export function verdictOn (error: unknown, tries: number, { maxTries, baseS, ran
   }
   const asked = isSvcError(error) ? retryAfterS(error) : null
   if (tries >= maxTries || (asked !== null && asked > MAX_RETRY_AFTER_S)) return { kind: 'fail', error: asFailure(error) }
-  const backoff = Math.min(MAX_WAIT_S, baseS * 2 ** (tries - 1))
-  return { kind: 'retry', waitS: asked ?? backoff * (0.75 + random() / 2), why: messageOf(error) }
+  return { kind: 'retry', waitS: asked ?? backoffS(baseS, tries) * (0.75 + random() / 2), why: messageOf(error) }
+}
+
+export function backoffS (baseS: number, tries: number): number {
+  return Math.min(MAX_WAIT_S, baseS * 2 ** (tries - 1))
+}
+
+/** A failure of this machine's own files, but for one that is full. Pure. */
+export function isLocal (error: unknown): boolean {
+  const cause = isSvcError(error) && error.code === 'model.pull_failed' ? error.cause : error
+  const code = (cause as NodeJS.ErrnoException | null | undefined)?.code ?? ''
+  return disk.has(code)
 }
 
 function asFailure (error: unknown): SvcError {

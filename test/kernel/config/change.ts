@@ -24,14 +24,14 @@ export async function reshape (draft: ConfigDraft): Promise<void> {
   await draft.putPrivate('private.json', '{"token":"x"}\n')
 }
 
-/** Every file below both roots but locks, by path; temporary files show too. */
+/** Every file below both roots but those of locks, by path; temporary files show too. */
 export function tree (home: string): Record<string, string> {
   const found: Record<string, string> = {}
   const visit = (folder: string): void => {
     for (const name of readdirSync(join(home, folder)).sort()) {
       const path = `${folder}/${name}`
       if (statSync(join(home, path)).isDirectory()) visit(path)
-      else if (!name.includes('.lock')) found[path] = readFileSync(join(home, path), 'utf8')
+      else if (!name.includes('.lock') && name !== 'gateway.alive') found[path] = readFileSync(join(home, path), 'utf8')
     }
   }
   visit('etc')

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -82,4 +82,35 @@ t.test('killed when all was there, before it was registered', async t => {
   t.match(await second.over('big'), { id, state: 'completed' })
   t.match((await second.call('GET', '/api/models/big')).json, { size_bytes: total })
   t.equal(hub.servedInTotal, total, 'nothing is pulled twice')
+})
+
+t.test('a pull that was taken on and had no byte yet goes on after a restart, also where its folder is in the way for a while', async t => {
+  const hub = await FakeHub.start(t)
+  hub.add('org/big', { files: Object.fromEntries(parts) })
+  const home = t.testdir()
+  const config = { max_tries: 100, retry_base_s: 0.02 }
+  hub.pace = { chunk: 1024, ms: 50 }
+  const first = await pullGateway(t, { hub, home, config })
+  const { json: { id } } = await first.call('POST', '/api/models/big/pull', { hf_repo: 'org/big', hf_filename: parts[0]![0] })
+  await first.close()
+  // as a kill leaves it that comes before the first byte
+  const staging = join(home, 'var/lib/svc/models/.tmp')
+  const empty = (): void => {
+    rmSync(staging, { recursive: true, force: true })
+    mkdirSync(staging, { recursive: true })
+  }
+  for (let turn = 0; turn < 3; turn++) {
+    empty()
+    const next = await pullGateway(t, { hub, home, config })
+    t.match((await next.call('GET', '/api/models/big/pull/status')).json, { id, state: /queued|running/ }, `restart ${turn + 1}`)
+    await next.received('big', 1)
+    await next.close()
+  }
+  rmSync(staging, { recursive: true, force: true })
+  writeFileSync(staging, '')
+  hub.pace = { chunk: 256 * 1024, ms: 0 }
+  const last = await pullGateway(t, { hub, home, config })
+  t.match((await last.call('GET', '/api/models/big/pull/status')).json, { id, state: /queued|running/ })
+  rmSync(staging)
+  t.match(await last.over('big'), { id, state: 'completed' })
 })
