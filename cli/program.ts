@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import type { Cli } from './cli.js'
+import { addAliasCommands } from './commands/alias/index.js'
 import { addCancelCommand } from './commands/cancel.js'
 import { addCapabilitiesCommands } from './commands/capabilities/index.js'
 import { addChatCommand } from './commands/chat.js'
@@ -53,6 +54,7 @@ export function createProgram (cli: Cli): Command {
   addCancelCommand(program, cli)
   addSlotCommands(program, cli)
   addUpstreamCommands(program, cli)
+  addAliasCommands(program, cli)
   addModelCommands(program, cli)
   addProfileCommands(program, cli)
   addStackCommands(program, cli)

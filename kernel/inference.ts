@@ -148,7 +148,7 @@ export function createInference (
     changed: () => catalog.invalidate(),
     replaced: name => breakers.reset(name)
   })
-  const catalog: Catalog = new Catalog({ clock, models, slots, upstreams: () => upstreams })
+  const catalog: Catalog = new Catalog({ clock, config, models, slots, upstreams: () => upstreams })
   const meters = new UpstreamMeters(clock)
   const history = new RequestHistory(clock)
   const dispatcher = new GatewayDispatcher({

@@ -20,7 +20,7 @@ import { Interceptors } from './interceptors.js'
 import { gatewaysOf } from './loop-guard.js'
 import type { RequestHistory } from './request-history.js'
 import type { Asked, Prepared } from './prepared.js'
-import { bodyError, missingModel, resolutionError } from './resolution-errors.js'
+import { bodyError, missingModel } from './resolution-errors.js'
 import { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
@@ -123,7 +123,7 @@ export class GatewayDispatcher implements DispatchService {
     return this.#lookup.rows(signal, gatewaysOf(via))
   }
 
-  model (id: string, signal: AbortSignal): Promise<ModelObject | undefined> {
+  model (id: string, signal: AbortSignal): Promise<ModelObject> {
     return this.#lookup.row(id, signal)
   }
 
@@ -147,7 +147,7 @@ export class GatewayDispatcher implements DispatchService {
       const resolution = this.#lookup.now(model, options.surface)
       if (resolution === null) this.#askUpstreams(this.#prepare(asked, options, view, model, reader))
       else if (isRoute(resolution)) this.#go(this.#prepare(asked, options, view, model, reader), resolution)
-      else return resolutionError(resolution, model, options.surface)
+      else return this.#lookup.refusal(resolution, model, options.surface)
       return null
     } catch (error) {
       return this.#told(error)
@@ -211,7 +211,7 @@ export class GatewayDispatcher implements DispatchService {
     void this.#lookup.later(model, options.surface, waiting.signal).then(resolution => {
       if (sink.done) return
       if (isRoute(resolution)) return this.#go(prepared, resolution)
-      sink.fail(resolutionError(resolution, model, options.surface))
+      sink.fail(this.#lookup.refusal(resolution, model, options.surface))
       settle()
     })
   }

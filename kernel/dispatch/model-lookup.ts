@@ -1,6 +1,7 @@
-import type { Clock, ModelObject, SurfaceName, Timer } from '../contract/index.js'
+import type { Clock, ModelObject, SurfaceName, SvcError, Timer } from '../contract/index.js'
 import type { Catalog } from './catalog.js'
-import { fullNameRoute, isRoute, mayBeRemote, type Resolution } from './resolve.js'
+import { notListed, resolutionError } from './resolution-errors.js'
+import { fullNameRoute, isRoute, mayBeRemote, type Resolution, type Route } from './resolve.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
 export interface ModelLookupDeps {
@@ -66,20 +67,28 @@ export class ModelLookup {
     return catalog.models()
   }
 
-  /** One row of `GET /v1/models`; missing lists are waited for only while no row has the id. */
-  async row (id: string, signal: AbortSignal): Promise<ModelObject | undefined> {
+  /** One row of `GET /v1/models`; missing lists are waited for only while no row has the id. Throws `notListed`. */
+  async row (id: string, signal: AbortSignal): Promise<ModelObject> {
     const { catalog, upstreams } = this.#deps
     const find = (): ModelObject | undefined => catalog.models().find(row => row.id === id)
     const known = find()
-    if (known !== undefined || signal.aborted) return known
+    if (known !== undefined) return known
     const enough = new AbortController()
     const leave = (): void => enough.abort()
     signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
     await upstreams.refresh('untried', enough.signal, [], () => {
       if (find() !== undefined) leave()
     })
     signal.removeEventListener('abort', leave)
-    return find()
+    const found = find()
+    if (found === undefined) throw notListed(id, catalog.resolveAnywhere(id))
+    return found
+  }
+
+  /** Why nothing serves a name, in the words that its client used. */
+  refusal (deadEnd: Exclude<Resolution, Route>, model: string, surface: SurfaceName): SvcError {
+    return resolutionError(deadEnd, model, surface, this.#deps.catalog.meantBy(model))
   }
 
   #resolve (model: string, surface: SurfaceName): Resolution {
@@ -89,13 +98,14 @@ export class ModelLookup {
   }
 
   /** Whether a list that is still to come could send the name elsewhere: a full name wins, then the order of the upstreams. */
-  #isContested (model: string, upstream: string): boolean {
-    const { upstreams } = this.#deps
+  #isContested (name: string, upstream: string): boolean {
+    const { catalog, upstreams } = this.#deps
+    const model = catalog.meantBy(name)
     const all = upstreams.all()
     const isFull = model.startsWith(`${upstream}/`)
     const rivals = isFull
-      ? all.filter(({ name }) => name === upstream)
-      : all.filter(({ name }, index) => model.startsWith(`${name}/`) || index < all.findIndex(row => row.name === upstream))
-    return rivals.some(({ name }) => upstreams.isAwaited(name))
+      ? all.filter(row => row.name === upstream)
+      : all.filter((row, index) => model.startsWith(`${row.name}/`) || index < all.findIndex(({ name: other }) => other === upstream))
+    return rivals.some(row => upstreams.isAwaited(row.name))
   }
 }

@@ -1,7 +1,7 @@
 import { svcError, type SvcError, type SurfaceName } from '../contract/index.js'
 import { unservedMessage } from '../slots/slot-errors.js'
 import type { BodyProblem } from './body-view.js'
-import type { Resolution } from './resolve.js'
+import type { Resolution, Route } from './resolve.js'
 
 export function bodyError (problem: BodyProblem): SvcError {
   return problem === 'invalid_json'
@@ -14,17 +14,38 @@ export function missingModel (path: string): SvcError {
     { param: 'model', details: { field: 'model', path } })
 }
 
-/** The refusal of a model that leads nowhere (SPEC.md "Model addressing"). */
+/** Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same. */
+export function notListed (id: string, route: Route | null): SvcError {
+  if (route === null) {
+    return svcError('model.not_found', `no model has the id '${cut(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: cut(id) } })
+  }
+  const where = route.kind === 'slot'
+    ? `a request for it goes to slot '${route.slot}', which is loaded for it; \`[dispatcher] list_unloaded = true\` lists slots that are not loaded too`
+    : `a request for it goes to upstream '${route.upstream}', whose filters keep it off the list`
+  const at = route.kind === 'slot' ? { slot: route.slot } : { upstream: route.upstream }
+  return svcError('model.not_loaded', `model '${cut(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: cut(id), ...at } })
+}
+
+/** What a client wrote, at a length that fits a message. */
+function cut (text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+/**
+ * The refusal of a model that leads nowhere (SPEC.md "Model addressing").
+ * @param meant what the client's name is an alias of; the name itself when it is none
+ */
 export function resolutionError (
-  resolution: Exclude<Resolution, { kind: 'slot' | 'upstream' }>, model: string, surface: SurfaceName
+  resolution: Exclude<Resolution, { kind: 'slot' | 'upstream' }>, name: string, surface: SurfaceName, meant = name
 ): SvcError {
-  const details = { model, surface }
+  const model = name === meant ? `model '${name}'` : `model '${name}' (an alias of '${meant}')`
+  const details = { model: name, surface }
   switch (resolution.kind) {
     case 'not-found':
-      return svcError('model.not_found', `model '${model}' is no slot, no registered model and no upstream's; GET /v1/models lists what there is`,
+      return svcError('model.not_found', `${model} is no slot, no registered model and no upstream's; GET /v1/models lists what there is`,
         { param: 'model', details })
     case 'not-loaded':
-      return svcError('model.not_loaded', `model '${model}' cannot be used: ${resolution.reason}`,
+      return svcError('model.not_loaded', `${model} cannot be used: ${resolution.reason}`,
         { param: 'model', details: { ...details, slot: resolution.slot } })
     case 'unserved': {
       const { slot, anchor, enabled } = resolution
@@ -32,12 +53,13 @@ export function resolutionError (
         { param: 'model', details: { ...details, slot, anchor, endpoint: endpoints[surface] } })
     }
     case 'no-route':
-      return svcError('dispatch.no_route', `model '${model}' cannot be used here: ${resolution.reason}`,
+      return svcError('dispatch.no_route', `${model} cannot be used here: ${resolution.reason}`,
         { param: 'model', details: { ...details, slot: resolution.slot } })
   }
 }
 
-const endpoints: Readonly<Record<SurfaceName, string>> = {
+/** The route of each surface; where one has several names, the first. */
+export const endpoints: Readonly<Record<SurfaceName, string>> = {
   'chat': '/v1/chat/completions',
   'completions': '/v1/completions',
   'responses': '/v1/responses',

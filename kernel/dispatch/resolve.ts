@@ -36,6 +36,8 @@ export interface RouteSnapshot {
   readonly slots: ReadonlyMap<string, SlotRoute>
   /** Other names of slots. */
   readonly aliases: ReadonlyMap<string, string>
+  /** What the operator lets clients call something else; a slot's own name is never one. */
+  readonly clientAliases: ReadonlyMap<string, string>
   /** Slots by the model they are configured with. */
   readonly byModel: ReadonlyMap<string, readonly SlotRoute[]>
   /** Slots by each model of their engine's own catalogue. */
@@ -71,7 +73,9 @@ export function mayBeRemote (deadEnd: Exclude<Resolution, Route>): boolean {
  * Where `<upstream>/<model>` leads while that upstream's list is not known: there, and it judges the name itself. Null for
  * any other name. Pure.
  */
-export function fullNameRoute ({ unlisted }: RouteSnapshot, model: string): Route | null {
+export function fullNameRoute (snapshot: RouteSnapshot, name: string): Route | null {
+  const { unlisted } = snapshot
+  const model = meantBy(snapshot, name)
   const slash = model.indexOf('/')
   const upstream = model.slice(0, slash)
   const modelId = model.slice(slash + 1)
@@ -93,13 +97,29 @@ export const surfaceTypes: Readonly<Record<SurfaceName, SlotType>> = {
   'speech': 'tts',
   'image': 'image'
 }
+const surfaces = Object.keys(surfaceTypes) as SurfaceName[]
+
+/** What a name stands for: one hop, so what an alias leads to is never looked up as an alias again. Pure. */
+export function meantBy ({ slots, clientAliases }: RouteSnapshot, name: string): string {
+  return slots.has(name) ? name : clientAliases.get(name) ?? name
+}
+
+/** Where the first kind of request for a model goes that can be served; null when none can. Pure. */
+export function resolveAnywhere (snapshot: RouteSnapshot, model: string): Route | null {
+  for (const surface of surfaces) {
+    const found = resolveModel(snapshot, model, surface)
+    if (isRoute(found)) return found
+  }
+  return fullNameRoute(snapshot, model)
+}
 
 /**
- * Where a request for `model` on `surface` goes. Pure. Order (DESIGN 6): slot name or alias, virtual name,
+ * Where a request for `name` on `surface` goes. Pure. Order: what the name is an alias of, slot name, virtual name,
  * registry ref, model of an engine's own catalogue, upstream model. Never another model than the one asked for; a
  * virtual name's chain is part of what it means.
  */
-export function resolveModel (snapshot: RouteSnapshot, model: string, surface: SurfaceName): Resolution {
+export function resolveModel (snapshot: RouteSnapshot, name: string, surface: SurfaceName): Resolution {
+  const model = meantBy(snapshot, name)
   const named = snapshot.slots.get(model) ?? snapshot.slots.get(snapshot.aliases.get(model) ?? '')
   if (named !== undefined) return toSlot(named, surface, 'slot')
   if (model.startsWith(VIRTUAL_PREFIX)) {

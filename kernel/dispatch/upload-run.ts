@@ -14,7 +14,7 @@ import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarg
 import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
 import { RefusalFilter, type JudgeRefusal } from './refusal-filter.js'
-import { missingModel, resolutionError } from './resolution-errors.js'
+import { missingModel } from './resolution-errors.js'
 import type { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { StreamShaper } from './stream-shaper.js'
@@ -116,7 +116,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const resolution = this.#deps.lookup.now(this.model, this.surface)
     if (resolution === null) this.#askUpstreams(field)
     else if (isRoute(resolution)) this.#go(field, resolution)
-    else this.stop(resolutionError(resolution, this.model, this.surface))
+    else this.stop(this.#deps.lookup.refusal(resolution, this.model, this.surface))
   }
 
   /** No list has the model: those that are missing are asked for before that is the last word. */
@@ -124,7 +124,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     void this.#deps.lookup.later(this.model, this.surface, this.#waiting()).then(resolution => {
       if (this.#finished) return
       if (isRoute(resolution)) this.#go(field, resolution)
-      else this.stop(resolutionError(resolution, this.model, this.surface))
+      else this.stop(this.#deps.lookup.refusal(resolution, this.model, this.surface))
     })
   }
 

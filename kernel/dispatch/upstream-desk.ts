@@ -37,10 +37,10 @@ export class UpstreamDesk implements UpstreamService {
       throw svcError('upstream.not_found', `no upstream is named '${name}'; GET /api/upstreams lists them`, { details: { upstream: name } })
     }
     const from = clock.monotonic()
-    const { ids, status, error } = await pool.ask(upstream, signal)
-    if (ids !== null) breakers.reset(name)
+    const { rows, status, error } = await pool.ask(upstream, signal)
+    if (rows !== null) breakers.reset(name)
     const latencyMs = Math.round(clock.monotonic() - from)
-    return { ok: ids !== null, status, latency_ms: latencyMs, models_count: ids?.length ?? null, error }
+    return { ok: rows !== null, status, latency_ms: latencyMs, models_count: rows?.length ?? null, error }
   }
 
   #status (upstream: Upstream): UpstreamStatus {

@@ -2,6 +2,7 @@ import { request, type Dispatcher } from 'undici'
 import { messageOf, type Upstream } from '../contract/index.js'
 import { VIA_HEADER } from './loop-guard.js'
 import { upstreamTarget } from './upstream-auth.js'
+import { MOST_MODELS, upstreamRowOf, type UpstreamRow } from './upstream-row.js'
 
 export interface ListRequest {
   readonly upstream: Upstream
@@ -14,41 +15,48 @@ export interface ListRequest {
   readonly via: readonly string[]
 }
 
-/** `ids` null with an error, else a list; `status` null when nobody answered. */
+/** `rows` null with an error, else a list without repeated ids; `status` null when nobody answered. */
 export type ListAnswer =
-  | { readonly ids: readonly string[], readonly status: number, readonly error: null }
-  | { readonly ids: null, readonly status: number | null, readonly error: string }
+  | { readonly rows: readonly UpstreamRow[], readonly status: number, readonly error: null }
+  | { readonly rows: null, readonly status: number | null, readonly error: string }
 
 interface Page {
   readonly status: number
-  readonly ids: readonly string[]
+  readonly rows: readonly UpstreamRow[]
   /** Id after which the next page begins; null when this is the last. */
   readonly after: string | null
 }
 
+interface Seen {
+  readonly status: (status: number) => void
+  bytes: number
+}
+
+/** Of all pages together. */
 const LONGEST_LIST_BYTES = 8 * 1024 * 1024
 const MOST_PAGES = 20
 
 /** Asks an upstream for its models, page by page where it has pages. Never rejects. */
-export async function fetchModelIds (asked: ListRequest): Promise<ListAnswer> {
-  const ids = new Set<string>()
+export async function fetchModels (asked: ListRequest): Promise<ListAnswer> {
+  const rows = new Map<string, UpstreamRow>()
   let status: number | null = null
+  const seen: Seen = { status: at => { status = at }, bytes: 0 }
   try {
     for (let [after, pages]: [string | null, number] = [null, 0]; pages < MOST_PAGES; pages++) {
-      const page = await fetchPage(asked, after, seen => { status = seen })
-      for (const id of page.ids) ids.add(id)
+      const page = await fetchPage(asked, after, seen)
+      for (const row of page.rows) if (!rows.has(row.id) && rows.size < MOST_MODELS) rows.set(row.id, row)
       // a server that does not know the parameter gives the same page again
       if (page.after === null || page.after === after) break
       after = page.after
     }
-    return { ids: [...ids], status: 200, error: null }
+    return { rows: [...rows.values()], status: 200, error: null }
   } catch (error) {
-    return { ids: null, status, error: messageOf(error) }
+    return { rows: null, status, error: messageOf(error) }
   }
 }
 
 async function fetchPage (
-  { upstream, secret, dispatcher, timeoutMs, signal, via }: ListRequest, after: string | null, seen: (status: number) => void
+  { upstream, secret, dispatcher, timeoutMs, signal, via }: ListRequest, after: string | null, told: Seen
 ): Promise<Page> {
   const { origin, path, headers, fallbackHeaders } = upstreamTarget(upstream, '/models', secret)
   const { connect_timeout_seconds: connect } = upstream
@@ -59,12 +67,11 @@ async function fetchPage (
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs
   })
-  seen(answer.statusCode)
+  told.status(answer.statusCode)
   const chunks: Buffer[] = []
-  let size = 0
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > LONGEST_LIST_BYTES) throw new Error('the model list is larger than 8 MiB')
+    told.bytes += chunk.length
+    if (told.bytes > LONGEST_LIST_BYTES) throw new Error('the model list is larger than 8 MiB')
     chunks.push(chunk)
   }
   if (answer.statusCode !== 200) throw new Error(`GET /models answered ${answer.statusCode}`)
@@ -82,9 +89,9 @@ function pageOf (text: string): Page {
   const list = parsed(text) as { data?: unknown, has_more?: unknown, last_id?: unknown } | null
   const data = list?.data
   if (!Array.isArray(data)) throw new Error('the model list has no `data`')
-  const ids = data.map(entry => (entry as { id?: unknown } | null)?.id).filter((id): id is string => typeof id === 'string' && id !== '')
+  const rows = data.map(upstreamRowOf).filter(row => row !== null)
   const { has_more: more, last_id: last } = list!
-  return { status: 200, ids, after: more === true && typeof last === 'string' ? last : null }
+  return { status: 200, rows, after: more === true && typeof last === 'string' ? last : null }
 }
 
 /** The parser's own words would quote what the upstream said. */

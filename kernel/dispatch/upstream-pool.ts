@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type {
   Clock, ConfigService, ConfigSnapshot, EventBus, Logger, Upstream, UpstreamView
@@ -5,11 +6,13 @@ import type {
 import { askInTurn } from './list-turns.js'
 import { isListed } from './model-filters.js'
 import type { UpstreamRoute } from './resolve.js'
-import { fetchModelIds, type ListAnswer } from './upstream-list.js'
+import { fetchModels, type ListAnswer } from './upstream-list.js'
+import type { UpstreamRow } from './upstream-row.js'
 import { upstreamsOf } from './upstream-templates.js'
 
 export interface KnownList {
   readonly ids: readonly string[]
+  readonly rows: readonly UpstreamRow[]
   /** Epoch milliseconds of the last good list; null before the first. */
   readonly refreshedAt: number | null
   /** When the list was last asked for, monotonic; decides when to ask again. */
@@ -106,11 +109,12 @@ export class UpstreamPool {
   }
 
   /** What `GET /v1/models` shows, in upstream order. */
-  listed (): ReadonlyArray<{ readonly upstream: string, readonly ids: readonly string[] }> {
-    return this.all().filter(upstream => upstream.enabled && upstream.advertise_models).map(upstream => ({
-      upstream: upstream.name,
-      ids: this.models(upstream).filter(id => isListed(id, upstream.model_filters))
-    }))
+  listed (): ReadonlyArray<{ readonly upstream: string, readonly rows: readonly UpstreamRow[] }> {
+    return this.all().filter(upstream => upstream.enabled && upstream.advertise_models).map(upstream => {
+      const told = this.#cache.get(upstream.name)?.rows ?? []
+      const named = this.models(upstream).slice(told.length).map(id => ({ id, fields: {} }))
+      return { upstream: upstream.name, rows: [...told, ...named].filter(({ id }) => isListed(id, upstream.model_filters)) }
+    })
   }
 
   /** Whether `refresh` would ask anybody. */
@@ -220,7 +224,7 @@ export class UpstreamPool {
   /** @param counts whether the upstream is still the one that is asked */
   async #fetch (upstream: Upstream, passed: readonly string[], counts: () => boolean): Promise<ListAnswer> {
     const { config, dispatcher, token } = this.#deps
-    const answer = await fetchModelIds({
+    const answer = await fetchModels({
       upstream,
       dispatcher,
       secret: name => config.secret(name),
@@ -232,16 +236,16 @@ export class UpstreamPool {
     return answer
   }
 
-  #keep (name: string, { ids, error }: ListAnswer): void {
+  #keep (name: string, { rows, error }: ListAnswer): void {
     const { clock, log, events, changed } = this.#deps
     const before = this.#cache.get(name)
     const triedAt = clock.monotonic()
-    if (ids !== null) {
-      this.#cache.set(name, { ids, refreshedAt: clock.now(), triedAt, error: null })
-      if (before?.refreshedAt == null || before.ids.join('\n') !== ids.join('\n')) changed()
+    if (rows !== null) {
+      this.#cache.set(name, { ids: rows.map(({ id }) => id), rows, refreshedAt: clock.now(), triedAt, error: null })
+      if (before?.refreshedAt == null || !isDeepStrictEqual(before.rows, rows)) changed()
       return
     }
-    this.#cache.set(name, { ids: before?.ids ?? [], refreshedAt: before?.refreshedAt ?? null, triedAt, error })
+    this.#cache.set(name, { ids: before?.ids ?? [], rows: before?.rows ?? [], refreshedAt: before?.refreshedAt ?? null, triedAt, error })
     log.debug({ upstream: name, error }, 'model list of upstream could not be fetched')
     if (before?.error == null && !this.#stopped.signal.aborted) {
       events.emit({ type: 'system.upstream_unhealthy', severity: 'warn', source: `upstream:${name}`, message: error, data: { upstream: name } })

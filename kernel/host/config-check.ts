@@ -1,6 +1,7 @@
 import {
   type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type Finding, type ModelRegistry, type ProviderCatalog
 } from '../contract/index.js'
+import { aliasFindings } from '../dispatch/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream-findings.js'
 import { capabilityFindings } from '../slots/capability-findings.js'
 import { ruleContext } from '../slots/slot-draft.js'
@@ -26,7 +27,8 @@ export async function findingsOf ({ config, models, providers, plans, plugins }:
     ...pluginFindings(plugins, config.svc.plugins.config),
     ...await slotFindings([...config.slots.values()], context, plans),
     ...capabilityFindings({ config, providers, models }),
-    ...upstreamFindings({ config, models, catalogue })
+    ...upstreamFindings({ config, models, catalogue }),
+    ...aliasFindings({ config, models, catalogue })
   ]
 }
 

@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { textWidth } from '../../cli/text-width.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
+import settings from '../../plugins/api/settings/index.js'
 import upstreams from '../../plugins/api/upstreams/index.js'
-import { fakeUpstream, refusal } from '../wire/fake-upstream.js'
+import models from '../../plugins/v1/models/index.js'
+import { fakeUpstream, refusal, upstreamTable } from '../wire/fake-upstream.js'
 import { fakeApi, FakeProcess, run, type Finished } from './support.js'
 
 const KEY = 'sk-or-secret'
@@ -86,6 +88,23 @@ t.test('a key that is typed shows nowhere, and Ctrl-C sets none', async t => {
   leaving.stdin.write('\u0003')
   t.equal((await left).code, 130)
   t.equal(fake.seen.length, before + 1, 'only the look at its name')
+})
+
+t.test('aliases are set, listed and removed, and what is wrong with one is said', async t => {
+  const remote = await fakeUpstream(t, ['vendor/one'])
+  const gateway = await createTestGateway({ plugins: [models, settings, upstreams], files: { 'etc/svc/upstreams.toml': upstreamTable('lab', remote.url) } })
+  t.teardown(() => gateway.close())
+  const svc = (...args: string[]): Promise<Finished> => run(['alias', ...args, '--url', gateway.baseUrl])
+  t.match((await svc('list')).stdout, 'There are no aliases. Add one: svc alias set gpt-4.1 agent')
+  t.equal((await svc('set', 'gpt-4.1', 'lab/vendor/one')).stdout, 'gpt-4.1 leads to lab/vendor/one.\n')
+  t.match((await svc('set', 'qwen3:4b', 'nothing')).stdout, 'Nothing is named nothing yet: requests for qwen3:4b are refused until it is.')
+  t.match((await svc('list')).stdout, /ALIAS +LEADS TO +STATUS *\ngpt-4\.1 +lab\/vendor\/one +remote *\nqwen3:4b +nothing +leads nowhere/)
+  t.same(JSON.parse((await svc('list', '--json')).stdout), { 'gpt-4.1': 'lab/vendor/one', 'qwen3:4b': 'nothing' })
+  t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), /"gpt-4\.1" = "lab\/vendor\/one"/)
+  t.match((await svc('set', 'a', 'gpt-4.1')).stderr, 'must not lead to another alias')
+  t.match((await svc('rm', 'nobody')).stderr, 'there is no alias nobody')
+  t.equal((await svc('rm', 'gpt-4.1')).stdout, 'Alias gpt-4.1 is removed.\n')
+  t.same(JSON.parse((await svc('list', '--json')).stdout), { 'qwen3:4b': 'nothing' })
 })
 
 t.test('lists fit 80 columns and say what is wrong', async t => {

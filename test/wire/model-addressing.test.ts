@@ -1,5 +1,6 @@
 import OpenAI from 'openai'
 import t, { type Test } from 'tap'
+import settingsRoutes from '../../plugins/api/settings/index.js'
 import messageRoutes from '../../plugins/v1/messages/index.js'
 import responseRoutes from '../../plugins/v1/responses/index.js'
 import vectorRoutes from '../../plugins/v1/vectors/index.js'
@@ -16,10 +17,12 @@ function slot (type: string, model: string, more = ''): string {
 async function setup (t: Test, { files = {}, ...rest }: WireOptions = {}): Promise<WireGateway> {
   const upstream = await createFakeEngine()
   t.teardown(() => upstream.close())
-  const list = JSON.stringify({ data: ['gpt-9', 'big-model', 'agent', 'e-model'].map(id => ({ id, object: 'model', owned_by: 'them', secret: 1 })) })
+  const list = JSON.stringify({ data: ['gpt-9', 'big-model', 'agent', 'e-model'].map(id => ({
+    id, object: 'model', owned_by: 'them', name: 'The ninth', created: 1_650_000_000, max_model_len: 131_072, pricing: { prompt: '0.1' }
+  })) })
   upstream.answer(({ url }) => ({ headers: JSON_TYPE, chunks: [url === '/v1/models' ? list : '{"from":"far"}'] }))
   return wireGateway(t, {
-    plugins: [messageRoutes, responseRoutes, vectorRoutes],
+    plugins: [messageRoutes, responseRoutes, vectorRoutes, settingsRoutes],
     onStart: ({ slot, engine }) => {
       engine.answer(({ body }) => {
         const { model } = JSON.parse(body.toString()) as { model: string }
@@ -99,7 +102,7 @@ t.test('the list of models', async t => {
   const rows = async (query = '', headers: Record<string, string> = {}): Promise<Array<Record<string, unknown>>> =>
     (await (await gateway.fetch(`/v1/models${query}`, { headers })).json() as { data: Array<Record<string, unknown>> }).data
   const ids = async (query = '', headers: Record<string, string> = {}): Promise<unknown[]> => (await rows(query, headers)).map(({ id }) => id)
-  const virtual = ['svc/agent', 'svc/utility', 'svc/npu', 'svc/bare', 'svc/coder']
+  const virtual = ['svc/agent', 'svc/bare', 'svc/coder']
 
   t.strictSame(await ids(), ['gpt-9', 'e-model', ...virtual], 'cold: what upstreams have, then virtual names; raw ids of llm slots are hidden')
   await Promise.all(['coder', 'agent', 'embed'].map(name => gateway.slots.ensureReady(name, new AbortController().signal)))
@@ -108,13 +111,16 @@ t.test('the list of models', async t => {
   t.strictSame(await ids(), ['agent', 'e-model', 'gpt-9', ...virtual], 'an alias goes with its engine, the virtual name stays')
 
   const all = new Map((await rows()).map(row => [row.id, row]))
-  const created = all.get('agent')!.created as number
-  t.ok(Math.abs(created - Date.now() / 1000) < 60)
-  t.strictSame(all.get('agent'), { id: 'agent', object: 'model', created, owned_by: 'svc', name: 'agent · The big-model', context_length: 2048 })
-  t.strictSame(all.get('gpt-9'), { id: 'gpt-9', object: 'model', created, owned_by: 'far' }, 'nothing else of the upstream\'s own object')
-  t.strictSame(all.get('svc/utility'), {
-    id: 'svc/utility', object: 'model', created, owned_by: 'svc', context_length: 2048,
-    _svc: { virtual: true, kind: 'live-resolve', resolves_to: 'big-model', slot: 'agent', device: 'cpu' }
+  const { created, created_at: date, ...agent } = all.get('agent')!
+  const own = { object: 'model', type: 'model', owned_by: 'svc', status: 'loaded', context_length: 2048, max_model_len: 2048, capabilities: ['chat'] }
+  t.match(agent, { ...own, id: 'agent', name: 'agent · The big-model', display_name: 'agent · The big-model' })
+  t.equal(Date.parse(date as string), created as number * 1000)
+  t.strictSame(all.get('gpt-9'), {
+    id: 'gpt-9', object: 'model', type: 'model', owned_by: 'far', name: 'The ninth', display_name: 'The ninth', created: 1_650_000_000, created_at: '2022-04-15T05:20:00Z',
+    max_model_len: 131_072, pricing: { prompt: '0.1' }
+  }, 'everything that the upstream tells, but for its word on who owns it')
+  t.match(all.get('svc/coder'), {
+    id: 'svc/coder', status: 'unloaded', context_length: 2048, _svc: { virtual: true, kind: 'live-resolve', resolves_to: 'code/model.gguf', slot: 'coder', device: 'cpu' }
   })
 
   t.strictSame(await ids('?owned_by=far'), ['gpt-9'])
@@ -123,6 +129,57 @@ t.test('the list of models', async t => {
   t.strictSame(await ids('?owned_by=nobody'), [])
   for (const id of ['agent', 'e-model', 'svc/coder', 'gpt-9']) t.equal((await client.models.retrieve(id)).id, id)
   t.strictSame((await client.models.list()).data.map(({ id }) => id), await ids())
+})
+
+t.test('what a request would load is told apart from what nothing knows', async t => {
+  const gateway = await setup(t)
+  const problem = async (id: string): Promise<unknown> => {
+    const response = await gateway.fetch(`/v1/models/${id}`)
+    return [response.status, (await response.json() as { error: { code: string, message: string } }).error]
+  }
+  t.match(await problem('agent'), [404, { code: 'model.not_loaded', message: /goes to slot 'agent'.*list_unloaded/, details: { model: 'agent', slot: 'agent' } }])
+  t.match(await problem('big-model'), [404, { code: 'model.not_loaded', details: { slot: 'agent' } }])
+  for (const id of ['off', 'unused-model', 'nobody', 'svc/nobody']) t.match(await problem(id), [404, { code: 'model.not_found' }], id)
+  t.match(await problem('x'.repeat(1000)), [404, { code: 'model.not_found', message: new RegExp(`'x{200}…'`) }], 'a name is not echoed whole')
+
+  t.equal((await gateway.fetch('/api/settings', { method: 'PATCH', body: JSON.stringify({ dispatcher: { list_unloaded: true, list_virtual: false } }) })).status, 200)
+  const { data } = await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string, status?: string }> }
+  t.strictSame(data.map(({ id, status }) => [id, status]), [
+    ['agent', 'unloaded'], ['bare', 'unloaded'], ['coder', 'unloaded'], ['embed', 'unloaded'], ['embed-rerank', 'unloaded'], ['gpt-9', undefined], ['e-model', undefined]
+  ], 'every slot that can be asked for, once; live, without a restart')
+  t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'unloaded' })
+  await gateway.slots.ensureReady('agent', new AbortController().signal)
+  t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'loaded' })
+})
+
+t.test('aliases let clients keep the names they know', async t => {
+  const gateway = await setup(t, { svc: '[aliases]\n"gpt-4.1" = "agent"\n"qwen3:4b" = "code/model.gguf"\nsmall = "svc/utility"\nremote = "far/gpt-10"\nembedder = "embed"\n' })
+  const ask = async (model: string, path = '/v1/chat/completions'): Promise<string> => {
+    const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify({ model }) })
+    const answer = await response.json() as { from?: string, model?: string, error?: { code: string, message: string } }
+    return answer.from === undefined ? `${answer.error?.code}: ${answer.error?.message}` : `${answer.from} ${answer.model ?? ''}`.trim()
+  }
+  t.equal(await ask('gpt-4.1'), 'agent big-model')
+  t.equal(await ask('qwen3:4b'), 'coder code/model.gguf')
+  t.equal(await ask('small'), 'agent big-model')
+  t.equal(await ask('embedder', '/v1/embeddings'), 'embed e-model')
+  t.equal(await ask('embedder'), "dispatch.no_route: model 'embedder' (an alias of 'embed') cannot be used here: slot 'embed' is of type embedding and serves no chat requests")
+  t.match(await ask('remote'), /^model.not_found: model 'remote' \(an alias of 'far\/gpt-10'\) is no slot/)
+  const ids = async (): Promise<string[]> => (await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string }> }).data.map(({ id }) => id)
+  t.strictSame((await ids()).filter(id => !/^(svc\/|agent|coder|embed$|gpt-9|e-model)/.test(id)), ['gpt-4.1', 'qwen3:4b', 'small', 'embedder'])
+
+  const patch = async (aliases: object): Promise<unknown> => {
+    const response = await gateway.fetch('/api/settings', { method: 'PATCH', body: JSON.stringify({ aliases }) })
+    return await response.json()
+  }
+  t.match(await patch({ 'remote': 'far/gpt-9', 'a.b': 'coder', 'small': null }), { aliases: { 'remote': 'far/gpt-9', 'a.b': 'coder', 'gpt-4.1': 'agent' }, _svc: { apply_plan: { live: ['aliases.a.b', 'aliases.remote', 'aliases.small'] } } })
+  t.equal(await ask('remote'), 'far')
+  t.equal(await ask('a.b'), 'coder code/model.gguf', 'in force at once')
+  t.match(await ask('small'), /^model.not_found/)
+  for (const [aliases, message] of [
+    [{ x: 'x' }, /must not lead to itself/], [{ x: 'y', y: 'x' }, /must not lead to another alias/], [{ x: 'gpt-4.1' }, /must not lead to another alias/],
+    [{ 'svc/agent': 'coder' }, /svc\//], [{ 'a b': 'coder' }, /without spaces/], [{ x: '' }, /without spaces/]
+  ] as const) t.match(await patch(aliases), { error: { code: 'config.invalid', message } }, JSON.stringify(aliases))
 })
 
 t.test('a cold gateway with one enabled llm slot never lists nothing', async t => {

@@ -73,6 +73,10 @@ export const slotsSchema = z.strictObject({
 export const dispatcherSchema = z.strictObject({
   prefetch_timeout_s: z.number().positive().default(8).meta(live('Longest wait for the model lists of upstreams')),
   prefetch_parallel_cap: z.int().min(1).default(4).meta(live('How many upstreams are asked for their model list at once')),
+  list_unloaded: z.boolean().default(false)
+    .meta(live('Whether GET /v1/models lists every enabled slot by its name, or only those that are loaded')),
+  list_virtual: z.boolean().default(true)
+    .meta(live('Whether GET /v1/models lists svc/* names of slots that it lists by their own name')),
   models_ttl_s: z.number().min(1).default(300).meta(live('How long the model list of an upstream is trusted')),
   hold_headers_s: z.number().min(0).default(2)
     .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
@@ -84,6 +88,22 @@ export const dispatcherSchema = z.strictObject({
   slow_reader_buffer_kb: z.int().min(16).default(4096)
     .meta(live('What a slow reader of a shared stream may fall behind before it is cut off'))
 })
+
+const aliasText = z.string().max(200).regex(/^[^\s\p{C}]+$/u, { error: 'must be 1 to 200 characters without spaces' })
+const MOST_ALIASES = 1000
+
+/** One hop: an alias leads to a name, never to another alias, so there is no way to go round in a circle. */
+export const aliasesSchema = z.record(
+  aliasText.refine(name => !name.startsWith('svc/'), { error: 'must not begin with svc/, which is for virtual names' }), aliasText
+).superRefine((aliases, ctx) => {
+  const names = Object.keys(aliases)
+  if (names.length > MOST_ALIASES) ctx.addIssue({ code: 'custom', message: `must hold at most ${MOST_ALIASES} names` })
+  for (const name of names.slice(0, MOST_ALIASES)) {
+    const target = aliases[name]!
+    if (target === name) ctx.addIssue({ code: 'custom', path: [name], message: 'must not lead to itself' })
+    else if (Object.hasOwn(aliases, target)) ctx.addIssue({ code: 'custom', path: [name], message: 'must not lead to another alias; name what that one leads to' })
+  }
+}).default({}).meta(live('Other names for models: the name that clients use, and the slot, svc/* name, model or <upstream>/<model> it stands for'))
 
 export const modelsSchema = z.strictObject({
   roots: z.array(absolutePath).max(MAX_LIST_ENTRIES).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
@@ -139,6 +159,7 @@ export const svcConfigSchema = z.strictObject({
   runtime: runtimeSchema.prefault({}),
   slots: slotsSchema.prefault({}),
   dispatcher: dispatcherSchema.prefault({}),
+  aliases: aliasesSchema,
   models: modelsSchema.prefault({}),
   memory: memorySchema.prefault({}),
   telemetry: z.strictObject({

@@ -5,15 +5,31 @@ import type { AdaptedAnswer, SurfaceName } from '../provider-surface.js'
 import type { WireDialect } from '../wire-dialect.js'
 import type { NamedSlotConfig } from './config.js'
 
-/** An entry of `GET /v1/models` (SPEC.md "Model object"). `created` in epoch seconds, `context_length` in tokens. */
+export const modelStatuses = ['loaded', 'loading', 'unloaded'] as const
+export type ModelStatus = typeof modelStatuses[number]
+
+/**
+ * An entry of `GET /v1/models`. `created` in epoch seconds, `context_length` and `max_model_len` in tokens. Upstreams' entries
+ * keep whatever else the upstream tells, `status` and `capabilities` in its own form too.
+ */
 export interface ModelObject {
   readonly id: string
   readonly object: 'model'
   readonly created: number
   readonly owned_by: string
-  readonly name?: string
-  readonly context_length?: number
-  readonly _svc?: Readonly<Record<string, unknown>>
+  readonly name: string
+  /** As the Messages API has it: `type`, `display_name` and the date in ISO form. */
+  readonly type: string
+  readonly display_name: string
+  readonly created_at: string
+  readonly context_length?: unknown
+  readonly max_model_len?: unknown
+  /** Of an entry that leads to a slot: one of `modelStatuses`. */
+  readonly status?: unknown
+  /** Of an entry that leads to a slot: words of `modelCapabilities`. */
+  readonly capabilities?: unknown
+  readonly _svc?: unknown
+  readonly [field: string]: unknown
 }
 
 /** The top level of a JSON body. Only what is asked for is parsed. */
@@ -149,12 +165,15 @@ export interface DispatchService {
    */
   upload (call: RouteCall<unknown, unknown, Readable>, options: UploadOptions): typeof handled
   /**
-   * The aggregated list: aliases, upstream models, virtual names. Waits at most the prefetch timeout, and only for upstreams
-   * that were never asked; old lists are served and asked for again behind the answer.
+   * The aggregated list: slots, aliases, upstream models, virtual names. Waits at most the prefetch timeout, and only for
+   * upstreams that were never asked; old lists are served and asked for again behind the answer.
    * @param via the `X-Svc-Via` header of the request: gateways that list each other do not wait for each other
    */
   models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]>
-  /** One row of that list; waits for upstreams that were never asked only while it is not there. */
-  model (id: string, signal: AbortSignal): Promise<ModelObject | undefined>
+  /**
+   * One row of that list; waits for upstreams that were never asked only while it is not there. Rejects with
+   * `model.not_loaded` for a name that is not listed and that a request would load all the same, else `model.not_found`.
+   */
+  model (id: string, signal: AbortSignal): Promise<ModelObject>
   upstreams (): readonly UpstreamView[]
 }

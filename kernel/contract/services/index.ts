@@ -5,9 +5,10 @@ export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
 export type { ConfigCheck, Finding } from './config-check.js'
 export { findingSeverities } from './config-check.js'
 export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths } from './config.js'
+export { modelStatuses } from './dispatch.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
-  ModelObject, PluginCall, UploadOptions, UpstreamView
+  ModelObject, ModelStatus, PluginCall, UploadOptions, UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './engine-tasks.js'
 export { severities } from './events.js'

@@ -1,7 +1,7 @@
 import { defineRoute, svcError, whileConnected, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { defaultExtensions, extensionOutcomes, wantsAgent } from './extensions.js'
-import { completeFirstRun } from './first-run.js'
+import { completeFirstRun, steadyModelList } from './first-run.js'
 import type { InstallApi } from './install-api.js'
 import { modelBudgetMb } from './memory-budget.js'
 import type { WantedSlot } from './plan.js'
@@ -113,7 +113,10 @@ function isAuto (tier: string): boolean {
 
 async function fulfil (api: InstallApi, { slots: wanted, defaults, extensions, storageDir, pull }: Order): Promise<Selected> {
   const { installer } = api
-  const warnings = storageDir === null ? [] : await adoptStore(api, storageDir)
+  const warnings = [
+    ...storageDir === null ? [] : await adoptStore(api, storageDir),
+    ...await steadyModelList(api.config)
+  ]
   const slots = await installer.apply(wanted, { pull })
   if (defaults.length > 0) await installer.seed(defaults)
   await completeFirstRun(api)
@@ -122,6 +125,6 @@ async function fulfil (api: InstallApi, { slots: wanted, defaults, extensions, s
     model_ids: [...new Set(got.map(({ model_id: id }) => id))],
     slots: [...slots],
     extensions: extensionOutcomes(extensions),
-    warnings: [...warnings]
+    warnings
   }
 }

@@ -26,6 +26,8 @@ export default definePlugin({
     ctx.onStart(async signal => {
       if (!ctx.config.provision || !isEmpty(config, slots)) return
       await provideModel(models, signal)
+      // a newcomer's list of models stays the same while slots come and go
+      await config.patchSvc({ dispatcher: { list_unloaded: true, list_virtual: false } })
       await slots.create(SLOT, { type: 'llm', device: 'cpu', idle_timeout_s: 0, model: { default: MODEL } })
       ctx.log.info({ slot: SLOT, model: MODEL }, 'made a demo slot, because there was none')
     })

@@ -2,7 +2,7 @@ import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema } from './schemas.js'
 import { speechDefaults } from './speech.js'
 import { unreadableAudio } from './transcription.js'
-import { listVoices } from './voices.js'
+import { KnownVoices } from './voices.js'
 
 /** Speech, its voices, and transcription (SPEC.md "Inference surface"). */
 export default definePlugin({
@@ -12,6 +12,7 @@ export default definePlugin({
   requires: { dispatch: core.dispatch, slots: core.slots },
   register (ctx) {
     const { dispatch, slots } = ctx.services
+    const voices = new KnownVoices(slots)
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/audio/speech',
@@ -33,9 +34,10 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/v1/audio/voices',
-      summary: 'Voices of the speech slots that are up',
+      summary: 'Voices of the speech slots',
+      description: 'A slot that is not up has the voices that it last told; none is started.',
       schema: { querystring: voicesQuerySchema, response: voicesSchema },
-      handler: ({ query, signal }) => listVoices(slots, query.model, signal)
+      handler: ({ query, signal }) => voices.list(query.model, signal)
     }))
   }
 })

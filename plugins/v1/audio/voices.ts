@@ -1,15 +1,36 @@
-import { svcError, type SlotService } from 'svc-gateway/plugin'
+import { svcError, type SlotService, type SlotVoices } from 'svc-gateway/plugin'
 import type { Voices } from './schemas.js'
 
 type Voice = Voices['voices'][number]
 
-/** The voices of all speech slots that are up, or of the one that serves `model`. Starts none. */
-export async function listVoices (slots: SlotService, model: string | undefined, signal: AbortSignal): Promise<Voices> {
-  const names = speechSlots(slots, model)
-  const answers = await Promise.all(names.map(name => slots.voices(name, signal)))
-  return {
-    voices: answers.flatMap(({ name, voices }) => voices.map(voice => voiceOf(voice, name)).filter(voice => voice !== null)),
-    sources: Object.fromEntries(answers.map(({ name, source }) => [name, source]))
+/** What speech slots told while they were up, for as long as they keep their model. */
+export class KnownVoices {
+  readonly #slots: SlotService
+  readonly #told = new Map<string, { readonly modelId: string | null, readonly voices: readonly unknown[] }>()
+
+  constructor (slots: SlotService) {
+    this.#slots = slots
+  }
+
+  /** The voices of all speech slots, or of those that serve `model`. Starts none: one that is not up has the voices it last told. */
+  async list (model: string | undefined, signal: AbortSignal): Promise<Voices> {
+    const names = speechSlots(this.#slots, model)
+    const answers = await Promise.all(names.map(name => this.#ask(name, signal)))
+    return {
+      voices: answers.flatMap(({ name, voices }) => voices.map(voice => voiceOf(voice, name)).filter(voice => voice !== null)),
+      sources: Object.fromEntries(answers.map(({ name, source }) => [name, source]))
+    }
+  }
+
+  async #ask (name: string, signal: AbortSignal): Promise<SlotVoices> {
+    const answer = await this.#slots.voices(name, signal)
+    const { modelId } = this.#slots.status(name)
+    if (answer.source === 'live') {
+      this.#told.set(name, { modelId, voices: answer.voices })
+      return answer
+    }
+    const told = this.#told.get(name)
+    return told === undefined || told.modelId !== modelId ? answer : { ...answer, voices: told.voices }
   }
 }
 

@@ -1,8 +1,8 @@
-import { core, definePlugin, defineRoute, svcError } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { filterByOwner } from './owner-filter.js'
 import { listQuerySchema, modelListSchema, modelObjectSchema, modelParamsSchema } from './schemas.js'
 
-/** `GET /v1/models` and `GET /v1/models/{id}` (SPEC.md "Model object"). */
+/** `GET /v1/models` and `GET /v1/models/{id}`. */
 export default definePlugin({
   name: 'v1-models',
   kind: 'routes',
@@ -24,15 +24,9 @@ export default definePlugin({
       method: 'GET',
       url: '/v1/models/*',
       summary: 'One model of the list; ids may contain slashes',
+      description: 'A name that is not listed is 404: `model.not_loaded` when a request for it would be served all the same, else `model.not_found`.',
       schema: { params: modelParamsSchema, response: modelObjectSchema },
-      handler: async ({ params, signal }) => {
-        const id = params['*']
-        const model = await dispatch.model(id, signal)
-        if (model === undefined) {
-          throw svcError('model.not_found', `no model has the id '${id}'; GET /v1/models lists what there is`, { param: 'model', details: { model: id } })
-        }
-        return model
-      }
+      handler: ({ params, signal }) => dispatch.model(params['*'], signal)
     }))
   }
 })

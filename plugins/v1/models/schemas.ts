@@ -1,14 +1,22 @@
 import { z } from 'zod'
 
-export const modelObjectSchema = z.strictObject({
+export const modelObjectSchema = z.looseObject({
   id: z.string(),
   object: z.literal('model'),
-  created: z.int().meta({ description: 'Epoch seconds of this request' }),
-  owned_by: z.string().meta({ description: '`svc` for slots and virtual names, else the upstream' }),
-  name: z.string().optional(),
-  context_length: z.int().optional().meta({ description: 'Tokens; 0 when unknown' }),
-  _svc: z.record(z.string(), z.unknown()).optional().meta({ description: 'What a virtual name stands for at this moment' })
-})
+  created: z.int().meta({ description: 'Epoch seconds: when the model came here, else when the gateway started; for an upstream\'s model what it says' }),
+  owned_by: z.string().meta({ description: '`svc` for slots, aliases and virtual names; the slot for models of its own; else the upstream' }),
+  name: z.string().meta({ description: 'For people' }),
+  type: z.string().meta({ description: '`model`, unless the upstream says otherwise' }),
+  display_name: z.string().meta({ description: '`name`, where clients of the Messages API look for it' }),
+  created_at: z.string().meta({ description: '`created` as ISO 8601' }),
+  context_length: z.unknown().meta({ description: 'Tokens; of a virtual name 0 when unknown' }),
+  max_model_len: z.unknown().meta({ description: '`context_length` under its other usual name' }),
+  status: z.unknown().meta({ description: 'Of a name that leads to a slot: `loaded`, `loading` or `unloaded`; each of them can be asked for' }),
+  capabilities: z.unknown().meta({ description: 'Of a name that leads to a slot: `chat`, `vision`, `embed`, `rerank`, `asr`, `tts`, `image`' }),
+  supported_endpoints: z.unknown().meta({ description: 'Of a name that leads to a slot: the routes that take it' }),
+  _svc: z.unknown().meta({ description: 'What an alias or a virtual name stands for at this moment' })
+}).partial({ context_length: true, max_model_len: true, status: true, capabilities: true, supported_endpoints: true, _svc: true })
+  .meta({ description: 'A model that can be asked for. Rows of upstreams keep everything else that the upstream tells' })
 
 export const modelListSchema = z.strictObject({ object: z.literal('list'), data: z.array(modelObjectSchema) })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { slotRoleOf, slotStates, surfaceNames, type Model, type SlotState, type SlotType, type SurfaceName } from '../../../kernel/contract/index.js'
+import { slotRoleOf, slotStates, surfaceNames, svcConfigSchema, type Model, type SlotState, type SlotType, type SurfaceName } from '../../../kernel/contract/index.js'
 import { Catalog } from '../../../kernel/dispatch/catalog.js'
 import { globMatches, isListed } from '../../../kernel/dispatch/model-filters.js'
 import { resolutionError } from '../../../kernel/dispatch/resolution-errors.js'
@@ -30,6 +30,7 @@ function snapshot (slots: readonly SlotRoute[], upstreams: Record<string, Upstre
   return {
     slots: new Map(slots.map(route => [route.name, route])),
     aliases: new Map([['assistant', 'agent']]),
+    clientAliases: new Map(),
     byModel,
     byCatalogue,
     registry: { has: id => registry.includes(id) },
@@ -183,10 +184,13 @@ t.test('every dead end has its code and says what to do', async t => {
 
 interface Listed { readonly upstream: string, readonly ids: readonly string[] }
 
-function catalog (slots: readonly SlotRoute[], listed: readonly Listed[] = [], models: readonly Model[] = []): Catalog {
+function catalog (
+  slots: readonly SlotRoute[], listed: readonly Listed[] = [], models: readonly Model[] = [], svc: Record<string, unknown> = {}
+): Catalog {
   const find = (name: string): SlotRoute => slots.find(route => route.name === name)!
   return new Catalog({
     clock: new FakeClock(1_700_000_000_000),
+    config: { snapshot: { svc: svcConfigSchema.parse(svc) } } as never,
     models: { get: (id: string) => models.find(model => model.id === id) } as never,
     slots: {
       names: () => slots.map(({ name }) => name),
@@ -195,16 +199,16 @@ function catalog (slots: readonly SlotRoute[], listed: readonly Listed[] = [], m
         default: find(name).isDefault,
         model: { default: find(name).configuredModel } }, name) }),
       status: (name: string) => find(name),
-      provider: (name: string) => ({ needsModel: find(name).needsModel,
+      provider: (name: string) => ({ needsModel: find(name).needsModel, catalogue: find(name).catalogue.map(id => ({ id, problem: null })),
         surfaces: Object.fromEntries([...find(name).surfaces].map(surface => [surface, {}])) }),
       device: () => 'gpu-rocm'
     } as unknown as SlotManager,
-    upstreams: () => ({ listed: () => listed, routes: () => new Map(), unlisted: () => new Set() }) as unknown as UpstreamPool
+    upstreams: () => ({ listed: () => listed.map(({ upstream, ids }) => ({ upstream, rows: ids.map(id => ({ id, fields: {} })) })), routes: () => new Map(), unlisted: () => new Set() }) as unknown as UpstreamPool
   })
 }
 
 t.test('the list of models', async t => {
-  t.test('live aliases, then upstream models, then virtual names; the first of an id wins', async t => {
+  t.test('live slots, then upstream models, then virtual names; the first of an id wins', async t => {
     const rows = catalog([
       slot('agent', { state: 'idle' }), slot('coder', { state: 'warming' }), slot('embed', { type: 'embedding', state: 'ready' }), slot('off', { enabled: false, state: 'ready' }),
       slot('utility', { state: 'serving' })
@@ -212,26 +216,66 @@ t.test('the list of models', async t => {
       { upstream: 'one', ids: ['x', 'agent-model', 'agent', 'embed-model'] }, { upstream: 'two', ids: ['x', 'y', 'svc/agent', 'svc/coder', 'svc/other'] }
     ]).models()
     t.strictSame(rows.map(({ id, owned_by }) => `${id} ${owned_by}`), [
-      'agent svc', 'utility svc', 'embed-model embed', 'x one', 'y two', 'svc/other two', 'svc/agent svc', 'svc/utility svc', 'svc/npu svc', 'svc/coder svc'
+      'agent svc', 'utility svc', 'embed-model embed', 'x one', 'y two', 'svc/other two', 'svc/agent svc', 'svc/utility svc', 'svc/coder svc'
     ])
   })
-  t.test('fields', async t => {
-    const models = [{ id: 'agent-model', name: 'Agent 7B', metadata: { context_length: 4096 }, defaults: {} } as unknown as Model]
-    const rows = catalog([slot('agent', { state: 'ready' }), slot('bare', { state: 'ready', modelId: null, needsModel: false })], [{ upstream: 'one', ids: ['x'] }], models).models()
-    t.strictSame(rows[0], { id: 'agent', object: 'model', created: 1_700_000_000, owned_by: 'svc', name: 'agent · Agent 7B', context_length: 4096 })
-    t.strictSame(rows[1], { id: 'bare', object: 'model', created: 1_700_000_000, owned_by: 'svc', name: 'bare', context_length: 8192 })
-    t.strictSame(rows[2], { id: 'x', object: 'model', created: 1_700_000_000, owned_by: 'one' })
-    t.strictSame(rows[3], {
-      id: 'svc/agent',
+  t.test('the rows of slots say what clients of either API look for', async t => {
+    const models = [{ id: 'agent-model', name: 'Agent 7B', mmproj: '/p', metadata: { context_length: 4096, added_at: 1_600_000_000 }, defaults: {} } as unknown as Model]
+    const [first, second, third, fourth] = catalog([slot('agent', { state: 'ready' }), slot('bare', { state: 'ready', modelId: null, needsModel: false })], [{ upstream: 'one', ids: ['x'] }], models).models()
+    const known = {
       object: 'model',
-      created: 1_700_000_000,
+      type: 'model',
+      created: 1_600_000_000,
+      created_at: '2020-09-13T12:26:40Z',
       owned_by: 'svc',
+      status: 'loaded',
       context_length: 4096,
+      max_model_len: 4096,
+      capabilities: ['chat', 'vision'],
+      supported_endpoints: ['/v1/chat/completions', '/v1/completions']
+    }
+    t.strictSame(first, { ...known, id: 'agent', name: 'agent · Agent 7B', display_name: 'agent · Agent 7B' })
+    t.match(second, { id: 'bare', created: 1_700_000_000, created_at: '2023-11-14T22:13:20Z', name: 'bare', context_length: 8192, capabilities: ['chat'] })
+    t.strictSame(third, { id: 'x', object: 'model', type: 'model', created: 1_700_000_000, created_at: '2023-11-14T22:13:20Z', owned_by: 'one', name: 'x', display_name: 'x' })
+    t.strictSame(fourth, {
+      ...known,
+      id: 'svc/agent',
+      name: 'svc/agent',
+      display_name: 'svc/agent',
       _svc: { virtual: true, kind: 'live-resolve', resolves_to: 'agent-model', slot: 'agent', device: 'gpu-rocm' }
     })
   })
+  t.test('list_unloaded lists every slot that a request would load, by its name', async t => {
+    const slots = [
+      slot('agent'), slot('coder', { state: 'warming' }), slot('embed', { type: 'embedding' }), slot('off', { enabled: false }), slot('bare', { modelId: null }),
+      slot('pictures', { type: 'image', modelId: null, needsModel: false, catalogue: ['turbo'] }), slot('tts', { type: 'tts', state: 'error' })
+    ]
+    const rows = (settings: object): unknown[] => catalog(slots, [], [], { dispatcher: { list_unloaded: true, ...settings } }).models().map(({ id, status, capabilities }) => [id, status, capabilities])
+    const own = [
+      ['agent', 'unloaded', ['chat']], ['coder', 'loading', ['chat']], ['embed', 'unloaded', ['embed']], ['pictures', 'unloaded', ['image']], ['tts', 'unloaded', ['tts']],
+      ['turbo', 'unloaded', ['image']]
+    ]
+    t.strictSame(rows({}), [...own, ['svc/agent', 'unloaded', ['chat']], ['svc/coder', 'loading', ['chat']]])
+    t.strictSame(rows({ list_virtual: false }), own, 'a virtual name of a listed slot says nothing new')
+  })
+  t.test('a role is listed for the slot that plays it, and once for one that stands in', async t => {
+    const ids = (slots: readonly SlotRoute[]): string[] => catalog(slots).models().map(({ id }) => id)
+    t.strictSame(ids([slot('mine', { isDefault: true })]), ['svc/agent', 'svc/mine'])
+    t.strictSame(ids([slot('agent'), slot('fast', { role: 'npu' })]), ['svc/agent', 'svc/npu', 'svc/fast'])
+  })
+  t.test('an alias is listed with what it leads to, and left out when that is nothing', async t => {
+    const aliases = { 'gpt-4.1': 'agent', 'qwen3:4b': 'embed-model', 'mini': 'svc/utility', 'gone': 'nothing', 'embed': 'agent-model' }
+    const rows = catalog([slot('agent'), slot('embed', { type: 'embedding' })], [], [], { aliases }).models()
+    t.match(rows.slice(0, 3), [
+      { id: 'gpt-4.1', name: 'gpt-4.1 · agent', status: 'unloaded', capabilities: ['chat'], _svc: { alias: true, resolves_to: 'agent', slot: 'agent', upstream: null } },
+      { id: 'qwen3:4b', capabilities: ['embed'] }, { id: 'mini', capabilities: ['chat'] }
+    ])
+    t.strictSame(rows.slice(3).map(({ id }) => id), ['svc/agent'], 'a slot keeps its name')
+  })
   t.test('a cold gateway lists the virtual names of every enabled llm slot', async t => {
-    t.strictSame(catalog([slot('agent'), slot('coder'), slot('off', { enabled: false })]).models().map(({ id }) => id), ['svc/agent', 'svc/utility', 'svc/npu', 'svc/coder'])
+    for (const list_virtual of [true, false]) {
+      t.strictSame(catalog([slot('agent'), slot('coder'), slot('off', { enabled: false })], [], [], { dispatcher: { list_virtual } }).models().map(({ id }) => id), ['svc/agent', 'svc/coder'])
+    }
     t.strictSame(catalog([]).models(), [])
   })
   t.test('is made anew after a change, and only then', async t => {

@@ -155,6 +155,11 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
   t.equal(gateway.gateway.kernel().models.store, folder)
   t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), new RegExp(`store = "${folder}"\\nflm_store = "${folder}/flm/models"`))
   t.ok(existsSync(folder))
+  const { dispatcher } = gateway.gateway.kernel().config.snapshot.svc
+  t.match(dispatcher, { list_unloaded: true, list_virtual: false }, 'a first run makes the list of models stable')
+  await gateway.gateway.kernel().config.patchSvc({ dispatcher: { list_unloaded: false } })
+  await gateway.call('POST', '/api/install/apply-selections', { slots: [] })
+  t.equal(gateway.gateway.kernel().config.snapshot.svc.dispatcher.list_unloaded, false, 'a later run does not')
 })
 
 t.test('a store that cannot be is a warning', async t => {

@@ -30,6 +30,7 @@ t.test('a home without slots gets one that runs the demo model', async t => {
   await first.close()
   t.match(first.gateway.report().find(plugin => plugin.name === 'demo'), { state: 'active' })
   t.same(await slotFiles(home), ['agent.toml'])
+  t.match(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /list_unloaded = true\nlist_virtual = false/, 'the list of models stays the same while the slot comes and goes')
   const slot = await readFile(join(home, 'etc/svc/slots/agent.toml'), 'utf8')
   t.match(slot, /device = "cpu"/)
   t.match(slot, /default = "svc-demo"/)

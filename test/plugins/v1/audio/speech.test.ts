@@ -88,4 +88,6 @@ t.test('voices of all speech slots, or of one', async t => {
   t.same(await get('?model=voice-model'), { voices: [], sources: { other: 'offline' } })
   t.match(await get('?model=nobody'), { error: { code: 'model.not_found' } })
   t.match(await get('?model=agent'), { error: { code: 'dispatch.no_route' } })
+  await gateway.slots.unload('tts')
+  t.same(await get(), { voices: listed, sources: { tts: 'offline', other: 'offline' } }, 'one that is not up has the voices it last told')
 })
