@@ -21,11 +21,13 @@ const GAP = 2
 /** Below this a shortened text tells too little; rather another column goes. */
 const READABLE = 16
 const LEAST_WIDTH = 6
+/** Characters: no terminal shows more, and measuring text takes longer than its length. */
+const LONGEST_CELL = 1000
 
 /** Lines of a table that is at most `width` columns wide, titles first. */
 export function tableLines<Row> (columns: ReadonlyArray<Column<Row>>, rows: readonly Row[], width: number): string[] {
   const measured = columns.map((column): Measured<Row> => {
-    const cells = rows.map(row => oneLine(column.cell(row)))
+    const cells = rows.map(row => oneLine(column.cell(row).slice(0, LONGEST_CELL)))
     return { column, cells, width: Math.max(textWidth(column.title), ...cells.map(textWidth)) }
   })
   const shown = shrink(choose(measured, width), width)

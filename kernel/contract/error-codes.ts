@@ -19,7 +19,7 @@ export const errorCodes = {
   'validation.invalid': { status: 400, when: 'a field is missing or has a wrong value' },
   'validation.unknown_keys': { status: 400, when: 'the body has keys that do not exist' },
   'model.not_found': { status: 404, when: 'the model matches no slot, registry entry or upstream' },
-  'model.not_loaded': { status: 404, when: 'the model is known but no enabled slot serves it' },
+  'model.not_loaded': { status: 404, when: 'the model is known but no enabled slot serves it, or it is not listed and can be asked for all the same' },
   'model.already_exists': { status: 409, when: 'a model with this id is registered already' },
   'model.path_relative': { status: 400, when: 'the path of a model is not absolute' },
   'model.unsupported_format': { status: 400, when: 'the file is of no format that models have' },

@@ -41,9 +41,10 @@ export function modelRows (deps: ModelRowsDeps): readonly ModelObject[] {
   const named = new Set(slots.filter(slot => isListed(slot) && (slot.type === 'llm' || deps.settings.list_unloaded)))
   for (const slot of named) add(slotRow(deps, slot, slot.name))
   for (const slot of slots.filter(isListed)) for (const row of ownModelRows(deps, slot, named.has(slot))) add(row)
-  for (const [alias, target] of deps.snapshot.clientAliases) for (const row of aliasRows(deps, alias, target)) add(row)
+  const listed = deps.upstreams.listed()
+  for (const row of aliasRows(deps, listed)) add(row)
   const own = new Set<string | null>(slots.flatMap(slot => slot.type === 'llm' ? [slot.name, slot.modelId] : [slot.name]))
-  for (const { upstream, rows: told } of deps.upstreams.listed()) {
+  for (const { upstream, rows: told } of listed) {
     for (const row of told) {
       if (!own.has(row.id) && !isVirtual(deps, row.id)) add(listedUpstreamRow(row, upstream, deps.since))
     }
@@ -72,20 +73,24 @@ function* ownModelRows (deps: ModelRowsDeps, slot: SlotRoute, isNamed: boolean):
   for (const id of ids) yield row(deps, slot, id, slot.name, deps.models.get(id)?.name || id)
 }
 
-/** Nothing for an alias that leads nowhere. */
-function* aliasRows (deps: ModelRowsDeps, alias: string, target: string): Generator<ModelObject> {
-  const route = resolveAnywhere(deps.snapshot, target)
-  if (route === null || deps.snapshot.slots.has(alias)) return
-  const leads = route.kind === 'slot' ? { slot: route.slot, upstream: null } : { slot: null, upstream: route.upstream }
-  const _svc = { alias: true, resolves_to: target, ...leads }
-  const name = `${alias} · ${target}`
-  if (route.kind === 'slot') {
-    yield { ...row(deps, deps.snapshot.slots.get(route.slot)!, alias, OWNER, name), _svc }
-    return
-  }
-  const told = deps.upstreams.listed().find(({ upstream }) => upstream === route.upstream)?.rows.find(({ id }) => id === route.modelId)
-  yield {
-    ...listedUpstreamRow({ id: alias, fields: told?.fields ?? {} }, OWNER, deps.since), name, display_name: name, _svc
+/** Nothing for an alias that leads nowhere. An upstream's model lends its alias everything that the upstream tells. */
+function* aliasRows (deps: ModelRowsDeps, listed: ReturnType<UpstreamPool['listed']>): Generator<ModelObject> {
+  const { snapshot, since } = deps
+  if (snapshot.clientAliases.size === 0) return
+  const remote = new Map(listed.map(({ upstream, rows }) => [upstream, new Map(rows.map(({ id, fields }) => [id, fields]))]))
+  for (const [alias, target] of snapshot.clientAliases) {
+    const route = resolveAnywhere(snapshot, target)
+    if (route === null || snapshot.slots.has(alias)) continue
+    const name = `${alias} · ${target}`
+    const leads = { alias: true, resolves_to: target }
+    if (route.kind === 'slot') {
+      const _svc = { ...leads, slot: route.slot, upstream: null }
+      yield { ...row(deps, snapshot.slots.get(route.slot)!, alias, OWNER, name), _svc }
+    } else {
+      const fields = remote.get(route.upstream)?.get(route.modelId) ?? {}
+      const _svc = { ...leads, slot: null, upstream: route.upstream }
+      yield { ...listedUpstreamRow({ id: alias, fields }, OWNER, since), name, display_name: name, _svc }
+    }
   }
 }
 
@@ -141,7 +146,7 @@ function row (deps: ModelRowsDeps, slot: SlotRoute, id: string, owner: string, n
     ...(context === null ? {} : { context_length: context, max_model_len: context }),
     status: statusOf(slot),
     capabilities: abilitiesOf(deps, slot, model),
-    supported_endpoints: [...slot.surfaces].filter(surface => surfaceTypes[surface] === slot.type).map(surface => endpoints[surface])
+    supported_endpoints: [...slot.surfaces].filter(name => surfaceTypes[name] === slot.type).map(name => endpoints[name])
   }
 }
 

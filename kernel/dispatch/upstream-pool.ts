@@ -245,7 +245,8 @@ export class UpstreamPool {
       if (before?.refreshedAt == null || !isDeepStrictEqual(before.rows, rows)) changed()
       return
     }
-    this.#cache.set(name, { ids: before?.ids ?? [], rows: before?.rows ?? [], refreshedAt: before?.refreshedAt ?? null, triedAt, error })
+    const { ids = [], rows: old = [], refreshedAt = null } = before ?? {}
+    this.#cache.set(name, { ids, rows: old, refreshedAt, triedAt, error })
     log.debug({ upstream: name, error }, 'model list of upstream could not be fetched')
     if (before?.error == null && !this.#stopped.signal.aborted) {
       events.emit({ type: 'system.upstream_unhealthy', severity: 'warn', source: `upstream:${name}`, message: error, data: { upstream: name } })

@@ -301,3 +301,12 @@ t.test('a slow client slows the upstream down', async t => {
   await reader.cancel()
   await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'nothing is left')
 })
+
+t.test('what an upstream lists is taken within bounds: ids of any length would make every list of models slow', async t => {
+  const engine = await upstream(t, ['x'.repeat(100_000), 'fine', `y${'z'.repeat(511)}`])
+  const gateway = await gatewayWith(t, table('up', `${engine.origin}/v1`))
+  const { data } = await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string }> }
+  const remote = data.map(({ id }) => id).filter(id => !id.startsWith('svc/'))
+  t.strictSame(remote, ['fine', `y${'z'.repeat(511)}`])
+  t.strictSame(gateway.gateway.inference().upstreams.views()[0]!.models, remote, 'nobody else sees it either')
+})

@@ -12,7 +12,10 @@ export class KnownVoices {
     this.#slots = slots
   }
 
-  /** The voices of all speech slots, or of those that serve `model`. Starts none: one that is not up has the voices it last told. */
+  /**
+   * The voices of all speech slots, or of those that serve `model`. Starts none: one that is not up has the voices it last
+   * told.
+   */
   async list (model: string | undefined, signal: AbortSignal): Promise<Voices> {
     const names = speechSlots(this.#slots, model)
     const answers = await Promise.all(names.map(name => this.#ask(name, signal)))

@@ -199,11 +199,18 @@ function catalog (
         default: find(name).isDefault,
         model: { default: find(name).configuredModel } }, name) }),
       status: (name: string) => find(name),
-      provider: (name: string) => ({ needsModel: find(name).needsModel, catalogue: find(name).catalogue.map(id => ({ id, problem: null })),
-        surfaces: Object.fromEntries([...find(name).surfaces].map(surface => [surface, {}])) }),
+      provider: (name: string) => ({
+        needsModel: find(name).needsModel,
+        catalogue: find(name).catalogue.map(id => ({ id, problem: null })),
+        surfaces: Object.fromEntries([...find(name).surfaces].map(surface => [surface, {}]))
+      }),
       device: () => 'gpu-rocm'
     } as unknown as SlotManager,
-    upstreams: () => ({ listed: () => listed.map(({ upstream, ids }) => ({ upstream, rows: ids.map(id => ({ id, fields: {} })) })), routes: () => new Map(), unlisted: () => new Set() }) as unknown as UpstreamPool
+    upstreams: () => ({
+      listed: () => listed.map(({ upstream, ids }) => ({ upstream, rows: ids.map(id => ({ id, fields: {} })) })),
+      routes: () => new Map(),
+      unlisted: () => new Set()
+    }) as unknown as UpstreamPool
   })
 }
 
@@ -221,7 +228,8 @@ t.test('the list of models', async t => {
   })
   t.test('the rows of slots say what clients of either API look for', async t => {
     const models = [{ id: 'agent-model', name: 'Agent 7B', mmproj: '/p', metadata: { context_length: 4096, added_at: 1_600_000_000 }, defaults: {} } as unknown as Model]
-    const [first, second, third, fourth] = catalog([slot('agent', { state: 'ready' }), slot('bare', { state: 'ready', modelId: null, needsModel: false })], [{ upstream: 'one', ids: ['x'] }], models).models()
+    const slots = [slot('agent', { state: 'ready' }), slot('bare', { state: 'ready', modelId: null, needsModel: false })]
+    const [first, second, third, fourth] = catalog(slots, [{ upstream: 'one', ids: ['x'] }], models).models()
     const known = {
       object: 'model',
       type: 'model',
@@ -247,10 +255,11 @@ t.test('the list of models', async t => {
   })
   t.test('list_unloaded lists every slot that a request would load, by its name', async t => {
     const slots = [
-      slot('agent'), slot('coder', { state: 'warming' }), slot('embed', { type: 'embedding' }), slot('off', { enabled: false }), slot('bare', { modelId: null }),
-      slot('pictures', { type: 'image', modelId: null, needsModel: false, catalogue: ['turbo'] }), slot('tts', { type: 'tts', state: 'error' })
+      slot('agent'), slot('coder', { state: 'warming' }), slot('embed', { type: 'embedding' }), slot('off', { enabled: false }),
+      slot('bare', { modelId: null }), slot('pictures', { type: 'image', modelId: null, needsModel: false, catalogue: ['turbo'] }), slot('tts', { type: 'tts', state: 'error' })
     ]
-    const rows = (settings: object): unknown[] => catalog(slots, [], [], { dispatcher: { list_unloaded: true, ...settings } }).models().map(({ id, status, capabilities }) => [id, status, capabilities])
+    const rows = (settings: object): unknown[] => catalog(slots, [], [], { dispatcher: { list_unloaded: true, ...settings } })
+      .models().map(({ id, status, capabilities }) => [id, status, capabilities])
     const own = [
       ['agent', 'unloaded', ['chat']], ['coder', 'loading', ['chat']], ['embed', 'unloaded', ['embed']], ['pictures', 'unloaded', ['image']], ['tts', 'unloaded', ['tts']],
       ['turbo', 'unloaded', ['image']]

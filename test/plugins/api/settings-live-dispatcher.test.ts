@@ -6,7 +6,7 @@ import { FakeClock } from '../../../kernel/testing/index.js'
 import { live, Proofs, settled } from './live-gateway.js'
 import { until } from './support.js'
 
-/** Live keys of [dispatcher]. */
+/** Live keys of [dispatcher] and [aliases]. */
 const proofs = new Proofs()
 const prove = (key: string, proof: (t: Test) => Promise<void>): void => proofs.prove(t, key, proof)
 
@@ -132,6 +132,33 @@ prove('dispatcher.direct_read_timeout_s', async t => {
   t.match(await (await gateway.chat(true)).text(), /dispatch\.upstream_timeout/)
 })
 
+async function idsOf (gateway: { readonly fetch: (path: string) => Promise<Response> }): Promise<readonly string[]> {
+  return (await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string }> }).data.map(({ id }) => id)
+}
+
+prove('dispatcher.list_unloaded', async t => {
+  const gateway = await live(t)
+  t.notOk((await idsOf(gateway)).includes('chat'))
+  await gateway.change({ dispatcher: { list_unloaded: true } })
+  t.ok((await idsOf(gateway)).includes('chat'))
+})
+
+prove('dispatcher.list_virtual', async t => {
+  const gateway = await live(t)
+  await gateway.change({ dispatcher: { list_unloaded: true } })
+  t.ok((await idsOf(gateway)).includes('svc/chat'))
+  await gateway.change({ dispatcher: { list_virtual: false } })
+  t.notOk((await idsOf(gateway)).includes('svc/chat'))
+})
+
+prove('aliases', async t => {
+  const gateway = await live(t)
+  await gateway.change({ aliases: { 'gpt-4.1': 'chat' } })
+  t.ok((await idsOf(gateway)).includes('gpt-4.1'))
+  await gateway.change({ aliases: { 'gpt-4.1': null } })
+  t.notOk((await idsOf(gateway)).includes('gpt-4.1'))
+})
+
 prove('dispatcher.connect_timeout_s', async t => {
   const gateway = await live(t)
   const { connections } = gateway.gateway.inference()
@@ -167,5 +194,5 @@ prove('dispatcher.slow_reader_buffer_kb', async t => {
 })
 
 t.test('there is a proof for every live key', async t => {
-  proofs.complete(t, table => table === 'dispatcher')
+  proofs.complete(t, table => table === 'dispatcher' || table === 'aliases')
 })
