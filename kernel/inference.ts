@@ -18,6 +18,7 @@ import { deviceAccess } from './runtime/device-access.js'
 import { resolveImage } from './runtime/image-manifest.js'
 import { SlotGpuArbiter } from './slots/gpu-arbiter.js'
 import { GpuStateFile } from './slots/gpu-arbiter-file.js'
+import { checkModelFlags, checkProfileFlags, checkStackFlags } from './slots/argv/flag-texts.js'
 import { gpuSlots } from './slots/gpu-slots.js'
 import { assertNoRival } from './slots/guards.js'
 import { isLive } from './slots/leases.js'
@@ -72,6 +73,11 @@ export function createInference (
     image: name => resolveImage(name, config.snapshot.manifest, env),
     access: (device, gpuIndex, form) => deviceAccess(device, gpuIndex, form, hardware.info, deviceNodes)
   }
+  kernel.rules.use({
+    profile: (name, profile) => checkProfileFlags(name, profile, providers),
+    stack: (stack, present) => checkStackFlags(stack, present, providers),
+    model: (id, row, before) => checkModelFlags(id, row, before, providers)
+  })
   const plans = new SlotPlans({ ...host, config, models, providers, hardware, runtime, instance })
   const writer = new SlotWriter({
     config,

@@ -2,6 +2,7 @@ import type {
   Clock, ConfigService, ConfigSnapshot, EventBus, JobStore, Logger, ModelRegistry
 } from './contract/index.js'
 import { createConfigService } from './config/store.js'
+import { LateWriteRules } from './config/write-rules.js'
 import { resolvePaths } from './config/paths.js'
 import { createActivityLog, type ActivitySettings, type OwnedActivityLog } from './events/activity-log.js'
 import { createEventBus } from './events/event-bus.js'
@@ -29,6 +30,8 @@ export interface KernelServices {
   readonly lock: HeldLock
   readonly instance: string
   readonly config: ConfigService
+  /** Told what rows may say once the engines are known. */
+  readonly rules: LateWriteRules
   readonly database: Database
   readonly events: EventBus
   readonly activity: OwnedActivityLog
@@ -47,15 +50,16 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
   let database: Database | null = null
   try {
     const withLock = createWithLock()
+    const rules = new LateWriteRules()
     const injected = options.fileOps === undefined ? {} : { ops: options.fileOps }
-    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest, ...injected })
+    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest, rules, ...injected })
     const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
     applyLevel(config.snapshot)
     config.onChange(applyLevel)
     const [opened, instance, models] = await Promise.all([
       openDatabase({ path: paths.database }),
       instanceId(paths.state),
-      createModelRegistry({ paths, env, log, clock, withLock, settings: () => config.snapshot.svc.models })
+      createModelRegistry({ paths, env, log, clock, withLock, rules, settings: () => config.snapshot.svc.models })
     ])
     database = opened
     const clean = (text: string): string => config.withoutSecrets(text)
@@ -89,7 +93,9 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
     ])
     const jobs = createJobStore(opened, clock)
     const modelFiles = createModelFiles(clock)
-    return { env, clock, log, lock, instance, config, database, events, activity, jobs, models, modelFiles, hardware, runtime }
+    return {
+      env, clock, log, lock, instance, config, rules, database, events, activity, jobs, models, modelFiles, hardware, runtime
+    }
   } catch (error) {
     database?.close()
     await lock.release()

@@ -18,6 +18,7 @@ import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } f
 import { seedStacks } from './stacks/seeds.js'
 import { isTable, type Table } from './toml-file.js'
 import type { FileChange } from './transaction.js'
+import type { WriteRules } from './write-rules.js'
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -28,15 +29,17 @@ export class Draft implements ConfigDraft {
   readonly providers: ConfigRows<ExternalProvider>
   readonly #files: DraftFiles
   readonly #log: Logger
+  readonly #rules: WriteRules | null
   readonly #slots: Map<string, NamedSlotConfig>
   readonly #profiles: Map<string, NamedProfile>
   readonly #stacks: Map<string, NamedStack>
   #capabilities: CapabilitySelections
 
-  constructor (snapshot: ConfigSnapshot, paths: Paths, log: Logger) {
+  constructor (snapshot: ConfigSnapshot, paths: Paths, log: Logger, rules: WriteRules | null = null) {
     this.svc = snapshot.svc
     this.#files = new DraftFiles(paths, log)
     this.#log = log
+    this.#rules = rules
     this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
     this.providers = new DraftRows(this.#files, log, { ...providerRows, file: configFiles.providers })
     this.#slots = new Map(snapshot.slots)
@@ -98,6 +101,7 @@ export class Draft implements ConfigDraft {
       throw svcError('profiles.seed_immutable', `profile '${name}' is built in and cannot be changed; clone it under another name`, { details: { name } })
     }
     const checked = checkRow('profile', name, profileSchema, without(profile, 'name', 'seed'))
+    if (checked !== null) this.#rules?.profile(name, checked)
     await this.#editRow(configFiles.profiles, 'profile', name, checked, profileSchema)
     if (checked === null) this.#profiles.delete(name)
     else this.#profiles.set(name, { ...checked, name, seed: false })
@@ -108,6 +112,7 @@ export class Draft implements ConfigDraft {
       throw svcError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`, { details: { slug } })
     }
     const checked = checkRow('stack', slug, stackSchema, without(stack, 'slug', 'seed'))
+    if (checked !== null) this.#rules?.stack(checked, this.#slots)
     await this.#editRow(configFiles.stacks, 'stack', slug, checked, stackSchema)
     if (checked === null) this.#stacks.delete(slug)
     else this.#stacks.set(slug, { ...checked, slug, seed: false })

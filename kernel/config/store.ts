@@ -21,6 +21,7 @@ import { snapshotOf } from './snapshot.js'
 import { refuseStart } from './start-check.js'
 import { patchSvcFile } from './svc-writer.js'
 import { commitFiles, recoverFiles } from './transaction.js'
+import type { WriteRules } from './write-rules.js'
 
 export interface ConfigServiceOptions {
   readonly paths: Paths
@@ -32,6 +33,7 @@ export interface ConfigServiceOptions {
   readonly releaseManifest?: Manifest
   readonly migrations?: readonly ConfigMigration[]
   readonly ops?: FileOps
+  readonly rules?: WriteRules
 }
 
 interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnapshot) => void }
@@ -102,7 +104,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   /** The snapshot has the change before the lock is free: the next draft sees it. */
   const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(configLock(paths), async () => {
     await recoverFiles(writer)
-    const draft = new Draft(snapshot, paths, log)
+    const draft = new Draft(snapshot, paths, log, options.rules)
     const result = await work(draft)
     if (dryRun) return result
     await commitFiles(writer, draft.changes())

@@ -20,8 +20,18 @@ export interface FlagGrammar {
   readonly aliases?: Readonly<Record<string, string>>
   /** Canonical flags that may stand several times and are never merged. */
   readonly repeatable?: readonly string[]
-  /** Canonical flags the gateway owns; refused in `extra_args` with `slot.managed_arg_denied`. */
+  /**
+   * Canonical flags the gateway owns: where the engine listens, what it loads, how it is reached. Refused with
+   * `slot.managed_arg_denied` in every text of flags that a user writes (profiles, model defaults, `extra_args`, stacks).
+   */
   readonly managed?: readonly string[]
+  /**
+   * Canonical flags that a field of the slot sets. A profile may preset them, since the field wins over it; texts that
+   * would win over the field are refused as `managed` is.
+   */
+  readonly fields?: readonly string[]
+  /** The engine takes the beginning of a long flag for the flag (`--por` for `--port`), as argparse does. */
+  readonly abbreviates?: boolean
 }
 
 /** Everything a launch depends on, as plain data: equal inputs give equal plans. */

@@ -4,6 +4,7 @@ import {
 import { aliasFindings } from '../dispatch/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream-findings.js'
 import { capabilityFindings } from '../slots/capability-findings.js'
+import { flagFindings } from '../slots/flag-findings.js'
 import { ruleContext } from '../slots/slot-draft.js'
 import { slotFindings } from '../slots/slot-findings.js'
 import type { SlotPlans } from '../slots/slot-plans.js'
@@ -26,6 +27,7 @@ export async function findingsOf ({ config, models, providers, plans, plugins }:
     ...config.diagnostics.map(findingOfFile),
     ...pluginFindings(plugins, config.svc.plugins.config),
     ...await slotFindings([...config.slots.values()], context, plans),
+    ...flagFindings(config, providers),
     ...capabilityFindings({ config, providers, models }),
     ...upstreamFindings({ config, models, catalogue }),
     ...aliasFindings({ config, models, catalogue })

@@ -16,6 +16,7 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     surfaces: descriptor.surfaces as EngineProvider['surfaces'],
     health: descriptor.health,
     exclusivity: descriptor.exclusivity,
+    flags: { managed: managedOf([...descriptor.command, ...program?.slice(1) ?? []]) },
     ...(descriptor.concurrency === 'unlimited' ? { concurrency: () => null } : {}),
     ...(descriptor.image === undefined ? {} : { image: descriptor.image }),
     containerSpec: input => ({
@@ -43,6 +44,16 @@ export function pluginOfDescriptor (descriptor: ProviderDescriptor): AnyPlugin {
     apiVersion: descriptor.apiVersion,
     register: ctx => ctx.addProvider(providerOfDescriptor(descriptor))
   })
+}
+
+/** Flags that the template fills in: `--port {port}`, `--model={model_path}`. They are the gateway's. Pure. */
+export function managedOf (tokens: readonly string[]): string[] {
+  const flags = tokens.flatMap((token, i) => {
+    if (!/\{[a-z_]+\}/.test(token)) return []
+    const flag = token.startsWith('-') ? token.split('=', 1)[0]! : tokens[i - 1] ?? ''
+    return flag.startsWith('-') ? [flag.replace(/^-+/, '').replaceAll('_', '-')] : []
+  })
+  return [...new Set(flags)]
 }
 
 /**

@@ -6,6 +6,7 @@ import {
 } from '../contract/index.js'
 import { sweepTempFiles, writeFileAtomic, type FileOps } from '../config/atomic-file.js'
 import type { WithLock } from '../config/locker.js'
+import type { WriteRules } from '../config/write-rules.js'
 import { parseToml, tomlDiagnostic, type Table } from '../config/toml-file.js'
 import { parseFailed, writeFailed } from '../config/write-errors.js'
 import { asTables, describeProblems, isTableForm, readRegistry, requireRow, withRows } from './registry-file.js'
@@ -20,6 +21,7 @@ export interface ModelRegistryOptions {
   /** `[models]` of svc.toml as it is now. */
   readonly settings: () => SvcConfig['models']
   readonly ops?: FileOps
+  readonly rules?: Pick<WriteRules, 'model'>
 }
 
 /** How often, at most, a read looks whether another process wrote the file. */
@@ -89,6 +91,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       const wanted = edit(models)
       // a large file takes a while to parse
       if (wanted.size === 0) return
+      for (const [id, row] of wanted) if (row !== null) options.rules?.model(id, row, models.get(id))
       const text = stampOf(paths.registry) === '' ? '' : readFileSync(paths.registry, 'utf8')
       const parsed = parsedOrThrow(text)
       const data = isTableForm(parsed) ? parsed : asTables(parsed)

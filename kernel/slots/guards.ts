@@ -4,8 +4,7 @@ import {
 } from '../contract/index.js'
 import { invalid } from '../config/problems.js'
 import { checkAnchors } from './anchor-rules.js'
-import { managedFlags } from './argv/merge.js'
-import { splitArgs } from './launch-plan.js'
+import { extraArgsWords, profileWords } from './argv/flag-texts.js'
 import { profileMisfit } from './profile-fit.js'
 import { checkOptions } from './slot-options.js'
 
@@ -163,14 +162,18 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
 }
 
 function checkArgs (slot: NamedSlotConfig, provider: EngineProvider, report: Report): void {
+  reportRefusal(slot, 'args', 'server.extra_args', report, () => extraArgsWords(slot, provider.flags))
+}
+
+/** What a text of flags is refused for: a flag of the gateway's, an open quote. Whether it is refused. */
+function reportRefusal (slot: NamedSlotConfig, rule: SlotRule, param: string, report: Report, look: () => unknown): boolean {
   try {
-    const denied = managedFlags(splitArgs(slot.server.extra_args, 'server.extra_args'), provider.flags)
-    if (denied.length === 0) return
-    report(slot, 'args', 'slot.managed_arg_denied', `extra_args sets ${denied.join(', ')}, which the gateway owns; use the field of the slot instead`,
-      { param: 'server.extra_args', details: { flags: denied } })
+    look()
+    return false
   } catch (error) {
-    // an open quote
-    report(slot, 'args', isSvcError(error) ? error.code as ErrorCode : 'slot.config_error', messageOf(error), { param: 'server.extra_args' })
+    const [code, details] = isSvcError(error) ? [error.code as ErrorCode, error.details] : ['slot.config_error' as const, {}]
+    report(slot, rule, code, messageOf(error), { param, details })
+    return true
   }
 }
 
@@ -181,6 +184,7 @@ function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context:
   if (profile === undefined) {
     return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'; \`svc profile list\` shows what there is`, { param: 'profile', details: { profile: slot.profile } })
   }
+  if (reportRefusal(slot, 'profile', 'profile', report, () => profileWords(profile, provider.flags))) return
   const misfit = profileMisfit(profile, device, slot.type, provider)
   if (misfit === null) return
   report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}; choose another profile or device`,

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import {
-  canonicalJson, gpuBackendOf, messageOf, shellWords, svcError, type EngineProvider, type LaunchInput, type ProcessCandidate,
-  type ProviderSegments, type SvcError
+  canonicalJson, gpuBackendOf, svcError, type EngineProvider, type LaunchInput, type ProcessCandidate, type ProviderSegments,
+  type SvcError
 } from '../contract/index.js'
 import type { ContainerForm } from '../runtime/container-runtime.js'
-import { managedFlags, mergeArgv, type MergedArgv } from './argv/merge.js'
+import { extraArgsWords, modelDefaultsWords, profileWords } from './argv/flag-texts.js'
+import { mergeArgv, type MergedArgv } from './argv/merge.js'
 import { mtpFlags } from './mtp.js'
 
 /** What the slot's device gives the engine (kernel/runtime/gpu-visibility.ts). */
@@ -39,10 +40,9 @@ export interface LaunchPlan {
 /** The merged command line of a slot, shared by launch and by `GET /api/slots/{name}/resolved` (DESIGN 5). */
 export function planArgv (provider: EngineProvider, launch: LaunchInput, mtp: boolean): MergedArgv {
   const own: ProviderSegments = provider.argvSegments?.(launch) ?? {}
-  const extra = splitArgs(launch.slot.server.extra_args, 'server.extra_args')
-  const denied = managedFlags(extra, provider.flags)
-  if (denied.length > 0) throw managedArg(launch.slot.name, denied)
-  const tuned = launch.profile === null ? [] : splitArgs(launch.profile.flags, `flags of profile ${launch.profile.name}`)
+  const extra = extraArgsWords(launch.slot, provider.flags)
+  if (launch.model !== null) modelDefaultsWords(launch.model, provider.flags)
+  const tuned = launch.profile === null ? [] : profileWords(launch.profile, provider.flags)
   const draft = mtp ? mtpFlags(launch.profile === null ? gpuBackendOf(launch.device) : launch.profile.backend) : []
   return mergeArgv({ ...own, profile: [...draft, ...tuned], extra_args: extra }, provider.flags)
 }
@@ -82,21 +82,6 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   }
   const env = { ...spec.env, ...access.env, ...explicit }
   return { argv, env, form, configHash: hashOf({ form, env, port: launch.port }), workers }
-}
-
-/** Splits a flag string; an open quote is a configuration error that names the key. */
-export function splitArgs (value: string | readonly string[], key: string): readonly string[] {
-  try {
-    return typeof value === 'string' ? shellWords(value) : value
-  } catch (error) {
-    throw svcError('slot.config_error', `${key}: ${messageOf(error)}`, { param: key, details: { path: key } })
-  }
-}
-
-function managedArg (slot: string, flags: readonly string[]): SvcError {
-  return svcError('slot.managed_arg_denied',
-    `extra_args of slot '${slot}' sets ${flags.join(', ')}, which the gateway owns; use the field of the slot instead`,
-    { param: 'server.extra_args', details: { slot, flags } })
 }
 
 function noImage (slot: string): SvcError {

@@ -1,10 +1,9 @@
-import {
-  deviceClassOf, defaultProvider, shellText, type EngineProvider, type NamedProfile, type ProfileOutlook, type ProviderCatalog
-} from '../contract/index.js'
+import { shellText, type EngineProvider, type NamedProfile, type ProfileOutlook, type ProviderCatalog } from '../contract/index.js'
+import { splitArgs } from './argv/flag-texts.js'
 import { mergeArgv } from './argv/merge.js'
-import { splitArgs } from './launch-plan.js'
 import { mtpFlags } from './mtp.js'
 import { profileMisfit } from './profile-fit.js'
+import { profileProvider } from './profile-provider.js'
 
 /** A profile as a slot would meet it: what runs it, for what, and its flags with those of its own opt-in. Pure. */
 export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderCatalog, 'get' | 'list'>): ProfileOutlook {
@@ -16,19 +15,6 @@ export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderC
       provider.devices.some(device => profileMisfit(profile, device, type, provider) === null)),
     resolvedFlags: resolvedFlags(profile, provider)
   }
-}
-
-/** The engine that a profile is named or made after, else the one that its device class means. Null when it is not there. */
-export function profileProvider (
-  { name, image, cloned_from: origin, device_class: wanted }: NamedProfile, providers: Pick<ProviderCatalog, 'get' | 'list'>
-): EngineProvider | null {
-  for (const candidate of [name, origin, image]) {
-    const provider = candidate === null ? undefined : providers.get(candidate)
-    if (provider !== undefined) return provider
-  }
-  if (wanted === 'img') return providers.list().find(({ slotTypes }) => slotTypes.every(type => type === 'image')) ?? null
-  if (wanted === 'npu') return providers.list().find(({ devices }) => devices.every(device => deviceClassOf(device) === 'npu')) ?? null
-  return providers.get(defaultProvider) ?? null
 }
 
 function resolvedFlags (profile: NamedProfile, provider: EngineProvider | null): string {

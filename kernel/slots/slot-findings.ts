@@ -22,11 +22,14 @@ async function missingOf (slot: NamedSlotConfig, plans: SlotPlans): Promise<read
     ({ file: slotFile(slot.name), path, message, code, severity: slot.enabled ? 'error' : 'warning' })
   try {
     plans.image(slot.name)
+    plans.resolved(slot.name)
     return (await plans.missingFiles(slot.name)).map(({ what, path, param }) =>
       finding(param, 'slot.load_failed', `${what} cannot be read at ${path}`))
   } catch (error) {
     if (!isSvcError(error)) return [finding('', 'slot.config_error', messageOf(error))]
-    const { code, details, param } = error
+    const { code, details } = error
+    // what a profile or the model's row says is no key of the slot's file
+    const param = error.param === 'defaults.extra_args' ? 'model.default' : error.param === 'flags' ? 'profile' : error.param
     const key = Object.hasOwn(details, 'image') ? slot.container_image === null ? 'profile' : 'image' : ''
     return [finding(param ?? key, code as ErrorCode, messageOf(error))]
   }

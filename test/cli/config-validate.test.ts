@@ -46,6 +46,8 @@ prefer = "path"
   'etc/svc/slots/templated.toml': `${CPU}model = "known"\nchat_template = "nix"\n`,
   'etc/svc/slots/pictured.toml': `${CPU}image = "blub"\n`,
   'etc/svc/slots/well.toml': `${CPU}model = "known"\nchat_template = "chatml"\n`,
+  'etc/svc/profiles.toml': '[profile.mine]\nimage = "vulkan"\ndevice_class = "cpu"\nflags = "--threads 2 --port 9999"\n',
+  'etc/svc/slots/greedy.toml': `${CPU}model = "known"\nprofile = "mine"\n`,
   'etc/svc/upstreams.toml': `[[upstream]]
 name = "cloud"
 url = "http://127.0.0.1:9/v1"
@@ -92,6 +94,8 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['slots/two.toml', 'default', 'slot.config_error', 'error', /'one' is the default llm slot already/],
   ['slots/templated.toml', 'chat_template', 'slot.load_failed', 'error', /the chat template cannot be read at .*nix\.jinja/],
   ['slots/pictured.toml', 'image', 'slot.config_error', 'error', /no image is known under the name 'blub'/],
+  ['profiles.toml', 'profile.mine.flags', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
+  ['slots/greedy.toml', 'profile', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'claud' is no slot, model or upstream.*did you mean cloud\?/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'warning', /'off' is switched off/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'error', /names 'cloud' itself/],

@@ -18,10 +18,13 @@ export function isFlag (token: string): boolean {
   return token.length > 1 && token.startsWith('-') && !/^-\.?\d/.test(token)
 }
 
-/** Canonical name of a flag: dashes and `=value` stripped, short forms spelled out. */
+/**
+ * Canonical name of a flag: dashes and `=value` stripped, short forms spelled out. Engines read `--ctx_size` as
+ * `--ctx-size`, so it is one flag here too.
+ */
 export function flagKey (token: string, grammar: FlagGrammar = {}): string {
-  const equals = token.indexOf('=')
-  const bare = (equals === -1 ? token : token.slice(0, equals)).replace(/^-+/, '')
+  const flag = flagOf(token)
+  const bare = flag.startsWith('--') ? flag.replace(/^-+/, '').replaceAll('_', '-') : flag.replace(/^-+/, '')
   const { aliases = {} } = grammar
   return Object.hasOwn(aliases, bare) ? aliases[bare]! : bare
 }
@@ -46,12 +49,6 @@ export function mergeArgv (segments: ArgvSegments, grammar: FlagGrammar = {}): M
   }
 }
 
-/** Flags of `tokens` that the gateway owns, as they were spelled. */
-export function managedFlags (tokens: readonly string[], grammar: FlagGrammar = {}): string[] {
-  const managed = new Set(grammar.managed)
-  return tokens.filter(token => isFlag(token) && managed.has(flagKey(token, grammar))).map(flagOf)
-}
-
 function parse (tokens: readonly string[], segment: ArgvSegmentName, grammar: FlagGrammar): Unit[] {
   const units: Unit[] = []
   let i = 0
@@ -68,7 +65,8 @@ function parse (tokens: readonly string[], segment: ArgvSegmentName, grammar: Fl
   return units
 }
 
-function flagOf (token: string): string {
+/** As it was spelled, without `=value`. */
+export function flagOf (token: string): string {
   const equals = token.indexOf('=')
   return equals === -1 ? token : token.slice(0, equals)
 }

@@ -14,7 +14,7 @@ export interface EngineHome {
 /** Folders of the engine that outlive its container. Its custom nodes come with the image and stay there. */
 export const dataFolders = ['models', 'output', 'input', 'user'] as const
 
-export const comfyFlags: FlagGrammar = { managed: ['listen', 'port', 'base-directory'] }
+export const comfyFlags: FlagGrammar = { managed: ['listen', 'port', 'base-directory', 'tls-keyfile', 'tls-certfile'], abbreviates: true }
 
 /** Room for the tensors that its workers share. */
 const SHM_BYTES = 8 * 1024 ** 3

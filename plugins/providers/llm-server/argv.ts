@@ -2,7 +2,7 @@ import {
   messageOf, shellWords, svcError, type LaunchInput, type LaunchSpecInput, type Model, type NamedProfile, type NamedSlotConfig,
   type ProviderSegments
 } from 'svc-gateway/plugin'
-import { llamaFlags, parseFlags, type Flag } from './flags.js'
+import { parseFlags, type Flag } from './flags.js'
 import { modeFlags, modeProblem } from './modes.js'
 
 /** More layers than any model has: all of them, in every version of llama-server. */
@@ -18,7 +18,7 @@ const ALL_LAYERS = '999'
  * - `slot_overrides`: fields of the slot that were set (`n_gpu_layers` other than -1, `workers` above 1), then the
  *   flags that its type demands. `workers = 1` is the default and leaves a profile's own `--parallel` alone.
  *
- * @throws SvcError `slot.config_error`, `slot.managed_arg_denied`.
+ * @throws SvcError `slot.config_error`.
  */
 export function argvSegments (input: LaunchInput): ProviderSegments {
   const fromModel = modelDefaults(input)
@@ -81,8 +81,6 @@ function modelDefaults (input: LaunchInput): string[] {
   if (model === null) return []
   const { n_gpu_layers: layers, extra_args: extra = '' } = model.defaults
   const extraWords = words(extra, `defaults.extra_args of model '${model.id}'`)
-  const denied = parseFlags(extraWords).filter(flag => llamaFlags.managed?.includes(flag.name)).map(flag => flag.spelling)
-  if (denied.length > 0) throw managedInModel(model, denied)
   return [
     ...slot.type === 'llm' ? familyFlags(model) : [],
     ...layers === undefined ? [] : gpuLayers(input, layers),
@@ -120,11 +118,4 @@ function words (text: string, where: string): string[] {
   } catch (error) {
     throw svcError('slot.config_error', `${where}: ${messageOf(error)}`, { cause: error })
   }
-}
-
-function managedInModel (model: Model, flags: readonly string[]): Error {
-  return svcError('slot.managed_arg_denied',
-    `defaults.extra_args of model '${model.id}' sets ${flags.join(', ')}, which the gateway owns; ` +
-    'use defaults.context_size, defaults.n_gpu_layers or the fields of the slot instead',
-    { details: { model: model.id, flags } })
 }

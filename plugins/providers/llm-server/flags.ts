@@ -114,6 +114,12 @@ const aliases: Readonly<Record<string, string>> = Object.fromEntries(
   spellings.flatMap(([canonical, ...others]) => others.map(other => [other, canonical]))
 )
 
+const presets = [
+  'tts-oute-default', 'embd-bge-small-en-default', 'embd-e5-small-en-default', 'embd-gte-small-default', 'embd-gemma-default',
+  'fim-qwen-1.5b-default', 'fim-qwen-3b-default', 'fim-qwen-7b-default', 'fim-qwen-7b-spec', 'fim-qwen-14b-spec', 'fim-qwen-30b-default',
+  'gpt-oss-20b-default', 'gpt-oss-120b-default', 'vision-gemma-4b-default', 'vision-gemma-12b-default'
+]
+
 /** How llama-server's command line reads, for merging, provenance and guards. */
 export const llamaFlags: FlagGrammar = {
   aliases,
@@ -121,10 +127,12 @@ export const llamaFlags: FlagGrammar = {
     'lora', 'lora-scaled', 'draft-model', 'override-kv', 'override-tensor', 'control-vector', 'control-vector-scaled',
     'logit-bias', 'dry-sequence-breaker', 'reverse-prompt'
   ],
-  // every way to say which model runs, where it listens, and what the slot's own fields set
+  // every way to say which model runs, where it listens, and how it is reached; a preset sets all of it
   managed: [
-    'model', 'model-url', 'hf-repo', 'hf-file', 'docker-repo', 'ctx-size', 'host', 'port', 'n-gpu-layers', 'alias'
-  ]
+    'model', 'model-url', 'hf-repo', 'hf-file', 'docker-repo', 'models-dir', 'models-preset', 'alias', 'ctx-size',
+    'host', 'port', 'reuse-port', 'api-prefix', 'api-key', 'api-key-file', 'ssl-key-file', 'ssl-cert-file', ...presets
+  ],
+  fields: ['n-gpu-layers']
 }
 
 export interface Flag {

@@ -36,7 +36,8 @@ export const provider = defineProvider({
   exclusivity: 'exclusive',
   flags: {
     aliases: { a: 'asr', e: 'embed', p: 'port', c: 'ctx-len', pcl: 'prefill-chunk-len', r: 'img-pre-resize', s: 'socket', q: 'q-len' },
-    managed: ['host', 'port', 'asr', 'embed', 'ctx-len', 'hf', 'hf-branch']
+    managed: ['host', 'port', 'asr', 'embed', 'ctx-len', 'hf', 'hf-branch'],
+    abbreviates: true
   },
   slotProblem: ({ npu, model, served_by: anchor }) => {
     if (anchor !== null) return null

@@ -18,7 +18,7 @@ export const provider = defineProvider({
   slotOptions: optionsSchema,
   flags: {
     aliases: { m: 'model', t: 'threads', l: 'language', ng: 'no-gpu', fa: 'flash-attn', nfa: 'no-flash-attn' },
-    managed: ['host', 'port', 'model', 'request-path', 'inference-path']
+    managed: ['host', 'port', 'model', 'request-path', 'inference-path', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile']
   },
   image: imageOf,
   modelName,

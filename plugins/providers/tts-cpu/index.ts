@@ -24,7 +24,7 @@ export const provider = defineProvider({
     }
   },
   exclusivity: 'standard',
-  flags: { managed: ['host', 'port'] },
+  flags: { managed: ['host', 'port', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile'] },
   image: 'tts-cpu',
   defaultProfile: () => 'tts-cpu',
   modelName: () => MODEL,

@@ -27,7 +27,10 @@ export const provider = defineProvider({
   health: { path: '/health' },
   exclusivity: 'standard',
   slotOptions: optionsSchema,
-  flags: { managed: ['host', 'port', 'model', 'served-model-name', 'omni'] },
+  flags: {
+    managed: ['host', 'port', 'model', 'served-model-name', 'omni', 'api-key', 'config', 'uds', 'root-path', 'ssl-keyfile', 'ssl-certfile'],
+    abbreviates: true
+  },
   image: (_slot, device) => device === 'gpu-cuda' ? 'tts-gpu-cuda' : 'tts-gpu',
   defaultProfile: device => device === 'gpu-rocm' ? 'tts-gpu' : null,
   modelName: servedName,

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
 import { argvSegmentNames, type ArgvSegmentName, type FlagGrammar } from '../../../kernel/contract/index.js'
-import { flagKey, isFlag, managedFlags, mergeArgv, type ArgvSegments } from '../../../kernel/slots/argv/merge.js'
+import { managedFlags, managedFlagsAboveFields } from '../../../kernel/slots/argv/managed-flags.js'
+import { flagKey, isFlag, mergeArgv, type ArgvSegments } from '../../../kernel/slots/argv/merge.js'
 import { mtpEffective, mtpFlags } from '../../../kernel/slots/mtp.js'
 import { profileOf, slotOf } from './launch-input.js'
 
 const grammar: FlagGrammar = {
-  aliases: { c: 'ctx-size', ngl: 'n-gpu-layers', fa: 'flash-attn' }, repeatable: ['lora', 'override-kv'], managed: ['port', 'ctx-size', 'n-gpu-layers']
+  aliases: { c: 'ctx-size', ngl: 'n-gpu-layers', fa: 'flash-attn' }, repeatable: ['lora', 'override-kv'], managed: ['port', 'ctx-size'],
+  fields: ['n-gpu-layers']
 }
 
 t.test('segments merge into one command line', async t => {
@@ -62,8 +64,10 @@ t.test('what is a flag, and which one', async t => {
   for (const word of ['a', '-', '', '-1', '-0.5', '-.5', '-1e9', 'a-b', '=']) t.notOk(isFlag(word), word)
   const keys: Array<[string, string]> = [['-c', 'ctx-size'], ['--ctx-size=1', 'ctx-size'], ['--c', 'ctx-size'], ['-fa', 'flash-attn'], ['--unknown', 'unknown']]
   for (const [word, key] of keys) t.equal(flagKey(word, grammar), key, word)
-  t.strictSame(managedFlags(['--port', '1', '-c=4', '--ngl', '9', '--threads', '2', 'port', '--override-kv', '--port=2'], grammar),
-    ['--port', '-c', '--ngl', '--port'], 'managed flags in every spelling')
+  const words = ['--port', '1', '-c=4', '--ngl', '9', '--threads', '2', 'port', '--override-kv', '--port=2', '--ctx_size=2', '-port', '--por']
+  t.strictSame(managedFlagsAboveFields(words, grammar), ['--port', '-c', '--ngl', '--ctx_size', '-port'], 'managed flags in every spelling, once each')
+  t.strictSame(managedFlags(words, grammar), ['--port', '-c', '--ctx_size', '-port'], 'a profile may preset what a field of the slot sets')
+  t.strictSame(managedFlags(['--por', '1', '--c', '1', '--x'], { managed: ['port'], abbreviates: true }), ['--por'], 'an engine that takes abbreviations')
   t.strictSame(managedFlags(['--port', '1']), [], 'no grammar, nothing is managed')
 })
 

@@ -8,10 +8,11 @@ import {
   type SlotType
 } from '../../../kernel/contract/index.js'
 import type { EngineInspection } from '../../../kernel/runtime/container-runtime.js'
+import { splitArgs } from '../../../kernel/slots/argv/flag-texts.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../../kernel/slots/context-size.js'
 import { reconcileDeviceProfile } from '../../../kernel/slots/guards.js'
 import { idleTimeoutMs } from '../../../kernel/slots/idle-policy.js'
-import { planArgv, planLaunch, splitArgs, type LaunchPlan, type PlanInput } from '../../../kernel/slots/launch-plan.js'
+import { planArgv, planLaunch, type LaunchPlan, type PlanInput } from '../../../kernel/slots/launch-plan.js'
 import { allocatePort, freePorts } from '../../../kernel/slots/ports.js'
 import { chooseCandidate, findProgram } from '../../../kernel/slots/process-candidates.js'
 import { profileMisfit } from '../../../kernel/slots/profile-fit.js'

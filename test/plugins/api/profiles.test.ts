@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
+import llmServer from '../../../plugins/providers/llm-server/index.js'
 import { api, refused } from './support.js'
 
 const OWN = '# tuned on a rainy day\n[profile.mine]\nimage = "example.com/engine:1" # pinned\nflags = "-fa on"\ndevice_class = "cpu"\n'
@@ -132,4 +134,39 @@ t.test('envelopes carry no secrets and no paths of this host', async t => {
   t.equal(json.profile.flags, '--threads 8 --max-tokens 5 -ot exps=CPU')
   t.same(json.omitted, ['--lora', '--api-key', '--hf-token', '--mmproj'])
   t.equal((await gateway.call('GET', '/api/profiles/mine')).json.flags, flags, 'what is here stays')
+})
+
+t.test('flags that the gateway owns are refused by every writer, in every spelling, and at the launch', async t => {
+  const gateway = await api(t, {
+    providers: [createFakeProviderPlugin(), llmServer],
+    files: {
+      'etc/svc/profiles.toml': `${OWN}[profile.old]\nimage = "example.com/x:1"\nflags = "--port 9999 -c 64"\ndevice_class = "cpu"\n`,
+      'etc/svc/slots/real.toml': 'provider = "llm-server"\ndevice = "cpu"\nport = 8090\n[model]\ndefault = "fake-model"\n',
+      'etc/svc/slots/bad.toml': 'provider = "llm-server"\ndevice = "cpu"\nport = 8091\nprofile = "old"\n[model]\ndefault = "fake-model"\n'
+    }
+  })
+  const profile = (flags: string): object => ({ image: 'x', device_class: 'cpu', flags })
+  const row = (more: object): object => ({ slot: 'real', model: 'fake-model', ...more })
+  const envelope = { kind: 'svc.profile', schema_version: 1, profile: profile('--port 9999') }
+  const all = '--port 9999 --model /etc/passwd -c 64 --host 0.0.0.0 --api-key x'
+  const writers: ReadonlyArray<readonly [readonly [string, string, unknown], RegExp]> = [
+    [['POST', '/api/profiles', { name: 'p', ...profile(all) }], /--port, --model, -c, --host, --api-key/],
+    [['PUT', '/api/profiles/mine', { flags: '-m=/etc/passwd' }], /profile 'mine': -m is/],
+    [['POST', '/api/profiles/import', { envelope, name: 'p' }], /--port/],
+    [['PUT', '/api/models/fake-model', { defaults: { extra_args: '--ctx_size 64' } }], /fake-model.*--ctx_size/],
+    [['POST', '/api/models', { id: 'more', path: '/dev/null', defaults: { extra_args: '-ngl 3' } }], /-ngl/],
+    [['PUT', '/api/slots/real/config', { server: { extra_args: '--api-key=secret' } }], /--api-key is/],
+    [['PUT', '/api/slots/real/config', { profile: 'old' }], /profile 'old': --port, -c/],
+    [['POST', '/api/slots', { name: 'late', device: 'cpu', server: { extra_args: ['--gpt-oss-20b-default'] } }], /gpt-oss/],
+    [['POST', '/api/stacks', { slug: 's', stack: { name: 's', slots: [row({ server_extra_args: '--host 0.0.0.0' })] } }], /--host/],
+    [['POST', '/api/stacks', { slug: 's', stack: { name: 's', profiles: { p: profile('--alias x') } } }], /--alias/]
+  ]
+  for (const [call, message] of writers) await refused(t, gateway, call, 400, 'slot.managed_arg_denied', message)
+  t.equal((await gateway.call('POST', '/api/profiles', { name: 'layers', ...profile('-ngl 12 --threads 4') })).status, 201,
+    'what a field of the slot overrides may be preset')
+  t.match((await gateway.call('PUT', '/api/models/fake-model', { name: 'Fake' })).status, 200)
+
+  await refused(t, gateway, ['GET', '/api/slots/bad/resolved'], 400, 'slot.managed_arg_denied', /old/)
+  t.match((await gateway.call('POST', '/api/slots/bad/load')).json.error.message, /profile 'old': --port, -c are set by the gateway/)
+  t.same(await gateway.runtime.list({}), [], 'and nothing was started')
 })
