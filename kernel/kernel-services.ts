@@ -1,5 +1,6 @@
-import type {
-  Clock, ConfigService, ConfigSnapshot, EventBus, JobStore, Logger, ModelRegistry
+import {
+  svcConfigSchema, type Clock, type ConfigService, type ConfigSnapshot, type EventBus, type JobStore, type Logger,
+  type ModelRegistry
 } from './contract/index.js'
 import { createConfigService } from './config/store.js'
 import { LateWriteRules } from './config/write-rules.js'
@@ -114,6 +115,7 @@ export async function closeKernel (kernel: KernelServices): Promise<void> {
 
 /** SVC_ACTIVITY_RETENTION_DAYS wins over svc.toml (management 30.4); what is no whole number of days does not count. */
 function activitySettings (settings: ActivitySettings, env: KernelServices['env']): ActivitySettings {
-  const days = /^[1-9]\d{0,5}$/.test(env.SVC_ACTIVITY_RETENTION_DAYS ?? '') ? Number(env.SVC_ACTIVITY_RETENTION_DAYS) : null
-  return days === null ? settings : { ...settings, retention_days: days }
+  const { SVC_ACTIVITY_RETENTION_DAYS: text = '' } = env
+  const days = svcConfigSchema.shape.activity.unwrap().shape.retention_days.safeParse(/^\d+$/.test(text) ? Number(text) : null)
+  return days.success ? { ...settings, retention_days: days.data } : settings
 }

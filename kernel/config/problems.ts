@@ -36,8 +36,12 @@ export function checkShape<S extends z.ZodType> (schema: S, input: unknown, opti
   // an issue costs most when it is put into words; a union asks for those of each way
   let told = 0
   const result = schema.safeParse(input, { error: issue => told++ < MAX_PROBLEMS * 10 ? explain(issue) : 'is not allowed' })
-  if (result.success) return { value: result.data, problems: [] }
   const userPath = options.userPath ?? (path => path)
+  if (result.success) {
+    const odd = options.audience === 'client' ? halfCharacter(input, []) : null
+    if (odd === null) return { value: result.data, problems: [] }
+    return { value: null, problems: [{ path: userPath(odd), message: 'must be text that UTF-8 can hold', unknown: false }] }
+  }
   const unknown = unknownKeys(schema, options)
   const problems: Problem[] = []
   let count = 0
@@ -59,6 +63,17 @@ export function checkShape<S extends z.ZodType> (schema: S, input: unknown, opti
 
 function moreProblems (more: number): Problem {
   return { path: [], message: `${more} more ${more === 1 ? 'problem' : 'problems'} not listed here`, unknown: false, more }
+}
+
+/** Where a text has half of a surrogate pair: a file would hold another character. What passed its schema is not deep. */
+function halfCharacter (value: unknown, path: readonly string[]): readonly string[] | null {
+  if (typeof value === 'string') return /\p{Surrogate}/u.test(value) ? path : null
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, inner] of Object.entries(value)) {
+    const found = halfCharacter(key, path) ?? halfCharacter(inner, [...path, key])
+    if (found !== null) return found
+  }
+  return null
 }
 
 export function dotted (path: readonly PropertyKey[]): string {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tomlValueSchema } from './toml-value.js'
 
 /** Values that a table of free keys may hold, those of its tables and lists among them. */
 export const MAX_FREE_VALUES = 256
@@ -7,7 +8,7 @@ export const MAX_FREE_VALUES = 256
 export const MAX_LIST_ENTRIES = 256
 
 /** A table whose keys only its reader knows. */
-export const freeTableSchema = z.record(z.string(), z.unknown()).refine(table => valuesIn(table) <= MAX_FREE_VALUES, {
+export const freeTableSchema = z.record(z.string(), tomlValueSchema).refine(table => valuesIn(table) <= MAX_FREE_VALUES, {
   error: `must hold at most ${MAX_FREE_VALUES} values`
 })
 

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { modelCapabilities } from './enums.js'
+import { MAX_CONTEXT_SIZE, MIN_CONTEXT_SIZE } from './slot-config.js'
 
 /** Defaults that a model brings to the slots that load it. Every key is optional. */
 export const modelDefaultsSchema = z.strictObject({
-  context_size: z.int().min(128).optional(),
-  n_gpu_layers: z.int().min(-1).optional(),
-  rope_freq_base: z.number().min(0).optional(),
+  context_size: z.int().min(MIN_CONTEXT_SIZE).max(MAX_CONTEXT_SIZE).optional(),
+  n_gpu_layers: z.int().min(-1).max(100_000).optional(),
+  rope_freq_base: z.number().min(0).max(1e9).optional(),
   extra_args: z.string().optional(),
   chat_template: z.string().min(1).optional(),
   profile: z.string().min(1).optional(),

@@ -6,6 +6,8 @@ import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 /** Highest port a slot may be given (SPEC.md "Limits"); below 1024 needs privileges that engines do not have. */
 export const MAX_SLOT_PORT = 8200
 export const MIN_CONTEXT_SIZE = 128
+/** More than any model takes; engines count tokens in 32 bits. */
+export const MAX_CONTEXT_SIZE = 1_000_000_000
 
 export const speechFormats = ['mp3', 'wav', 'opus', 'flac', 'pcm'] as const
 
@@ -14,10 +16,10 @@ const extraArgsSchema = z.union([z.string(), z.array(z.string()).max(MAX_LIST_EN
 export const slotModelSchema = z.strictObject({
   default: z.string().min(1).nullable().default(null)
     .meta({ description: 'Model id of the registry, or an absolute path of a model file, that the slot loads' }),
-  context_size: z.int().min(MIN_CONTEXT_SIZE).nullable().default(null)
+  context_size: z.int().min(MIN_CONTEXT_SIZE).max(MAX_CONTEXT_SIZE).nullable().default(null)
     .meta({ description: 'Context window in tokens; unset derives it from the model (at most 32768) or 8192' }),
-  n_gpu_layers: z.int().min(-1).default(-1).meta({ description: 'Layers offloaded to the GPU; -1 means all' }),
-  rope_freq_base: z.number().min(0).default(0).meta({ description: 'Deprecated: kept, never passed to the engine' }),
+  n_gpu_layers: z.int().min(-1).max(100_000).default(-1).meta({ description: 'Layers offloaded to the GPU; -1 means all' }),
+  rope_freq_base: z.number().min(0).max(1e9).default(0).meta({ description: 'Deprecated: kept, never passed to the engine' }),
   labels: z.array(z.string()).max(MAX_LIST_ENTRIES).default([]).meta({ description: 'What the model can do: vision, tool-calling, ...' }),
   extra: freeTableSchema.default({}).meta({ description: 'Free table for the provider' })
 })
@@ -35,10 +37,10 @@ export const slotNpuSchema = z.strictObject({
 }).meta({ description: 'Which of the NPU trio this anchor serves' })
 
 export const slotImageSchema = z.strictObject({
-  idle_restore_minutes: z.int().min(0).default(60)
+  idle_restore_minutes: z.int().min(0).max(525_600).default(60)
     .meta({ description: 'Quiet minutes before the GPU arbiter restores the LLM slots; 0 never. Applies live' }),
   default_size: z.string().regex(/^\d{2,5}x\d{2,5}$/i, { error: 'must look like 1024x1024' }).default('1024x1024'),
-  default_steps: z.int().min(0).default(0).meta({ description: 'Sampling steps; 0 takes the default of the model' })
+  default_steps: z.int().min(0).max(10_000).default(0).meta({ description: 'Sampling steps; 0 takes the default of the model' })
 })
 
 const slotMetaSchema = z.strictObject({
@@ -56,7 +58,7 @@ export const slotConfigSchema = z.strictObject({
   type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),
   device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
   port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset is allocated' }),
-  gpu_index: z.int().min(0).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
+  gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).default(defaultProvider)
     .meta({ description: 'Engine provider that runs the slot' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
@@ -69,8 +71,8 @@ export const slotConfigSchema = z.strictObject({
   chat_template: z.string().min(1).nullable().default(null)
     .meta({ description: 'Chat template id; unset or auto takes the one in the model file' }),
   vision: z.boolean().default(true).meta({ description: 'Load the projector of the model when it has one' }),
-  workers: z.int().min(1).default(1).meta({ description: 'Requests that the engine works on in parallel' }),
-  idle_timeout_s: z.int().min(0).nullable().default(null)
+  workers: z.int().min(1).max(1024).default(1).meta({ description: 'Requests that the engine works on in parallel' }),
+  idle_timeout_s: z.int().min(0).max(31_536_000).nullable().default(null)
     .meta({ description: 'Seconds without a request before the slot is unloaded; 0 never; unset takes the global value' }),
   default_voice: z.string().min(1).nullable().default(null).meta({ description: 'Voice for speech requests that name none' }),
   default_speed: z.number().min(0.25).max(4).nullable().default(null).meta({ description: 'Speed for speech requests that name none' }),

@@ -2,12 +2,18 @@ import { z } from 'zod'
 import type { ApplyClass } from '../setting.js'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { PLUGIN_NAME_PATTERN, nameSchema } from './names.js'
+import { tomlValueSchema } from './toml-value.js'
 
 /**
  * svc.toml (SPEC.md "Top-level config", DESIGN 7). Every default, bound, description and apply class of these keys lives
  * here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
  */
 const port = z.int().min(1024).max(65535)
+/** No longer than somebody could want, and short enough for every timer and sum that these run into. */
+const HOUR_S = 3600
+const DAY_S = 24 * HOUR_S
+const YEAR_S = 365 * DAY_S
+const GIB = 1024 ** 3
 const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
 const bareHost = z.string().regex(/^[^\s:/]+$/, { error: 'must be a bare host name or IPv4 address' })
 
@@ -24,15 +30,15 @@ export const serverSchema = z.strictObject({
     .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),
   allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Web origins that may call the gateway besides its own; `*` allows all')),
-  api_body_limit_bytes: z.int().min(1024).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
-  v1_body_limit_bytes: z.int().min(1024).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
-  upload_limit_bytes: z.int().min(1024).default(512 * 1024 * 1024)
+  api_body_limit_bytes: z.int().min(1024).max(GIB).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
+  v1_body_limit_bytes: z.int().min(1024).max(GIB).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
+  upload_limit_bytes: z.int().min(1024).max(1024 * GIB).default(512 * 1024 * 1024)
     .meta(live('Largest upload; one that has to wait takes as much disk')),
-  upload_memory_bytes: z.int().min(0).default(64 * 1024 * 1024)
+  upload_memory_bytes: z.int().min(0).max(1024 * GIB).default(64 * 1024 * 1024)
     .meta(gatewayRestart('Memory that uploads together may wait in before they go to disk; 0 is disk alone')),
-  upload_idle_timeout_s: z.number().min(0).default(60)
+  upload_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
     .meta(live('How long a client may pause in the middle of an upload; 0 is no limit')),
-  shutdown_grace_s: z.number().min(0).default(20).meta(live('How long streams may go on after a stop was asked for')),
+  shutdown_grace_s: z.number().min(0).max(DAY_S).default(20).meta(live('How long streams may go on after a stop was asked for')),
   log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Least severity of log lines'))
 })
 
@@ -42,28 +48,28 @@ export const runtimeSchema = z.strictObject({
   driver: z.enum(runtimeDrivers).default('auto').meta(gatewayRestart('What runs engines; auto prefers a container engine')),
   stop_with_gateway: z.boolean().optional()
     .meta(live('Stop engines when the gateway stops; unset keeps containers for adoption and stops child processes')),
-  connect_timeout_s: z.number().min(0.1).default(3).meta(gatewayRestart('How long to wait for a container engine to answer'))
+  connect_timeout_s: z.number().min(0.1).max(HOUR_S).default(3).meta(gatewayRestart('How long to wait for a container engine to answer'))
 })
 
 export const slotsSchema = z.strictObject({
-  max_slots: z.int().min(0).default(0).meta(live('Most slots that may exist; 0 is unlimited')),
+  max_slots: z.int().min(0).max(100_000).default(0).meta(live('Most slots that may exist; 0 is unlimited')),
   autostart: z.boolean().default(true)
     .meta(gatewayRestart('Start enabled slots with the gateway; off starts them at their first request')),
   port_range_start: port.default(8081).meta(live('First port of the allocation pool')),
   port_range_end: port.default(8099).meta(live('Last port of the allocation pool, inclusive')),
-  idle_timeout_s: z.int().min(0).default(300).meta(live('Idle seconds before a slot is unloaded; 0 never')),
-  evict_pressure_mb: z.int().min(0).default(8192).meta(live('Free memory below which idle slots are evicted; 0 off')),
+  idle_timeout_s: z.int().min(0).max(YEAR_S).default(300).meta(live('Idle seconds before a slot is unloaded; 0 never')),
+  evict_pressure_mb: z.int().min(0).max(16 * 1024 * 1024).default(8192).meta(live('Free memory below which idle slots are evicted; 0 off')),
   publish_host: bareHost.default('127.0.0.1')
     .meta(slotRestart('Address engines publish their port on; 0.0.0.0 exposes them on the network, past the gateway')),
-  image_pull_timeout_s: z.number().min(1).default(3600).meta(live('How long the pull of a container image may take')),
-  model_fetch_timeout_s: z.number().min(1).default(3600).meta(live('How long an engine may fetch its model before it starts')),
-  start_timeout_s: z.number().min(1).default(60).meta(live('How long the start of a container or process may take')),
-  health_timeout_s: z.number().min(1).default(600).meta(live('How long a started engine may take to load its model')),
-  first_token_timeout_s: z.number().min(0).default(0).meta(live('Longest wait for the first byte of an answer; 0 is no limit')),
-  drain_timeout_s: z.number().min(0).default(30).meta(live('How long an unload waits for requests in flight')),
-  gpu_drain_timeout_s: z.number().min(0).default(120)
+  image_pull_timeout_s: z.number().min(1).max(DAY_S).default(3600).meta(live('How long the pull of a container image may take')),
+  model_fetch_timeout_s: z.number().min(1).max(DAY_S).default(3600).meta(live('How long an engine may fetch its model before it starts')),
+  start_timeout_s: z.number().min(1).max(DAY_S).default(60).meta(live('How long the start of a container or process may take')),
+  health_timeout_s: z.number().min(1).max(DAY_S).default(600).meta(live('How long a started engine may take to load its model')),
+  first_token_timeout_s: z.number().min(0).max(DAY_S).default(0).meta(live('Longest wait for the first byte of an answer; 0 is no limit')),
+  drain_timeout_s: z.number().min(0).max(DAY_S).default(30).meta(live('How long an unload waits for requests in flight')),
+  gpu_drain_timeout_s: z.number().min(0).max(DAY_S).default(120)
     .meta(live('How long image mode waits for requests of the slots that it takes the GPU from')),
-  stop_timeout_s: z.number().min(0).default(10).meta(live('How long an engine may take to stop before it is killed'))
+  stop_timeout_s: z.number().min(0).max(DAY_S).default(10).meta(live('How long an engine may take to stop before it is killed'))
 }).refine(s => s.port_range_end >= s.port_range_start, {
   path: ['port_range_end'], error: 'must not be below port_range_start'
 }).refine(s => s.port_range_start >= 8188 || s.port_range_end < 8188, {
@@ -71,21 +77,23 @@ export const slotsSchema = z.strictObject({
 })
 
 export const dispatcherSchema = z.strictObject({
-  prefetch_timeout_s: z.number().positive().default(8).meta(live('Longest wait for the model lists of upstreams')),
-  prefetch_parallel_cap: z.int().min(1).default(4).meta(live('How many upstreams are asked for their model list at once')),
+  prefetch_timeout_s: z.number().positive().max(600).default(8).meta(live('Longest wait for the model lists of upstreams')),
+  prefetch_parallel_cap: z.int().min(1).max(1000).default(4).meta(live('How many upstreams are asked for their model list at once')),
   list_unloaded: z.boolean().default(false)
     .meta(live('Whether GET /v1/models lists every enabled slot by its name, or only those that are loaded')),
   list_virtual: z.boolean().default(true)
     .meta(live('Whether GET /v1/models lists svc/* names of slots that it lists by their own name')),
-  models_ttl_s: z.number().min(1).default(300).meta(live('How long the model list of an upstream is trusted')),
-  hold_headers_s: z.number().min(0).default(2)
+  models_ttl_s: z.number().min(1).max(YEAR_S).default(300).meta(live('How long the model list of an upstream is trusted')),
+  hold_headers_s: z.number().min(0).max(HOUR_S).default(2)
     .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
-  ping_interval_s: z.number().min(0).default(10).meta(live('Comment lines on a silent stream; 0 off')),
-  direct_read_timeout_s: z.number().min(0).default(0).meta(live('Longest silence of an engine in an answer; 0 is no limit')),
-  connect_timeout_s: z.number().min(0.1).default(5).meta(live('Longest wait for a connection to an engine or upstream')),
-  queue_per_slot: z.int().min(1).default(512)
+  ping_interval_s: z.number().min(0).max(HOUR_S).default(10).meta(live('Comment lines on a silent stream; 0 off')),
+  direct_read_timeout_s: z.number().min(0).max(600)
+    .refine(seconds => seconds === 0 || seconds >= 30, { error: 'must be 0, which is no limit, or from 30 to 600' }).default(0)
+    .meta(live('Longest silence of an engine in an answer, from 30 to 600; 0 is no limit')),
+  connect_timeout_s: z.number().min(0.1).max(HOUR_S).default(5).meta(live('Longest wait for a connection to an engine or upstream')),
+  queue_per_slot: z.int().min(1).max(1_000_000).default(512)
     .meta(live('How many requests may wait for a slot: for its start, or for a free worker; more are answered 503')),
-  slow_reader_buffer_kb: z.int().min(16).default(4096)
+  slow_reader_buffer_kb: z.int().min(16).max(1024 * 1024).default(4096)
     .meta(live('What a slow reader of a shared stream may fall behind before it is cut off'))
 })
 
@@ -108,7 +116,8 @@ export const aliasesSchema = z.record(
 export const modelsSchema = z.strictObject({
   roots: z.array(absolutePath).max(MAX_LIST_ENTRIES).default([]).meta(slotRestart('Folders that are scanned for models besides the store')),
   auto_scan_on_start: z.boolean().default(true).meta(gatewayRestart('Scan for models when the gateway starts')),
-  file_extensions: z.array(z.string()).max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
+  file_extensions: z.array(z.string().regex(/^\.[A-Za-z0-9]{1,16}$/, { error: 'must be a dot and letters or digits, such as .gguf' })).min(1)
+    .max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
   store: z.union([z.literal(''), absolutePath]).default('')
     .meta(slotRestart('Where models are read and written; empty is the folder below the state root')),
   pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true }),
@@ -118,7 +127,7 @@ export const modelsSchema = z.strictObject({
 export const memorySchema = z.strictObject({
   enabled: z.boolean().default(true).meta(gatewayRestart('Whether there is a memory')),
   engine: z.enum(['hindsight', 'mem0', 'pgvector', 'cognee']).default('hindsight').meta(gatewayRestart('What keeps the memory')),
-  embedding: z.looseObject({
+  embedding: z.object({
     rerank_gateway_url: z.string().min(1).default('http://127.0.0.1:8080')
       .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks')),
     rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
@@ -126,18 +135,18 @@ export const memorySchema = z.strictObject({
     rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),
     rerank_read_timeout_s: z.number().min(0.05).max(60).default(8)
       .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))
-  }).prefault({}),
-  graph: z.looseObject({
+  }).catchall(tomlValueSchema).prefault({}),
+  graph: z.object({
     enabled: z.boolean().default(false).meta(gatewayRestart('Whether graph extraction is reported as on')),
     extraction_slot: nameSchema.default('utility').meta(gatewayRestart('Local llm slot that extracts the graph')),
     llm_timeout_s: z.int().min(30).max(3600).default(300).meta(gatewayRestart('Timeout of the memory engine for its model calls'))
-  }).prefault({})
+  }).catchall(tomlValueSchema).prefault({})
 })
 
 export const activitySchema = z.strictObject({
   enabled: z.boolean().default(true).meta(live('Keep audit rows')),
-  retention_days: z.int().min(1).default(30).meta(live('How long audit rows are kept')),
-  max_rows: z.int().min(100).default(50000).meta(live('How many audit rows are kept'))
+  retention_days: z.int().min(1).max(36_500).default(30).meta(live('How long audit rows are kept')),
+  max_rows: z.int().min(100).max(1_000_000_000).default(50000).meta(live('How many audit rows are kept'))
 })
 
 const pluginName = z.string().min(1)

@@ -29,10 +29,10 @@ const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' 
  * client and never after; both are off unless they are asked for.
  */
 const callShape = {
-  timeout_seconds: z.number().positive().default(300).meta({ description: 'Longest wait for the head of an answer' }),
-  connect_timeout_seconds: z.number().positive().optional()
+  timeout_seconds: z.number().positive().max(86_400).default(300).meta({ description: 'Longest wait for the head of an answer' }),
+  connect_timeout_seconds: z.number().positive().max(3600).optional()
     .meta({ description: 'Longest wait for a connection; unset takes [dispatcher] connect_timeout_s' }),
-  idle_timeout_seconds: z.number().min(0).optional()
+  idle_timeout_seconds: z.number().min(0).max(86_400).optional()
     .meta({ description: 'Longest silence inside an answer, 0 is no limit; unset takes [dispatcher] direct_read_timeout_s' }),
   retries: z.int().min(0).max(10).default(0)
     .meta({ description: 'Further tries after one that got no answer, or 408, 409, 425, 429 or 5xx' }),

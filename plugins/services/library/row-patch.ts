@@ -33,9 +33,9 @@ function withoutNulls (table: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).filter(([, value]) => value !== null))
 }
 
-/** TOML has no null. */
+/** TOML has no null: one in a table takes its key out, one in a list is refused with the row. */
 function withoutDeepNulls (value: unknown): unknown {
-  if (Array.isArray(value)) return value.filter(item => item !== null).map(withoutDeepNulls)
+  if (Array.isArray(value)) return value.map(withoutDeepNulls)
   if (!isTable(value)) return value
   return Object.fromEntries(Object.entries(withoutNulls(value)).map(([key, inner]) => [key, withoutDeepNulls(inner)]))
 }

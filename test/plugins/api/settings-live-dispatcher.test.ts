@@ -126,10 +126,21 @@ prove('dispatcher.queue_per_slot', async t => {
 prove('dispatcher.direct_read_timeout_s', async t => {
   const gateway = await live(t)
   await gateway.slots.load('chat')
-  const engine = gateway.runtime.engine('chat')
-  engine.answer({ headers: { 'content-type': 'text/event-stream' }, chunks: ['data: {}\n\n', 'data: {}\n\n'], hangAfter: 1 })
-  await gateway.change({ dispatcher: { direct_read_timeout_s: 0.2 } })
-  t.match(await (await gateway.chat(true)).text(), /dispatch\.upstream_timeout/)
+  const { connections } = gateway.gateway.inference()
+  const allowed: unknown[] = []
+  const to = connections.to.bind(connections)
+  t.intercept(connections, 'to', {
+    value: (...where: Parameters<typeof to>) => ({
+      dispatch: (...[options, handler]: Parameters<ReturnType<typeof to>['dispatch']>) => {
+        allowed.push(options.bodyTimeout)
+        return to(...where).dispatch(options, handler)
+      }
+    })
+  })
+  await (await gateway.chat()).text()
+  await gateway.change({ dispatcher: { direct_read_timeout_s: 30 } })
+  await (await gateway.chat()).text()
+  t.same(allowed, [0, 30_000])
 })
 
 async function idsOf (gateway: { readonly fetch: (path: string) => Promise<Response> }): Promise<readonly string[]> {
