@@ -11,6 +11,7 @@ import {
 import { loadSlot } from './load-slots.js'
 import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
+import { newModelStore, requireModelStore } from './model-store-check.js'
 import { configFiles, type ConfigParts } from './parts.js'
 import { recoverHome } from './recover-home.js'
 import { writeSecret } from './secrets-writer.js'
@@ -155,10 +156,15 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     deleteSlot: name => change(draft => draft.deleteSlot(name)),
     change: (work, options = {}) => change(work, options.dryRun),
     patchSvc: (patch, check) => withLock(configLock(paths), async () => {
-      const patched = await patchSvcFile(writer, patch, migrations, check)
+      const patched = await patchSvcFile(writer, patch, migrations, async next => {
+        const store = newModelStore(next.models, parts.svc.value?.models ?? null)
+        if (store !== null) await requireModelStore(store)
+        check?.(next)
+      })
       await serial(async () => adopt({ ...parts, svc: await loadSvc(load, parts.svc.value) }))
       return patched
     }),
+    requireModelStore,
     secret: name => parts.secrets.value.get(name) ?? env[name],
     withoutSecrets (text) {
       const secrets = parts.secrets.value

@@ -16,7 +16,7 @@ import { parseFailed, writeFailed } from './write-errors.js'
  */
 export async function patchSvcFile (
   context: WriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined,
-  check: (next: SvcConfig) => void = () => {}
+  check: (next: SvcConfig) => Promise<void> = () => Promise.resolve()
 ): Promise<SvcConfig> {
   const { paths, log, ops } = context
   const file = configFiles.svc
@@ -29,7 +29,7 @@ export async function patchSvcFile (
   const checked = checkShape(svcConfigSchema, next, { audience: 'client' })
   const problems = [...unknownDeletions(patch, migrated.config), ...versionProblems(next, migrated.to), ...checked.problems]
   if (checked.value === null || problems.length > 0) throw invalid('settings', problems)
-  check(checked.value)
+  await check(checked.value)
   const { patchToml } = await import('./toml-patch.js')
   const text = read.status === 'ok' ? read.text : ''
   const written = patchToml(text, next, reason => {

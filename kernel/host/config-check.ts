@@ -1,6 +1,9 @@
 import {
-  type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type Finding, type ModelRegistry, type ProviderCatalog
+  isSvcError, type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type ErrorCode, type Finding,
+  type ModelRegistry, type ProviderCatalog
 } from '../contract/index.js'
+import { requireModelStore } from '../config/model-store-check.js'
+import { configFiles } from '../config/parts.js'
 import { aliasFindings } from '../dispatch/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream-findings.js'
 import { capabilityFindings } from '../slots/capability-findings.js'
@@ -25,6 +28,7 @@ export async function findingsOf ({ config, models, providers, plans, plugins }:
   const catalogue = providers.list().flatMap(provider => (provider.catalogue ?? []).map(({ id }) => id))
   return [
     ...config.diagnostics.map(findingOfFile),
+    ...await storeFindings(config.svc.models.store),
     ...pluginFindings(plugins, config.svc.plugins.config),
     ...await slotFindings([...config.slots.values()], context, plans),
     ...flagFindings(config, providers),
@@ -32,6 +36,13 @@ export async function findingsOf ({ config, models, providers, plans, plugins }:
     ...upstreamFindings({ config, models, catalogue }),
     ...aliasFindings({ config, models, catalogue })
   ]
+}
+
+/** A store that was written by hand, past the check of every writer, or whose disk is away. */
+async function storeFindings (store: string): Promise<Finding[]> {
+  const error: unknown = store === '' ? null : await requireModelStore(store).then(() => null, (reason: unknown) => reason)
+  if (!isSvcError(error)) return []
+  return [{ file: configFiles.svc, path: 'models.store', message: error.message, code: error.code as ErrorCode, severity: 'error' }]
 }
 
 /** A problem of one file by itself: what concerns the file as a whole keeps it from being read. Pure. */

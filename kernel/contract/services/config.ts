@@ -84,9 +84,12 @@ export interface ConfigService {
   change<T> (work: (draft: ConfigDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
   /**
    * Merges into svc.toml, deep; null deletes. Validates before it writes, and `check` sees the result before anything is
-   * written and may throw. Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`, `config.write_failed`.
+   * written and may throw. Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`, `config.write_failed`,
+   * and what `requireModelStore` throws of another store.
    */
   patchSvc (patch: Readonly<Record<string, unknown>>, check?: (next: SvcConfig) => void): Promise<SvcConfig>
+  /** Throws `models.store_*` for a path that cannot be the model store: no folder, or not readable and writable. */
+  requireModelStore (path: string): Promise<void>
   /** A value of api.env, else of the process environment. */
   secret (name: string): string | undefined
   /** A text with the values of api.env taken out (those of 6 characters or more): for what is logged or shown. */

@@ -64,7 +64,8 @@ function pathOf (folder: string, id: string): string {
 
 function ifMissing<T> (value: T): (error: NodeJS.ErrnoException) => T {
   return error => {
-    if (error.code === 'ENOENT') return value
+    // a store that is a file, as a hand-written svc.toml may say, has none either
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return value
     throw error
   }
 }

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import type { ModelLibrary } from '../../services/library/ref.js'
 import { folderState, suggestStores } from './folder-state.js'
 import { copyStore, planMigration, removeSource, type CopyProgress } from './migration.js'
-import type { FolderState, Migration, storeChangedSchema, storeSchema } from './schemas.js'
+import type { Migration, storeChangedSchema, storeSchema } from './schemas.js'
 import { isWithin, movedPath, movedPaths } from './tree.js'
 
 export interface StoreServices {
@@ -51,7 +51,8 @@ export class ModelStore {
    */
   async change (given: string, { migrate, keep }: { readonly migrate: boolean, readonly keep: boolean }): Promise<Changed> {
     const path = this.#checkedPath(given)
-    const state = await requireUsable(path)
+    await this.#services.config.requireModelStore(path)
+    const state = await folderState(path)
     const plan = await planMigration(this.#services.models.store, path)
     if (plan.source === path || plan.files_count === 0 || keep) return await this.#adopt(path, null)
     if (!migrate) return { status: 'needs_migration', plan, state }
@@ -145,16 +146,6 @@ export class ModelStore {
       })
     }
   }
-}
-
-async function requireUsable (path: string): Promise<FolderState> {
-  const state = await folderState(path)
-  if (!state.exists) throw svcError('models.store_missing', `${path} does not exist; make the folder first, or mount its disk`, { param: 'path' })
-  if (!state.is_directory) throw svcError('models.store_not_directory', `${path} is not a folder`, { param: 'path' })
-  const user = 'the user that runs the gateway'
-  if (!state.readable) throw svcError('models.store_unreadable', `${path} cannot be read by ${user}; see \`svc doctor perms\``, { param: 'path' })
-  if (!state.writable) throw svcError('models.store_unwritable', `${path} cannot be written by ${user}; see \`svc doctor perms\``, { param: 'path' })
-  return state
 }
 
 function invalidPath (message: string): Error {

@@ -229,10 +229,10 @@ t.test('patching svc.toml', async t => {
   const text = '# mine\n[slots]\nidle_timeout_s = 10 # short\n\n[plugins.config.demo]\nx = 1\n'
   const { config, paths } = await openHome(t.testdir(), { 'svc.toml': text })
   const path = join(paths.etc, 'svc.toml')
-  const svc = await config.patchSvc({ slots: { max_slots: 4, idle_timeout_s: null }, plugins: { config: { demo: { y: [1] } } }, models: { store: '/big' } })
+  const svc = await config.patchSvc({ slots: { max_slots: 4, idle_timeout_s: null }, plugins: { config: { demo: { y: [1] } } }, models: { store: '/tmp' } })
   t.match(svc, { slots: { max_slots: 4, idle_timeout_s: 300 }, plugins: { config: { demo: { x: 1, y: [1] } } } })
   t.equal(config.snapshot.svc.slots.max_slots, 4)
-  t.equal(readFileSync(path, 'utf8'), '# mine\n[slots]\nmax_slots = 4\n\n[plugins.config.demo]\nx = 1\ny = [ 1 ]\n\n[models]\nstore = "/big"\n')
+  t.equal(readFileSync(path, 'utf8'), '# mine\n[slots]\nmax_slots = 4\n\n[plugins.config.demo]\nx = 1\ny = [ 1 ]\n\n[models]\nstore = "/tmp"\n')
   const revision = config.snapshot.revision
   await config.patchSvc({ slots: { max_slots: 4 } })
   t.equal(config.snapshot.revision, revision, 'no change, no event')

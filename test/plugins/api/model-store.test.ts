@@ -103,6 +103,11 @@ t.test('folders that cannot be the store', async t => {
     [join(source, 'llm'), 'config.invalid'], [join(home, 'var/lib/svc'), 'config.invalid']
   ]
   for (const [path, code] of cases) t.match(await call('POST', STORE, { path }), { status: 400, json: { error: { code, param: 'path' } } }, path)
+  for (const [path, code] of cases.slice(1, 3)) {
+    for (const key of ['store', 'pull_root']) {
+      t.match(await call('PUT', '/api/config/models', { [key]: path }), { status: 400, json: { error: { code } } }, `${key} ${code}`)
+    }
+  }
   t.equal((await call('POST', STORE, {})).status, 400)
   write(target, { 'llm/a.gguf': 'another file' })
   const clash = await call('POST', STORE, { path: target, migrate: true })

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { z } from 'zod'
@@ -12,7 +14,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import fc from '../../property.js'
 import text from '../../../plugins/v1/text/index.js'
-import { api, apiPlugins, type Api } from './support.js'
+import { api, apiPlugins, refused, type Api } from './support.js'
 
 interface Schema {
   readonly type?: string
@@ -170,4 +172,18 @@ t.test('every number that can be configured has bounds that arithmetic survives'
     }
     t.same(gateway.logs.filter(({ level }) => level === 'error'), [], 'nothing failed behind the scenes')
   }
+})
+
+t.test('a model store that is no folder is refused by the settings, and one that was written by hand is told', async t => {
+  const gateway = await api(t)
+  const file = join(gateway.home, 'etc/svc/svc.toml')
+  for (const models of [{ store: file }, { pull_root: file }]) {
+    await refused(t, gateway, ['PATCH', '/api/settings', { models }], 400, 'models.store_not_directory', /is not a folder/)
+  }
+  await writeFile(file, `${await gateway.file('etc/svc/svc.toml')}[models]\nstore = "${file}"\n`)
+  await gateway.call('POST', '/api/settings/reload')
+  t.equal((await gateway.call('GET', '/api/chat-templates')).status, 200, 'what lists the store lives with it')
+  t.match((await gateway.call('GET', '/api/status')).json.diagnostics, [
+    { file: 'svc.toml', path: 'models.store', code: 'models.store_not_directory', message: /is not a folder/ }
+  ])
 })
