@@ -23,14 +23,19 @@ export const stackRecordSchema = z.looseObject({
   slots: z.array(rowSchema).default([]),
   seed: z.boolean().default(false),
   active: z.boolean().default(false),
-  drift: z.string().default('none')
+  drift: z.string().default('none'),
+  lacks: z.array(z.string()).default([])
 })
 export type StackRecord = z.output<typeof stackRecordSchema>
 
 const names = z.array(z.string()).default([])
 
 /** What was done, or would be. */
-export const stackPlanSchema = z.looseObject({ summary: names, warnings: names })
+export const stackPlanSchema = z.looseObject({
+  summary: names,
+  warnings: names,
+  troubles: z.array(z.looseObject({ slot: z.string(), message: z.string(), serves: z.boolean() })).default([])
+})
 
 export const appliedSchema = z.looseObject({
   ...stackPlanSchema.shape,
@@ -50,8 +55,8 @@ export const modelsSchema = z.looseObject({ present: names, pullable: names, unr
 export type StackModels = z.output<typeof modelsSchema>
 
 /** Whether it is the one in force, in words. */
-export function driftText ({ active, drift }: StackRecord): string {
-  if (!active) return '-'
+export function driftText ({ active, drift, lacks }: StackRecord): string {
+  if (!active) return lacks.length === 0 ? '-' : `not for this host: no ${lacks.join(', ')}`
   if (drift === 'clean') return 'active'
   return drift === 'degraded' ? 'active, not all runs' : 'active, changed since'
 }

@@ -86,6 +86,7 @@ export function createInference (
     providers,
     events,
     defaultDevice: slot => plans.device(slot),
+    troubles: (name, draft) => plans.over(draft).troubles(name),
     runtimePorts: () => fleet.runtimePorts()
   })
   const fleet: SlotFleet = new SlotFleet({

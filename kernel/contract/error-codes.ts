@@ -108,6 +108,7 @@ export const errorCodes = {
   'stacks.bad_envelope': { status: 400, when: 'an envelope, or its checksum, is no stack' },
   'stacks.envelope_too_new': { status: 400, when: 'the envelope has a newer format than this release knows' },
   'stacks.import_no_slug': { status: 400, when: 'an import names no slug for the stack' },
+  'stacks.would_break': { status: 409, when: 'applying the stack would leave a slot that serves unable to come up' },
   'stacks.superseded': { status: 409, when: 'another stack was applied while this one was still being put into force' },
   'stacks.seed_immutable': { status: 409, when: 'a built-in stack is to be changed' },
   'upstream.not_found': { status: 404, when: 'no upstream has this name' },

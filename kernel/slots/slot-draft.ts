@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import {
-  deviceSchema, svcError, type ConfigDraft, type Device, type Model, type NamedProfile, type NamedSlotConfig, type NewEvent,
-  type SlotDraft, type SlotProblem, type SlotRule
+  deviceSchema, svcError, type ConfigDraft, type Device, type LaunchTrouble, type Model, type NamedProfile,
+  type NamedSlotConfig, type NewEvent, type SlotDraft, type SlotProblem, type SlotRule
 } from '../contract/index.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { checkSlotSet, reconcileDeviceProfile, slotProblemError, type SlotSetContext } from './guards.js'
@@ -62,6 +62,11 @@ export class SlotChange implements SlotDraft {
     const { profile, skipped } = preferredProfile(slot, device, modelId, { ...this.#deps, profiles: this.config.profiles })
     if (skipped !== null) this.events.push(skipped)
     return profile
+  }
+
+  /** A slot that another one's engine serves comes up with that one. */
+  troubles (name: string): Promise<readonly LaunchTrouble[]> {
+    return this.#deps.troubles(this.config.slots.get(name)?.served_by ?? name, this.config)
   }
 
   /** Throws what is wrong with a slot of this change. What is wrong with others, and was before, stops nobody. */

@@ -4,6 +4,7 @@ import { access, constants, mkdir } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
 import {
   modelRowSchema, svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
+  type LaunchTrouble,
   type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
   type ResolvedArgv
 } from '../contract/index.js'
@@ -19,6 +20,7 @@ import { makeMountPoints } from './mount-points.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
 import type { PreparedLaunch } from './launcher.js'
 import { mtpEffective } from './mtp.js'
+import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
 import { profileMisfit } from './profile-fit.js'
 import { profileOutlook } from './profile-outlook.js'
@@ -161,6 +163,29 @@ export class SlotPlans {
   /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
   async missingFiles (name: string): Promise<readonly MissingFile[]> {
     return await this.#missing(this.effective(name))
+  }
+
+  /** The same host with other slots and profiles, as a draft has them. Swaps that are in force do not count. */
+  over ({ slots, profiles }: Pick<ConfigService['snapshot'], 'slots' | 'profiles'>): SlotPlans {
+    const { paths, snapshot } = this.#deps.config
+    return new SlotPlans({ ...this.#deps, config: { paths, snapshot: { ...snapshot, slots, profiles } } })
+  }
+
+  /** What would keep the slot from coming up, as far as that can be known without a start. */
+  async troubles (name: string): Promise<readonly LaunchTrouble[]> {
+    return await launchTroubles(this.effective.bind(this, name), {
+      device: ({ device, slot }) => this.#deps.access(device, slot.gpu_index, this.#deps.runtime.form),
+      model: async effective => {
+        if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
+        return await this.#missing(effective)
+      },
+      image: () => this.#deps.runtime.form === 'process' ? null : this.image(name),
+      launch: async ({ provider }) => {
+        const { form } = this.plan(name, 0)
+        if (form.kind !== 'container') await chooseCandidate(`slot '${name}'`, provider, form.candidates, this.#deps.path, '127.0.0.1')
+      },
+      hardware: this.#deps.hardware.info
+    })
   }
 
   /** A launch, checked against what is on this host: model files, programs. Throws what is missing. */

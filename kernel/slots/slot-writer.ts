@@ -1,6 +1,6 @@
 import type {
-  ChangeOptions, ConfigService, Device, EventBus, ModelFiles, ModelRegistry, NamedProfile, NamedSlotConfig, ProviderCatalog,
-  SlotProblem
+  ChangeOptions, ConfigDraft, ConfigService, Device, EventBus, LaunchTrouble, ModelFiles, ModelRegistry, NamedProfile,
+  NamedSlotConfig, ProviderCatalog, SlotProblem
 } from '../contract/index.js'
 import { companyOf, inCompany } from './anchor-company.js'
 import { checkSlotSet } from './guards.js'
@@ -16,6 +16,8 @@ export interface SlotWriterDeps {
   readonly providers: ProviderCatalog
   readonly events: EventBus
   readonly defaultDevice: (slot: NamedSlotConfig) => Device
+  /** What would keep a slot of a draft from coming up. */
+  readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
   /** Ports in use that no file names. */
   readonly runtimePorts: () => readonly number[]
 }

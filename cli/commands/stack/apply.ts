@@ -10,6 +10,7 @@ import { harmless } from '../../text-width.js'
 interface ApplyOptions {
   readonly dryRun?: true
   readonly yes?: true
+  readonly force?: true
   readonly json?: true
 }
 
@@ -18,17 +19,20 @@ export function addStackApply (stack: Command, cli: Cli): void {
     .description('put a stack into force: its slots run, all others are unloaded')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('-y, --yes', 'do not ask')
+    .option('-f, --force', 'also when a slot that serves would not come up again')
     .option('--json', 'print the answer of the API; does not ask')
     .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on\nwhen you leave.')
     .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))
-    .action(async (slug: string, { dryRun, yes, json }: ApplyOptions, command: Command) => {
+    .action(async (slug: string, { dryRun, yes, json, force }: ApplyOptions, command: Command) => {
       const client = cli.client(command)
-      const call = { method: 'POST', path: pathOf`/api/stacks/${slug}/apply`, query: { dry_run: dryRun === true } } as const
+      const call = { method: 'POST', path: pathOf`/api/stacks/${slug}/apply`, query: { dry_run: dryRun === true, force: force === true } } as const
       if (dryRun === true && json === true) return cli.out.json(await client.raw(call))
       if (json !== true && (dryRun === true || yes !== true)) {
-        const { summary, warnings } = await client.call({ ...call, query: { dry_run: true } }, stackPlanSchema)
+        const { summary, warnings, troubles } = await client.call({ ...call, query: { dry_run: true } }, stackPlanSchema)
         cli.out.lines(summary.map(line => `  ${harmless(line)}`))
         for (const warning of warnings) cli.out.note(harmless(`Warning: ${warning}`))
+        const broken = [...new Set(troubles.filter(({ serves }) => serves).map(({ slot }) => slot))]
+        if (broken.length > 0 && force !== true) throw wouldBreak(slug, broken)
         if (dryRun === true) return
         if (!await confirm(cli, `Apply stack ${slug}?`)) throw new CliFailure('nothing was changed')
       }
@@ -37,7 +41,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
       else tellApplied(cli, slug, applied, yes === true)
       const { errors } = applied.converged
       if (errors.length === 0) return
-      throw new CliFailure(`stack ${slug} is configured, but not all of it runs`,
+      throw new CliFailure(`stack ${slug} is in force, but not all of it runs`,
         { hints: [...errors.map(({ target, error }) => harmless(`${target}: ${error}`)), `Try again: svc stack apply ${slug}`] })
     })
 }
@@ -47,8 +51,16 @@ function tellApplied ({ out }: Cli, slug: string, { summary, warnings, converged
     out.lines(summary.map(line => `  ${harmless(line)}`))
     for (const warning of warnings) out.note(harmless(`Warning: ${warning}`))
   }
-  const { loaded, swapped, reloaded, unloaded, capabilities_applied: applied } = converged
+  const { loaded, swapped, reloaded, unloaded, capabilities_applied: applied, errors } = converged
   const parts = Object.entries({ loaded, swapped, reloaded, unloaded, 'put into force': applied })
     .filter(([, names]) => names.length > 0).map(([verb, names]) => `${verb}: ${names.join(', ')}`)
-  out.line(harmless(`Stack ${slug} is applied${parts.length === 0 ? '; everything ran already as it should' : `; ${parts.join('; ')}`}.`))
+  const rest = parts.length > 0 ? `; ${parts.join('; ')}` : errors.length > 0 ? '' : '; everything ran already as it should'
+  const verb = errors.length > 0 ? 'is configured' : 'is applied'
+  out.line(harmless(`Stack ${slug} ${verb}${rest}${errors.length > 0 ? `; failed: ${errors.map(({ target }) => target).join(', ')}` : ''}.`))
+}
+
+function wouldBreak (slug: string, slots: readonly string[]): CliFailure {
+  const [dead, pronoun] = slots.length === 1 ? [`slot ${slots[0]!} serves and would not`, 'it'] : [`slots ${slots.join(', ')} serve and would not`, 'them']
+  return new CliFailure(`stack ${slug} is not for this host as it is: ${dead} come up again; nothing was changed`,
+    { hints: [`Mend what the warnings name, or leave ${pronoun} dead: svc stack apply ${slug} --force`] })
 }

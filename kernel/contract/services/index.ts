@@ -24,9 +24,10 @@ export type { BootPhase, PluginConfigProblem, PluginReport, PluginService, Plugi
 export { requestPhases } from './requests.js'
 export type { RequestPhase, RequestService, RequestSummary, RequestView } from './requests.js'
 export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
-export { convergences, pullStates, slotRules } from './slots.js'
+export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {
-  Convergence, ImagePullStatus, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics,
+  Convergence, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft, SlotFailure,
+  SlotLease, SlotMetrics,
   SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices
 } from './slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'

@@ -150,6 +150,14 @@ export interface LogQuery {
   readonly follow: boolean
 }
 
+export const launchNeeds = ['config', 'device', 'image', 'program', 'model', 'fit'] as const
+
+/** What is known, before anything is started, to keep a slot from coming up on this host. */
+export interface LaunchTrouble {
+  readonly what: typeof launchNeeds[number]
+  readonly message: string
+}
+
 /** The slots as they would be, and with `config` everything else that changes along with them. */
 export interface SlotDraft {
   readonly config: ConfigDraft
@@ -161,6 +169,8 @@ export interface SlotDraft {
   delete (name: string): Promise<void>
   /** The profile that a model asks for, when it suits the slot on the device (SPEC.md "Preferred profile"), else null. */
   preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null
+  /** What would keep the slot, as the draft has it, from coming up here. Asks the disk, and no engine and no network. */
+  troubles (name: string): Promise<readonly LaunchTrouble[]>
 }
 
 /**

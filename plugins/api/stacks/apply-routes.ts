@@ -16,7 +16,7 @@ export function applyRoutes (services: StackServices, runner: StackRunner): AnyR
       url: '/api/stacks/:slug/apply',
       summary: 'Put a stack into force, or tell what that would do',
       description: 'Replaces: slots that the stack does not name are unloaded. The configuration changes as a whole or not ' +
-        'at all; then slots follow, and what fails there is told in `converged.errors`. Waits until they have followed.',
+        'at all; one that would leave a serving slot dead is refused unless `force` is set. Then slots follow, and what fails there is told in `converged.errors`. Waits until they have followed.',
       schema: { params: slugParamsSchema, querystring: applyQuerySchema, response: applyAnswerSchema },
       handler: call => {
         const { slug } = call.params
@@ -34,13 +34,13 @@ async function previewOf (services: StackServices, runner: StackRunner, slug: st
   return { ...planView(services, stack, plan, unloads), dry_run: true, creates: [...plan.creates], unloads: [...unloads] }
 }
 
-type Call = Pick<RouteCall<{ readonly slug: string }>, 'actor' | 'params' | 'requestId' | 'signal'>
+type Call = Pick<RouteCall<{ readonly slug: string }, { readonly force: boolean }>, 'actor' | 'params' | 'query' | 'requestId' | 'signal'>
 
 /** An order, not a question: the client that leaves does not take it back. */
 function applyStack (services: StackServices, runner: StackRunner, call: Call): ReturnType<typeof whileConnected> {
   const { slug } = call.params
   return whileConnected(call, audited(services, call, 'apply', slug, async note => {
-    const { stack, plan, converged } = await runner.apply(slug, committed => {
+    const { stack, plan, converged } = await runner.apply(slug, call.query.force, committed => {
       note({ after: { created: committed.creates, changed: changedNames(committed) } })
       services.events.emit({
         type: 'stack.applied', source: `stack:${slug}`, message: `stack ${slug} is applied`,
@@ -64,6 +64,7 @@ function planView (services: StackServices, stack: NamedStack, plan: StackPlan, 
     changes: [...plan.changes],
     profiles: [...plan.profiles],
     capabilities: [...plan.capabilities],
-    warnings: warningsOf(services, stack, plan)
+    warnings: warningsOf(services, stack, plan),
+    troubles: [...plan.troubles]
   }
 }

@@ -5,7 +5,7 @@ import {
 import { selfContained } from './self-contained.js'
 import { snapshotOf } from './snapshot.js'
 import type { StackServices } from './stack-api.js'
-import { itemOf, presentState, stackItem, stackOf } from './stack-item.js'
+import { devicesHere, itemOf, presentState, stackItem, stackOf } from './stack-item.js'
 import { addStack, audited, bodyOf, replaceStack, requireFlags, requireSlug, tell } from './stack-store.js'
 
 type Caller = Pick<RouteCall, 'actor' | 'requestId'>
@@ -15,7 +15,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
   const { config } = services
   const create = async (call: Caller, action: string, slug: string, stack: Stack): Promise<void> => {
     await audited(services, call, action, slug, async note => {
-      await config.change(draft => addStack(draft, slug, selfContained(stack, services)))
+      await config.change(draft => addStack(services, draft, slug, selfContained(stack, services)))
       note({ after: bodyOf(stackOf(services, slug)) })
     })
     tell(services, 'created', slug)
@@ -28,7 +28,8 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       schema: { response: stackListSchema },
       handler: async () => {
         const state = await presentState(services)
-        return { stacks: [...config.snapshot.stacks.values()].map(stack => stackItem(stack, state)), ...state }
+        const devices = devicesHere(services)
+        return { stacks: [...config.snapshot.stacks.values()].map(stack => stackItem(stack, state, devices)), ...state }
       }
     }),
     defineRoute({
@@ -79,7 +80,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
         requireFlags(call.body)
         await audited(services, call, 'edit', slug, async note => {
           note({ before: bodyOf(before) })
-          await config.change(draft => replaceStack(draft, slug, selfContained(call.body, services)))
+          await config.change(draft => replaceStack(services, draft, slug, selfContained(call.body, services)))
           note({ after: bodyOf(stackOf(services, slug)) })
         })
         tell(services, 'updated', slug)
@@ -96,7 +97,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
         const before = stackOf(services, slug)
         await audited(services, call, 'delete', slug, async note => {
           note({ before: bodyOf(before) })
-          await config.change(draft => replaceStack(draft, slug, null))
+          await config.change(draft => replaceStack(services, draft, slug, null))
         })
         tell(services, 'deleted', slug)
       }

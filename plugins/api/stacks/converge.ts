@@ -11,8 +11,13 @@ export function unloads (slots: SlotService, { keep }: StackTarget): readonly st
   const anchors = keep.filter(name => slots.names().includes(name)).map(name => slots.config(name).served_by)
   return slots.names().filter(name => {
     if (keep.includes(name) || anchors.includes(name) || slots.config(name).served_by !== null) return false
-    return !['offline', 'error', 'unloading'].includes(slots.status(name).state)
+    return isUp(slots, name)
   })
+}
+
+/** It runs, or is on its way up. */
+export function isUp (slots: SlotService, name: string): boolean {
+  return !['offline', 'error', 'unloading'].includes(slots.status(name).state)
 }
 
 /**

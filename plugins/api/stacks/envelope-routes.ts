@@ -52,7 +52,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
         if (!checksumOk) throw badEnvelope('its checksum is wrong, so it was changed or cut off on its way', { checksum_ok: false })
         requireFlags(stack)
         const profiles = await audited(services, call, 'import', slug, async note => {
-          const fates = await config.change(draft => importStack(draft, slug, selfContained(stack, services)))
+          const fates = await config.change(draft => importStack(services, draft, slug, selfContained(stack, services)))
           note({ after: bodyOf(stackOf(services, slug)) })
           return fates
         })
@@ -64,9 +64,9 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
 }
 
 /** The stack and the profiles that only it has, as one change. */
-async function importStack (draft: ConfigDraft, slug: string, stack: Stack): Promise<ProfileFate[]> {
+async function importStack (services: StackServices, draft: ConfigDraft, slug: string, stack: Stack): Promise<ProfileFate[]> {
   const fates = profileFates(stack, draft.profiles)
-  await addStack(draft, slug, stack)
+  await addStack(services, draft, slug, stack)
   for (const { name, status } of fates) if (status === 'created') await draft.putProfile(name, stack.profiles[name]!)
   return fates
 }

@@ -4,7 +4,7 @@ import {
   type SlotDraft, type StackCapability, type StackSlot
 } from 'svc-gateway/plugin'
 import { contentHash, type StackTarget } from './pointer.js'
-import type { CapabilityChangeView, SlotChangeView, StackProblem } from './schemas.js'
+import type { CapabilityChangeView, SlotChangeView, SlotTrouble, StackProblem } from './schemas.js'
 import { profileBody, profilesNamed } from './self-contained.js'
 import { slotChanges } from './slot-changes.js'
 import type { StackServices } from './stack-api.js'
@@ -13,6 +13,10 @@ import type { StackServices } from './stack-api.js'
 export interface StackPlan {
   readonly creates: readonly string[]
   readonly changes: readonly SlotChangeView[]
+  /** Slots that are there and down, and that it loads. */
+  readonly loads: readonly string[]
+  /** It is the active one, and what it spoke of, or keys beside that, was changed since. */
+  readonly accepts: boolean
   /** Profiles made from the copies in the stack. */
   readonly profiles: readonly string[]
   readonly capabilities: readonly CapabilityChangeView[]
@@ -21,10 +25,16 @@ export interface StackPlan {
   /** Capabilities that cannot be had here: they are left as they are. */
   readonly refused: readonly StackProblem[]
   readonly warnings: readonly string[]
+  /** What would keep slots of the stack from coming up. */
+  readonly troubles: readonly SlotTrouble[]
 }
 
 export interface PlanContext extends Pick<StackServices, 'overlay' | 'providers'> {
   readonly deviceOf: (slot: string) => Device
+  /** Whether an engine of it is up. */
+  /** Hash of this stack as it was applied, when it is the active one. */
+  readonly appliedHash: string | null
+  readonly isUp: (slot: string) => boolean
   /** Why a capability is to be left alone. */
   readonly refused: ReadonlyMap<CapabilityChild, string>
   /** Told before the error of a capability that cannot be had is thrown. */
@@ -38,22 +48,45 @@ export interface PlanContext extends Pick<StackServices, 'overlay' | 'providers'
 export async function shapeStack (draft: SlotDraft, stack: NamedStack, context: PlanContext): Promise<StackPlan> {
   const before = new Map(draft.config.slots)
   const selections = draft.config.capabilities
+  const isServing = await servingNow(draft, context)
   const warnings = differingProfiles(draft, stack)
   const profiles = await bringProfiles(draft, stack)
   for (const row of stack.slots) if (row.model !== null) await shapeSlot(draft, row, row.model, context)
   const served = await selectAll(draft, stack, context)
   const { slots, capabilities } = draft.config
+  const hash = contentHash(stack, draft.config)
+  const target = targetOf(stack, slots, served)
   const changes = slotChanges(before, slots, stack.slots.filter(({ model }) => model !== null).map(({ slot }) => slot))
   return {
     creates: [...slots.keys()].filter(name => !before.has(name)),
     changes,
     profiles,
     capabilities: [...served].map(([child, slot]) => capabilityChange(child, slot, selections, capabilities)),
-    target: targetOf(stack, slots, served),
-    contentHash: contentHash(stack, draft.config),
+    target,
+    loads: target.load.filter(name => before.has(name) && !context.isUp(name)),
+    accepts: context.appliedHash !== null && context.appliedHash !== hash,
+    contentHash: hash,
     refused: [...context.refused].map(([child, error]) => ({ target: `capability:${child}`, error })),
-    warnings
+    warnings,
+    troubles: await troublesOf(draft, [...target.load, ...target.children.map(child => served.get(child)!)], isServing)
   }
+}
+
+/** Which slots serve, or would with their next request. */
+async function servingNow (draft: SlotDraft, { isUp }: PlanContext): Promise<ReadonlySet<string>> {
+  const serving = new Set<string>()
+  for (const { name, enabled } of draft.config.slots.values()) {
+    if (enabled && (isUp(name) || (await draft.troubles(name)).length === 0)) serving.add(name)
+  }
+  return serving
+}
+
+async function troublesOf (draft: SlotDraft, names: readonly string[], isServing: ReadonlySet<string>): Promise<SlotTrouble[]> {
+  const found: SlotTrouble[] = []
+  for (const slot of new Set(names)) {
+    for (const { what, message } of await draft.troubles(slot)) found.push({ slot, what, message, serves: isServing.has(slot) })
+  }
+  return found
 }
 
 /** A local profile wins; the copy in the stack is for hosts that have none. */

@@ -1,7 +1,8 @@
 import { isAbsolute } from 'node:path'
-import type { Model, ProviderCatalog, Stack, StackModel } from 'svc-gateway/plugin'
+import type { Device, Model, ProviderCatalog, Stack, StackModel } from 'svc-gateway/plugin'
 import type { CuratedModel } from '../../services/library/ref.js'
 import type { ModelResolution } from './schemas.js'
+import { devicesHere } from './stack-item.js'
 import type { StackServices } from './stack-api.js'
 
 /** Ids of every model that a stack refers to, in its order. Pure. */
@@ -11,11 +12,12 @@ export function modelsNamed ({ slots }: Pick<Stack, 'slots'>): readonly string[]
 }
 
 /** Where the models of a stack are, seen from this host: registered or built into an engine, to be pulled, or neither. */
-export function resolutionsOf (stack: Stack, { models, providers, library }: StackServices): readonly ModelResolution[] {
+export function resolutionsOf (stack: Stack, { models, overlay, providers, library }: StackServices): readonly ModelResolution[] {
+  const devices = devicesHere({ overlay })
   return modelsNamed(stack).map(id => {
     const known = stack.models[id] ?? metadataOf(id, models.get(id), library.curated)
     const { hf_repo, hf_filename } = known
-    const isHere = models.get(id) !== undefined || isOfEngine(id, providers) ||
+    const isHere = models.get(id) !== undefined || isOfEngine(id, providers, devices) ||
       (isAbsolute(id) && models.list().some(({ path }) => path === id))
     const status = isHere ? 'present' : hf_repo !== '' && hf_filename !== '' ? 'pullable' : 'unresolvable'
     return { model_id: id, status, hf_repo, hf_filename }
@@ -52,8 +54,10 @@ export function metadataOf (id: string, model: Model | undefined, curated: reado
   }
 }
 
-function isOfEngine (id: string, providers: ProviderCatalog): boolean {
-  return providers.list().some(({ models, children = [], catalogue = [] }) => {
+/** An engine counts where this host has a device for it. */
+function isOfEngine (id: string, providers: ProviderCatalog, devices: readonly Device[]): boolean {
+  return providers.list().some(({ models, children = [], catalogue = [], ...engine }) => {
+    if (!engine.devices.some(device => devices.includes(device))) return false
     const own = [...children.map(({ model }) => model), ...catalogue.map(model => model.id)]
     return own.includes(id) || (models?.canonical(id) ?? null) !== null
   })

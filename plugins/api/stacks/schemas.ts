@@ -1,4 +1,4 @@
-import { capabilityChildren, capabilitySelectionSchema, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilitySelectionSchema, devices, launchNeeds, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const ENVELOPE_KIND = 'svc.stack'
@@ -18,7 +18,8 @@ export const stackItemSchema = z.strictObject({
   ...shape,
   seed: z.boolean().meta({ description: 'Built in and immutable' }),
   active: z.boolean().meta({ description: 'Applied last' }),
-  drift: driftSchema
+  drift: driftSchema,
+  lacks: z.array(z.enum(devices)).meta({ description: 'Devices that its rows name and this host does not have' })
 })
 
 export const stackListSchema = z.strictObject({
@@ -43,7 +44,10 @@ export const snapshotAnswerSchema = z.union([
 ])
 
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
-export const applyQuerySchema = z.strictObject({ dry_run: flag.default(false) })
+export const applyQuerySchema = z.strictObject({
+  dry_run: flag.default(false),
+  force: flag.default(false).meta({ description: 'Also when a slot that serves would not come up again' })
+})
 
 const fieldChangeSchema = z.strictObject({
   key: z.string().meta({ description: 'Dotted key of the slot' }),
@@ -75,13 +79,22 @@ const problemSchema = z.strictObject({
 })
 export type StackProblem = z.output<typeof problemSchema>
 
+const troubleSchema = z.strictObject({
+  slot: z.string(),
+  what: z.enum(launchNeeds),
+  message: z.string(),
+  serves: z.boolean().meta({ description: 'The slot serves now, or would with its next request: an apply is refused' })
+})
+export type SlotTrouble = z.output<typeof troubleSchema>
+
 const planShape = {
   stack: z.string(),
   summary: z.array(z.string()),
   changes: z.array(slotChangeSchema),
   profiles: z.array(z.string()).meta({ description: 'Made from the copies in the stack' }),
   capabilities: z.array(capabilityChangeSchema),
-  warnings: z.array(z.string())
+  warnings: z.array(z.string()),
+  troubles: z.array(troubleSchema).meta({ description: 'What would keep slots of the stack from coming up on this host' })
 }
 
 export const applyPreviewSchema = z.strictObject({

@@ -1,4 +1,5 @@
-import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { svcError, type SlotProblem, type SvcError } from 'svc-gateway/plugin'
+import type { SlotTrouble } from './schemas.js'
 
 export function stackNotFound (slug: string): SvcError {
   return svcError('stacks.not_found', `no stack has the slug '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
@@ -32,6 +33,18 @@ export function envelopeTooNew (got: number, supported: number): SvcError {
 
 export function importWithoutSlug (): SvcError {
   return svcError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does without', { param: 'slug' })
+}
+
+export function wouldBreak (slug: string, troubles: readonly SlotTrouble[]): SvcError {
+  const [{ slot, message } = { slot: '', message: '' }] = troubles
+  const others = new Set(troubles.map(trouble => trouble.slot)).size - 1
+  return svcError('stacks.would_break',
+    `stack '${slug}' would leave slot '${slot}' dead: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it all the same`,
+    { details: { slug, troubles } })
+}
+
+export function contradictoryRow (path: string, { message, code, details }: SlotProblem): SvcError {
+  return svcError(code, `${path}: ${message}`, { param: path, details: { ...details, fields: [{ path, message }] } })
 }
 
 export function superseded (slug: string): SvcError {

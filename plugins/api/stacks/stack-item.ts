@@ -1,4 +1,4 @@
-import type { NamedStack } from 'svc-gateway/plugin'
+import type { Device, NamedStack } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { readPointer, stackState, type StackState } from './pointer.js'
 import type { stackItemSchema } from './schemas.js'
@@ -12,10 +12,22 @@ export async function presentState ({ config }: Pick<StackServices, 'config'>): 
   return stackState(await readPointer(config.paths), config.snapshot)
 }
 
-/** Pure. */
-export function stackItem (stack: NamedStack, { active, drift }: StackState): StackItem {
+/** `present` are the devices of this host. Pure. */
+export function stackItem (stack: NamedStack, { active, drift }: StackState, present: readonly Device[]): StackItem {
   const isActive = stack.slug === active
-  return { ...stack, active: isActive, drift: isActive ? drift : 'none' }
+  return { ...stack, active: isActive, drift: isActive ? drift : 'none', lacks: devicesOf(stack).filter(device => !present.includes(device)) }
+}
+
+/** Devices that a stack names for what it switches on, each once. Pure. */
+function devicesOf ({ slots }: NamedStack): readonly Device[] {
+  const named = slots.flatMap(row => [
+    row.model === null ? null : row.device, ...row.capabilities.filter(({ enabled }) => enabled).map(({ device }) => device)
+  ])
+  return [...new Set(named.filter(device => device !== null))]
+}
+
+export function devicesHere ({ overlay }: Pick<StackServices, 'overlay'>): readonly Device[] {
+  return overlay.backends().map(({ id }) => id)
 }
 
 /** Throws `stacks.not_found`. */
@@ -25,6 +37,6 @@ export function stackOf ({ config }: Pick<StackServices, 'config'>, slug: string
   return stack
 }
 
-export async function itemOf (services: Pick<StackServices, 'config'>, slug: string): Promise<StackItem> {
-  return stackItem(stackOf(services, slug), await presentState(services))
+export async function itemOf (services: Pick<StackServices, 'config' | 'overlay'>, slug: string): Promise<StackItem> {
+  return stackItem(stackOf(services, slug), await presentState(services), devicesHere(services))
 }

@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { isSvcError, messageOf, svcError, type CapabilityChild, type Logger, type NamedStack } from 'svc-gateway/plugin'
-import { converge, unloads } from './converge.js'
+import { converge, isUp, unloads } from './converge.js'
 import { shapeStack, type StackPlan } from './plan.js'
 import { POINTER_FILE, pointerText, readPointer, type StackPointer } from './pointer.js'
 import type { Converged } from './schemas.js'
 import type { StackServices } from './stack-api.js'
-import { stackNotFound, superseded } from './stack-errors.js'
+import { stackNotFound, superseded, wouldBreak } from './stack-errors.js'
 
 interface Run {
   readonly ending: AbortController
   readonly done: Promise<Converged>
+}
+
+interface ShapeOptions {
+  readonly dryRun: boolean
+  /** Also when a slot that serves would not come up again. */
+  readonly force: boolean
 }
 
 interface Shaped {
@@ -47,17 +53,19 @@ export class StackRunner {
 
   /** What `apply` would do, if it were called now. Refuses what it would refuse. */
   async preview (slug: string): Promise<Preview> {
-    const { stack, plan } = await this.#shape(slug, true)
+    const { stack, plan } = await this.#shape(slug, { dryRun: true, force: true })
     return { stack, plan, unloads: unloads(this.#services.slots, plan.target) }
   }
 
   /**
-   * Throws what the guards refuse, with nothing changed, and `stacks.superseded`. `committed` hears of the change before the
-   * slots follow.
+   * Throws what the guards refuse, with nothing changed, `stacks.would_break` unless forced, and `stacks.superseded`.
+   * `committed` hears of the change before the slots follow.
    */
-  async apply (slug: string, committed: (plan: StackPlan) => void): Promise<Applied> {
+  async apply (slug: string, force: boolean, committed: (plan: StackPlan) => void): Promise<Applied> {
     const { stack, plan, run } = await this.#inLine(async () => {
-      const { stack, plan, pointer } = await this.#shape(slug, false)
+      // what the guards refuse is told before what would not come up
+      if (!force) await this.#shape(slug, { dryRun: true, force: true })
+      const { stack, plan, pointer } = await this.#shape(slug, { dryRun: false, force })
       committed(plan)
       await this.#end(superseded(slug))
       return { stack, plan, run: this.#begin(pointer) }
@@ -122,8 +130,10 @@ export class StackRunner {
   }
 
   /** Again without a capability that cannot be had, until the rest of the stack is one change that the guards let pass. */
-  async #shape (slug: string, dryRun: boolean): Promise<Shaped> {
-    const { clock, overlay, providers, slots } = this.#services
+  async #shape (slug: string, { dryRun, force }: ShapeOptions): Promise<Shaped> {
+    const { clock, config, overlay, providers, slots } = this.#services
+    const active = await readPointer(config.paths)
+    const appliedHash = active?.active_slug === slug ? active.content_hash : null
     const refused = new Map<CapabilityChild, string>()
     for (;;) {
       let refusal: CapabilityChild | null = null
@@ -132,8 +142,16 @@ export class StackRunner {
           const stack = draft.config.stacks.get(slug)
           if (stack === undefined) throw stackNotFound(slug)
           const plan = await shapeStack(draft, stack, {
-            overlay, providers, refused, deviceOf: name => slots.device(name), refuse: child => { refusal = child }
+            overlay,
+            providers,
+            refused,
+            deviceOf: name => slots.device(name),
+            appliedHash,
+            isUp: name => isUp(slots, name),
+            refuse: child => { refusal = child }
           })
+          const broken = plan.troubles.filter(({ serves }) => serves)
+          if (!force && broken.length > 0) throw wouldBreak(slug, broken)
           const pointer: StackPointer = {
             version: 1, id: randomUUID(), active_slug: slug, content_hash: plan.contentHash,
             applied_at: new Date(clock.now()).toISOString(), converge_ok: false, pending: true, target: plan.target,

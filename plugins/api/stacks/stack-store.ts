@@ -1,8 +1,9 @@
 import {
-  messageOf, nameSchema, shellWords, svcError, type ConfigDraft, type NamedStack, type RouteCall, type Stack
+  defaultProviderOf, messageOf, nameSchema, shellWords, slotConfigSchema, svcError, type ConfigDraft, type NamedStack,
+  type RouteCall, type Stack
 } from 'svc-gateway/plugin'
 import type { StackServices } from './stack-api.js'
-import { invalidSlug, seedStack, stackExists, stackNotFound } from './stack-errors.js'
+import { contradictoryRow, invalidSlug, seedStack, stackExists, stackNotFound } from './stack-errors.js'
 
 type Audited = Parameters<StackServices['activity']['audited']>[1]
 type Caller = Pick<RouteCall, 'actor' | 'requestId'>
@@ -29,19 +30,44 @@ export function requireFlags ({ slots, profiles }: Pick<Stack, 'slots' | 'profil
   }
 }
 
+type RowServices = Pick<StackServices, 'slots'>
+
+/**
+ * Throws for rows that contradict themselves: a device with a profile or an engine that is for another one. A profile
+ * or an engine that is not known here contradicts nothing.
+ */
+function requireCoherentRows ({ slots }: RowServices, draft: ConfigDraft, { slots: rows, profiles: copies }: Stack): void {
+  const profiles = new Map(draft.profiles)
+  for (const [name, copy] of Object.entries(copies)) if (!profiles.has(name)) profiles.set(name, { ...copy, name, seed: false })
+  for (const [i, { slot, type, device, provider, profile }] of rows.entries()) {
+    if (device === null) continue
+    const kind = type ?? draft.slots.get(slot)?.type ?? 'llm'
+    const row = slotConfigSchema.parse({
+      device,
+      type: kind,
+      provider: provider ?? defaultProviderOf(kind, device, profile),
+      profile: profile !== null && profiles.has(profile) ? profile : null
+    })
+    const problem = slots.check([{ ...row, name: slot }], profiles).find(({ rule }) => rule === 'profile' || rule === 'provider')
+    if (problem !== undefined) throw contradictoryRow(`slots.${i}.${problem.param ?? 'device'}`, problem)
+  }
+}
+
 /** Throws `stacks.exists`, `stacks.seed_immutable`, `stacks.invalid_name`. */
-export async function addStack (draft: ConfigDraft, slug: string, stack: Stack): Promise<void> {
+export async function addStack (services: RowServices, draft: ConfigDraft, slug: string, stack: Stack): Promise<void> {
   requireSlug(slug)
   const present = draft.stacks.get(slug)
   if (present !== undefined) throw present.seed ? seedStack(slug) : stackExists(slug)
+  requireCoherentRows(services, draft, stack)
   await draft.putStack(slug, stack)
 }
 
 /** Null removes it. Throws `stacks.not_found`, `stacks.seed_immutable`. */
-export async function replaceStack (draft: ConfigDraft, slug: string, stack: Stack | null): Promise<void> {
+export async function replaceStack (services: RowServices, draft: ConfigDraft, slug: string, stack: Stack | null): Promise<void> {
   const present = draft.stacks.get(slug)
   if (present === undefined) throw stackNotFound(slug)
   if (present.seed) throw seedStack(slug)
+  if (stack !== null) requireCoherentRows(services, draft, stack)
   await draft.putStack(slug, stack)
 }
 

@@ -5,24 +5,31 @@ import type { CapabilityChangeView, SlotChangeView } from './schemas.js'
 import type { StackServices } from './stack-api.js'
 
 /** What a plan comes to, one sentence a line. Pure. */
-export function summaryOf ({ creates, changes, profiles, capabilities }: StackPlan, unloads: readonly string[]): string[] {
+export function summaryOf (plan: StackPlan, unloads: readonly string[]): string[] {
+  const { creates, changes, profiles, capabilities, loads, accepts } = plan
   const lines = [
     ...profiles.map(name => `create profile ${name}`),
     ...changes.filter(({ changed }) => changed).map(change => slotLine(change, creates.includes(change.slot))),
     ...capabilities.filter(({ changed }) => changed).map(capabilityLine),
+    ...loads.map(name => `load slot ${name}`),
     ...unloads.map(name => `unload slot ${name}`)
   ]
-  return lines.length === 0 ? ['no change'] : lines
+  if (lines.length > 0) return lines
+  return [accepts ? 'keep what was changed since it was applied: the stack does not speak of it' : 'no change']
 }
 
 /** What is worth knowing before a stack is put into force. */
-export function warningsOf (services: StackServices, stack: NamedStack, { refused, warnings }: StackPlan): string[] {
+export function warningsOf (services: StackServices, stack: NamedStack, plan: StackPlan): string[] {
+  const { refused, warnings, troubles, changes } = plan
   const missing = resolutionsOf(stack, services).filter(({ model_id: id, status }) => status !== 'present' && !id.startsWith('/'))
+  const ids = missing.map(({ model_id: id }) => id)
+  const lacksOnlyModel = (slot: string): boolean => ids.includes(changes.find(change => change.slot === slot)?.after_model ?? '')
   return [
     ...warnings,
+    ...troubles.filter(({ slot, what }) => what !== 'model' || !lacksOnlyModel(slot)).map(({ slot, message }) => `slot ${slot} cannot come up here: ${message}`),
     ...refused.map(({ target, error }) => `${target} is left as it is: ${error}`),
     ...missing.map(({ model_id: id, status, hf_repo: repo, hf_filename: file }) => status === 'pullable'
-      ? `model '${id}' is not on this host yet; pull it from ${repo}, ${file}`
+      ? `model '${id}' is not on this host yet; pull it: svc model pull ${services.library.curated.some(model => model.id === id) ? id : `${repo}:${file}`}`
       : `model '${id}' is not on this host, and nothing says where it comes from; register it`)
   ]
 }

@@ -22,8 +22,8 @@ async function made (t: Test, more: Readonly<Record<string, string>> = {}, body:
   return gateway
 }
 
-const apply = (gateway: Api, slug = 'mine', dryRun = false): Promise<Answer> =>
-  gateway.call('POST', `/api/stacks/${slug}/apply${dryRun ? '?dry_run=true' : ''}`)
+const apply = (gateway: Api, slug = 'mine', dryRun = false, force = false): Promise<Answer> =>
+  gateway.call('POST', `/api/stacks/${slug}/apply?dry_run=${dryRun}&force=${force}`)
 
 t.test('a dry run tells what apply then does; what the stack does not name goes', async t => {
   const gateway = await made(t)
@@ -101,9 +101,8 @@ t.test('what the guards refuse changes nothing, and a dry run refuses it too', a
   const helper = { slot: 'helper', model: 'small', device: 'cpu' }
   const cases: ReadonlyArray<[object, number, string]> = [
     [{ slot: 'second', model: 'npu-only', device: 'npu', provider: 'npu-rt' }, 409, 'slot.npu_exclusivity_violation'],
-    [{ slot: 'agent', model: 'coder', device: 'gpu-rocm', profile: 'mine' }, 400, 'slot.config_error'],
     [{ slot: 'agent', model: 'coder', device: 'cpu', profile: 'none' }, 404, 'profiles.not_found'],
-    [{ slot: 'agent', model: 'coder', device: 'cpu', provider: 'tts-cpu' }, 400, 'slot.config_error']
+    [{ slot: 'agent', model: 'coder', profile: 'tts-gpu' }, 400, 'slot.config_error']
   ]
   const before = etc(gateway)
   for (const [i, [row, status, code]] of cases.entries()) {
@@ -133,13 +132,72 @@ t.test('what cannot be had is told, and the rest is in force', async t => {
   t.match(preview.json.warnings, [
     /capability:embed is left as it is: 'unheard-of' is no model for embed/, /model 'not-here' is not on this host, and nothing says/, /unheard-of/
   ])
-  const applied = await apply(gateway)
+  const applied = await apply(gateway, 'mine', false, true)
   t.same(agreement(applied.json), agreement(preview.json))
   t.match(applied.json.converged.errors, [{ target: 'capability:embed', error: /no model for embed/ }, { target: 'slot:agent', error: /not-here/ }])
   t.same(applied.json.converged.capabilities_applied, ['rerank'])
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'mine', drift: 'degraded' })
   t.equal(gateway.gateway.kernel().config.snapshot.capabilities.embed, undefined)
   t.equal(states(gateway).rerank, 'ready')
+})
+
+t.test('an apply that would leave a serving slot dead is refused unless it is forced', async t => {
+  const gateway = await made(t, {}, {
+    name: 'Elsewhere',
+    slots: [
+      { slot: 'agent', model: 'coder', device: 'gpu-cuda', profile: 'cuda', capabilities: [{ child: 'embed', model: 'nomic', device: 'gpu-cuda' }] },
+      { slot: 'old', model: 'far', device: 'cpu' }, { slot: 'fresh', model: 'small', device: 'gpu-cuda' }
+    ]
+  })
+  await gateway.slots.load('agent')
+  const before = etc(gateway)
+  const preview = await apply(gateway, 'mine', true)
+  t.match(preview.json.troubles, [
+    { slot: 'agent', what: 'device', message: /device gpu-cuda is not there/, serves: true },
+    { slot: 'old', what: 'model', message: /model 'far' of slot 'old' is not in the registry/, serves: true },
+    { slot: 'fresh', what: 'device', serves: false }
+  ])
+  t.match(preview.json.warnings, [/slot agent cannot come up here: device gpu-cuda/, /slot fresh cannot come up here/, /capability:embed/, /model 'far' is not on this host/])
+  const refused = await apply(gateway)
+  t.match([refused.status, refused.json.error], [409, {
+    code: 'stacks.would_break', message: /stack 'mine' would leave slot 'agent' dead: device gpu-cuda is not there.*; and 1 more/, details: { troubles: [{}, {}] }
+  }])
+  t.same(etc(gateway), before, 'nothing is written')
+  t.equal(states(gateway).agent, 'ready', 'and it goes on serving')
+  t.match((await gateway.call('GET', '/api/stacks')).json.stacks.map(({ slug, lacks }: Record<string, unknown>) => [slug, lacks]),
+    [['saber', []], ['forge', []], ['pi', []], ['mine', ['gpu-cuda']]])
+  t.match((await apply(gateway, 'mine', false, true)).json, { converged: { errors: [{ target: 'capability:embed' }, { target: 'slot:agent' }, {}, {}] } })
+})
+
+t.test('a row whose device and profile contradict each other is refused when the stack is written', async t => {
+  const gateway = await made(t)
+  const rows = [
+    { slot: 'agent', model: 'coder', device: 'gpu-rocm', profile: 'mine' }, { slot: 'agent', model: 'coder', device: 'cpu', profile: 'rocm' },
+    { slot: 'agent', model: 'coder', device: 'gpu-rocm', profile: 'copy' }, { slot: 'agent', model: 'coder', device: 'cpu', provider: 'tts-gpu' }
+  ]
+  for (const row of rows) {
+    const body = { name: 'x', slots: [{ slot: 'helper', model: 'small' }, row], profiles: { copy: { image: 'x', device_class: 'gpu', backend: 'cuda' } } }
+    for (const [method, url, payload] of [['POST', '/api/stacks', { slug: 'new', stack: body }], ['PUT', '/api/stacks/mine', body]] as const) {
+      const { status, json } = await gateway.call(method, url, payload)
+      t.match([status, json.error.code, json.error.param], [400, 'slot.config_error', /^slots\.1\./], `${method} ${JSON.stringify(row)}`)
+    }
+  }
+})
+
+t.test('what a dry run says of the active stack agrees with its drift', async t => {
+  const gateway = await made(t)
+  const told = async (): Promise<[string, string[]]> => [
+    (await gateway.call('GET', '/api/stacks')).json.drift, (await apply(gateway, 'mine', true)).json.summary
+  ]
+  await apply(gateway)
+  t.same(await told(), ['clean', ['no change']])
+  await gateway.slots.update('agent', { idle_timeout_s: 7 })
+  t.match(await told(), ['modified', [/^keep what was changed since it was applied/]])
+  await gateway.slots.update('agent', { mtp: false })
+  t.match(await told(), ['modified', ['change slot agent: mtp false -> true']])
+  await apply(gateway)
+  await gateway.slots.unload('agent')
+  t.match(await told(), ['clean', ['load slot agent']])
 })
 
 t.test('profiles: a local one wins, a missing one comes from the stack', async t => {

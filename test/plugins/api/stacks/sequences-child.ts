@@ -101,7 +101,9 @@ async function sequences (): Promise<Record<string, number>> {
   const call = async (method: 'POST' | 'PUT' | 'DELETE', url: string, payload?: object): Promise<void> => {
     const { statusCode, body } = await app.inject({ method, url, ...(payload === undefined ? {} : { payload }) })
     if (statusCode >= 500) throw new Error(`${method} ${url}: ${statusCode} ${body}`)
+    // rows that contradict themselves are refused when they are written, the others by the apply
     if (statusCode < 300) seen.written++
+    else if (url.startsWith('/api/stacks')) seen.refused++
   }
   const count = async (work: Promise<unknown>): Promise<void> => {
     const outcome = await outcomeOf(work)
@@ -117,7 +119,7 @@ async function sequences (): Promise<Record<string, number>> {
     const slotsBefore = config.snapshot.slots
     const predicted = await outcomeOf(runner.preview(name))
     same(tree(gateway.home), before, 'a dry run writes nothing')
-    const done = await outcomeOf(runner.apply(name, () => {}))
+    const done = await outcomeOf(runner.apply(name, true, () => {}))
     if ('code' in predicted || 'code' in done) {
       seen.refused++
       same(done, predicted, 'a dry run refuses what the apply refuses')

@@ -10,7 +10,7 @@ t.test('the catalogue: built in, created, replaced, deleted', async t => {
   t.match(json.stacks.map(({ slug, seed, active, drift }: Record<string, unknown>) => [slug, seed, active, drift]),
     [['saber', true, false, 'none'], ['forge', true, false, 'none'], ['pi', true, false, 'none']])
   const created = await gateway.call('POST', '/api/stacks', { slug: 'mine', stack })
-  t.equal(created.status, 201)
+  t.equal(created.status, 201, created.text)
   t.match(created.json, {
     slug: 'mine', seed: false, active: false, drift: 'none', name: 'Mine', svc_version: /^\d/,
     profiles: { mine: { image: 'example.com/x:1', backend: 'vulkan' } },
@@ -138,7 +138,8 @@ t.test('a snapshot, and applying it, changes nothing', async t => {
   t.match(kept.json, { created: true, stack: { slug: 'b', seed: false } })
   for (const slug of ['a', 'b']) {
     const preview = (await gateway.call('POST', `/api/stacks/${slug}/apply?dry_run=1`)).json
-    t.match(preview, { summary: ['no change'], creates: [] }, slug)
+    t.ok(preview.summary.every((line: string) => line.startsWith('load slot ')), slug)
+    t.same(preview.creates, [])
     t.notOk(preview.changes.some(({ changed }: { changed: boolean }) => changed))
   }
 })
