@@ -136,6 +136,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/library/library.ts': 'stored',
   'plugins/services/pull/pull-task.ts': 'stored',
   'plugins/services/pull/pulls.ts': 'compared',
+  'kernel/dispatch/event-edits.ts': 'shown',
   'plugins/v1/omni/plain-answer.ts': 'shown'
 }
 

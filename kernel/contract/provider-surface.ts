@@ -1,4 +1,5 @@
 import type { EngineClient } from './engine-client.js'
+import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 
@@ -40,11 +41,15 @@ export interface Surface {
    */
   readonly adapt?: (request: AdaptRequest) => Promise<AdaptedAnswer>
   /**
-   * For an engine that reports failures in the guise of success: what to answer in place of such an answer; null lets it
-   * pass as it is. Sees whole answers of at most 64 KiB, whatever their status, that are no event stream. Pure. Not
+   * For an engine that reports failures in the guise of success, or of another failure: what to answer in place of such
+   * an answer; null lets it pass as it is. Sees whole answers of at most 64 KiB that are no event stream. Pure. Not
    * together with `adapt`, which judges for itself.
    */
   readonly refusal?: (status: number, body: string) => SvcError | null
+  /** Lowest status that `refusal` gets to see; answers below it are not held back. Default: all. */
+  readonly refusalFrom?: number
+  /** Completes the events of an engine that leaves out what the wire format demands. Not together with `adapt`. */
+  readonly events?: (ask: EventAsk) => EventEditor
 }
 
 export type Surfaces = Readonly<Partial<Record<SurfaceName, Surface>>>

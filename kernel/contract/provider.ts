@@ -161,6 +161,7 @@ function providerProblem (provider: EngineProvider): string | null {
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
     if (surface.adapt !== undefined && surface.refusal !== undefined) return `surfaces.${name} is adapted, so it judges refusals itself`
+    if (surface.adapt !== undefined && surface.events !== undefined) return `surfaces.${name} is adapted, so it writes its events itself`
     if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`
   }
   return null

@@ -21,19 +21,19 @@ interface Held {
 export class RefusalFilter implements AnswerSink {
   readonly #sink: AnswerSink
   readonly #judge: JudgeRefusal
-  readonly #guised: boolean
+  readonly #from: number
   #held: Held | null = null
   #heldBytes = 0
 
-  /** @param guised whether status 200 may be a refusal */
-  constructor (sink: AnswerSink, judge: JudgeRefusal, guised = false) {
+  /** @param from lowest status that may be a refusal */
+  constructor (sink: AnswerSink, judge: JudgeRefusal, from = 300) {
     this.#sink = sink
     this.#judge = judge
-    this.#guised = guised
+    this.#from = from
   }
 
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
-    if (status < 300 && !(this.#guised && !isEventStream(rawHeaders))) this.#sink.head(status, rawHeaders)
+    if (status < this.#from || (status < 300 && isEventStream(rawHeaders))) this.#sink.head(status, rawHeaders)
     else this.#held = { status, rawHeaders, chunks: [] }
   }
 

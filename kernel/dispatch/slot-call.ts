@@ -1,9 +1,10 @@
-import type { SlotLease, Surface } from '../contract/index.js'
+import type { Clock, SlotLease, Surface } from '../contract/index.js'
 import type { Throughput } from '../slots/throughput.js'
 import type { TokenCount } from './active-requests.js'
 import type { AnswerSink } from './answer-sink.js'
 import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
+import { EventEdits, type AskedFor } from './event-edits.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest } from './exchange.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { StreamShaper } from './stream-shaper.js'
@@ -12,6 +13,7 @@ import type { CallContext } from './call-context.js'
 export interface SlotCallInput {
   readonly lease: SlotLease
   readonly surface: Surface
+  readonly asked: AskedFor
   readonly body: Buffer
   readonly requestId: string
   readonly contentType: string
@@ -38,7 +40,7 @@ export function callSlot (
     else settled()
   }
   input.throughput.request()
-  const answer = surface.refusal === undefined ? sink : new RefusalFilter(sink, surface.refusal, true)
+  const answer = slotAnswer(surface, sink, input.asked, context.clock)
   const shaper = new StreamShaper(answer, input.throughput, input.counter, context.clock)
   if (surface.adapt !== undefined) return runAdapted(context, surface.adapt, input, shaper, release)
   const exchange = new Exchange(shaper, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, release)
@@ -56,4 +58,10 @@ export function callSlot (
   }
   exchange.send(context.connections, request)
   return reason => exchange.abort(reason)
+}
+
+/** A sink behind what a provider has to say about its engine's answers. */
+export function slotAnswer (surface: Surface, sink: AnswerSink, asked: AskedFor, clock: Clock): AnswerSink {
+  const edited = surface.events === undefined ? sink : new EventEdits(sink, surface.events, asked, clock)
+  return surface.refusal === undefined ? edited : new RefusalFilter(edited, surface.refusal, surface.refusalFrom ?? 0)
 }

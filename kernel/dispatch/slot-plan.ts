@@ -26,6 +26,7 @@ export function planSlotCall (
   const input = (lease: SlotLease, counter: TokenCount): SlotCallInput => ({
     lease,
     surface,
+    asked: { model: name, stream: () => prepared.view?.isTrue('stream') === true },
     body,
     requestId: asked.requestId,
     contentType: asked.request.headers['content-type'] ?? 'application/json',

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import {
-  svcError, type EngineProvider, type Logger, type RouteCall, type SlotLease, type SurfaceName, type SvcError,
+  svcError, type EngineProvider, type Logger, type RouteCall, type SlotLease, type Surface, type SurfaceName, type SvcError,
   type UploadOptions
 } from '../contract/index.js'
 import type { Throughput } from '../slots/throughput.js'
@@ -13,10 +13,11 @@ import { originOf } from './connections.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
-import { RefusalFilter, type JudgeRefusal } from './refusal-filter.js'
+import { RefusalFilter } from './refusal-filter.js'
 import { missingModel } from './resolution-errors.js'
 import type { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
+import { slotAnswer } from './slot-call.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { Replacement } from './upload-body.js'
 import type { UploadMemory } from './upload-memory.js'
@@ -154,7 +155,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
         headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
         bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,
         throughput: slots.throughput(slot)
-      }, this.#answer(provider?.surfaces[this.surface]?.refusal), outcome => lease.release(outcome === 'failed'))
+      }, this.#answer(provider?.surfaces[this.surface], name), outcome => lease.release(outcome === 'failed'))
     }
     const lease = slots.tryAcquire(slot)
     if (lease !== null) return send(lease)
@@ -199,11 +200,12 @@ export class UploadRun implements ActiveRequest, TokenCount {
     })
   }
 
-  /** @param guised tells what an engine refuses in the guise of success */
-  #answer (guised?: JudgeRefusal): AnswerSink {
+  /** @param surface of the slot's provider, @param name what the engine reads in place of `model` */
+  #answer (surface?: Surface, name = ''): AnswerSink {
     const { refusal } = this.#options
     const sink = refusal === undefined ? this.sink : new RefusalFilter(this.sink, refusal)
-    return guised === undefined ? sink : new RefusalFilter(sink, guised, true)
+    if (surface === undefined) return sink
+    return slotAnswer(surface, sink, { model: name, stream: () => this.#source.wantsStream }, this.#deps.clock)
   }
 
   #headers (): string[] {

@@ -30,6 +30,7 @@ export class UploadSource {
   readonly #options: UploadSourceOptions
   readonly #buffer: UploadBuffer
   readonly #finder: FieldFinder | null
+  readonly #streamFinder: FieldFinder | null
   #body: UploadBody | null = null
   #idle: Timer | null = null
   #lastByteAt: number
@@ -44,6 +45,7 @@ export class UploadSource {
     this.#lastByteAt = clock.monotonic()
     const boundary = formBoundary(request.headers['content-type'] ?? '')
     this.#finder = boundary === null ? null : new FieldFinder({ boundary, name: field, longestValue: LONGEST_VALUE })
+    this.#streamFinder = boundary === null ? null : new FieldFinder({ boundary, name: 'stream', longestValue: LONGEST_VALUE })
     this.#buffer = new UploadBuffer({
       clock, folder, memory, room: () => request.resume(), failed: error => failed(spoolFailed(error))
     })
@@ -51,6 +53,11 @@ export class UploadSource {
 
   /** What has come so far. */
   get bytes (): number { return this.#bytes }
+
+  /** Whether the form, as far as it has come, asks for a stream. */
+  get wantsStream (): boolean {
+    return /^\s*(true|1|on|yes)\s*$/i.test(this.#streamFinder?.field?.value ?? '')
+  }
 
   start (): void {
     const { limitBytes, failed } = this.#options
@@ -97,6 +104,7 @@ export class UploadSource {
     const finder = this.#finder!
     const isLooking = !finder.done
     if (isLooking) finder.push(chunk)
+    this.#streamFinder!.push(chunk)
     if (!this.#buffer.push(chunk)) this.#request.pause()
     if (isLooking && finder.done) this.#settle(finder)
   }

@@ -3,8 +3,8 @@ import type { Test } from 'tap'
 import { wavOf } from '../plugins/providers/audio/sound.js'
 import { hears, listsVoices, paints, speaks } from './media-surfaces.js'
 import {
-  anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, reranks, speaksMessages, speaksResponses,
-  usesTools
+  anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, refusesForGood, reranks,
+  speaksMessages, speaksResponses, usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -26,7 +26,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'GET /v1/models': { works: [listsModels], ask: null },
   'GET /v1/models/*': { works: [findsModels], ask: (url, model) => openai(url).models.retrieve(model) },
   'POST /v1/chat/completions': {
-    works: [chats, callsTools, keepsToShape, usesTools],
+    works: [chats, callsTools, keepsToShape, usesTools, refusesForGood],
     ask: (url, model) => openai(url).chat.completions.create({ model, messages })
   },
   'POST /v1/completions': { works: [completes], ask: (url, model) => openai(url).completions.create({ model, prompt: 'x' }) },
@@ -48,7 +48,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
 async function listsModels (t: Test, url: string): Promise<void> {
   const ids: string[] = []
   for await (const { id } of openai(url).models.list()) ids.push(id)
-  t.ok(ids.includes('svc/agent') && ids.includes('svc/utility'), ids.join(' '))
+  t.ok(ids.includes('svc/agent') && ids.includes('svc/endless'), ids.join(' '))
   const entries = await anthropic(url).get<{ data: Array<{ id: string }> }>('/v1/models')
   t.strictSame(entries.data.map(({ id }) => id), ids, 'the same for a client of another maker')
 }

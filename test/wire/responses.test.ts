@@ -1,7 +1,8 @@
 import OpenAI, { APIError, BadRequestError, NotFoundError } from 'openai'
 import t, { type Test } from 'tap'
+import { responseEvents } from '../../plugins/providers/llm-server/response-events.js'
 import responseRoutes from '../../plugins/v1/responses/index.js'
-import { createFakeEngine, type EngineScript } from '../../kernel/testing/index.js'
+import { createFakeEngine, createFakeProviderPlugin, type EngineScript } from '../../kernel/testing/index.js'
 import { wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
@@ -34,8 +35,33 @@ function streamed (words: readonly string[], script: EngineScript = {}): EngineS
   return { headers: SSE, chunks: responseStream(words), ...script }
 }
 
+/** As a version of llama-server that numbers nothing and leaves out what the response is. */
+function bareStream (words: readonly string[]): string[] {
+  return [
+    event({ type: 'response.created', response: { id: 'resp_1', object: 'response', status: 'in_progress' } }),
+    event({ type: 'response.output_item.added', item: { id: 'rs_1', type: 'reasoning', summary: [], content: [], encrypted_content: '' } }),
+    event({ type: 'response.reasoning_text.delta', item_id: 'rs_1', delta: 'hm' }),
+    event({ type: 'response.output_item.done', item: { id: 'rs_1', type: 'reasoning', summary: [], content: [], encrypted_content: '' } }),
+    event({ type: 'response.output_item.added', item: { id: 'msg_1', type: 'message', role: 'assistant', status: 'in_progress', content: [] } }),
+    event({ type: 'response.content_part.added', item_id: 'msg_1', part: { type: 'output_text', text: '' } }),
+    ...words.map(delta => event({ type: 'response.output_text.delta', item_id: 'msg_1', delta })),
+    event({ type: 'response.output_text.done', item_id: 'msg_1', text: words.join('') }),
+    event({ type: 'response.output_item.done', item: item(words.join('')) }),
+    event({ type: 'response.output_item.added', item: { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'go', arguments: '' } }),
+    event({ type: 'response.function_call_arguments.delta', item_id: 'fc_1', delta: '{}' }),
+    event({ type: 'response.output_item.done', item: { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'go', arguments: '{}' } }),
+    event({ type: 'response.completed', response: response(words.join('')) })
+  ]
+}
+
+/** An engine whose events llama-server's provider completes. */
+const lean = createFakeProviderPlugin({
+  name: 'lean', surfaces: { responses: { path: '/v1/responses', streaming: true, body: 'json', events: responseEvents } }
+})
+const LEAN_SLOT = 'type = "llm"\nprovider = "lean"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n'
+
 async function setup (t: Test, options: WireOptions = {}): Promise<{ gateway: WireGateway, client: OpenAI }> {
-  const gateway = await wireGateway(t, { ...options, plugins: [responseRoutes] })
+  const gateway = await wireGateway(t, { ...options, plugins: [responseRoutes, lean], files: { 'etc/svc/slots/lean.toml': LEAN_SLOT, ...options.files } })
   await gateway.slots.ensureReady('agent', new AbortController().signal)
   return { gateway, client: new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'anything', maxRetries: 0 }) }
 }
@@ -66,6 +92,37 @@ t.test('the openai client\'s responses', async t => {
     t.equal((await client.responses.stream({ model: 'agent', input: 'hi' }).finalResponse()).output_text, 'Hello')
     const raw = await gateway.fetch('/v1/responses', { method: 'POST', body: '{"model":"agent","input":"x","stream":true}' })
     t.equal(await raw.text(), responseStream(['Hel', 'lo']).join(''), 'byte for byte, and no [DONE] is added')
+  })
+
+  t.test('a stream that lacks what the format demands is completed, event by event', async t => {
+    await gateway.slots.ensureReady('lean', new AbortController().signal)
+    const bare = gateway.runtime.engine('lean')
+    bare.answer({ headers: SSE, chunks: bareStream(['Hel', 'lo']) })
+    const stream = client.responses.stream({ model: 'lean', input: 'hi' })
+    const events: Array<{ type: string, sequence_number: number, output_index?: number, content_index?: number }> = []
+    stream.on('event', one => { events.push(one) })
+    t.equal((await stream.finalResponse()).output_text, 'Hello')
+    t.same(events.map(one => one.sequence_number), events.map((_, i) => i))
+    t.match(events[0], { response: { output: [], model: 'fake-model', created_at: Number } })
+    t.same(events.map(one => one.output_index), [undefined, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, undefined])
+    t.match(events.filter(one => one.type === 'response.output_text.delta'), [{ content_index: 0 }, { content_index: 0 }])
+    t.match(events.at(-3), { type: 'response.function_call_arguments.done', item_id: 'fc_1', name: 'go', arguments: '{}' })
+
+    const post = { method: 'POST', body: '{"model":"lean","input":"x","stream":true}' }
+    const complete = await (await gateway.fetch('/v1/responses', post)).text()
+    // cut into single bytes, and with lines that end in another way
+    bare.answer({ headers: SSE, chunks: [...complete] })
+    t.equal(await (await gateway.fetch('/v1/responses', post)).text(), complete, 'what is complete passes byte for byte')
+    const odd = `: hello\r\n\r\n${complete.replaceAll('\n', '\r\n')}data: [DONE]\r\n\r\ndata: {"unfinished"`
+    bare.answer({ headers: SSE, chunks: [odd] })
+    t.equal(await (await gateway.fetch('/v1/responses', post)).text(), odd)
+    const long = event({ type: 'response.output_text.delta', item_id: 'msg_1', delta: 'x'.repeat(3_000_000) })
+    bare.answer({ headers: SSE, chunks: [long, ...bareStream(['a']).slice(-1)] })
+    const [passed, last] = (await (await gateway.fetch('/v1/responses', post)).text()).split('\n\n')
+    t.equal(`${passed}\n\n`, long, 'what is too long to be held passes as it is')
+    t.match(last, /"sequence_number":0/)
+    bare.answer({ headers: SSE, chunks: bareStream(['a', 'b']), dieAfter: 8 })
+    t.match(await (await gateway.fetch('/v1/responses', post)).text(), /"sequence_number":8}\n\nevent: error\n/)
   })
 
   t.test('failures', async t => {

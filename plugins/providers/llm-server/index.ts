@@ -3,9 +3,11 @@ import { definePlugin, defineProvider, deviceDefaultProfiles, type Device, type 
 import { z } from 'zod'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
 import { locateEmbeddedEngine } from './embedded-engine.js'
+import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
 import { containerSpec, engineChoices, processCandidates } from './launch.js'
+import { responseEvents } from './response-events.js'
 
 const binarySchema = z.string().min(1)
   .refine(value => value.startsWith('/') || !value.includes('/'), { error: 'must be an absolute path or a command name' })
@@ -16,7 +18,8 @@ const preferSchema = z.enum(engineChoices).default('auto')
 
 const configSchema = z.strictObject({ binary: binarySchema.optional(), prefer: preferSchema })
 
-const surface = (path: string, streaming: boolean): Surface => ({ path, streaming, body: 'json' })
+const surface = (path: string, streaming: boolean): Surface =>
+  ({ path, streaming, body: 'json', refusal: mistakenFailure, refusalFrom: 500 })
 
 /** llama.cpp's server: chat, completions, embeddings and reranking on GPU and CPU. See README.md. */
 export default definePlugin({
@@ -39,7 +42,7 @@ export default definePlugin({
         'completions': surface('/v1/completions', true),
         'embeddings': surface('/v1/embeddings', false),
         'rerank': surface('/v1/rerank', false),
-        'responses': surface('/v1/responses', true),
+        'responses': { ...surface('/v1/responses', true), events: responseEvents },
         'messages': surface('/v1/messages', true),
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }

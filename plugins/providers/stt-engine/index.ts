@@ -1,6 +1,7 @@
 import { definePlugin, defineProvider, type NamedSlotConfig } from 'svc-gateway/plugin'
 import { argvSegments, containerSpec, imageOf, processSpec, TRANSCRIPTION_PATH } from './launch.js'
 import { optionsOf, optionsSchema } from './options.js'
+import { transcriptEvents } from './transcript-events.js'
 
 export const provider = defineProvider({
   name: 'stt-engine',
@@ -11,7 +12,7 @@ export const provider = defineProvider({
   cli: true,
   needsModel: false,
   takesModel: true,
-  surfaces: { transcription: { path: TRANSCRIPTION_PATH, streaming: true, body: 'multipart' } },
+  surfaces: { transcription: { path: TRANSCRIPTION_PATH, streaming: true, body: 'multipart', events: transcriptEvents } },
   // 200 serves, 503 loads: the kernel's default verdict
   health: { path: '/health' },
   exclusivity: 'standard',

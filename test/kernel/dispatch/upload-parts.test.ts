@@ -248,11 +248,11 @@ t.test('refusals are judged as a whole, answers pass at once', async t => {
   t.same(run(500, ['a'], 'fail'), ['dispatch.upstream_failed'], 'half a refusal is no answer')
   t.same(run(500, ['ffmpeg', 'x'.repeat(70_000), 'b']), ['head 500', 'ffmpeg', 'xxxxxxxxxx', 'b', 'end'], 'too long to be judged')
 
-  const guised = (...chunks: readonly string[]): readonly string[] => run(200, chunks, 'end', new RefusalFilter(sink, judge, true))
+  const guised = (...chunks: readonly string[]): readonly string[] => run(200, chunks, 'end', new RefusalFilter(sink, judge, 0))
   t.same(guised('ff', 'mpeg'), ['audio.unsupported_format'], 'in the guise of success')
   t.same(guised('a', 'b'), ['head 200', 'a', 'b', 'end'])
   t.same(guised('x'.repeat(70_000), 'ffmpeg'), ['head 200', 'xxxxxxxxxx', 'ffmpeg', 'end'])
-  t.same(run(200, ['ffmpeg'], 'end', new RefusalFilter(sink, judge, true), 'text/event-stream'), ['head 200', 'ffmpeg', 'end'])
+  t.same(run(200, ['ffmpeg'], 'end', new RefusalFilter(sink, judge, 0), 'text/event-stream'), ['head 200', 'ffmpeg', 'end'])
 })
 
 async function until (condition: () => boolean): Promise<void> {

@@ -28,7 +28,7 @@ export async function speaches (body: Buffer, contentType: string, installed: st
 function streamed (heard: Heard): EngineScript {
   const events = [
     ...heard.segments.map(({ text }) => ({ delta: text, type: 'transcript.text.delta', logprobs: null })),
-    { text: textOf(heard), type: 'transcript.text.done', logprobs: null }
+    { text: heard.seconds % 1 === 0 ? textOf(heard) : '', type: 'transcript.text.done', logprobs: null }
   ]
   const chunks = events.map(event => `data: ${JSON.stringify(event)}\n\n`)
   return { headers: { 'content-type': 'text/event-stream; charset=utf-8' }, chunks, everyMs: 5 }

@@ -58,6 +58,10 @@ t.test('the openai client transcribes: speaches', async t => {
     { type: 'transcript.text.delta', delta: ' Segment 1.' }, { type: 'transcript.text.delta' }, { type: 'transcript.text.delta' },
     { type: 'transcript.text.done', text: TEXT }
   ])
+  const forgetful = await toFile(wavOf(5.5, 16_000), 'speech.wav')
+  for await (const event of await client.audio.transcriptions.create({ file: forgetful, model: 'stt', stream: true })) {
+    if (event.type === 'transcript.text.done') t.equal(event.text, TEXT, 'a last text that is empty becomes what was heard')
+  }
 
   const failure = (body: object): Promise<unknown> => client.audio.transcriptions.create({ file, model: 'stt', ...body }).catch((error: unknown) => error)
   const noise = await toFile(Buffer.from('this is no audio'), 'speech.wav')
@@ -85,6 +89,14 @@ t.test('the openai client transcribes: whisper.cpp', async t => {
   for (const model of ['stt', 'ggml-base']) t.equal((await client.audio.transcriptions.create({ file, model })).text.trim(), TEXT)
   t.match(await client.audio.transcriptions.create({ file, model: 'stt', response_format: 'verbose_json' }), { duration: 5, segments: { length: 3 } })
   t.match(await client.audio.transcriptions.create({ file, model: 'stt', response_format: 'text' }), TEXT)
+  for (const format of ['json', 'verbose_json', 'text'] as const) {
+    const events: Array<{ type: string, delta?: string, text?: string }> = []
+    const order = { model: 'stt', file, stream: true, response_format: format } as const
+    for await (const event of await client.audio.transcriptions.create(order)) events.push(event)
+    t.equal(events.slice(0, -1).map(event => event.type === 'transcript.text.delta' ? event.delta : '').join('').trim(), TEXT, format)
+    t.strictSame(events.at(-1), { type: 'transcript.text.done', text: TEXT })
+    t.equal(events.length, format === 'verbose_json' ? 4 : 2)
+  }
   const refusal = await client.audio.transcriptions.create({ file: await toFile(Buffer.from('noise'), 'a.wav'), model: 'stt' }).catch((error: unknown) => error)
   t.ok(refusal instanceof BadRequestError)
 })
