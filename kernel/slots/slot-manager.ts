@@ -15,6 +15,7 @@ import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps, SlotFleet } from './slot-fleet.js'
 import { isLoading, isServing } from './slot-machine.js'
 import type { SlotOwner } from './slot-owner.js'
+import { projectorOf } from './slot-plans.js'
 import type { SlotWriter } from './slot-writer.js'
 import { Throughput } from './throughput.js'
 import { readVoices } from './voices.js'
@@ -61,12 +62,13 @@ export class SlotManager implements SlotService {
   outlook (name: string): SlotOutlook {
     const { plans, runtime, shadows } = this.#deps
     const shadow = shadows.find(name)
-    if (shadow !== null) return { ...this.outlook(shadow.anchor), contextSize: null }
+    if (shadow !== null) return { ...this.outlook(shadow.anchor), contextSize: null, vision: false }
     const { slot, provider, profile, model } = plans.effective(name)
     return {
       profile: profile?.name ?? null,
       image: runtime.form === 'process' ? null : plans.image(name)?.ref ?? null,
-      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null
+      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null,
+      vision: slot.type === 'llm' && (provider.models === undefined ? projectorOf(slot, model) !== null : slot.vision)
     }
   }
 

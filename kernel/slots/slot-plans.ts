@@ -344,7 +344,7 @@ function notOf (provider: EngineProvider, id: string): string {
 }
 
 /** The projector that goes with the model, unless the slot or the model does without. */
-function projectorOf (slot: NamedSlotConfig, model: Model | null): string | null {
+export function projectorOf (slot: NamedSlotConfig, model: Model | null): string | null {
   return slot.vision && model?.defaults.vision !== false ? model?.mmproj ?? null : null
 }
 

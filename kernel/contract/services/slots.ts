@@ -84,6 +84,8 @@ export interface SlotOutlook {
   readonly image: string | null
   /** Tokens; null for slot types that have no context window. */
   readonly contextSize: number | null
+  /** Whether it takes images: its model has a projector that is loaded, or is its engine's own to know. */
+  readonly vision: boolean
 }
 
 /** What becomes of a profile when a slot uses it. */

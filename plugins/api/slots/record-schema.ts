@@ -83,7 +83,7 @@ export const slotRecordSchema = z.strictObject({
   llamacpp_args: z.union([z.string(), z.array(z.string())]).nullable().meta({ description: 'Mirrors [server] extra_args' }),
   enable_thinking: z.boolean().nullable(),
   mtp: z.boolean().nullable(),
-  vision: z.boolean(),
+  vision: z.boolean().meta({ description: 'Whether it takes images; the setting of this name is in its configuration' }),
   npu: z.strictObject({ chat: z.boolean(), asr: z.boolean(), embed: z.boolean() }).optional(),
   served_by: z.string().optional().meta({ description: 'Anchor whose process serves this slot' }),
   npu_modality_active: z.boolean().optional(),

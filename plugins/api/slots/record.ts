@@ -66,7 +66,7 @@ export function slotRecord (facts: SlotFacts): SlotRecord {
     llamacpp_args: config.server.extra_args.length === 0 ? null : config.server.extra_args,
     enable_thinking: config.enable_thinking,
     mtp: config.mtp,
-    vision: config.vision,
+    vision: outlook?.vision === true,
     ...(config.npu === undefined ? {} : { npu: config.npu }),
     ...companyOf(facts),
     container_status: containerStatus[status.state],

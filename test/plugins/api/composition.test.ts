@@ -35,7 +35,7 @@ function status (over: Partial<SlotStatus> = {}): SlotStatus {
 function facts (over: Partial<SlotFacts> = {}): SlotFacts {
   return {
     config: slot(), status: status(), device: 'cpu', provider: createFakeProvider(), problem: null, argv: [], runtime: 'container',
-    outlook: { profile: null, image: 'img:1', contextSize: 8192 }, imageState: 'present', memMb: 100, anchor: null, diagnostics: [],
+    outlook: { profile: null, image: 'img:1', contextSize: 8192, vision: false }, imageState: 'present', memMb: 100, anchor: null, diagnostics: [],
     metrics: { tokensPerSec: 0, ttftMs: null, requestCount: 0, tokenCount: 0 }, ...over
   }
 }
@@ -85,7 +85,7 @@ const records: readonly RecordCase[] = [
   { name: 'an image slot', given: { config: slot({ type: 'image' }), device: 'gpu-vulkan' }, wanted: { device_class: 'img' } },
   {
     name: 'no context',
-    given: { outlook: { profile: 'p', image: null, contextSize: null } },
+    given: { outlook: { profile: 'p', image: null, contextSize: null, vision: false } },
     wanted: { profile: 'p', image: null, image_status: 'not-configured', resolved_command: null },
     absent: ['ctx_max']
   },
