@@ -76,7 +76,7 @@ export class DraftRows<S extends z.ZodType> implements ConfigRows<z.output<S>> {
 
   #checked (id: string, row: Table): z.output<S> {
     const { key, schema } = this.#list
-    const { value, problems } = checkShape(schema, row, { audience: 'client' })
+    const { value, problems } = checkShape(schema, row, { audience: 'client', written: true })
     if (problems.length > 0) throw invalid(`${key} ${id}`, problems)
     return value as z.output<S>
   }

@@ -181,7 +181,7 @@ function withoutNulls (value: unknown): unknown {
 
 function checkRow<S extends z.ZodType> (what: string, name: string, schema: S, value: unknown): z.output<S> | null {
   const named = checkShape(nameSchema, name, { audience: 'client', userPath: () => ['name'] })
-  const checked = value === null ? null : checkShape(schema, value, { audience: 'client' })
+  const checked = value === null ? null : checkShape(schema, value, { audience: 'client', written: true })
   const problems = [...named.problems, ...checked?.problems ?? []]
   if (problems.length > 0) throw invalid(`${what} ${name}`, problems)
   return checked?.value ?? null

@@ -20,6 +20,8 @@ const MAX_KEY_LENGTH = 200
 
 export interface ShapeOptions {
   readonly audience: Audience
+  /** The value ends in a file, which holds whole characters only. */
+  readonly written?: boolean
   /** From the path in the checked value to the path the user wrote. */
   readonly userPath?: (path: readonly string[]) => readonly string[]
   /** Keys that readers accept at the top level besides those of the schema; for suggestions only. */
@@ -38,7 +40,7 @@ export function checkShape<S extends z.ZodType> (schema: S, input: unknown, opti
   const result = schema.safeParse(input, { error: issue => told++ < MAX_PROBLEMS * 10 ? explain(issue) : 'is not allowed' })
   const userPath = options.userPath ?? (path => path)
   if (result.success) {
-    const odd = options.audience === 'client' ? halfCharacter(input, []) : null
+    const odd = options.written === true ? halfCharacter(input, []) : null
     if (odd === null) return { value: result.data, problems: [] }
     return { value: null, problems: [{ path: userPath(odd), message: 'must be text that UTF-8 can hold', unknown: false }] }
   }

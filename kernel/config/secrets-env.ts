@@ -1,4 +1,5 @@
 import type { Problem } from './problems.js'
+import { isReservedVariable } from './reserved-variables.js'
 
 export interface SecretsEnv {
   readonly values: ReadonlyMap<string, string>
@@ -20,7 +21,9 @@ export function parseSecretsEnv (text: string): SecretsEnv {
     if (line === '' || line.startsWith('#') || line.startsWith(';')) return
     const [, key, rest] = LINE.exec(line) ?? []
     const value = rest === undefined ? null : unquote(rest)
-    if (key !== undefined && value !== null) values.set(key, value)
+    if (key !== undefined && isReservedVariable(key)) {
+      problems.push({ path: [key], line: i + 1, unknown: false, message: `steers programs and is no secret; take it out (line ${i + 1})` })
+    } else if (key !== undefined && value !== null) values.set(key, value)
     else problems.push({ path: key === undefined ? [] : [key], line: i + 1, unknown: false, message: `is not KEY="value" (line ${i + 1})` })
   })
   return { values, problems }

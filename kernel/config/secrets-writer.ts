@@ -2,6 +2,7 @@ import { ENV_NAME_PATTERN, svcError } from '../contract/index.js'
 import { writeFileAtomic } from './atomic-file.js'
 import { configFiles } from './parts.js'
 import { readText } from './read-file.js'
+import { isReservedVariable } from './reserved-variables.js'
 import { removeSecretLines, setSecretLine } from './secrets-env.js'
 import type { WriterContext } from './slot-writer.js'
 import { parseFailed, writeFailed } from './write-errors.js'
@@ -9,6 +10,10 @@ import { parseFailed, writeFailed } from './write-errors.js'
 /** Sets or, with null, removes a line of api.env. The file is mode 0600 afterwards, whatever it was. */
 export async function writeSecret (context: WriterContext, name: string, value: string | null): Promise<void> {
   if (!ENV_NAME_PATTERN.test(name)) throw invalidSecret('name', 'must match [A-Za-z_][A-Za-z0-9_]*')
+  if (value !== null && isReservedVariable(name)) {
+    throw svcError('secret.name_invalid',
+      `${name} steers programs and is no secret: units read this file as their environment; choose another name`, { param: 'name' })
+  }
   // systemd reads the same file, and it ends a value at the line's end
   if (value !== null && /[\0-\x1f\x7f]|\p{Cs}/u.test(value)) throw invalidSecret('value', 'must be one line without control characters')
   const { paths, ops } = context

@@ -26,7 +26,7 @@ export async function patchSvcFile (
   const migrated = migrateConfig(base, migrations)
   if (migrated.status === 'refused') throw parseFailed([{ file, path: 'meta.schema_version', message: migrated.message }])
   const next = mergeTables(migrated.config, patch)
-  const checked = checkShape(svcConfigSchema, next, { audience: 'client' })
+  const checked = checkShape(svcConfigSchema, next, { audience: 'client', written: true })
   const problems = [...unknownDeletions(patch, migrated.config), ...versionProblems(next, migrated.to), ...checked.problems]
   if (checked.value === null || problems.length > 0) throw invalid('settings', problems)
   await check(checked.value)

@@ -97,7 +97,7 @@ export function requireRow (id: string, row: object): Table {
   }
   const entries = Object.entries(row).filter(([key, value]) => value !== null && value !== undefined && key !== 'id')
   const given: Table = Object.fromEntries(entries)
-  const checked = checkShape(modelRowSchema, given, { audience: 'client' })
+  const checked = checkShape(modelRowSchema, given, { audience: 'client', written: true })
   if (checked.value === null) throw invalid(`model ${id}`, checked.problems)
   return given
 }

@@ -42,7 +42,9 @@ export function foldSlotFile (raw: Table): FoldedSlot {
 export function checkSlotFile (
   name: string, raw: Table, audience: Audience, folded = foldSlotFile(raw), userPath = folded.userPath
 ): Checked<NamedSlotConfig> {
-  const checked = checkShape(slotConfigSchema, folded.value, { audience, userPath, alsoKnown: acceptedFlatKeys })
+  const checked = checkShape(slotConfigSchema, folded.value, {
+    audience, userPath, alsoKnown: acceptedFlatKeys, written: audience === 'client'
+  })
   const problems = [...folded.problems, ...nameProblems(name, folded.entries), ...checked.problems]
   if (problems.length > 0 || checked.value === null) return { value: null, problems }
   return { value: { name, ...checked.value }, problems: [] }

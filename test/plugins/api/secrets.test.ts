@@ -38,6 +38,12 @@ t.test('setting and removing', async t => {
     t.match(await gateway.call('PUT', `/api/secrets/${name}`, { value: 'x' }), { status: 400, json: { error: { code: 'secret.name_invalid' } } }, name)
     t.match(await gateway.call('DELETE', `/api/secrets/${name}`), { status: 400, json: { error: { code: 'secret.name_invalid' } } }, name)
   }
+  for (const name of ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'NODE_OPTIONS', 'SVC_HOME', 'PYTHONPATH', 'BASH_ENV', 'DYLD_INSERT_LIBRARIES']) {
+    const answer = await gateway.call('PUT', `/api/secrets/${name}`, { value: 'x' })
+    t.match(answer, { status: 400, json: { error: { code: 'secret.name_invalid', message: new RegExp(`^${name} steers programs`) } } }, name)
+  }
+  await t.rejects(config.setSecret('LD_AUDIT', 'x'), { code: 'secret.name_invalid' }, 'also past the route')
+  t.notMatch(readFileSync(path, 'utf8'), /^(PATH|LD_|SVC_HOME)/m)
   for (const [i, bad] of ['', 'two\nlines', 'tab\t', '\u0000', 'a\u2028b', '\ud800'].entries()) {
     const answer = await gateway.call('PUT', '/api/secrets/A', { value: bad })
     t.match(answer, { status: 400, json: { error: { code: 'secret.value_invalid', param: 'value' } } }, `value ${i}`)
