@@ -1,4 +1,4 @@
-import type { SvcError, SurfaceName } from '../contract/index.js'
+import type { RequestPriority, SvcError, SurfaceName } from '../contract/index.js'
 
 /** Counts what an engine generates for a call. */
 export interface TokenCount { tokens: number }
@@ -19,6 +19,7 @@ export interface ActiveRequest extends TokenCount {
   readonly model: string
   readonly surface: SurfaceName
   /** On the monotonic clock. */
+  readonly priority: RequestPriority
   readonly startedAt: number
   readonly bytesIn: number
   readonly sink: AnswerProgress

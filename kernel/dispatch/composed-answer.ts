@@ -25,6 +25,7 @@ export function composeAnswer (
     surface,
     slot: null,
     upstream: null,
+    priority: 'normal',
     // what it waits for is its calls, which are requests of their own
     sent: true,
     attempt: 1,

@@ -25,6 +25,7 @@ import { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
 import { planSlotCall, type SlotPlan } from './slot-plan.js'
+import { PRIORITY_HEADER, priorityOf } from './priority.js'
 import { UploadMemory } from './upload-memory.js'
 import { UploadRun, type UploadCall, type UploadDeps } from './upload-run.js'
 import type { UpstreamPool } from './upstream-pool.js'
@@ -83,11 +84,12 @@ export class GatewayDispatcher implements DispatchService {
     return handled
   }
 
-  async call ({ body, contentType = 'application/json', model, requestId, signal, ...options }: PluginCall): Promise<CallAnswer> {
+  async call ({ body, contentType = 'application/json', model, priority, requestId, signal, ...options }: PluginCall): Promise<CallAnswer> {
     signal.throwIfAborted()
     const sink = new CallSink(signal)
+    const headers = priority === undefined ? { 'content-type': contentType } : { 'content-type': contentType, [PRIORITY_HEADER]: priority }
     const asked: Asked = {
-      requestId, body, request: { headers: { 'content-type': contentType }, raw: { rawHeaders: ['content-type', contentType] } }
+      requestId, body, request: { headers, raw: { rawHeaders: ['content-type', contentType] } }
     }
     const refusal = this.#send(asked, options, sink, model ?? null)
     if (refusal !== null) sink.fail(refusal)
@@ -168,6 +170,7 @@ export class GatewayDispatcher implements DispatchService {
       id: asked.requestId,
       model,
       surface: options.surface,
+      priority: priorityOf(asked.request.headers[PRIORITY_HEADER], options.surface, view?.isTrue('stream') === true),
       slot: null,
       upstream: null,
       sent: false,
@@ -245,7 +248,7 @@ export class GatewayDispatcher implements DispatchService {
       shared: !back && !isServing(slots.status(slot).state),
       acquire: async (signal, again) => {
         if (back || again) assertNotStopped(slots.status(slot))
-        return await slots.acquire(slot, signal, surface.light)
+        return await slots.acquire(slot, signal, surface.light, prepared.priority)
       },
       send: (lease, fanOut, settled, unsent) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled, unsent)
     }, prepared.sink, {

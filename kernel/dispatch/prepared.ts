@@ -3,6 +3,7 @@ import type { ActiveRequest } from './active-requests.js'
 import type { ReaderSink } from './answer-sink.js'
 import type { BodyView } from './body-view.js'
 import type { VIA_HEADER } from './loop-guard.js'
+import type { PRIORITY_HEADER } from './priority.js'
 import { rewrittenBody } from './rewritten-body.js'
 
 /** What is sent on: a client's request, or a plugin's in the same shape. */
@@ -10,6 +11,7 @@ export interface Asked extends Pick<RouteCall<unknown, unknown, Buffer>, 'reques
   readonly request: {
     readonly headers: {
       readonly 'content-type'?: string | undefined
+      readonly [PRIORITY_HEADER]?: string | readonly string[] | undefined
       readonly [VIA_HEADER]?: string | readonly string[] | undefined
     }
     readonly raw: { readonly rawHeaders: readonly string[] }

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import {
-  svcError, type EngineProvider, type Logger, type RouteCall, type SlotLease, type Surface, type SurfaceName, type SvcError,
-  type UploadOptions
+  svcError, type EngineProvider, type Logger, type RequestPriority, type RouteCall, type SlotLease, type Surface,
+  type SurfaceName, type SvcError, type UploadOptions
 } from '../contract/index.js'
 import type { Throughput } from '../slots/throughput.js'
 import type { ActiveRequest, ActiveRequests, TokenCount } from './active-requests.js'
@@ -13,6 +13,7 @@ import { originOf } from './connections.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import type { FoundField } from './field-finder.js'
 import { requestHeaders } from './headers.js'
+import { PRIORITY_HEADER, priorityOf } from './priority.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { missingModel } from './resolution-errors.js'
 import type { ModelLookup } from './model-lookup.js'
@@ -55,6 +56,7 @@ interface Target extends ExchangeTarget, Omit<ExchangeRequest, 'method' | 'body'
 export class UploadRun implements ActiveRequest, TokenCount {
   readonly id: string
   readonly surface: SurfaceName
+  readonly priority: RequestPriority
   readonly startedAt: number
   readonly sink: ClientSink
   readonly shared = null
@@ -82,6 +84,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     this.#options = options
     this.id = call.requestId
     this.surface = options.surface
+    this.priority = priorityOf(call.request.headers[PRIORITY_HEADER], options.surface, false)
     this.startedAt = clock.monotonic()
     this.#source = new UploadSource(call.request.raw, 'model', {
       clock,
@@ -159,7 +162,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     }
     const lease = slots.tryAcquire(slot)
     if (lease !== null) return send(lease)
-    slots.acquire(slot, this.#waiting()).then(late => {
+    slots.acquire(slot, this.#waiting(), false, this.priority).then(late => {
       if (this.#finished) late.release()
       else send(late)
     }).catch((error: unknown) => {

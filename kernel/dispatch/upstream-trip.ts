@@ -116,7 +116,7 @@ export class UpstreamTrip implements AttemptOwner {
       prepared.sink.hold(clock, holdTimes())
     }
     const waiting = new AbortController()
-    slots.acquire(slot, waiting.signal, plan.surface.light).then(lease => {
+    slots.acquire(slot, waiting.signal, plan.surface.light, prepared.priority).then(lease => {
       if (waiting.signal.aborted) return lease.release()
       prepared.sent = true
       try {

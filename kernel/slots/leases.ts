@@ -66,6 +66,8 @@ function withInFlight (core: SlotCore, inFlight: number, light: number, lastUsed
     stopping: core.stopping,
     stuck: core.stuck,
     suspect: core.suspect,
+    chore: core.chore,
+    abandonedAt: core.abandonedAt,
     inFlight,
     light,
     waitingWorkers: core.waitingWorkers,

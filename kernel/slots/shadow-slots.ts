@@ -67,11 +67,11 @@ export class ShadowSlots {
    * Waits for the anchor when it is on its way and for a worker of its engine. Brings back an engine that failed; one that
    * was unloaded stays so. Rejects with `npu.trio_unavailable`.
    */
-  async acquire (shadow: Shadow, signal: AbortSignal, light: boolean): Promise<SlotLease> {
+  async acquire (shadow: Shadow, signal: AbortSignal, light: boolean, low = false): Promise<SlotLease> {
     const { fleet } = this.#deps
     if (!shadow.slot.enabled || shadow.child === null || fleet.core(shadow.anchor) === null) throw unserved(shadow)
     try {
-      const lease = await fleet.owner(shadow.anchor).acquire(signal, light, true)
+      const lease = await fleet.owner(shadow.anchor).acquire(signal, light, { joins: true, low })
       if (this.#isServed(shadow)) return onBehalf(shadow, lease)
       lease.release()
     } catch (error) {

@@ -59,6 +59,10 @@ export interface SlotCore {
   readonly stuck: boolean
   /** A connection to the engine broke: nobody is sent there before it has answered its health check again. */
   readonly suspect: boolean
+  /** Only requests of the low class have asked for the launch: when the last of them leaves, it ends. */
+  readonly chore: boolean
+  /** When a load was last ended that way. */
+  readonly abandonedAt: number | null
   /** Leases of the present generation, and how many of them occupy no worker. */
   readonly inFlight: number
   readonly light: number
@@ -76,9 +80,9 @@ export type LaunchPhase = 'pulling' | 'starting' | 'warming'
 export type SlotInput =
   /**
    * `bound`: how many may wait for a lease. `joins`: waits for an engine that is on its way and brings back one that
-   * failed; wakes none that was put to rest.
+   * failed; wakes none that was put to rest. `low`: a request of the low class.
    */
-  | { readonly type: 'demand', readonly wants: Wants, readonly bound: number, readonly joins?: boolean }
+  | { readonly type: 'demand', readonly wants: Wants, readonly bound: number, readonly joins?: boolean, readonly low?: boolean }
   | { readonly type: 'leave', readonly wants: Wants }
   | { readonly type: 'release', readonly generation: number, readonly light: boolean, readonly broken?: boolean }
   /** The engine is there, as far as its health check tells. */
@@ -159,6 +163,8 @@ export function newCore (now: number): SlotCore {
     stopping: 'no',
     stuck: false,
     suspect: false,
+    chore: false,
+    abandonedAt: null,
     inFlight: 0,
     light: 0,
     waitingWorkers: 0,

@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici'
 import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LogQuery, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
-  type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics, type SlotOutlook, type SlotProblem, type SlotService,
-  type SlotStatus, type SlotVoices
+  type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics, type SlotOutlook,
+  type SlotProblem, type SlotService, type SlotStatus, type SlotVoices
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
@@ -105,10 +105,11 @@ export class SlotManager implements SlotService {
     return this.#deps.fleet.owner(name).tryAcquire(light)
   }
 
-  acquire (name: string, signal: AbortSignal, light = false): Promise<SlotLease> {
+  acquire (name: string, signal: AbortSignal, light = false, priority: RequestPriority = 'normal'): Promise<SlotLease> {
+    const low = priority === 'low'
     const shadow = this.#deps.shadows.find(name)
-    if (shadow !== null) return this.#deps.shadows.acquire(shadow, signal, light)
-    return this.#admitted(name, signal, owner => owner.acquire(signal, light))
+    if (shadow !== null) return this.#deps.shadows.acquire(shadow, signal, light, low)
+    return this.#admitted(name, signal, owner => owner.acquire(signal, light, { low }))
   }
 
   /** Another model than the configured one is loaded, and written down once it serves (reference 2.2). */

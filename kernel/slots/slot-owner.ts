@@ -8,9 +8,16 @@ import {
 } from './slot-core.js'
 import { decide } from './slot-scheduler.js'
 import { isServing } from './slot-machine.js'
+import { WaitingLine, type InLine } from './waiting-line.js'
 
-interface Waiter {
-  readonly wants: Wants
+export interface AcquireTerms {
+  /** Wakes no engine that was put to rest: waits for one that is on its way, brings back one that failed. */
+  readonly joins?: boolean
+  /** Of the low class. */
+  readonly low?: boolean
+}
+
+interface Waiter extends InLine {
   readonly grant: () => void
   readonly refuse: (error: SvcError) => void
 }
@@ -30,8 +37,7 @@ export class SlotOwner {
   #core: SlotCore
   readonly #actions: SlotActions
   readonly #clock: Clock
-  /** In the order they came. */
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters = new WaitingLine<Waiter>()
   readonly #settlers = new Set<Settler>()
   #launch: AbortController | null = null
   #watch: AbortController | null = null
@@ -62,14 +68,13 @@ export class SlotOwner {
     return this.#lease(light)
   }
 
-  /** @param joins wakes no engine that was put to rest: waits for one that is on its way, brings back one that failed */
-  async acquire (signal: AbortSignal, light = false, joins = false): Promise<SlotLease> {
+  async acquire (signal: AbortSignal, light = false, { joins = false, low = false }: AcquireTerms = {}): Promise<SlotLease> {
     signal.throwIfAborted()
     this.#mustBeOpen()
     const wants = light ? 'lease' : 'worker'
-    const answer = this.#feed({ ...this.#demand(wants), joins })
+    const answer = this.#feed({ ...this.#demand(wants), joins, low })
     if (answer === 'granted') return this.#lease(light)
-    return await this.#wait(answer, wants, signal, () => this.#lease(light))
+    return await this.#wait(answer, { wants, low }, signal, () => this.#lease(light))
   }
 
   ensureReady (signal: AbortSignal): Promise<void> {
@@ -138,7 +143,7 @@ export class SlotOwner {
   async close (keepEngine: boolean): Promise<void> {
     this.#closed = true
     this.#keepsEngine = keepEngine
-    for (const waiter of [...this.#waiters]) waiter.refuse(stopping())
+    for (const waiter of this.#waiters.all()) waiter.refuse(stopping())
     try {
       // also while an engine goes: nothing may be started once it is gone
       if (!keepEngine || this.#core.op !== null) {
@@ -164,14 +169,16 @@ export class SlotOwner {
     signal.throwIfAborted()
     this.#mustBeOpen()
     const answer = this.#feed(input)
-    if (answer !== 'granted') await this.#wait(answer, 'ready', signal, () => {})
+    if (answer !== 'granted') await this.#wait(answer, { wants: 'ready', low: false }, signal, () => {})
   }
 
   #demand (wants: Wants): Extract<SlotInput, { type: 'demand' }> {
     return { type: 'demand', wants, bound: this.#actions.queueBound() }
   }
 
-  #wait<T> (answer: 'wait' | Refusal | null, wants: Wants, signal: AbortSignal, value: () => T): Promise<T> {
+  #wait<T> (
+    answer: 'wait' | Refusal | null, { wants, low }: Omit<InLine, 'since'>, signal: AbortSignal, value: () => T
+  ): Promise<T> {
     if (answer !== 'wait') return Promise.reject(answer === null ? new Error('no answer') : refusalError(this.name, answer))
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -186,6 +193,8 @@ export class SlotOwner {
       }
       const waiter: Waiter = {
         wants,
+        low,
+        since: this.#clock.monotonic(),
         grant: () => settle(() => resolve(value())),
         refuse: error => settle(() => reject(error))
       }
@@ -276,7 +285,7 @@ export class SlotOwner {
       case 'stop': return this.#bringDown(effect.engine, effect.crashed)
       case 'grant': return this.#letIn(effect.workers, effect.rest)
       case 'refuse':
-        for (const waiter of [...this.#waiters]) waiter.refuse(refusalError(this.name, effect.refusal))
+        for (const waiter of this.#waiters.all()) waiter.refuse(refusalError(this.name, effect.refusal))
         return
       case 'probe': return this.#probe(effect.engine, effect.generation)
       case 'arm-drain':
@@ -291,15 +300,10 @@ export class SlotOwner {
     }
   }
 
-  /** Letting one in takes it out of the set, which an iteration of a set allows. */
+  /** Letting one in takes it out of the line. */
   #letIn (workers: number, rest: boolean): void {
-    let free = workers
-    for (const waiter of this.#waiters) {
-      if (waiter.wants !== 'worker') {
-        if (rest) waiter.grant()
-      } else if (free-- > 0) waiter.grant()
-      else if (!rest) return
-    }
+    for (let free = workers; free > 0; free--) this.#waiters.next()?.grant()
+    if (rest) for (const waiter of this.#waiters.others()) waiter.grant()
   }
 
   #bringUp (generation: number, how: 'launch' | 'adopt'): void {

@@ -7,6 +7,8 @@ import { isServing } from './slot-machine.js'
 
 /** When one who found the queue full may ask again. */
 const QUEUE_RETRY_S = 5
+/** For how long after a load that was ended with its last chore the next one goes on without those who asked. */
+const ABANDONED_MS = 10 * 60_000
 
 type Step = { core: SlotCore, effects: SlotEffect[], answer: DemandAnswer | null }
 
@@ -25,7 +27,7 @@ function apply (step: Step, input: SlotInput, now: number): void {
   switch (input.type) {
     case 'demand': return demand(step, input, now)
     case 'load': return load(step)
-    case 'leave': return queue(step, input.wants, -1)
+    case 'leave': return leave(step, input.wants, now)
     case 'release': return release(step, input, now)
     case 'answers': return answers(step, input.generation, now)
     case 'turn-away': return turnAway(step)
@@ -77,7 +79,7 @@ function stopIfDue (step: Step, engine: Engine, now: number): void {
   step.effects.push({ type: 'disarm-drain' }, { type: 'stop', engine, crashed: dead && core.state === 'error' })
 }
 
-function demand (step: Step, { wants, bound, joins = false }: Extract<SlotInput, { type: 'demand' }>, now: number): void {
+function demand (step: Step, { wants, bound, joins = false, low = false }: Extract<SlotInput, { type: 'demand' }>, now: number): void {
   const { core } = step
   if (canLend(core, wants)) {
     if (wants !== 'ready') lend(step, 1, wants === 'lease' ? 1 : 0, now)
@@ -88,7 +90,7 @@ function demand (step: Step, { wants, bound, joins = false }: Extract<SlotInput,
   if (refusal !== null) step.answer = refusal
   else if (wants !== 'ready' && core.waitingWorkers + core.waitingLeases >= bound) step.answer = queueFull(core)
   else if (canServe(core)) standInLine(step, wants)
-  else wait(step, wants)
+  else wait(step, wants, low && !wasAbandoned(core, now))
 }
 
 /** The slot is up, and all its workers are taken or its engine is being asked whether it is still there. */
@@ -106,10 +108,26 @@ function load (step: Step): void {
   wait(step, 'ready')
 }
 
-function wait (step: Step, wants: Wants): void {
-  set(step, { wanted: true, stuck: false })
+function wait (step: Step, wants: Wants, low = false): void {
+  const { core } = step
+  const isFirst = !core.wanted && core.op !== 'launch'
+  set(step, { wanted: true, stuck: false, chore: low && (isFirst || core.chore) })
   queue(step, wants, 1)
   step.answer = 'wait'
+}
+
+/** A program that gives up sooner than the slot comes up and asks again must get its answer some time. */
+function wasAbandoned ({ abandonedAt }: SlotCore, now: number): boolean {
+  return abandonedAt !== null && now - abandonedAt < ABANDONED_MS
+}
+
+/** A load that only chores asked for ends with the last of them; any other goes on. */
+function leave (step: Step, wants: Wants, now: number): void {
+  queue(step, wants, -1)
+  const { core } = step
+  if (!core.chore || anybodyWaits(core) || !core.wanted) return
+  set(step, { wanted: false, chore: false, abandonedAt: now })
+  if (core.op === 'launch') beginStop(step, true)
 }
 
 function queue (step: Step, wants: Wants, change: 1 | -1): void {
@@ -215,7 +233,7 @@ function phase (step: Step, input: Extract<SlotInput, { type: 'phase' }>, now: n
 function launched (step: Step, generation: number, engine: Engine, now: number): void {
   const { core } = step
   if (core.op !== 'launch' || generation !== core.generation) return
-  set(step, { op: null, engine, suspect: false, readyAt: now, lastUsedAt: core.lastUsedAt ?? now, wanted: false })
+  set(step, { op: null, engine, suspect: false, chore: false, readyAt: now, lastUsedAt: core.lastUsedAt ?? now, wanted: false })
   if (core.aborting) {
     // it came up in the very moment it was told to stop: `unloading` still stands, so it is stopped below
     set(step, { aborting: false, stopping: 'now', wanted: anybodyWaits(step.core) })

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { chatAnswer, createFakeProviderPlugin } from '../../kernel/testing/index.js'
+import { FakeClock } from '../../kernel/testing/fake-clock.js'
 import messageRoutes from '../../plugins/v1/messages/index.js'
 import requests from '../../plugins/api/requests/index.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
@@ -14,6 +15,8 @@ interface Queued extends WireGateway {
   atEngine (): string[]
   /** Lets the engine answer the request of this user. */
   finish (word: string): void
+  /** As `ask`, with other fields of the body and headers. */
+  askAs (word: string, body: object, headers?: Record<string, string>): Promise<string>
   ask (word: string, signal?: AbortSignal): Promise<string>
   list (): Promise<Array<Record<string, unknown>>>
 }
@@ -41,6 +44,11 @@ async function queued (t: Test, workers: number, options: WireOptions = {}): Pro
       return seen.filter(({ url }) => url.includes('chat')).map(({ body }) => wordOf(body))
     },
     finish: (word: string) => waiting.get(word)!(),
+    askAs: async (word: string, body: object, headers = {}) => (await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model: 'agent', user: word, messages: [], ...body })
+    })).text(),
     ask: async (word: string, signal?: AbortSignal) => {
       const response = await gateway.chat({ user: word }, signal)
       const { error, choices } = await response.json() as Answer
@@ -82,6 +90,46 @@ t.test('no more requests at the engine than it has workers; the others stand in 
   t.strictSame(gateway.atEngine(), ['a', 'b', 'c', 'd', 'e'], 'first come, first served')
   t.strictSame(answers, ['b', 'c', 'a', 'd', 'e'], 'everybody got his own answer')
   t.match(gateway.slots.status('agent'), { state: 'ready', inFlight: 0, waiting: 0 })
+})
+
+t.test('people who watch an answer come go before chores, and a chore that has waited long enough before newcomers', async t => {
+  const clock = new FakeClock()
+  const gateway = await queued(t, 1, { clock })
+  const { slots } = gateway
+  const asked = [gateway.askAs('first', { stream: true })]
+  await until(() => gateway.atEngine().length === 1, 'it works')
+  const wait = async (word: string, body: object, headers: Record<string, string> = {}): Promise<void> => {
+    const before = asked.push(gateway.askAs(word, body, headers))
+    await until(() => slots.status('agent').waiting === before - 1, `${word} waits`)
+  }
+  await wait('title', {})
+  await wait('script in a hurry', {}, { 'x-svc-priority': 'normal' })
+  await wait('person', { stream: true })
+  await wait('background', { stream: true }, { 'x-svc-priority': 'low' })
+  await clock.advance(30_000)
+  await wait('late person', { stream: true })
+  t.strictSame((await gateway.list()).map(({ priority }) => priority), ['normal', 'low', 'normal', 'normal', 'low', 'normal'], 'the class can be seen')
+  const order = ['first', 'script in a hurry', 'person', 'title', 'background', 'late person']
+  for (const [i, word] of order.entries()) {
+    await until(() => gateway.atEngine().length === i + 1, `${word} is next`)
+    t.equal(gateway.atEngine().at(-1), word)
+    gateway.finish(word)
+  }
+  await Promise.all(asked)
+})
+
+t.test('a load that only a chore wants ends with its client', async t => {
+  const gateway = await wireGateway(t, {
+    onStart: ({ engine }) => { if (gateway.runtime.started.length === 0) engine.health(503) }
+  })
+  const { slots } = gateway
+  const leave = new AbortController()
+  const chore = gateway.chat({ user: 'title' }, leave.signal).catch(() => 'left')
+  await until(() => slots.status('agent').state === 'warming', 'it loads')
+  leave.abort()
+  t.equal(await chore, 'left')
+  await until(() => slots.status('agent').state === 'offline', 'nobody else wants it')
+  t.equal((await gateway.chat({ stream: true })).status, 200, 'the next one loads it')
 })
 
 t.test('who leaves or is cancelled while he waits never reaches the engine', async t => {

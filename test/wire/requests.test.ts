@@ -38,7 +38,8 @@ async function watched (t: Test, options: WireOptions = {}): Promise<Watched> {
     },
     ask: (id: string, body: Record<string, unknown> = {}, signal?: AbortSignal) => gateway.fetch('/v1/chat/completions', {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': id },
+      // of the class whose loads go on without it
+      headers: { 'content-type': 'application/json', 'x-request-id': id, 'x-svc-priority': 'normal' },
       body: JSON.stringify({ model: 'agent', messages: [], ...body }),
       ...(signal === undefined ? {} : { signal })
     })

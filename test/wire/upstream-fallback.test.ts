@@ -129,7 +129,7 @@ t.test('a client that leaves while the next place is asked', async t => {
   let start = (): void => {}
   const cold = await rig(t, ['agent'], { onStart: () => new Promise<void>(resolve => { start = resolve }) })
   const second = new AbortController()
-  const gone = cold.chat({}, second.signal).catch(() => 'left')
+  const gone = cold.chat({ stream: true }, second.signal).catch(() => 'left')
   await until(() => cold.gateway.runtime.started.length === 0 && cold.gateway.gateway.inference().requests.list()[0]?.phase === 'loading', 'the slot is loaded')
   second.abort()
   t.equal(await gone, 'left')

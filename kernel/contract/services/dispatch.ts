@@ -4,6 +4,7 @@ import type { RouteCall, handled } from '../route.js'
 import type { AdaptedAnswer, SurfaceName } from '../provider-surface.js'
 import type { WireDialect } from '../wire-dialect.js'
 import type { NamedSlotConfig } from './config.js'
+import type { RequestPriority } from './requests.js'
 
 export const modelStatuses = ['loaded', 'loading', 'unloaded'] as const
 export type ModelStatus = typeof modelStatuses[number]
@@ -100,6 +101,8 @@ export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
   readonly contentType?: string
   /** Who is asked, for a body that is not JSON: it then goes out as it is, and edits do not apply. */
   readonly model?: string
+  /** Where it stands in the line of a busy slot; by default as a client's request of the same body would. */
+  readonly priority?: RequestPriority
   /** Engines and logs see it; the id of the client's request that this is a part of. */
   readonly requestId: string
   readonly signal: AbortSignal

@@ -7,6 +7,13 @@ import type { SurfaceName } from '../provider-surface.js'
 export const requestPhases = ['queued', 'loading', 'waiting', 'streaming'] as const
 export type RequestPhase = typeof requestPhases[number]
 
+/**
+ * The class of a request in the waiting line of its slot. A `low` one stands behind those that are `normal` until it has
+ * waited for half a minute.
+ */
+export const requestPriorities = ['normal', 'low'] as const
+export type RequestPriority = typeof requestPriorities[number]
+
 /** One `/v1` request that has not been answered in full. */
 export interface RequestView {
   /** Its `X-Request-ID`. Clients may choose their own, so two requests can have the same. */
@@ -20,6 +27,7 @@ export interface RequestView {
   readonly phase: RequestPhase
   /** Why there is no answer yet, in words for people; null once there is nothing but the engine to wait for. */
   readonly reason: string | null
+  readonly priority: RequestPriority
   /** 1, or more where an upstream failed it and it was sent again, or elsewhere. */
   readonly attempt: number
   /** ISO 8601 UTC. */

@@ -6,6 +6,7 @@ import type { Device, SlotState, SlotType } from '../schemas/enums.js'
 import type { NamedProfile } from '../schemas/profile.js'
 import type { NamedSlotConfig } from './config.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
+import type { RequestPriority } from './requests.js'
 
 /** Why a slot is in `error`. Times in epoch milliseconds. */
 export interface SlotFailure {
@@ -202,9 +203,10 @@ export interface SlotService {
   tryAcquire (name: string, light?: boolean): SlotLease | null
   /**
    * `ensureReady` and the lease in one step, so that nothing can happen in between. Waits for a worker in the order of
-   * the calls; rejects with `slot.queue_full` when as many wait as `[dispatcher] queue_per_slot` allows.
+   * the calls, with a low `priority` behind those that have a normal one; giving that up also ends a load that nobody
+   * else asked for; rejects with `slot.queue_full` when as many wait as `[dispatcher] queue_per_slot` allows.
    */
-  acquire (name: string, signal: AbortSignal, light?: boolean): Promise<SlotLease>
+  acquire (name: string, signal: AbortSignal, light?: boolean, priority?: RequestPriority): Promise<SlotLease>
   /** Operator's verbs. They reset the failure count and return when done, or throw what failed. */
   load (name: string, options?: { readonly model?: string, readonly signal?: AbortSignal }): Promise<void>
   unload (name: string, options?: { readonly force?: boolean, readonly signal?: AbortSignal }): Promise<void>

@@ -1,4 +1,4 @@
-import { requestPhases, surfaceNames } from 'svc-gateway/plugin'
+import { requestPhases, requestPriorities, surfaceNames } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const requestSchema = z.strictObject({
@@ -9,6 +9,9 @@ const requestSchema = z.strictObject({
   upstream: z.string().nullable(),
   phase: z.enum(requestPhases),
   reason: z.string().nullable().meta({ description: 'Why there is no answer yet; null once only the engine is waited for' }),
+  priority: z.enum(requestPriorities).meta({
+    description: 'Its class in the line of a busy slot: `low` stands behind `normal` for half a minute. Text that is not streamed is low; the header `x-svc-priority` decides otherwise'
+  }),
   attempt: z.int().min(1).meta({ description: 'More than 1 where an upstream failed it and it was sent again, or elsewhere' }),
   started_at: z.string().meta({ description: 'ISO 8601 UTC' }),
   age_ms: z.int(),

@@ -27,7 +27,7 @@ export interface EngineBytes {
 export async function askEngine (
   { dispatch, requestId }: Asking, request: EngineRequest, signal: AbortSignal
 ): Promise<EngineBytes> {
-  const answer = await dispatch.call({ ...request, requestId, signal })
+  const answer = await dispatch.call({ ...request, priority: 'normal', requestId, signal })
   const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
   if (answer.status < 200 || answer.status > 299) throw new Error(`status ${answer.status}: ${errorText(bytes)}`)
   return { bytes, contentType: answer.headers['content-type'] ?? 'application/octet-stream' }

@@ -440,7 +440,7 @@ t.test('active requests', async t => {
   const active = new ActiveRequests()
   const stopped: string[] = []
   const request = (id: string): ActiveRequest => ({
-    id, model: 'm', surface: 'chat', slot: null, upstream: null, sent: false, attempt: 0, note: null, startedAt: 0, bytesIn: 2, tokens: 0, shared: null,
+    id, model: 'm', surface: 'chat', slot: null, upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 0, bytesIn: 2, tokens: 0, shared: null,
     sink: { flowing: false, bytesOut: 0, failed: false, isClients: true }, index: -1, stop: () => { stopped.push(id) }
   })
   await active.idle()
@@ -462,7 +462,7 @@ t.test('active requests', async t => {
 
 t.test('where a request stands is told from its fields and its slot, when somebody asks', async t => {
   const base: ActiveRequest = {
-    id: 'r', model: 'm', surface: 'chat', slot: 'a', upstream: null, sent: false, attempt: 0, note: null, startedAt: 1_000, bytesIn: 2, tokens: 5, shared: null,
+    id: 'r', model: 'm', surface: 'chat', slot: 'a', upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 1_000, bytesIn: 2, tokens: 5, shared: null,
     sink: { flowing: false, bytesOut: 7, failed: false, isClients: true }, index: 0, stop: () => {}
   }
   const status = (state: SlotState, over: Partial<SlotStatus> = {}): SlotStatus => ({ name: 'a', state, message: '', inFlight: 2, waiting: 3, workers: null, ...over }) as SlotStatus

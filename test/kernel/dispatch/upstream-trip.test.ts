@@ -64,6 +64,7 @@ class World {
     this.prepared = {
       asked: { requestId: 'r', body, request: { headers: {}, raw: { rawHeaders: [] } } },
       options: { surface: 'chat', path: '/chat/completions' },
+      priority: 'normal',
       view: BodyView.of(body) as BodyView,
       sink: {
         flowing: false,

@@ -34,6 +34,19 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'launched': 'unloading, disarm-drain, stop',
     'launch-failed': 'offline'
   },
+  'warming, a chore waits': {
+    'demand lease': 'warming | wait',
+    'demand light': 'warming | wait',
+    'demand': 'warming | wait',
+    'leave': 'unloading, abort-launch',
+    'load': 'warming | wait',
+    'unload': 'unloading, refuse slot.stopped, abort-launch',
+    'unload by force': 'unloading, refuse slot.stopped, abort-launch',
+    'restart': 'unloading, abort-launch | wait',
+    'phase': 'pulling',
+    'launched': 'serving, 1 in flight, grant',
+    'launch-failed': 'error, refuse slot.load_failed'
+  },
   'ready': {
     'demand lease': 'serving, 1 in flight | granted',
     'demand light': 'serving, 1 in flight | granted',

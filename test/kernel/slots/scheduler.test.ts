@@ -31,6 +31,7 @@ const fails = (generation: number, kind: FailureClass = 'heals'): SlotInput =>
 const BOUND = 3
 const demand = (wants: Wants): SlotInput => ({ type: 'demand', wants, bound: BOUND })
 const lease = demand('worker')
+const chore: SlotInput = { type: 'demand', wants: 'worker', bound: BOUND, low: true }
 const unload: SlotInput = { type: 'unload', force: false }
 const offline = newCore(NOW)
 const warming = feed(offline, lease, ...started)
@@ -42,6 +43,7 @@ const states: Readonly<Record<string, SlotCore>> = {
   'offline': offline,
   'warming, one waits': warming,
   'warming, told to stop': feed(warming, unload),
+  'warming, a chore waits': feed(offline, chore, ...started),
   'ready': ready,
   'serving one': feed(ready, lease),
   'its one worker taken': feed(single, lease),
@@ -121,6 +123,19 @@ t.test('every input in every state', async t => {
   }
 })
 
+t.test('a load ends with the last chore that wants it, unless anybody else has asked for it', async t => {
+  const leave: SlotInput = { type: 'leave', wants: 'worker' }
+  const isEnded = (...inputs: SlotInput[]): boolean => feed(offline, ...inputs).aborting
+  t.ok(isEnded(chore, ...started, chore, leave, leave))
+  t.notOk(isEnded(chore, ...started, chore, leave), 'another chore waits')
+  t.notOk(isEnded(lease, ...started, leave), 'a person may come back')
+  t.notOk(isEnded(chore, ...started, lease, leave, leave), 'a person joined')
+  t.notOk(isEnded(lease, ...started, chore, leave, leave), 'a chore joined')
+  t.notOk(isEnded({ type: 'load' }, ...started, chore, leave), 'an operator wants it')
+  const again: SlotInput = { type: 'phase', generation: 2, phase: 'starting', message: '' }
+  t.notOk(isEnded(chore, ...started, leave, fails(1), chore, again, leave), 'a client that gives up early and asks again gets there')
+})
+
 t.test('the machine has the transitions of the reference and knows who serves and who loads', async t => {
   const table: Record<SlotState, readonly SlotState[]> = {
     offline: ['pulling', 'starting'],
@@ -171,7 +186,7 @@ class World {
     const { op, generation, engine } = this.core
     switch (kind) {
       case 0: return this.feed(demand((['worker', 'lease', 'ready'] as const)[n % 3]!))
-      case 12: return this.feed(lease)
+      case 12: return this.feed(coin ? lease : chore)
       case 1: return this.feed({ type: 'load' })
       case 2: return this.feed({ type: 'restart', force: coin })
       case 3: return this.feed({ type: 'unload', force: coin })
