@@ -16,7 +16,7 @@ import { createApp } from './http/app.js'
 import { createGuards, type Guards } from './http/guards.js'
 import { HttpServer } from './http/http-server.js'
 import { allowedMethods } from './http/methods.js'
-import { openApiDocument } from './http/openapi.js'
+import { apiDocument } from './http/openapi.js'
 import { OpenStreams } from './http/sse-reply.js'
 import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
@@ -236,7 +236,7 @@ class GatewayRun implements Gateway {
     services.add(core.jobs, kernel.jobs)
     services.add(core.models, kernel.models)
     services.add(core.modelFiles, kernel.modelFiles)
-    services.add(core.openapi, { document: () => openApiDocument(host.routes, version) })
+    services.add(core.openapi, apiDocument(() => host.routes, version))
     services.add(core.providers, host.providers)
     services.add(core.slots, inference.slots)
     services.add(core.dispatch, inference.dispatcher)

@@ -36,6 +36,8 @@ export interface GatewayInfo {
 /** The OpenAPI 3.1 document of every mounted route. */
 export interface ApiDocument {
   document (): Record<string, unknown>
+  /** The same as JSON, which is made once for the routes that there are. */
+  json (): string
 }
 
 export interface ProviderCatalog {

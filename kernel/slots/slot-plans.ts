@@ -19,6 +19,7 @@ import { chooseCandidate } from './process-candidates.js'
 import { makeMountPoints } from './mount-points.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
 import type { PreparedLaunch } from './launcher.js'
+import { KeptPlans } from './kept-plans.js'
 import { mtpEffective } from './mtp.js'
 import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
@@ -68,10 +69,12 @@ export interface SlotPlansDeps {
 /** Turns configuration into launches. Holds the swaps that are in force; reads everything else where it lives. */
 export class SlotPlans {
   readonly #deps: SlotPlansDeps
+  readonly #kept: KeptPlans
   readonly overrides = new Map<string, RuntimeOverride>()
 
   constructor (deps: SlotPlansDeps) {
     this.#deps = deps
+    this.#kept = new KeptPlans(name => this.#madeOf(name))
   }
 
   slot (name: string): NamedSlotConfig {
@@ -118,6 +121,18 @@ export class SlotPlans {
 
   /** Throws `slot.config_error` for what cannot work, naming the field; `model.not_found` for a model that is nowhere. */
   effective (name: string): EffectiveSlot {
+    return this.#kept.of('effective', name, () => this.#effective(name))
+  }
+
+  /** Everything that the command line of a slot comes from: as long as these are the same, it is. */
+  #madeOf (name: string): readonly unknown[] {
+    const { config, hardware, models, providers } = this.#deps
+    const { snapshot } = config
+    const provider = providers.get(snapshot.slots.get(name)?.provider ?? '')
+    return [snapshot, this.overrides.get(name), models.list(), hardware.info, hardware.defaultDevice, provider]
+  }
+
+  #effective (name: string): EffectiveSlot {
     const slot = this.slot(name)
     const provider = this.provider(name)
     if (provider === null) throw this.#unknownProvider(slot)
@@ -128,6 +143,10 @@ export class SlotPlans {
   }
 
   resolved (name: string): ResolvedArgv {
+    return this.#kept.of('resolved', name, () => this.#resolved(name))
+  }
+
+  #resolved (name: string): ResolvedArgv {
     const effective = this.effective(name)
     if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
     const input = this.#input(effective, effective.slot.port ?? 0)
@@ -154,6 +173,10 @@ export class SlotPlans {
 
   /** The image a slot would run, or null for one that has none. */
   image (name: string): ResolvedImage | null {
+    return this.#kept.of('image', name, () => this.#image(name))
+  }
+
+  #image (name: string): ResolvedImage | null {
     const { slot, profile, provider, device } = this.effective(name)
     const own = typeof provider.image === 'function' ? provider.image(slot, device) : provider.image
     const wanted = slot.container_image ?? profile?.image ?? own

@@ -1,4 +1,4 @@
-import { core, definePlugin, defineRoute, handled } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute, handled, jsonAnswer } from 'svc-gateway/plugin'
 import { contentPolicy, page } from './page.js'
 import { documentSchema } from './schemas.js'
 
@@ -15,7 +15,7 @@ export default definePlugin({
       url: '/api/openapi.json',
       summary: 'The OpenAPI document of every route that is mounted',
       schema: { response: documentSchema },
-      handler: () => openapi.document()
+      handler: () => jsonAnswer(openapi.json())
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',

@@ -1,4 +1,4 @@
-import { backendDevices, defineRoute, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
+import { backendDevices, defineRoute, jsonAnswer, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { audited, auditedEdit, type Caller } from './audit.js'
 import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record-schema.js'
@@ -26,7 +26,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots',
       summary: 'List slots, then upstreams',
       schema: { response: z.array(slotRowSchema) },
-      handler: () => records.list()
+      handler: async () => jsonAnswer(await records.listJson())
     }),
     defineRoute({
       method: 'POST',

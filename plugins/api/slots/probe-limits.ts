@@ -38,3 +38,17 @@ export function withinMs<T> (
     started.then(settle, () => settle(null))
   })
 }
+
+/** What a promise resolves with; null when it fails, or is not there when the time is over. */
+export type Within = <T>(work: Promise<T>) => Promise<T | null>
+
+/** One limit for many answers that are waited for together; `end` when they are no longer. */
+export function startDeadline (clock: Clock, ms: number): { readonly within: Within, readonly end: () => void } {
+  let over: (value: null) => void = () => {}
+  const passed = new Promise<null>(resolve => { over = resolve })
+  const timer = clock.setTimer(ms, () => over(null))
+  return {
+    within: work => Promise.race([work.catch(() => null), passed]),
+    end: () => timer.cancel()
+  }
+}

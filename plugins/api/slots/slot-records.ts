@@ -1,8 +1,8 @@
 import {
-  messageOf, type Clock, type ConfigService, type DispatchService, type GatewayInfo, type PullState, type SlotOutlook,
-  type SlotService
+  KeptJson, messageOf, type Clock, type ConfigService, type Diagnostic, type DispatchService, type GatewayInfo, type PullState,
+  type SlotOutlook, type SlotService
 } from 'svc-gateway/plugin'
-import { mapBounded, withinMs } from './probe-limits.js'
+import { mapBounded, startDeadline, type Within } from './probe-limits.js'
 import { engineMemoryMb } from './engine-memory.js'
 import { slotRecord, type AnchorFacts, type SlotFacts } from './record.js'
 import type { SlotRecord, SlotRow } from './record-schema.js'
@@ -23,16 +23,22 @@ const PROBE_MS = 8_000
 /** Reads what records are made of. What cannot be found out in time is left out; nothing here fails a list. */
 export class SlotRecords {
   readonly #services: RecordServices
+  readonly #kept = new Map<string, KeptJson>()
+  #problems: { readonly of: readonly Diagnostic[] | null, readonly byFile: ReadonlyMap<string, readonly Diagnostic[]> } =
+    { of: null, byFile: new Map() }
 
   constructor (services: RecordServices) {
     this.#services = services
   }
 
-  /** Slots in configuration order, then upstreams. */
-  async list (): Promise<SlotRow[]> {
+  /** Slots in configuration order, then upstreams, as JSON: of what did not change since the last time the text is kept. */
+  async listJson (): Promise<string> {
     const names = this.#services.slots.names()
-    const records = await mapBounded(names, PROBES_AT_A_TIME, name => this.#record(name))
-    return [...records.filter(record => record !== null), ...this.#upstreams()]
+    const deadline = startDeadline(this.#services.clock, PROBE_MS)
+    const records = await mapBounded(names, PROBES_AT_A_TIME, name => this.#recordJson(name, deadline.within))
+    deadline.end()
+    if (this.#kept.size > names.length) for (const name of this.#kept.keys()) if (!names.includes(name)) this.#kept.delete(name)
+    return `[${[...records.filter(record => record !== null), ...this.#upstreams().map(row => JSON.stringify(row))].join(',')}]`
   }
 
   /** A slot, else an upstream of that name. Throws `slot.not_found`. */
@@ -44,7 +50,10 @@ export class SlotRecords {
   async detail (name: string): Promise<SlotRecord> {
     requireSlot(this.#services, name)
     const drift = this.#services.slots.status(name).configDrift
-    return { ...slotRecord(await this.#facts(name)), config_drift: drift }
+    const deadline = startDeadline(this.#services.clock, PROBE_MS)
+    const facts = await this.#facts(name, deadline.within)
+    deadline.end()
+    return { ...slotRecord(facts), config_drift: drift }
   }
 
   /** MiB of the running engine; 0 without one, null when it cannot be told. */
@@ -60,12 +69,16 @@ export class SlotRecords {
   }
 
   /** Null for a slot that was deleted while the others were read. */
-  async #record (name: string): Promise<SlotRecord | null> {
-    return this.#services.slots.names().includes(name) ? slotRecord(await this.#facts(name)) : null
+  async #recordJson (name: string, within: Within): Promise<string | null> {
+    if (!this.#services.slots.names().includes(name)) return null
+    const facts = await this.#facts(name, within)
+    const kept = this.#kept.get(name) ?? new KeptJson()
+    this.#kept.set(name, kept)
+    return kept.of(partsOf(facts), () => slotRecord(facts))
   }
 
-  async #facts (name: string): Promise<SlotFacts> {
-    const { slots, info, config } = this.#services
+  async #facts (name: string, within: Within): Promise<SlotFacts> {
+    const { slots, info } = this.#services
     const slot = slots.config(name)
     const status = slots.status(name)
     const launch = this.#launch(name)
@@ -78,12 +91,12 @@ export class SlotRecords {
       metrics: slots.metrics(name),
       runtime: info.runtime.driver === 'process' ? 'process' as const : 'container' as const,
       anchor: this.#anchor(slot.served_by),
-      diagnostics: config.snapshot.diagnostics.filter(({ file }) => file === fileOf(name))
+      diagnostics: this.#diagnostics(name)
     }
     // what has to be waited for comes last: all of the above belongs to one moment
     const [memMb, imageState] = await Promise.all([
       status.engineId === null ? 0 : engineMemoryMb(info.runtime.driver, status.engineId),
-      launch.outlook?.image == null ? null : this.#imageState(name)
+      launch.outlook?.image == null ? null : this.#imageState(name, within)
     ])
     return { ...facts, memMb, imageState }
   }
@@ -97,15 +110,37 @@ export class SlotRecords {
     }
   }
 
+  /** Problems of the slot's file. Sorted by file once for each configuration, not once for each slot. */
+  #diagnostics (name: string): readonly Diagnostic[] {
+    const { diagnostics } = this.#services.config.snapshot
+    if (this.#problems.of !== diagnostics) {
+      const byFile = new Map<string, Diagnostic[]>()
+      for (const diagnostic of diagnostics) {
+        const known = byFile.get(diagnostic.file)
+        if (known === undefined) byFile.set(diagnostic.file, [diagnostic])
+        else known.push(diagnostic)
+      }
+      this.#problems = { of: diagnostics, byFile }
+    }
+    return this.#problems.byFile.get(fileOf(name)) ?? []
+  }
+
   #anchor (name: string | null): AnchorFacts | null {
     const { slots } = this.#services
     if (name === null || !slots.names().includes(name)) return null
     return { config: slots.config(name), state: slots.status(name).state, provider: slots.provider(name) }
   }
 
-  async #imageState (name: string): Promise<PullState | null> {
-    const { slots, clock } = this.#services
-    const status = await withinMs(clock, PROBE_MS, null, () => slots.pullStatus(name))
-    return status?.state ?? null
+  async #imageState (name: string, within: Within): Promise<PullState | null> {
+    return (await within(this.#services.slots.pullStatus(name)))?.state ?? null
   }
+}
+
+/** All that a record is made of, one level down: what lies deeper is made anew only when it changes. */
+function partsOf (facts: SlotFacts): unknown[] {
+  const { status, outlook, metrics, anchor, diagnostics, ...others } = facts
+  return [
+    ...Object.values(others), ...Object.values(status), ...Object.values(outlook ?? {}), ...Object.values(metrics),
+    ...Object.values(anchor ?? {}), ...diagnostics, outlook === null, anchor === null
+  ]
 }
