@@ -62,7 +62,7 @@ class GatewayRun implements Gateway {
   readonly #options: GatewayOptions
   readonly #log: Logger
   readonly #services = new Services()
-  readonly #server = new HttpServer()
+  readonly #server: HttpServer
   readonly #streams = new OpenStreams()
   /** Aborts when a stop is asked for. */
   readonly #halt = new AbortController()
@@ -85,6 +85,7 @@ class GatewayRun implements Gateway {
     const env = options.env ?? process.env
     const own = createLogger(env)
     this.#log = options.log ?? own
+    this.#server = new HttpServer(this.#log)
     const follows = options.log === undefined && env.SVC_LOG_LEVEL === undefined
     this.#options = follows ? { setLogLevel: level => { own.level = level }, ...options } : options
   }
@@ -121,6 +122,7 @@ class GatewayRun implements Gateway {
           owner: error => host.ownerOf(error),
           blame: (name, error) => host.blame(name, error),
           fatal: error => this.#fatal(error),
+          warning: warning => this.#log.warn({ err: warning }, `${warning.name}: ${warning.message}`),
           stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is no error')
         })
       }

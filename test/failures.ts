@@ -275,7 +275,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'chaos/storm.test.ts': ['a storm with seed ${seed}'],
       'wire/forward.test.ts': ['a client that leaves cancels the engine\'s work at once, in every phase'],
-      'wire/sockets.test.ts': ['requests in line on one connection: answered in order, and all freed when the client leaves'],
+      'wire/sockets.test.ts': ['requests in line on one connection are answered in order, and never begun once the client has left'],
       'plugins/v1/audio/transcription.test.ts': ['a client that leaves frees everything at once, in every phase', 'engines that answer early, die, or refuse'],
       'kernel/http/sse-reply.test.ts': ['the client leaves: the source\'s finally runs, nothing is written any more']
     }

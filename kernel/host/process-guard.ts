@@ -8,6 +8,8 @@ export interface GuardHandlers {
   readonly fatal: (error: unknown) => void
   /** A rejection with something that is no error: without a stack nobody can be blamed, and nothing is known to be broken. */
   readonly stray: (reason: unknown) => void
+  /** What Node warns of, a leak for one: it would print that between the lines of the log. */
+  readonly warning: (warning: Error) => void
 }
 
 /**
@@ -15,7 +17,7 @@ export interface GuardHandlers {
  * own asynchronous work are laid at its door. Anything else is a defect of the gateway itself. Returns the
  * function that takes the guard away.
  */
-export function guardProcess ({ owner, blame, fatal, stray }: GuardHandlers): () => void {
+export function guardProcess ({ owner, blame, fatal, stray, warning }: GuardHandlers): () => void {
   const onFailure = (error: unknown): void => {
     const plugin = currentPlugin() ?? owner(error)
     if (plugin !== null) blame(plugin, error)
@@ -24,7 +26,12 @@ export function guardProcess ({ owner, blame, fatal, stray }: GuardHandlers): ()
   }
   process.on('unhandledRejection', onFailure)
   process.on('uncaughtException', onFailure)
+  const printers = process.listeners('warning')
+  process.removeAllListeners('warning')
+  process.on('warning', warning)
   return () => {
+    process.off('warning', warning)
+    for (const printer of printers) process.on('warning', printer)
     process.off('unhandledRejection', onFailure)
     process.off('uncaughtException', onFailure)
   }

@@ -1,7 +1,8 @@
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { svcError, type Logger } from '../contract/index.js'
 import { createErrorHandler, sendError } from './error-handler.js'
 import type { Guards } from './guards.js'
+import { FixedPaths } from './methods.js'
 import { requestIdOf } from './request-id.js'
 
 export interface AppOptions {
@@ -28,6 +29,8 @@ export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): 
   })
   acceptAnyBody(app)
   app.setErrorHandler(handleError)
+  const fixed = new FixedPaths()
+  app.addHook('onRoute', ({ method, url }) => fixed.add(method, url))
   app.addHook('onRequest', (request, reply, done) => {
     const { headers } = request.raw
     const refusal = guards.host(headers.host)
@@ -41,9 +44,11 @@ export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): 
       reply.raw.setHeader('connection', 'close')
       return done(svcError('gateway.stopping', 'the gateway is shutting down', { details: { retry_after_s: 5 } }))
     }
-    done()
+    // before anything is read: a body that no route wants need not be one that can be read
+    if (request.is404 || fixed.isMistaken(request.routeOptions.url, request.method, request.url)) notFound(request, reply)
+    else done()
   })
-  app.setNotFoundHandler((request, reply) => {
+  const notFound = (request: FastifyRequest, reply: FastifyReply): void => {
     const path = request.url.split('?', 1)[0]!
     const methods = methodsOf(path)
     if (methods.length > 0 && request.method === 'OPTIONS' && reply.raw.hasHeader('access-control-allow-origin')) {
@@ -58,7 +63,8 @@ export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): 
       return
     }
     sendError(reply, svcError('system.http_404', `nothing is at ${request.method} ${path}; GET /api/openapi.json lists what there is`), request.id)
-  })
+  }
+  app.setNotFoundHandler(notFound)
   return app
 }
 

@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { svcError } from '../contract/index.js'
-
-export type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
+import { errorEnvelope, svcError, type Logger } from '../contract/index.js'
+import { ConnectionTurns, type RequestListener } from './connection-turns.js'
+import { answerParserError } from './parser-errors.js'
+import { requestIdOf } from './request-id.js'
 
 /**
  * The listening socket. It outlives the Fastify instance behind it: when plugins change, a new instance takes
@@ -12,10 +13,13 @@ export class HttpServer {
   readonly raw: Server
   #listener: RequestListener | null = null
 
-  constructor () {
+  constructor (log: Logger) {
     const options = { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 72_000, noDelay: true }
-    this.raw = createServer(options, (request, response) => { this.#listener?.(request, response) })
+    const turns = new ConnectionTurns((request, response) => { this.#listener?.(request, response) })
+    this.raw = createServer(options, turns.take)
     this.raw.timeout = 0
+    this.raw.on('clientError', (error, socket) => answerParserError(error, socket, log))
+    this.raw.on('checkExpectation', refuseExpectation)
   }
 
   /** Requests from now on go to `listener`. */
@@ -48,6 +52,21 @@ export class HttpServer {
   closeAll (): void {
     this.raw.closeAllConnections()
   }
+}
+
+/** `Expect: 100-continue` is met by Node itself; there is no other. */
+function refuseExpectation (request: IncomingMessage, response: ServerResponse): void {
+  const requestId = requestIdOf(request)
+  const refusal = svcError('request.expectation_failed', 'the only expectation that this gateway meets is 100-continue; leave the Expect header out')
+  const body = JSON.stringify(errorEnvelope(refusal, requestId))
+  response.writeHead(refusal.status, {
+    'content-length': Buffer.byteLength(body),
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': requestId,
+    'x-should-retry': 'false',
+    'connection': 'close'
+  })
+  response.end(body)
 }
 
 function listenError (error: NodeJS.ErrnoException, host: string, port: number): Error {

@@ -1,12 +1,15 @@
+import { METHODS, request } from 'node:http'
 import t from 'tap'
 import { processorMs } from '../processor-time.js'
 import { api, type Answer, type Api } from '../plugins/api/support.js'
+import { rawClient } from './raw-client.js'
 
 let gateway: Api
 t.before(async () => { gateway = await api(t) })
 
 t.test('a small body cannot keep the gateway busy', async t => {
-  const wide = (count: number, value: unknown = 1): Record<string, unknown> => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]))
+  const wide = (count: number, value: unknown = 1): Record<string, unknown> =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]))
   const hosts = Array.from({ length: 8_000 }, (_, i) => `h${i}.example`)
   const cases: ReadonlyArray<readonly [string, string, unknown, string]> = [
     ['POST', '/api/slots', { name: 'x', ...wide(4_000) }, 'request.too_complex'],
@@ -44,4 +47,72 @@ t.test('a body that is nested too deeply is refused with the depth that is allow
     }
     t.not((await gateway.call(method, path, around(nested(60)))).status, 500, `${path} with what is allowed`)
   }
+})
+
+t.test('what is no HTTP request is refused in the envelope, with an id', async t => {
+  const head = 'Host: localhost\r\n'
+  const cases: ReadonlyArray<readonly [string, string, number, string]> = [
+    ['no HTTP at all', 'HELLO\r\n\r\n', 400, 'request.malformed'],
+    ['an unknown method', `BREW /api/status HTTP/1.1\r\n${head}\r\n`, 400, 'request.malformed'],
+    ['two lengths', `POST /api/slots HTTP/1.1\r\n${head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}`, 400, 'request.malformed'],
+    ['headers without end', `GET /api/status HTTP/1.1\r\n${head}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'request.headers_too_large'],
+    ['chunks with large extensions',
+      `POST /api/slots HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 413, 'request.too_large'],
+    ['an expectation', `POST /api/slots HTTP/1.1\r\n${head}Expect: more\r\nContent-Length: 2\r\n\r\n{}`, 417, 'request.expectation_failed']
+  ]
+  for (const [name, bytes, status, code] of cases) {
+    const client = await rawClient(t, gateway.baseUrl)
+    client.send(bytes)
+    await client.closed
+    const [, answered, head = '', body = ''] = /^HTTP\/1\.1 (\d+)([^]*?)\r\n\r\n([^]*)$/.exec(client.text()) ?? []
+    t.equal(Number(answered), status, `${name}: ${client.text().slice(0, 200)}`)
+    const { error } = JSON.parse(body) as { error: { code: string, request_id: string } }
+    t.equal(error.code, code, name)
+    t.match(head, new RegExp(`x-request-id: ${error.request_id}\r\n`), name)
+  }
+})
+
+t.test('a method that a path does not have is 405, also for one that HTTP has only since lately', async t => {
+  const paths: ReadonlyArray<readonly [string, string]> = [
+    ['/api/settings', 'GET, HEAD, PATCH, PUT'], ['/api/slots/agent', 'DELETE, GET, HEAD'], ['/api/slots/metrics', 'GET, HEAD']
+  ]
+  const ask = (method: string, path: string): Promise<unknown> => new Promise((resolve, reject) => {
+    request(`${gateway.baseUrl}${path}`, { method }, answer => {
+      answer.resume().on('end', () => resolve({ status: answer.statusCode, allow: answer.headers.allow }))
+    }).on('error', reject).end()
+  })
+  for (const [path, allow] of paths) {
+    for (const method of METHODS.filter(method => method !== 'CONNECT' && !allow.split(', ').includes(method) && method !== 'OPTIONS')) {
+      t.strictSame(await ask(method, path), { status: 405, allow }, `${method} ${path}`)
+    }
+  }
+})
+
+t.test('many requests and then no client: what was not begun never is', async t => {
+  const client = await rawClient(t, gateway.baseUrl)
+  const secret = 'DELETE /api/profiles/nobody HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  let answered = 0
+  const app = gateway.gateway.app()
+  const { routing } = app
+  gateway.gateway.app().routing = (...pair) => { answered++; routing.apply(app, pair) }
+  t.teardown(() => { app.routing = routing })
+  client.send('GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n' + secret.repeat(500))
+  client.socket.destroy()
+  await (await gateway.fetch('/api/health')).text()
+  t.ok(answered < 250, `${answered} of 501 were begun`)
+})
+
+t.test('a name that no file can have is not found, and no answer tells where files lie', async t => {
+  const answer = await gateway.call('POST', `/api/comfyui/workflows/${'x'.repeat(300)}/launch`, {})
+  t.match(answer, { status: 404, json: { error: { code: 'comfyui.workflow_not_found' } } }, answer.text)
+  t.notMatch(answer.text, gateway.home)
+})
+
+t.test('the API document is made once for the plugins that there are', async t => {
+  await (await gateway.fetch('/api/openapi.json')).text()
+  const ms = await processorMs(async () => {
+    for (let i = 0; i < 20; i++) await (await gateway.fetch('/api/openapi.json')).text()
+  })
+  // making it costs a tenth of a second; what is left is to check the answer, and to send and to read it
+  t.ok(ms < 1_500, `${Math.round(ms)} ms for 20`)
 })

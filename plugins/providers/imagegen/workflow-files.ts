@@ -1,6 +1,6 @@
 import { svcError } from 'svc-gateway/plugin'
 import { randomInt } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { WorkflowEntry } from './ref.js'
@@ -8,7 +8,9 @@ import { parseWorkflow, shippedWorkflow, withParams, workflowNames, type Graph }
 
 /** Below the engine's data folder: ours, and where the engine's own page saves. */
 const folders = ['workflows', 'user/default/workflows'] as const
-const NAME = /^[A-Za-z0-9._-]+$/
+/** With its ending it is the name of a file, which no file system wants longer. */
+const NAME = /^[A-Za-z0-9._-]{1,200}$/
+const MAX_BYTES = 8 * 1024 * 1024
 /** Whole numbers that `randomInt` gives. */
 const SEEDS = 2 ** 48 - 1
 
@@ -51,10 +53,13 @@ async function readJson (dataRoot: string, name: string): Promise<unknown> {
   for (const folder of folders) {
     const path = join(dataRoot, folder, `${name}.json`)
     try {
+      if ((await stat(path)).size > MAX_BYTES) throw new RangeError(`it is larger than ${MAX_BYTES / 1024 / 1024} MiB`)
       return JSON.parse(await readFile(path, 'utf8')) as unknown
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
-      throw svcError('comfyui.workflow_read_error', `the file of workflow '${name}' cannot be read: ${(error as Error).message}`,
+      const { code, message } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT') continue
+      // what the system says has the path of the file in it, which is nobody's business
+      throw svcError('comfyui.workflow_read_error', `the file of workflow '${name}' cannot be read: ${code ?? message}`,
         { details: { workflow: name }, cause: error })
     }
   }

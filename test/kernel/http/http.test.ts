@@ -42,10 +42,10 @@ t.test('request ids, actors, methods', async t => {
   t.equal(actorOf({}), 'dashboard')
   t.equal(actorOf({ 'x-svc-agent': 'coder-1' }), 'mcp:coder-1')
   t.equal(actorOf({ 'x-svc-agent': 'Not <ok>' }), 'dashboard')
-  const routes = [['GET', '/a'], ['POST', '/a'], ['DELETE', '/a/:id'], ['GET', '/a/:id/b.c'], ['PUT', '/files/*'], ['GET', '/']]
+  const routes = [['GET', '/a'], ['POST', '/a'], ['DELETE', '/a/:id'], ['GET', '/a/list'], ['GET', '/a/:id/b.c'], ['PUT', '/files/*'], ['GET', '/']]
     .map(([method, url]) => ({ method, url }) as AnyRoute)
   const cases: Array<[string, string]> = [
-    ['/a', 'GET HEAD POST'], ['/a/', 'GET HEAD POST'], ['/a/1', 'DELETE'], ['/a/1/b.c', 'GET HEAD'], ['/a/1/bxc', ''], ['/files/x/y', 'PUT'], ['/files/', ''],
+    ['/a', 'GET HEAD POST'], ['/a/', 'GET HEAD POST'], ['/a/1', 'DELETE'], ['/a/list', 'GET HEAD'], ['/a/1/b.c', 'GET HEAD'], ['/a/1/bxc', ''], ['/files/x/y', 'PUT'], ['/files/', ''],
     ['/b', ''], ['/', 'GET HEAD'], ['/a/1/2', '']
   ]
   for (const [path, methods] of cases) t.equal(allowedMethods(routes, path).join(' '), methods, path)
