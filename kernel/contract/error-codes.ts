@@ -92,6 +92,7 @@ export const errorCodes = {
   'chat_template.not_found': { status: 404, when: 'no chat template has this id' },
   'chat_template.invalid_id': { status: 400, when: 'a chat template has an id that no file can have' },
   'chat_template.in_use': { status: 409, when: 'slots use the chat template that is to go' },
+  'chat_template.busy': { status: 503, heals: true, when: 'too many chat templates are in line to be checked' },
   'chat_template.write_failed': { status: 400, when: 'a chat template cannot be written to the model store' },
   'capability.unknown_slot': { status: 400, when: 'no group of capabilities has this name' },
   'capability.unknown_child': { status: 400, when: 'the group has no such capability' },
@@ -183,6 +184,7 @@ export const errorCodes = {
   'proxmox.write_failed': { status: 500, when: 'the file with the settings of the Proxmox host cannot be written' },
   'system.http_404': { status: 404, when: 'no route has this path' },
   'system.http_405': { status: 405, when: 'the path exists, with other methods' },
+  'system.logs_busy': { status: 503, heals: true, when: 'as many readers follow the journal as may' },
   'system.logs_error': { status: 400, when: 'a query of the logs names no unit, or has a wrong value' },
   'system.internal': { status: 500, when: 'the gateway itself failed' }
 } as const satisfies Record<string, ErrorRow>

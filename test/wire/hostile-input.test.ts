@@ -1,7 +1,11 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { METHODS, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
+import { distinctPlaces } from '../../plugins/services/library/model-walk.js'
 import { processorMs } from '../processor-time.js'
-import { api, type Answer, type Api } from '../plugins/api/support.js'
+import { api, openStream, type Answer, type Api } from '../plugins/api/support.js'
 import { rawClient } from './raw-client.js'
 
 let gateway: Api
@@ -115,4 +119,60 @@ t.test('the API document is made once for the plugins that there are', async t =
   })
   // making it costs a tenth of a second; what is left is to check the answer, and to send and to read it
   t.ok(ms < 1_500, `${Math.round(ms)} ms for 20`)
+})
+
+t.test('a chat template that leads out of the store is none, and one that is too long is not read', async t => {
+  const folder = join(gateway.home, 'var/lib/svc/models/chat-templates')
+  await gateway.call('GET', '/api/chat-templates')
+  await writeFile(join(gateway.home, 'secret'), 'the secret')
+  await symlink(join(gateway.home, 'secret'), join(folder, 'linked.jinja'))
+  await writeFile(join(folder, 'long.jinja'), 'x'.repeat(4 * 1024 * 1024))
+  const linked = await gateway.call('GET', '/api/chat-templates/linked')
+  t.match(linked, { status: 404, json: { error: { code: 'chat_template.not_found' } } }, linked.text)
+  t.notMatch((await gateway.call('GET', '/api/chat-templates')).text, /linked/)
+  const long = await gateway.call('GET', '/api/chat-templates/long')
+  t.equal(long.status, 200)
+  t.ok(long.text.length < 600 * 1024, `${long.text.length} bytes`)
+})
+
+t.test('checks of chat templates stand in a short line', async t => {
+  const answers = await Promise.all(Array.from({ length: 40 }, () => gateway.call('POST', '/api/chat-templates/lint', { content: '{{ messages }}' })))
+  const refused = answers.filter(({ status }) => status === 503)
+  t.ok(refused.length > 0 && refused.length < 40, `${refused.length} of 40 are sent away`)
+  t.match(refused[0]!.json, { error: { code: 'chat_template.busy' } })
+  t.ok(refused[0]!.headers.get('retry-after'))
+})
+
+t.test('a file of this machine that is no model cannot be registered as one', async t => {
+  const answer = await gateway.call('POST', '/api/models', { id: 'passwd', path: '/etc/passwd' })
+  t.match(answer, { status: 400, json: { error: { code: 'model.unsupported_format' } } }, answer.text)
+})
+
+t.test('folders that are named again, or lie in each other, are looked at once', async t => {
+  const root = await mkdtemp(join(tmpdir(), 'svc-scan-'))
+  t.teardown(() => rm(root, { recursive: true, force: true }))
+  await mkdir(join(root, 'a/b'), { recursive: true })
+  await writeFile(join(root, 'a/b/m.gguf'), 'no header')
+  await symlink(join(root, 'a'), join(root, 'link'))
+  const spelled = ['', '/', '/.', '/a/..', '/a', '/a/b', '/link', '//a//b/'].map(end => root + end)
+  t.strictSame(await distinctPlaces(spelled, true), [await realpath(root)])
+  const paths = Array.from({ length: 63 }, (_, i) => spelled[i % spelled.length])
+  const { json } = await gateway.call('POST', '/api/models/scan/preview', { paths })
+  t.equal(json.count, 1)
+  t.strictSame((await distinctPlaces([`${root}/a`, `${root}/a/b`, `${root}/a/`], false)).length, 2)
+})
+
+t.test('as many readers of the journal as may are served, and no more', async t => {
+  const tool = join(gateway.home, 'journalctl')
+  await writeFile(tool, '#!/bin/sh\necho line\nexec sleep 600\n', { mode: 0o755 })
+  const other = await api(t, { svc: `[plugins.config.api-logs]\njournalctl = "${tool}"\n` })
+  const streams = []
+  for (let i = 0; i < 16; i++) {
+    const stream = await openStream(t, other, '/api/logs/stream?unit=svc.service')
+    await stream.next()
+    streams.push(stream)
+  }
+  const answer = await other.call('GET', '/api/logs/stream?unit=svc.service')
+  t.match(answer, { status: 503, json: { error: { code: 'system.logs_busy' } } }, answer.text)
+  for (const stream of streams) await stream.close()
 })

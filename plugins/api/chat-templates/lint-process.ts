@@ -1,12 +1,14 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Clock } from 'svc-gateway/plugin'
+import { svcError, type Clock } from 'svc-gateway/plugin'
 import type { LintResult } from './lint.js'
 
 /** For one template, once the process is up; starting it may take longer on a busy machine. */
 const TIME_MS = 2_000
 const START_MS = 30_000
 const MEMORY_MB = 128
+/** Templates that callers may have in line: each takes up to two seconds, and nobody waits for more than a few. */
+const MAX_WAITING = 8
 
 interface Job {
   readonly source: string
@@ -26,6 +28,13 @@ export class LintProcess {
 
   constructor (clock: Clock) {
     this.#clock = clock
+  }
+
+  /** Throws `chat_template.busy` when too many are in line. */
+  requireRoom (): void {
+    if (this.#queue.length < MAX_WAITING) return
+    throw svcError('chat_template.busy', `${MAX_WAITING} chat templates are in line to be checked; try again in a moment`,
+      { details: { retry_after_s: Math.ceil(TIME_MS / 1000) } })
   }
 
   lint (source: string): Promise<LintResult> {

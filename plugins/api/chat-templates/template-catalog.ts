@@ -19,7 +19,7 @@ export class TemplateCatalog {
   readonly #lints: LintProcess
   readonly #log: Logger
   /** By id, as long as the file stays the same. */
-  readonly #known = new Map<string, { readonly stamp: string, readonly result: LintResult }>()
+  readonly #known = new Map<string, { readonly stamp: string, readonly result: Promise<LintResult> }>()
   #seeded: string | null = null
 
   constructor (models: Pick<ModelRegistry, 'store'>, lints: LintProcess, log: Logger) {
@@ -45,6 +45,7 @@ export class TemplateCatalog {
 
   /** Written also when the lint finds fault: whoever edits a template wants to keep it (management 23). */
   async put (id: string, content: string): Promise<TemplateEntry> {
+    this.#lints.requireRoom()
     await writeTemplate(this.#folder, id, content, false)
     return entryOf(id, await this.#lints.lint(content))
   }
@@ -58,6 +59,7 @@ export class TemplateCatalog {
   }
 
   lint (content: string): Promise<LintResult> {
+    this.#lints.requireRoom()
     return this.#lints.lint(content)
   }
 
@@ -79,10 +81,15 @@ export class TemplateCatalog {
 
   async #entry ({ id, stamp, sizeBytes }: TemplateFile): Promise<TemplateEntry> {
     const known = this.#known.get(id)
-    if (known?.stamp === stamp) return entryOf(id, known.result)
-    const result = sizeBytes > MAX_TEMPLATE_BYTES ? tooLarge(sizeBytes) : await this.#lints.lint(await readTemplate(this.#folder, id) ?? '')
+    if (known?.stamp === stamp) return entryOf(id, await known.result)
+    // also who asks while it is being checked gets that one result
+    const result = sizeBytes > MAX_TEMPLATE_BYTES ? Promise.resolve(tooLarge(sizeBytes)) : this.#checked(id)
     this.#known.set(id, { stamp, result })
-    return entryOf(id, result)
+    return entryOf(id, await result)
+  }
+
+  async #checked (id: string): Promise<LintResult> {
+    return await this.#lints.lint(await readTemplate(this.#folder, id) ?? '')
   }
 }
 

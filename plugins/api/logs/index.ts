@@ -46,7 +46,10 @@ export default definePlugin({
       produces: 'text/event-stream',
       handler: ({ query }) => {
         const slot = slotOfUnit(query.unit, slots.names())
-        if (slot === null) return sse(signal => journal.follow(query, signal))
+        if (slot === null) {
+          journal.requireRoom()
+          return sse(signal => journal.follow(query, signal))
+        }
         return sse(signal => engineLines(logs.follow(slot, tailOf(query), signal)))
       }
     }))

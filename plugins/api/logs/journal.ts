@@ -17,6 +17,9 @@ const PATIENCE_MS = 15_000
 /** What one answer holds; of more the newest lines count. */
 const MOST_CHARACTERS = 8 * 1024 * 1024
 
+/** Each reader is a process of its own. */
+const MAX_READERS = 16
+
 const MISSING = 'this host has no journalctl, so there is no journal to read; the gateway writes its log to standard error'
 
 /** The journal of systemd, read by its own tool. Every line passes the filters for secrets. */
@@ -26,20 +29,36 @@ export class Journal {
   /** Ends every reader when the plugin stops. */
   readonly #closing = new AbortController()
   readonly #reading = new Set<Promise<unknown>>()
+  #readers = 0
 
   constructor (services: JournalServices, command: string) {
     this.#services = services
     this.#command = command
   }
 
-  /** Throws `system.logs_error` for a time that journalctl does not understand. */
-  tail (query: LogQuery, caller: AbortSignal): Promise<JournalTail> {
-    return this.#owned(this.#tail(query, caller))
+  /** Throws `system.logs_error` for a time that journalctl does not understand, `system.logs_busy` as below. */
+  async tail (query: LogQuery, caller: AbortSignal): Promise<JournalTail> {
+    this.requireRoom()
+    this.#readers++
+    try {
+      return await this.#owned(this.#tail(query, caller))
+    } finally {
+      this.#readers--
+    }
+  }
+
+  /** Throws `system.logs_busy` when as many read the journal as may. */
+  requireRoom (): void {
+    if (this.#readers < MAX_READERS) return
+    throw svcError('system.logs_busy', `${MAX_READERS} readers follow the journal already; close one of them, or try again later`,
+      { details: { retry_after_s: 5 } })
   }
 
   /** Lines as they are written. What keeps them away is told as an `error` event, and ends the stream. */
   async* follow (query: LogQuery, caller: AbortSignal): AsyncGenerator<SseEvent> {
     const signal = AbortSignal.any([caller, this.#closing.signal])
+    this.requireRoom()
+    this.#readers++
     const lines = journalLines(this.#command, query, true, signal, this.#started)
     try {
       for (let next = await lines.next(); ; next = await lines.next()) {
@@ -50,6 +69,7 @@ export class Journal {
         yield { data: this.#clean(next.value) }
       }
     } finally {
+      this.#readers--
       await this.#owned(lines.return({ missing: false, code: null, complaint: '' }))
     }
   }

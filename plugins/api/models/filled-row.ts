@@ -1,12 +1,19 @@
-import type { NewModelRow } from 'svc-gateway/plugin'
+import { stat } from 'node:fs/promises'
+import { isSvcError, type NewModelRow } from 'svc-gateway/plugin'
 import type { ModelLibrary } from '../../services/library/ref.js'
 
 /**
  * A row with what it leaves open taken from the header of its file. A file that is not there, or not readable here, changes
- * nothing: the caller may know better. Rejects only with the signal's reason.
+ * nothing: the caller may know better. Rejects with `model.unsupported_format` for a file that is no model at all, and with the
+ * signal's reason.
  */
 export async function filledRow (library: ModelLibrary, row: NewModelRow, signal: AbortSignal): Promise<NewModelRow> {
-  const seen = await library.describe(row.path, signal).catch(() => null)
+  const seen = await library.describe(row.path, signal).catch(async (error: unknown) => {
+    // any other file of this machine is none of the registry's; what is a folder its engine judges
+    const isFile = await stat(row.path).then(stats => !stats.isDirectory(), () => false)
+    if (isFile && isSvcError(error) && error.code === 'model.unsupported_format') throw error
+    return null
+  })
   signal.throwIfAborted()
   if (seen === null || seen.kind !== 'model') return row
   const given = Object.fromEntries(Object.entries(row).filter(([key, value]) => !isOpen(key, value)))

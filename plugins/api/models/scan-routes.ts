@@ -23,8 +23,8 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
       summary: 'What the model files below some folders seem to be; registers nothing',
       schema: { body: previewBodySchema, response: previewSchema },
       handler: async ({ body: { paths, recursive }, signal }) => {
-        const preview = (await library.preview(paths, { recursive, signal })).map(previewRow)
-        return { preview, count: preview.length }
+        const { suggestions, truncated } = await library.preview(paths, { recursive, signal })
+        return { preview: suggestions.map(previewRow), count: suggestions.length, ...(truncated ? { truncated } : {}) }
       }
     }),
     defineRoute({

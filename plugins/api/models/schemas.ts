@@ -107,7 +107,8 @@ export const previewSchema = z.strictObject({
     problem: z.string().nullable().meta({ description: 'Why a scan would leave it out' }),
     raw_hints: z.record(z.string(), z.unknown())
   })),
-  count: z.int()
+  count: z.int(),
+  truncated: z.literal(true).optional().meta({ description: 'There is more than could be looked at in time: name fewer folders' })
 })
 
 /** The rows are checked one by one: a bad one is skipped and told, the others are registered. */

@@ -7,8 +7,10 @@ import {
 import { curatedMedia } from './curated-media.js'
 import { curatedText } from './curated-text.js'
 import { examine } from './examine.js'
-import { modelFilesIn } from './model-walk.js'
-import type { AddOptions, CuratedModel, ModelLibrary, ModelSuggestion, PreviewOptions, ScanResult, UpdatedModel } from './ref.js'
+import { distinctPlaces, modelFilesIn } from './model-walk.js'
+import type {
+  AddOptions, CuratedModel, ModelLibrary, ModelPreview, ModelSuggestion, PreviewOptions, ScanResult, UpdatedModel
+} from './ref.js'
 import { merged, rowOf } from './row-patch.js'
 import { newRows } from './scan-plan.js'
 import { suggestionOf } from './suggestion.js'
@@ -24,6 +26,8 @@ export interface LibraryServices {
 
 /** Most files of one scan or preview. */
 const MAX_FILES = 20_000
+/** Somebody waits for a preview; what was not looked at by then is left out, and that is told. */
+const PREVIEW_MS = 10_000
 
 export class Library implements ModelLibrary {
   readonly curated: readonly CuratedModel[] = [...curatedText, ...curatedMedia]
@@ -52,14 +56,20 @@ export class Library implements ModelLibrary {
     return await this.#suggest(path, signal)
   }
 
-  async preview (paths: readonly string[], options: PreviewOptions): Promise<readonly ModelSuggestion[]> {
+  async preview (paths: readonly string[], options: PreviewOptions): Promise<ModelPreview> {
+    const { clock } = this.#services
+    const end = clock.monotonic() + PREVIEW_MS
+    const isOver = (): boolean => clock.monotonic() > end
     const found = new Set<string>()
-    for (const path of paths) {
-      for (const file of await modelFilesIn(path, { ...options, extensions: this.#extensions() })) found.add(file)
+    for (const path of await distinctPlaces(paths, options.recursive)) {
+      for (const file of await modelFilesIn(path, { ...options, extensions: this.#extensions(), isOver })) found.add(file)
     }
     const suggestions: ModelSuggestion[] = []
-    for (const path of [...found].slice(0, MAX_FILES)) suggestions.push(await this.#suggest(path, options.signal))
-    return suggestions
+    for (const path of [...found].slice(0, MAX_FILES)) {
+      if (isOver()) break
+      suggestions.push(await this.#suggest(path, options.signal))
+    }
+    return { suggestions, truncated: isOver() || suggestions.length < found.size }
   }
 
   scan (): Promise<ScanResult> {

@@ -1,5 +1,5 @@
 import { opendir, realpath, stat } from 'node:fs/promises'
-import { extname, join } from 'node:path'
+import { extname, join, relative, resolve } from 'node:path'
 import { isProjectorName, shardOf } from './file-names.js'
 
 const MAX_DEPTH = 10
@@ -9,6 +9,20 @@ export interface WalkOptions {
   readonly extensions: readonly string[]
   readonly recursive: boolean
   readonly signal: AbortSignal
+  /** Asked again and again: when it says so, what was found until then is all. */
+  readonly isOver?: () => boolean
+}
+
+/** The places to walk so that none is walked twice: spelled in one way, links followed, those inside of another left out. */
+export async function distinctPlaces (paths: readonly string[], recursive: boolean): Promise<readonly string[]> {
+  const real = [...new Set(await Promise.all(paths.map(path => resolved(resolve(path)))))]
+  if (!recursive) return real
+  return real.filter(path => !real.some(other => other !== path && isInside(path, other)))
+}
+
+function isInside (path: string, folder: string): boolean {
+  const way = relative(folder, path)
+  return way !== '' && way !== '..' && !way.startsWith('../')
 }
 
 /**
@@ -33,7 +47,8 @@ async function walk (
   try {
     for await (const entry of await opendir(folder)) {
       options.signal.throwIfAborted()
-      if (entry.name.startsWith('.') || --budget.entries < 0) continue
+      if (--budget.entries < 0 || options.isOver?.() === true) return
+      if (entry.name.startsWith('.')) continue
       const path = join(folder, entry.name)
       if (entry.isDirectory()) folders.push(path)
       else if (isCandidate(entry.name, options.extensions) && (entry.isFile() || await leadsToFile(path))) found.push(path)

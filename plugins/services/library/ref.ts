@@ -78,6 +78,12 @@ export interface UpdatedModel {
  * The models of this home as an operator sees them: the curated catalogue, files found on disk, and changes of the
  * registry with their events (`model.registered`, `model.updated`). Unknown ids throw `model.not_found`.
  */
+export interface ModelPreview {
+  readonly suggestions: readonly ModelSuggestion[]
+  /** There is more that was not looked at. */
+  readonly truncated: boolean
+}
+
 export interface ModelLibrary {
   readonly curated: readonly CuratedModel[]
   /** Folders that are scanned: `[models] roots`, then the store. */
@@ -87,8 +93,8 @@ export interface ModelLibrary {
    * `model.unsupported_format`.
    */
   describe (path: string, signal: AbortSignal): Promise<ModelSuggestion>
-  /** Every model file at or below some absolute paths, whether registered or not. */
-  preview (paths: readonly string[], options: PreviewOptions): Promise<readonly ModelSuggestion[]>
+  /** Every model file at or below some absolute paths, whether registered or not; as far as ten seconds go. */
+  preview (paths: readonly string[], options: PreviewOptions): Promise<ModelPreview>
   /** Registers what is found below the roots and not known yet. One scan at a time: a second caller gets that of the first. */
   scan (): Promise<ScanResult>
   /** Registers a file with what its header tells. Throws as `describe`, and `model.already_exists`. */
