@@ -15,6 +15,7 @@ import { readGpuMemory } from './hardware/gpu-memory.js'
 import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
 import type { KernelServices } from './kernel-services.js'
 import { deviceAccess } from './runtime/device-access.js'
+import { claimPort } from './runtime/port-check.js'
 import { resolveImage } from './runtime/image-manifest.js'
 import { SlotGpuArbiter } from './slots/gpu-arbiter.js'
 import { GpuStateFile } from './slots/gpu-arbiter-file.js'
@@ -86,8 +87,7 @@ export function createInference (
     providers,
     events,
     defaultDevice: slot => plans.device(slot),
-    troubles: (name, draft) => plans.over(draft).troubles(name),
-    runtimePorts: () => fleet.runtimePorts()
+    troubles: (name, draft) => plans.over(draft).troubles(name)
   })
   const fleet: SlotFleet = new SlotFleet({
     config,
@@ -105,7 +105,11 @@ export function createInference (
       const live = [...config.snapshot.slots.values()].filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
       assertNoRival(name, live, context)
     },
-    freePort: () => writer.freePort(),
+    ports: {
+      customary: slot => providers.get(slot.provider)?.reservedPort ?? null,
+      reserved: () => providers.list().flatMap(({ reservedPort }) => reservedPort ?? []),
+      claim: port => claimPort(config.snapshot.svc.slots.publish_host, port)
+    },
     changed: () => catalog.invalidate(),
     engineGone: engine => connections.forget(originOf(engine.address)),
     watchRelease: async name => {

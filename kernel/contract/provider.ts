@@ -106,6 +106,8 @@ export interface EngineProvider {
   readonly keepsConnections?: boolean
   readonly children?: readonly ChildSlot[]
   readonly exclusivity: Exclusivity
+  /** A port by which people know this engine: its slots get it when they name none, and slots of others never do. */
+  readonly reservedPort?: number
   readonly flags?: FlagGrammar
   /** Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. */
   readonly slotOptions?: z.ZodType

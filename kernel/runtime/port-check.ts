@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { svcError, type SvcError } from '../contract/index.js'
 
@@ -13,9 +14,25 @@ export async function assertPortFree (host: string, port: number): Promise<void>
     { details: { host, port, code } })
 }
 
+/**
+ * Claims a port for an engine that is about to start, against every gateway of this host, until it is released or this
+ * process ends; null when the port is taken or claimed. Engines listen with TCP, so the claim is the UDP port beside it.
+ */
+export async function claimPort (host: string, port: number): Promise<(() => void) | null> {
+  const claim = createSocket('udp4')
+  const isClaimed = await new Promise<boolean>(resolve => {
+    claim.once('error', () => resolve(false))
+    claim.bind({ address: '127.0.0.1', port, exclusive: true }, () => resolve(true))
+  })
+  claim.unref()
+  if (isClaimed && await bindError(host, port) === null) return () => { claim.close() }
+  claim.close()
+  return null
+}
+
 export function portConflict (host: string, port: number, cause?: unknown): SvcError {
   return svcError('slot.port_conflict',
-    `port ${port} on ${host} is in use by another program; stop that program or give the slot another port`,
+    `port ${port} on ${host} is in use by another program; stop that program, or leave \`port\` out of the slot to get a free one at each start`,
     { details: { host, port }, cause })
 }
 

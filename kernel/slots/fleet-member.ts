@@ -11,8 +11,6 @@ export interface Member {
   readonly feed: StatusFeed<SlotStatus>
   /** Settles when an earlier slot of this name has left: its engine holds the port until then. */
   readonly free: Promise<void>
-  /** Port of a slot whose file names none. */
-  port: number | null
   /** What its engine was started with; stays when the plugin or the configuration changes. */
   launched: { readonly provider: EngineProvider, readonly modelId: string | null, readonly placed: PlacedSlot } | null
   unwatchExit: () => void

@@ -5,7 +5,6 @@ import {
 } from '../contract/index.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { checkSlotSet, reconcileDeviceProfile, slotProblemError, type SlotSetContext } from './guards.js'
-import { freePort } from './ports.js'
 import { preferredProfile } from './preferred-profile.js'
 import type { SlotWriterDeps } from './slot-writer.js'
 
@@ -37,7 +36,6 @@ export class SlotChange implements SlotDraft {
     return await this.config.createSlot(name, {
       ...raw,
       device,
-      port: slot.port ?? await freePort(this.config, this.#deps.runtimePorts()),
       ...(profile === null ? {} : { profile }),
       ...(hasContext(slot) && slot.model.context_size === null
         ? { model: { ...asTable(raw.model), context_size: contextSizeFor(slot, await this.#nativeContext(slot)) } }

@@ -8,10 +8,12 @@ import { WallTime } from '../state/wall-time.js'
 import { ExitHub } from './exit-hub.js'
 import { lookAgain, watchHealth, type HealthProbe } from './health.js'
 import type { Member } from './fleet-member.js'
+import { isLive } from './leases.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
+import { SlotPorts, type SlotPortsDeps } from './ports.js'
 import { reconcileEngines } from './reconcile.js'
 import type { PlacedSlot } from './gpu-groups.js'
-import type { Engine, LaunchFailure, SlotCore } from './slot-core.js'
+import type { Engine, SlotCore } from './slot-core.js'
 import type { SlotActions } from './slot-actions.js'
 import { slotNotFound } from './slot-errors.js'
 import { isJournalled, SlotJournal } from './slot-journal.js'
@@ -38,8 +40,8 @@ export interface FleetDeps {
    * found at start, which are removed.
    */
   readonly assertMayRun: (name: string) => void
-  /** A free port for a slot whose file names none. */
-  readonly freePort: () => Promise<number>
+  /** How ports are given to slots whose files name none. */
+  readonly ports: Pick<SlotPortsDeps, 'customary' | 'reserved' | 'claim'>
   /** Called when a slot came up, went down, appeared or vanished: routing looks again. */
   readonly changed: (name: string) => void
   /** An engine is gone: connections to it are of no use. */
@@ -55,6 +57,8 @@ export class SlotFleet {
   readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
   /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
   readonly #stranded = new Map<string, Engine>()
+  /** Ports of slots, also of those that do not run. */
+  readonly ports: SlotPorts
   readonly #exits: ExitHub
   readonly #wall: WallTime
   readonly #launcher: Launcher
@@ -64,6 +68,7 @@ export class SlotFleet {
     this.#deps = deps
     this.#wall = new WallTime(deps.clock)
     this.#journal = new SlotJournal(deps)
+    this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)) })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.#launcher = new Launcher({
       runtime: deps.runtime,
@@ -94,10 +99,6 @@ export class SlotFleet {
     return this.#member(name).feed
   }
 
-  runtimePorts (): number[] {
-    return [...this.#members.values()].flatMap(member => member.port ?? [])
-  }
-
   /** Makes an owner for every configured slot, then adopts or removes what an earlier gateway left running. */
   async start (): Promise<void> {
     const { config, runtime, instance, stateFiles } = this.#deps
@@ -105,7 +106,7 @@ export class SlotFleet {
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
     const found = await runtime.list({ [LABEL_INSTANCE]: instance })
-    for (const { labels, address } of found) this.#rememberPort(labels[LABEL_SLOT] ?? '', address?.port ?? null)
+    for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address?.port ?? null)
     const plan = reconcileEngines(found, new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)])))
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
     for (const { slot, engine } of plan.adopt) {
@@ -168,7 +169,7 @@ export class SlotFleet {
     return slotStatus(core, {
       name,
       modelId: launched === null ? configured : launched.modelId,
-      port: slot?.port ?? member.port,
+      port: this.ports.current(name),
       configDrift: member.drift
     }, this.#wall)
   }
@@ -219,24 +220,18 @@ export class SlotFleet {
       }),
       feed: new StatusFeed(),
       free: this.#departing.get(name)?.gone ?? Promise.resolve(),
-      port: null,
       launched: null,
       unwatchExit: () => {},
       found: null,
       drift: false
     }
     this.#members.set(name, member)
-    this.#rememberPort(name, state?.port ?? null)
+    this.#remember(name, state?.port ?? null)
     this.#deps.changed(name)
   }
 
-  /** A slot whose file names no port keeps the one it had, unless it belongs to another slot by now. */
-  #rememberPort (name: string, port: number | null): void {
-    const member = this.#members.get(name)
-    const { slots } = this.#deps.config.snapshot
-    if (port === null || member === undefined || member.port !== null || slots.get(name)?.port !== undefined) return
-    const claimed = [...slots.values()].some(slot => slot.port === port) || this.runtimePorts().includes(port)
-    if (!claimed) member.port = port
+  #remember (name: string, port: number | null): void {
+    if (this.#members.has(name)) this.ports.remember(name, port)
   }
 
   /** The name is free at once; the engine goes as soon as it may. */
@@ -245,6 +240,7 @@ export class SlotFleet {
     if (member === undefined) return Promise.resolve()
     this.#members.delete(name)
     this.#deps.plans.overrides.delete(name)
+    this.ports.forget(name)
     this.#deps.changed(name)
     const ended = this.#end(name, member, force)
     // an earlier one of this name may still be on its way out
@@ -280,7 +276,7 @@ export class SlotFleet {
         const provider = plans.provider(name)
         if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
         member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
-        const { workers } = plans.plan(name, plans.slot(name).port ?? member.port ?? 0)
+        const { workers } = plans.plan(name, this.ports.latest(name) ?? 0)
         return await this.#launcher.adopt(name, found, { provider, configHash: found.labels[LABEL_CONFIG] ?? '', workers }, signal, report)
       },
       stop: async (engine, crashed) => {
@@ -316,24 +312,17 @@ export class SlotFleet {
     const stranded = this.#stranded.get(name)
     if (stranded !== undefined) await runtime.remove(stranded.id)
     this.#stranded.delete(name)
-    const port = plans.slot(name).port ?? (member.port ??= await this.#deps.freePort())
-    const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
-      const placed = this.#place(name)
-      // a file system that is gone answers nothing, and cannot be told to stop
-      const prepared = await abortable(plans.prepare(name, port, generation), inner)
-      this.#deps.assertMayRun(name)
-      member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
-      return prepared
-    }
-    try {
-      return await this.#launcher.launch(name, prepare, signal, report)
-    } catch (error) {
-      const failure = error as LaunchFailure
-      if (failure.code !== 'slot.port_conflict' || member.port === null) throw failure
-      // a port of the gateway's own choice: the next try takes another
-      member.port = null
-      throw { ...failure, kind: 'heals' } satisfies LaunchFailure
-    }
+    return await this.ports.launch(name, signal, port => {
+      const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
+        const placed = this.#place(name)
+        // a file system that is gone answers nothing, and cannot be told to stop
+        const prepared = await abortable(plans.prepare(name, port, generation), inner)
+        this.#deps.assertMayRun(name)
+        member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
+        return prepared
+      }
+      return this.#launcher.launch(name, prepare, signal, report)
+    })
   }
 
   #wantedHash (name: string, now = false): string | null {
@@ -341,7 +330,7 @@ export class SlotFleet {
     if (slot === undefined || !slot.enabled) return null
     try {
       if (now) this.#deps.assertMayRun(name)
-      return this.#deps.plans.plan(name, slot.port ?? this.#members.get(name)?.port ?? 0).configHash
+      return this.#deps.plans.plan(name, this.ports.latest(name) ?? 0).configHash
     } catch (error) {
       this.#deps.log.warn({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
       return null

@@ -56,7 +56,8 @@ export class SlotManager implements SlotService {
 
   resolved (name: string): ResolvedArgv {
     const shadow = this.#deps.shadows.find(name)
-    return shadow === null ? this.#deps.plans.resolved(name) : { argv: null, provenance: [], removed: 0 }
+    if (shadow !== null) return { argv: null, provenance: [], removed: 0 }
+    return this.#deps.plans.resolved(name, this.#deps.fleet.ports.expected(name))
   }
 
   outlook (name: string): SlotOutlook {

@@ -142,14 +142,15 @@ export class SlotPlans {
     return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
   }
 
-  resolved (name: string): ResolvedArgv {
-    return this.#kept.of('resolved', name, () => this.#resolved(name))
+  /** @param port the one that the slot has, or would get */
+  resolved (name: string, port: number | null = this.slot(name).port ?? null): ResolvedArgv {
+    return this.#kept.of(`resolved ${port}`, name, () => this.#resolved(name, port))
   }
 
-  #resolved (name: string): ResolvedArgv {
+  #resolved (name: string, port: number | null): ResolvedArgv {
     const effective = this.effective(name)
     if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
-    const input = this.#input(effective, effective.slot.port ?? 0)
+    const input = this.#input(effective, port ?? 0)
     const { argv, provenance, removed } = planArgv(effective.provider, input, this.#mtp(effective))
     return { argv, provenance, removed }
   }

@@ -5,7 +5,6 @@ import type {
 import { companyOf, inCompany } from './anchor-company.js'
 import { checkSlotSet } from './guards.js'
 import { Mutex } from './mutex.js'
-import { freePort } from './ports.js'
 import { preferredProfile } from './preferred-profile.js'
 import { ruleContext, SlotChange } from './slot-draft.js'
 
@@ -18,8 +17,6 @@ export interface SlotWriterDeps {
   readonly defaultDevice: (slot: NamedSlotConfig) => Device
   /** What would keep a slot of a draft from coming up. */
   readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
-  /** Ports in use that no file names. */
-  readonly runtimePorts: () => readonly number[]
 }
 
 type Raw = Readonly<Record<string, unknown>>
@@ -50,7 +47,7 @@ export class SlotWriter {
     })
   }
 
-  /** Fills in what the caller left open and persists it: device, port, context size, preferred profile (reference 2.2). */
+  /** Fills in what the caller left open and persists it: device, context size, preferred profile (reference 2.2). */
   async create (name: string, raw: Raw): Promise<NamedSlotConfig> {
     const created = await this.change(draft => draft.create(name, raw))
     return this.#deps.config.snapshot.slots.get(name) ?? created
@@ -78,11 +75,6 @@ export class SlotWriter {
   check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[] {
     const { snapshot } = this.#deps.config
     return checkSlotSet(slots, ruleContext(this.#deps, { svc: snapshot.svc, profiles: profiles ?? snapshot.profiles }))
-  }
-
-  /** A free port for a slot whose file names none; not written down. */
-  freePort (): Promise<number> {
-    return this.#line.run(() => freePort(this.#deps.config.snapshot, this.#deps.runtimePorts()))
   }
 
   /** The profile a model asks for, when it suits the slot; otherwise null, and the skip is told. */

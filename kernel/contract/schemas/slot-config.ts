@@ -3,7 +3,10 @@ import { defaultProvider, deviceSchema, slotRoles, slotTypeSchema } from './enum
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 
-/** Highest port a slot may be given (SPEC.md "Limits"); below 1024 needs privileges that engines do not have. */
+/**
+ * Highest port that a slot file may name (SPEC.md "Limits"); the pool may lie anywhere. Below 1024 needs privileges that
+ * engines do not have.
+ */
 export const MAX_SLOT_PORT = 8200
 export const MIN_CONTEXT_SIZE = 128
 /** More than any model takes; engines count tokens in 32 bits. */
@@ -57,7 +60,7 @@ const slotMetaSchema = z.strictObject({
 export const slotConfigSchema = z.strictObject({
   type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),
   device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
-  port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset is allocated' }),
+  port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset takes a free one of the pool at each start' }),
   gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).default(defaultProvider)
     .meta({ description: 'Engine provider that runs the slot' }),

@@ -4,9 +4,6 @@ import {
 } from 'svc-gateway/plugin'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
 
-/** Ports that such slots get, as far as they are free (management 18.5). */
-const PORTS = { from: 8088, to: 8099 }
-
 export interface NpuServices {
   readonly config: ConfigService
   readonly models: ModelRegistry
@@ -34,7 +31,8 @@ export async function loadOnNpu (
     return { slot: anchor.name, created: false }
   }
   const slot = nameFor(model, config)
-  await slots.create(slot, { type: 'llm', device: 'npu', port: freePort(config), model: { default: model } })
+  requirePort(services)
+  await slots.create(slot, { type: 'llm', device: 'npu', model: { default: model } })
   await slots.load(slot)
   return { slot, created: true }
 }
@@ -71,9 +69,11 @@ function nameFor (model: string, { snapshot }: ConfigService): string {
   }
 }
 
-function freePort ({ snapshot }: ConfigService): number {
-  const taken = new Set([...snapshot.slots.values()].map(slot => slot.port))
-  for (let port = PORTS.from; port <= PORTS.to; port++) if (!taken.has(port)) return port
-  throw svcError('backend.no_slot_port', `every port from ${PORTS.from} to ${PORTS.to} belongs to a slot; delete one or give it another port`,
-    { details: { from: PORTS.from, to: PORTS.to } })
+/** A slot that no port is left for is not made. The launch chooses one of what is left. */
+function requirePort ({ config: { snapshot }, slots }: NpuServices): void {
+  const { port_range_start: from, port_range_end: to } = snapshot.svc.slots
+  const taken = new Set(slots.names().map(name => slots.status(name).port))
+  for (let port = from; port <= to; port++) if (!taken.has(port)) return
+  throw svcError('backend.no_slot_port', `every port from ${from} to ${to} belongs to a slot; unload one or widen port_range_start and port_range_end`,
+    { details: { from, to } })
 }

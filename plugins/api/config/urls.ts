@@ -6,16 +6,17 @@ export interface UrlFacts {
   /** The port that the gateway listens on. */
   readonly port: number
   readonly variable: (name: string) => string | undefined
+  /** Where the image engine listens, or will. */
+  readonly imagePort: number
 }
 
 const OPENWEBUI_PORT = 3001
-const COMFYUI_PORT = 8188
 
 /**
  * Addresses as the caller can use them: on the host that he asked, also through a proxy that says so. A configured public
  * address wins. Pure.
  */
-export function discoverUrls ({ headers, port, variable }: UrlFacts): Urls {
+export function discoverUrls ({ headers, port, variable, imagePort }: UrlFacts): Urls {
   const proto = first(headers['x-forwarded-proto']) === 'https' ? 'https' : 'http'
   const forwarded = authority(first(headers['x-forwarded-host']))
   const host = forwarded ?? authority(headers.host) ?? { name: '127.0.0.1', port: String(port) }
@@ -32,7 +33,7 @@ export function discoverUrls ({ headers, port, variable }: UrlFacts): Urls {
     openwebui_enabled: openwebui !== '',
     hermes,
     hermes_enabled: hermes !== '',
-    comfyui: configured('SVC_COMFYUI_PUBLIC_URL') || at(COMFYUI_PORT)
+    comfyui: configured('SVC_COMFYUI_PUBLIC_URL') || at(imagePort)
   }
 }
 

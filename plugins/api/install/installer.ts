@@ -6,7 +6,6 @@ import type { ModelFinder } from './model-finder.js'
 import type { ModelIndex } from './model-sources.js'
 import type { PendingSlots } from './pending-slots.js'
 import { bestPlace, planSlot, type HostFacts, type SlotPlan, type WantedSlot } from './plan.js'
-import { busyPorts } from './busy-ports.js'
 import type { SlotOutcome } from './schemas.js'
 import { slotKinds } from './slot-kinds.js'
 
@@ -35,11 +34,10 @@ export class Installer {
   apply (wanted: readonly WantedSlot[], { pull }: { readonly pull: boolean }): Promise<readonly SlotOutcome[]> {
     return this.#inLine(async () => {
       const index = await this.#models(wanted)
-      const busy = await this.#busyPorts(wanted)
       const jobs: Jobs = new Map()
       const outcomes: SlotOutcome[] = []
       for (const row of wanted) {
-        const facts = this.#facts(index, busy, pull)
+        const facts = this.#facts(index, pull)
         const provided = this.#provide(row, planSlot(row, facts), pull, jobs)
         outcomes.push(await provided.catch((error: unknown) => failed(row, error)))
       }
@@ -52,7 +50,7 @@ export class Installer {
   /** Selections of the overlay where nobody chose anything yet: what would serve each capability here, switched off. */
   seed (wanted: readonly WantedSlot[]): Promise<void> {
     return this.#inLine(async () => {
-      const facts = this.#facts(await this.#models(wanted), new Set(), false)
+      const facts = this.#facts(await this.#models(wanted), false)
       await this.#services.slots.change(async ({ config }) => {
         for (const row of wanted) {
           const { child } = slotKinds[row.kind]
@@ -97,17 +95,12 @@ export class Installer {
     }
   }
 
-  #busyPorts (wanted: readonly WantedSlot[]): Promise<ReadonlySet<number>> {
-    return busyPorts(wanted.map(({ kind }) => slotKinds[kind].port), this.#services.config.snapshot.svc.slots.publish_host)
-  }
-
   async #models (wanted: readonly WantedSlot[]): Promise<ModelIndex> {
     return await this.#services.finder.find(wanted.map(({ modelId }) => modelId).filter(id => id !== ''))
   }
 
-  #facts (index: ModelIndex, busy: ReadonlySet<number>, pull: boolean): HostFacts {
+  #facts (index: ModelIndex, pull: boolean): HostFacts {
     const { config: { snapshot }, hardware, overlay } = this.#services
-    const { port_range_start: start, port_range_end: end } = snapshot.svc.slots
     return {
       slots: snapshot.slots,
       hardware: hardware.info,
@@ -115,8 +108,6 @@ export class Installer {
       backends: overlay.backends(),
       places: (type, model) => overlay.places(type, model),
       model: id => index.get(id) ?? null,
-      pool: { start, end },
-      busyPorts: busy,
       pull
     }
   }

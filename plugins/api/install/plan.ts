@@ -8,7 +8,7 @@ import { slotKinds, type SlotKindName } from './slot-kinds.js'
 export interface WantedSlot {
   readonly kind: SlotKindName
   readonly slot: string
-  /** Null takes the usual one of the kind. */
+  /** Null leaves it to each launch. */
   readonly port: number | null
   /** Empty for a slot without a model. */
   readonly modelId: string
@@ -25,10 +25,6 @@ export interface HostFacts {
   readonly places: (type: SlotType, model: PlacedModel) => readonly Place[]
   /** What is known under that id; null for nothing. */
   readonly model: (id: string) => InstallModel | null
-  /** Ports that slots get by themselves, inclusive. */
-  readonly pool: { readonly start: number, readonly end: number }
-  /** Ports that other programs listen on. */
-  readonly busyPorts: ReadonlySet<number>
   /** Whether a pending model is pulled by itself. */
   readonly pull: boolean
 }
@@ -80,12 +76,11 @@ function planNew (wanted: WantedSlot, model: InstallModel | null, host: HostFact
     return skip('not_applicable_on_this_hardware', `nothing on ${on} runs ${model === null ? `a slot for ${wanted.kind}` : `'${model.id}'`}${tooLarge(wanted, model, host)}`)
   }
   const { type } = slotKinds[wanted.kind]
-  const port = usablePort(wanted, host)
   const config = {
     type,
     device: place.device,
     provider: place.provider,
-    ...(port === null ? {} : { port }),
+    ...(wanted.port === null ? {} : { port: wanted.port }),
     ...(wanted.profile === null ? {} : { profile: wanted.profile }),
     ...(wanted.kind === 'npu' ? { model: { context_size: NPU_CONTEXT } } : {})
   }
@@ -128,17 +123,6 @@ function tooLarge ({ kind }: WantedSlot, model: InstallModel | null, host: HostF
   if (model === null || kind === 'npu') return ''
   const place = host.places(slotKinds[kind].type, { sizeBytes: model.sizeBytes, runtimes: model.runtimes }).find(({ fit }) => fit === 'too_large')
   return place === undefined ? '' : `: ${place.fitReasons.join('; ')}`
-}
-
-/**
- * The port that was asked for, else the usual one of the kind; null leaves it to the slots. The usual one does not count
- * where somebody else has it, or where the operator moved the ports of slots elsewhere.
- */
-function usablePort ({ kind, port }: WantedSlot, { slots, busyPorts, pool }: HostFacts): number | null {
-  if (port !== null) return port
-  const usual = slotKinds[kind].port
-  if (busyPorts.has(usual) || [...slots.values()].some(slot => slot.port === usual)) return null
-  return kind === 'img' || (usual >= pool.start && usual <= pool.end) ? usual : null
 }
 
 function skip (reason: SkipReason, detail: string): SlotPlan {

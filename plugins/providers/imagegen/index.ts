@@ -69,6 +69,7 @@ export default definePlugin({
       health: { path: '/system_stats', verdict },
       exclusivity: 'standard',
       flags: comfyFlags,
+      reservedPort: 8188,
       image: 'imagegen',
       defaultProfile: device => device === 'cpu' ? null : 'imagegen',
       argvSegments,

@@ -39,6 +39,8 @@ export interface FleetOptions {
   readonly hash?: (slot: string, port: number) => string
   /** Workers of the engines to come. */
   readonly workers?: () => number | null
+  /** Ports that something else listens on. */
+  readonly isTaken?: (port: number) => boolean
   /** How many may wait for a slot. */
   readonly bound?: number
   /** What a launch waits for before it knows what to start. */
@@ -67,7 +69,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   const { clock, runtime, slots, idleTimeoutS = 300, settings = {}, workers = () => null, bound = 512 } = options
   const { hash = () => 'hash', prepared = async () => {}, states = new Map<string, SlotStateFile>() } = options
   let svc = svcConfigSchema.parse({ slots: { idle_timeout_s: idleTimeoutS, health_timeout_s: 60, drain_timeout_s: 5,
-    stop_timeout_s: 3, ...settings }, dispatcher: { queue_per_slot: bound } })
+    stop_timeout_s: 3, port_range_start: 7501, port_range_end: 7599, ...settings }, dispatcher: { queue_per_slot: bound } })
   let configs: ReadonlyMap<string, NamedSlotConfig> = new Map(slots.map((name, i) =>
     [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name }]))
   const config = {
@@ -110,7 +112,6 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     flush: async () => {}
   } as unknown as SlotStateFiles
   const events: NewEvent[] = []
-  let nextPort = 7501
   const fleet = new SlotFleet({
     config,
     plans,
@@ -125,7 +126,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
       return runtime.health(address.port)
     },
     assertMayRun: options.assertMayRun ?? nothing,
-    freePort: () => Promise.resolve(nextPort++),
+    ports: { customary: () => null, reserved: () => [], claim: async port => options.isTaken?.(port) === true ? null : () => {} },
     changed: nothing,
     engineGone: nothing,
     watchRelease: () => Promise.resolve(() => Promise.resolve())

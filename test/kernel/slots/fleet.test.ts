@@ -146,13 +146,47 @@ t.test('a slot whose file names no port is adopted too', async t => {
   await closing
 })
 
-t.test('a port that turns out to be taken is given up when the gateway chose it', async t => {
-  const { fleet, configure, load } = await rig(t, (_slot, nth) => nth === 0 ? { startFails: 'port' } : {}, { slots: [] })
+t.test('a port that turns out to be taken is given up when the gateway chose it, and the launch takes another', async t => {
+  const { fleet, configure, load, runtime } = await rig(t, (_slot, nth) => nth < 2 ? { startFails: 'port' } : {}, { slots: [] })
   configure({ a: {} })
-  t.equal(await load('a'), 'slot.load_failed')
-  t.equal(fleet.status('a').port, null)
+  t.equal(fleet.status('a').port, null, 'a slot that does not run has none')
   await load('a')
-  t.match(fleet.status('a'), { state: 'ready', port: 7502 })
+  t.match(fleet.status('a'), { state: 'ready', port: 7503 })
+  t.equal(runtime.created.length, 3)
+})
+
+t.test('a launch does not try ports for ever', async t => {
+  const { fleet, configure, load, runtime } = await rig(t, () => ({ startFails: 'port' }), { slots: [] })
+  configure({ a: {} })
+  await load('a')
+  t.match(fleet.status('a'), { state: 'error', port: null, failure: { code: 'slot.port_conflict' } })
+  t.equal(runtime.created.length, 5)
+})
+
+t.test('a slot without a port holds one while it runs, and gets its last one back while that is free', async t => {
+  const taken = new Set<number>()
+  const { fleet, configure, load, outcome } = await rig(t, undefined, {
+    slots: [], settings: { port_range_end: 7502 }, isTaken: port => taken.has(port)
+  })
+  configure({ a: {}, b: {}, c: {} })
+  const unload = (name: string): Promise<unknown> => outcome(fleet.owner(name).unload(false), 10_000)
+  await load('a')
+  await load('b')
+  t.same([fleet.status('a').port, fleet.status('b').port], [7501, 7502])
+  t.equal(await load('c'), 'slot.load_failed', 'two ports for three')
+  await unload('b')
+  t.equal(fleet.status('b').port, null)
+  t.equal(fleet.ports.expected('b'), 7502)
+  await load('b')
+  t.equal(fleet.status('b').port, 7502, 'its own again')
+  await unload('b')
+  await load('c')
+  t.equal(fleet.status('c').port, 7502, 'what an idle slot had is another\'s when nothing else is left')
+  await unload('c')
+  await unload('a')
+  taken.add(7501)
+  await load('a')
+  t.equal(fleet.status('a').port, 7502, 'somebody took the port of an idle slot: it starts all the same')
 })
 
 t.test('engines of an earlier run: what may not stay is removed, and nothing starts beside what resists', async t => {

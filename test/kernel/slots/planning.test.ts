@@ -13,7 +13,7 @@ import { contextSizeFor, hasContext, nativeContext } from '../../../kernel/slots
 import { reconcileDeviceProfile } from '../../../kernel/slots/guards.js'
 import { idleTimeoutMs } from '../../../kernel/slots/idle-policy.js'
 import { planArgv, planLaunch, type LaunchPlan, type PlanInput } from '../../../kernel/slots/launch-plan.js'
-import { allocatePort, freePorts } from '../../../kernel/slots/ports.js'
+import { portCandidates, type PortClaims } from '../../../kernel/slots/ports.js'
 import { chooseCandidate, findProgram } from '../../../kernel/slots/process-candidates.js'
 import { profileMisfit } from '../../../kernel/slots/profile-fit.js'
 import { reconcileEngines } from '../../../kernel/slots/reconcile.js'
@@ -89,13 +89,13 @@ t.test('device and profile stay coherent', async t => {
   }
 })
 
-t.test('ports', async t => {
-  t.strictSame(freePorts(8079, 8083, new Set([8081])), [8079, 8082, 8083], 'neither claimed nor reserved')
-  t.strictSame(freePorts(8187, 8189, new Set()), [8187, 8189], 'the image engine\'s port is never given')
-  const listening = new Set([8081, 8082])
-  t.equal(await allocatePort(8081, 8099, new Set([8083]), async port => listening.has(port)), 8084)
-  await t.rejects(allocatePort(8081, 8082, new Set(), async () => true), { code: 'slot.no_free_port', details: { port_range_start: 8081, port_range_end: 8082 } })
-  await t.rejects(allocatePort(8081, 8082, new Set([8081, 8082]), async () => false), { code: 'slot.no_free_port' })
+t.test('ports: what is preferred, then what nobody had, then what idle slots had last', async t => {
+  const none: PortClaims = { held: new Set(), remembered: new Set(), preferred: [] }
+  const claims = (more: Partial<PortClaims> = {}): PortClaims => ({ ...none, ...more })
+  t.strictSame(portCandidates({ start: 8081, end: 8084 }, claims({ held: new Set([8082]) })), [8081, 8083, 8084])
+  t.strictSame(portCandidates({ start: 8081, end: 8083 }, claims({ remembered: new Set([8081]), preferred: [8188] })),
+    [8188, 8082, 8083, 8081])
+  t.strictSame(portCandidates({ start: 9000, end: 9002 }, claims({ preferred: [9001], held: new Set([9001]) })), [9000, 9002])
 })
 
 t.test('idle time', async t => {

@@ -50,7 +50,7 @@ t.test('the NPU', async t => {
   t.match(await post('unload', { slot_name: 'agent' }), { status: 400, json: { error: { code: 'backend.not_npu_slot' } } })
   // there is no such device here: the slot is made, its engine fails
   t.match(await post('load', { model_id: 'npu-only' }), { status: 502, json: { error: { code: 'slot.load_failed' } } })
-  t.match(gateway.slots.config('npu-npu-only'), { device: 'npu', provider: 'npu-rt', port: 8088, model: { default: 'npu-only' } })
+  t.match(gateway.slots.config('npu-npu-only'), { device: 'npu', provider: 'npu-rt', port: undefined, model: { default: 'npu-only' } })
   t.match(await post('unload', { slot_name: 'npu-npu-only' }), { status: 200, json: { ok: true, slot: 'npu-npu-only' } })
   t.same(gateway.audit().filter(row => row.category === 'backend').map(({ action, outcome }) => [action, outcome])[0], ['backend.npu_unload', 'ok'])
 })
@@ -61,7 +61,7 @@ t.test('an engine with models of its own', async t => {
   t.match(await load('npu-only'), { status: 404, json: { error: { code: 'model.not_found', param: 'model_id', message: /no model of FastFlowLM/ } } })
   t.match(await load('llama3.2-1b-FLM'), { status: 502, json: { error: { code: 'slot.load_failed' } } })
   t.match(gateway.slots.config('npu-llama3-2-1b'), {
-    provider: 'npu-rt', port: 8088, model: { default: 'llama3.2:1b', context_size: 32_768 }
+    provider: 'npu-rt', port: undefined, model: { default: 'llama3.2:1b', context_size: 32_768 }
   })
 })
 
@@ -72,6 +72,6 @@ t.test('one anchor has the NPU; no port is left for another', async t => {
   const ports = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [
     `etc/svc/slots/s${i}.toml`, `provider = "llm-server"\ndevice = "cpu"\nport = ${8088 + i}\n`
   ]))
-  const full = await api(t, { providers: engines, files: { ...files, ...ports } })
+  const full = await api(t, { providers: engines, files: { ...files, ...ports }, svc: 'port_range_start = 8088\nport_range_end = 8099\n' })
   t.match(await full.call('POST', '/api/backends/npu/load', { model_id: 'npu-only' }), { status: 409, json: { error: { code: 'backend.no_slot_port' } } })
 })

@@ -188,7 +188,7 @@ t.test('GET /api/config/urls', async t => {
     comfyui: 'http://127.0.0.1:8188'
   })
   const urls = (headers: Record<string, string>, env: Record<string, string> = {}) =>
-    discoverUrls({ headers, port: 8080, variable: name => env[name] })
+    discoverUrls({ headers, port: 8080, variable: name => env[name], imagePort: 8188 })
   t.match(urls({ 'host': 'box.lan:8080', 'x-forwarded-host': 'ai.example, proxy', 'x-forwarded-proto': 'https' }), {
     api: 'https://ai.example', openwebui: 'https://ai.example:3001', comfyui: 'https://ai.example:8188'
   })

@@ -2,7 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { svcError } from '../../../kernel/contract/index.js'
-import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
+import { createFakeProviderPlugin, createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
+import slotRoutes from '../../../plugins/api/slots/index.js'
+import { reservePorts } from '../../ports.js'
 import { AGENT, api, until, type Answer, type Api } from './support.js'
 
 const UPSTREAMS = '[[upstream]]\nname = "cloud"\nurl = "http://user:pass@127.0.0.1:9/v1"\nenabled = false\n' +
@@ -143,15 +145,13 @@ t.test('create, change, read, delete', async t => {
     name: 'chat', provider: 'fake', device: 'cpu', model: 'other-model', ctx_size: 2048, server: { env: { API_KEY: 'sk-1' } }
   }, { 'x-svc-agent': 'hermes', 'x-request-id': 'req-1' })
   t.equal(created.status, 201)
-  t.match(created.json, { name: 'chat', state: 'offline', model_default: 'other-model', ctx_max: 2048, port: Number, type: 'llm' })
-  const { port } = created.json as { port: number }
-  t.ok(port > 8081 && port <= 8099, `${port} of the usual ports`)
+  t.match(created.json, { name: 'chat', state: 'offline', model_default: 'other-model', ctx_max: 2048, port: null, type: 'llm' })
   t.match(gateway.audit()[0], {
     category: 'slot', action: 'slot.create', target: 'chat', actor: 'mcp:hermes', outcome: 'ok', severity: 'ok', request_id: 'req-1',
     before: null, after: { name: 'chat', server: { env: { API_KEY: '***' } } }
   })
   t.same((await gateway.call('GET', '/api/slots/chat/config')).json, {
-    provider: 'fake', device: 'cpu', port, model: { default: 'other-model', context_size: 2048 }, server: { env: { API_KEY: 'sk-1' } }
+    provider: 'fake', device: 'cpu', model: { default: 'other-model', context_size: 2048 }, server: { env: { API_KEY: 'sk-1' } }
   })
 
   await refused(t, gateway, { call: ['POST', '/api/slots', {}], status: 400, code: 'slot.name_required' })
@@ -354,4 +354,80 @@ t.test('what slots run with, say and use', async t => {
       slot_budget: { used_slots: 4, max_slots: 5 }
     })
   })
+})
+
+const ENGINE = `require('node:http').createServer((request, response) => {
+  response.setHeader('content-type', 'application/json')
+  response.end('{"choices":[]}')
+}).listen(Number(process.argv[2]), '127.0.0.1')
+`
+
+t.test('ports that nobody asked for: two gateways with one pool both serve', async t => {
+  const { start } = await reservePorts(t)
+  const folder = t.testdir({ 'engine.cjs': ENGINE })
+  const slot = 'provider = "tiny"\ndevice = "cpu"\n'
+  const files = {
+    'etc/svc/svc.toml': `[slots]\nautostart = false\nport_range_start = ${start}\nport_range_end = ${start + 3}\n[runtime]\ndriver = "process"\n`,
+    'etc/svc/engines/tiny.toml': `name = "tiny"\napiVersion = 1\nneeds_model = false\nprocess = ["node", "${join(folder, 'engine.cjs')}", "{port}"]\n` +
+      '[surfaces.chat]\npath = "/v1/chat/completions"\n',
+    'etc/svc/slots/one.toml': slot,
+    'etc/svc/slots/two.toml': slot
+  }
+  const gateways = await Promise.all([0, 1].map(async () => {
+    const gateway = await createTestGateway({ plugins: [slotRoutes], files })
+    t.teardown(() => gateway.close())
+    return gateway
+  }))
+  const json = async (gateway: TestGateway, path: string, method = 'GET'): Promise<{ port: number | null, argv: string[] }> =>
+    await (await gateway.fetch(path, { method })).json() as { port: number | null, argv: string[] }
+  for (const gateway of gateways) t.equal((await json(gateway, '/api/slots/one')).port, null, 'what does not run holds no port')
+  const loads = gateways.flatMap(gateway => ['one', 'two'].map(name => gateway.slots.load(name)))
+  await Promise.all(loads)
+  const ports = gateways.flatMap(gateway => ['one', 'two'].map(name => gateway.slots.status(name).address!.port))
+  t.same([...ports].sort((a, b) => a - b), [start, start + 1, start + 2, start + 3])
+  for (const port of ports) t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200)
+
+  const [first, second] = gateways as [TestGateway, TestGateway]
+  const { port } = first.slots.status('one')
+  await first.slots.unload('one')
+  t.equal(first.slots.status('one').port, null)
+  await second.slots.create('three', { provider: 'tiny', device: 'cpu' })
+  await second.slots.load('three')
+  t.equal(second.slots.status('three').port, port, 'the port of an idle slot is anybody\'s')
+  t.equal((await first.fetch('/api/slots/one/load', { method: 'POST' })).ok, false)
+  await second.slots.unload('two')
+  await first.slots.load('one')
+  t.equal(first.slots.status('one').state, 'ready', 'it starts on another')
+})
+
+t.test('what a slot without a port would be launched with, and is; the pool lies anywhere but on the image engine\'s port', async t => {
+  const provider = createFakeProviderPlugin({ argvSegments: ({ port }) => ({ base: ['--port', String(port)] }) })
+  const gateway = await api(t, { providers: [provider], files: { 'etc/svc/slots/agent.toml': AGENT.replace('port = 8081\n', '') } })
+  const resolved = async (): Promise<string> => ((await gateway.call('GET', '/api/slots/agent/resolved')).json.argv as string[]).join(' ')
+  for (const [from, to] of [[8100, 8200], [8188, 8190], [8000, 8188]]) {
+    const { json } = await refused(t, gateway, {
+      call: ['PUT', '/api/settings', { slots: { port_range_start: from, port_range_end: to } }], status: 400, code: 'config.invalid', message: /8188/
+    })
+    t.match(json.error.details.fields, [{ path: 'slots.port_range_end' }], 'by its own name')
+  }
+  const { start, end } = await reservePorts(t)
+  t.equal((await gateway.call('PUT', '/api/settings', { slots: { port_range_start: 9000, port_range_end: 9050 } })).status, 200)
+  t.match(await resolved(), /--port 9000/)
+  t.equal((await gateway.call('POST', '/api/slots', { name: 'above', provider: 'fake', device: 'cpu' })).status, 201)
+  await gateway.call('PUT', '/api/settings', { slots: { port_range_start: start, port_range_end: end } })
+  await gateway.slots.load('agent')
+  const { port } = gateway.slots.status('agent')
+  t.ok(port! >= start && port! <= end)
+  t.match(await resolved(), new RegExp(`--port ${port}\\b`))
+})
+
+t.test('the image slot gets the port by which its engine is known, and the addresses tell the one it has', async t => {
+  const gateway = await api(t, { files: { 'etc/svc/slots/img.toml': 'type = "image"\nprovider = "imagegen"\ndevice = "gpu-rocm"\n' } })
+  const { ports } = gateway.gateway.inference().fleet
+  t.equal(ports.expected('img'), 8188)
+  t.not(ports.expected('agent'), 8188)
+  const told = async (): Promise<string> => (await gateway.call('GET', '/api/config/urls')).json.comfyui as string
+  t.match(await told(), /:8188$/)
+  await gateway.call('PUT', '/api/slots/img/config', { port: 8150 })
+  t.match(await told(), /:8150$/, 'a file that names another is believed')
 })

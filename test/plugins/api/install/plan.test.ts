@@ -62,8 +62,6 @@ function facts (over: Partial<HostFacts> = {}): HostFacts {
     backends: [],
     places: () => [place('gpu-vulkan'), place('gpu-rocm'), place('cpu')],
     model: id => id === 'm' ? model('m') : id === 'here' ? model('here', { installed: true }) : null,
-    pool: { start: 8081, end: 8099 },
-    busyPorts: new Set(),
     pull: true,
     ...over
   }
@@ -85,7 +83,7 @@ const plans: readonly PlanCase[] = [
     name: 'a new slot waits for its model, on the default device, with the context that fits',
     plan: {
       action: 'create',
-      config: { type: 'llm', device: 'gpu-rocm', provider: 'llm-server', port: 8081, ...parked, model: { context_size: 32_768 } },
+      config: { type: 'llm', device: 'gpu-rocm', provider: 'llm-server', port: undefined, ...parked, model: { context_size: 32_768 } },
       pull: { id: 'm' }
     }
   },
@@ -95,7 +93,7 @@ const plans: readonly PlanCase[] = [
     wanted: { modelId: 'here' },
     plan: { action: 'create', config: { model: { default: 'here', context_size: 32_768 }, meta: undefined, enabled: undefined }, pull: null }
   },
-  { name: 'a scaffold', wanted: { kind: 'tts', slot: 'tts', modelId: '' }, plan: { action: 'create', config: { type: 'tts', port: 8085, model: undefined }, pull: null } },
+  { name: 'a scaffold', wanted: { kind: 'tts', slot: 'tts', modelId: '' }, plan: { action: 'create', config: { type: 'tts', port: undefined, model: undefined }, pull: null } },
   { name: 'a model that nobody knows', wanted: { modelId: 'gpt-9' }, plan: { action: 'skip', reason: 'needs_upstream_routing', detail: /'gpt-9'/ } },
   { name: 'nothing here runs it', host: places(), plan: { action: 'skip', reason: 'not_applicable_on_this_hardware' } },
   {
@@ -111,14 +109,11 @@ const plans: readonly PlanCase[] = [
   { name: 'which this host has not', wanted: { device: 'gpu-cuda' }, plan: { action: 'skip', reason: 'not_applicable_on_this_hardware', detail: /gpu-cuda/ } },
   { name: 'the profile that was asked for', wanted: { profile: 'rocm-moe' }, plan: { action: 'create', config: { profile: 'rocm-moe' } } },
   { name: 'the port that was asked for', wanted: { port: 8095 }, plan: { action: 'create', config: { port: 8095 } } },
-  { name: 'the usual port belongs to another slot', host: holding(slot('other', { port: 8081 })), plan: { action: 'create', config: { port: undefined } } },
-  { name: 'or to another program', host: { busyPorts: new Set([8081]) }, plan: { action: 'create', config: { port: undefined } } },
-  { name: 'or the pool is elsewhere', host: { pool: { start: 7400, end: 7449 } }, plan: { action: 'create', config: { port: undefined } } },
   {
-    name: 'images have a port outside of the pool',
+    name: 'images: the launch takes the engine\'s own port',
     wanted: { kind: 'img', slot: 'img' },
     host: places(place('gpu-rocm', 'fits', 'imagegen')),
-    plan: { action: 'create', config: { type: 'image', port: 8188, provider: 'imagegen', model: { context_size: undefined } } }
+    plan: { action: 'create', config: { type: 'image', port: undefined, provider: 'imagegen', model: { context_size: undefined } } }
   },
   { name: 'the NPU, where there is none', wanted: { kind: 'npu', slot: 'npu', modelId: '' }, plan: { action: 'skip', reason: 'not_applicable_on_this_hardware' } },
   {
@@ -131,7 +126,7 @@ const plans: readonly PlanCase[] = [
     name: 'the NPU',
     wanted: { kind: 'npu', slot: 'npu', modelId: '' },
     host: { backends: [{ id: 'npu', label: 'NPU', short: 'NPU', provider: 'npu-rt', multiplex: true }] },
-    plan: { action: 'create', config: { type: 'llm', device: 'npu', provider: 'npu-rt', port: 8088, model: { context_size: 16_384 } } }
+    plan: { action: 'create', config: { type: 'llm', device: 'npu', provider: 'npu-rt', port: undefined, model: { context_size: 16_384 } } }
   },
   {
     name: 'a slot with another model keeps it',
