@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { realpathSync } from 'node:fs'
 import { access, constants, mkdir } from 'node:fs/promises'
-import { basename, dirname, extname, isAbsolute, join } from 'node:path'
+import { basename, extname, isAbsolute, join } from 'node:path'
 import {
   modelRowSchema, svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
   type LaunchTrouble,
@@ -17,6 +16,7 @@ import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { chooseCandidate } from './process-candidates.js'
 import { makeMountPoints } from './mount-points.js'
+import { foldersOf } from './launch-folders.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
 import type { PreparedLaunch } from './launcher.js'
 import { KeptPlans } from './kept-plans.js'
@@ -375,26 +375,4 @@ export function projectorOf (slot: NamedSlotConfig, model: Model | null): string
 /** A model that is only a file: no registry row, its name is the file's. */
 function modelOfPath (path: string): Model {
   return { ...modelRowSchema.parse({ path }), id: basename(path, extname(path)) }
-}
-
-/**
- * The folders that hold what a launch reads, and no others: a root or the store where one covers the file, else the
- * file's own folder. A file that is a link (a hub's cache keeps its files so) brings along where it leads to.
- */
-function foldersOf (files: ReadonlyArray<string | null | undefined>, roots: readonly string[]): readonly string[] {
-  const folders = new Set<string>()
-  for (const file of files) {
-    if (file == null) continue
-    for (const place of [file, realPath(file)]) folders.add(roots.find(root => place.startsWith(`${root}/`)) ?? dirname(place))
-  }
-  return [...folders]
-}
-
-function realPath (path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    // it is missing: told when the launch is prepared
-    return path
-  }
 }
