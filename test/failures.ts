@@ -88,8 +88,8 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'kernel/runtime/conformance.ts': ['a port that is taken is named'],
       'kernel/runtime/container-form.test.ts': ['host network: reached on this host, and a taken port is noticed before the start'],
-      'kernel/slots/fleet.test.ts': ['a port that turns out to be taken is given up when the gateway chose it'],
-      'kernel/slots/planning.test.ts': ['ports']
+      'kernel/slots/fleet.test.ts': ['a port that turns out to be taken is given up when the gateway chose it, and the launch takes another'],
+      'kernel/slots/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last']
     }
   },
   C12: {
@@ -321,7 +321,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   F8: {
     failure: 'All ports are taken, and creating a slot ends in a crash.',
     shownBy: {
-      'kernel/slots/planning.test.ts': ['ports'],
+      'kernel/slots/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last'],
       'plugins/api/backends.test.ts': ['one anchor has the NPU; no port is left for another']
     }
   },
