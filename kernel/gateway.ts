@@ -112,7 +112,7 @@ class GatewayRun implements Gateway {
     this.#alive = setInterval(() => {}, 2 ** 30)
     try {
       const clock = this.#options.clock ?? createSystemClock()
-      const kernel = this.#kernel = await openKernel(this.#options, clock, this.#log)
+      const kernel = this.#kernel = await openKernel(this.#options, clock, this.#log, this.#halt.signal)
       goOn()
       await sweepSpool(spoolFolder(kernel.config.paths.state))
       const host = this.#host = this.#createHost(kernel)

@@ -16,7 +16,8 @@ import { createModelFiles, type ClosableModelFiles } from './models/model-files.
 import { createModelRegistry } from './models/registry.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
 import { releaseManifest } from './runtime/image-manifest.js'
-import { selectRuntime } from './runtime/select-runtime.js'
+import { endFormerEngines } from './runtime/former-engines.js'
+import { selectRuntime, type SelectRuntimeOptions } from './runtime/select-runtime.js'
 import { createActivityTable } from './state/activity-table.js'
 import { openDatabase, type Database } from './state/database.js'
 import { createWithLock, type HeldLock } from './state/file-lock.js'
@@ -44,7 +45,9 @@ export interface KernelServices {
 }
 
 /** Rejects with what is wrong with the home; leaves nothing open behind when it does. */
-export async function openKernel (options: GatewayOptions, clock: Clock, log: Logger): Promise<KernelServices> {
+export async function openKernel (
+  options: GatewayOptions, clock: Clock, log: Logger, signal?: AbortSignal
+): Promise<KernelServices> {
   const env = options.env ?? process.env
   const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
   const lock = await acquireHomeLock(paths, 'starting')
@@ -60,7 +63,11 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
     const [opened, instance, models] = await Promise.all([
       openDatabase({ path: paths.database }),
       instanceId(paths.state),
-      createModelRegistry({ paths, env, log, clock, withLock, rules, settings: () => config.snapshot.svc.models })
+      createModelRegistry({
+        paths, env, log, clock, withLock, rules, settings: () => config.snapshot.svc.models,
+        // every change does that first, also an empty one
+        recover: () => config.change(async () => undefined)
+      })
     ])
     database = opened
     const clean = (text: string): string => config.withoutSecrets(text)
@@ -89,7 +96,9 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
       ...(options.hardwareRoot === undefined ? {} : { root: options.hardwareRoot })
     })
     const [runtime] = await Promise.all([
-      options.runtime ?? selectRuntime({ settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log }),
+      options.runtime ?? openRuntime({
+        settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log, ...(signal === undefined ? {} : { signal })
+      }, instance),
       hardware.ensureProbed()
     ])
     const jobs = createJobStore(opened, clock)
@@ -102,6 +111,13 @@ export async function openKernel (options: GatewayOptions, clock: Clock, log: Lo
     await lock.release()
     throw error
   }
+}
+
+async function openRuntime (options: SelectRuntimeOptions, instance: string): Promise<ContainerRuntime> {
+  const { stateDir, env, clock, log, settings: { connect_timeout_s: patienceS } } = options
+  const runtime = await selectRuntime(options)
+  await endFormerEngines({ stateDir, instance, env, clock, log, withinMs: patienceS * 1000, runtime })
+  return runtime
 }
 
 export async function closeKernel (kernel: KernelServices): Promise<void> {

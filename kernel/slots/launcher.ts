@@ -1,8 +1,8 @@
 import {
-  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type SvcConfig,
-  type SvcError
+  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type Logger,
+  type SvcConfig, type SvcError
 } from '../contract/index.js'
-import type { ContainerRuntime, EngineInspection, EngineSpec } from '../runtime/container-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../runtime/container-runtime.js'
 import { withBudget } from './budget.js'
 import type { ExitHub } from './exit-hub.js'
 import { untilHealthy, type HealthProbe } from './health.js'
@@ -46,6 +46,7 @@ export interface LauncherDeps {
   readonly exits: ExitHub
   readonly clock: Clock
   readonly events: EventBus
+  readonly log: Logger
   readonly probe: HealthProbe
   readonly budgets: () => Budgets
   /** Takes secrets out of a line that an engine wrote. */
@@ -91,6 +92,7 @@ export class Launcher {
       await this.#fetchImage(slot, prepared, signal, report)
       report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
       await budget(budgets.startMs, 'starting the engine', async inner => {
+        await this.#removeStrays(prepared.spec)
         spec = prepared.spec
         id = await runtime.create(prepared.spec, inner)
         await runtime.start(id, inner)
@@ -191,6 +193,16 @@ export class Launcher {
         logTail,
         leftover: { id, address: { host: '', port: 0 }, label: '', configHash: '', adopted: false, workers: null }
       }
+    }
+  }
+
+  /** A slot that launches has no engine: what bears its name was finished by the host after an earlier gateway had died. */
+  async #removeStrays ({ labels }: EngineSpec): Promise<void> {
+    const { runtime, log } = this.#deps
+    const own = Object.fromEntries([LABEL_INSTANCE, LABEL_SLOT].map(label => [label, labels[label] ?? '']))
+    for (const { id, name, state } of await runtime.list(own)) {
+      log.warn({ engine: id, name, state }, 'removing an engine that its slot does not know')
+      await runtime.remove(id)
     }
   }
 

@@ -75,6 +75,7 @@ export class SlotFleet {
       exits: this.#exits,
       clock: deps.clock,
       events: deps.events,
+      log: deps.log,
       probe: deps.probe,
       cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
       budgets: () => launchBudgets(deps.config.snapshot.svc)

@@ -108,8 +108,8 @@ async function containerEngine (
   for (const candidate of runtimeCandidates(driver, cli.env, process.getuid?.() ?? null)) {
     const outcome = await tryCandidate(candidate, clock, patienceS)
     cli.signal.throwIfAborted()
-    if (typeof outcome === 'string') {
-      engines.push({ source: candidate.source, problem: outcome, name: '' })
+    if ('why' in outcome) {
+      engines.push({ source: candidate.source, problem: outcome.why, name: '' })
       continue
     }
     try {

@@ -9,9 +9,12 @@ import t, { type Test } from 'tap'
 import type { ContainerRuntime } from '../../../kernel/runtime/container-runtime.js'
 import { connectDocker } from '../../../kernel/runtime/docker-connect.js'
 import type { DriverSetting } from '../../../kernel/runtime/runtime-candidates.js'
+import { endFormerEngines } from '../../../kernel/runtime/former-engines.js'
 import { selectRuntime } from '../../../kernel/runtime/select-runtime.js'
 import { FakeDocker, json, type FakeRoute } from './fake-docker.js'
+import { freePort } from '../../ports.js'
 import { realClock, recordingLogger } from './support.js'
+import { tinyProcess } from './tiny-process.js'
 
 interface Wish {
   readonly driver: DriverSetting
@@ -160,4 +163,83 @@ t.test('DOCKER_HOST of the process never leaks into a connection', async t => {
   })
   const { info } = await select(t, { driver: 'auto', env: { DOCKER_HOST: daemon.host } })
   t.equal(info.endpoint, daemon.host)
+})
+
+t.test('the engine host of the last run is waited for while it is silent, and not replaced', async t => {
+  const daemon = await fake(t)
+  const stateDir = t.testdir()
+  const log = recordingLogger()
+  const instance = 'mine'
+  const options = { settings: { driver: 'auto' as const, connect_timeout_s: 0.2 }, stateDir, env: { DOCKER_HOST: daemon.host }, clock: realClock, log, uid: null }
+  const first = await selectRuntime(options)
+  await endFormerEngines({ ...options, instance, withinMs: 200, runtime: first })
+  await first.close()
+
+  let asked = 0
+  daemon.routes.set('GET /version', () => {
+    if (++asked === 2) daemon.routes.delete('GET /version')
+  })
+  const second = await selectRuntime(options)
+  t.equal(second.info.driver, 'docker', 'it is silent, and answers a little later')
+  await second.close()
+  t.match(log.lines.join('\n'), /DOCKER_HOST ran the engines of this home and gave no answer within 0\.2 s.*waiting for it, up to 60 s/)
+
+  daemon.routes.set('GET /version', () => undefined)
+  await t.rejects(selectRuntime({ ...options, waitMs: 100 }), {
+    code: 'runtime.unavailable', message: /DOCKER_HOST ran the engines of this home and gave no answer.*start it, or set \[runtime\] driver to process/
+  }, 'it stays silent: its engines may run')
+  const stop = new AbortController()
+  const waiting = selectRuntime({ ...options, signal: stop.signal })
+  stop.abort(new Error('stopped'))
+  await t.rejects(waiting, { message: 'stopped' }, 'a gateway that is to stop does not wait')
+  const other = await selectRuntime({ ...options, settings: { ...options.settings, driver: 'process' } })
+  t.equal(other.info.driver, 'process', 'an operator may say so')
+  await other.close()
+  await daemon.close()
+  const last = await selectRuntime({ ...options, waitMs: 100 })
+  t.not(last.info.endpoint, daemon.host, 'what is not there any more runs nothing')
+  await last.close()
+})
+
+t.test('engines on a host that is not used any more are ended, also at a later start', async t => {
+  const daemon = await fake(t)
+  const stateDir = t.testdir()
+  const log = recordingLogger()
+  const instance = 'mine'
+  const env = { DOCKER_HOST: daemon.host }
+  const start = async (driver: DriverSetting): Promise<ContainerRuntime> => {
+    const options = { settings: { driver, connect_timeout_s: 0.5 }, stateDir, env, clock: realClock, log, uid: null }
+    const runtime = await selectRuntime(options)
+    await endFormerEngines({ ...options, instance, withinMs: 500, runtime })
+    return runtime
+  }
+  const removed: string[] = []
+  const here = daemon.add('a', { 'svc.instance': instance })
+  for (const { id } of daemon.containers.values()) {
+    daemon.routes.set(`DELETE /containers/${id}`, (_request, response) => {
+      removed.push(id)
+      daemon.containers.delete(id)
+      response.writeHead(204).end()
+    })
+  }
+  await (await start('docker')).close()
+  t.strictSame(removed, [], 'the host in use is for the slots to look after')
+
+  daemon.routes.set('GET /version', (_request, response) => response.destroy())
+  const processes = await start('process')
+  t.strictSame(removed, [], 'it gives no answer')
+  const port = await freePort()
+  const id = await processes.create(tinyProcess({ name: 'left', labels: { 'svc.instance': instance, 'svc.slot': 'a' }, port } as never), AbortSignal.timeout(10_000))
+  await processes.start(id, AbortSignal.timeout(10_000))
+  await processes.close()
+  daemon.routes.delete('GET /version')
+  const again = await start('process')
+  t.strictSame(removed, [here.id], 'and is asked again at the next start')
+  t.equal((await again.inspect(id))?.state, 'running', 'a child process of this driver stays')
+  await again.close()
+
+  await (await start('docker')).close()
+  const after = await start('process')
+  t.strictSame(await after.list({}), [], 'the other way round the process is ended')
+  await after.close()
 })

@@ -362,3 +362,20 @@ t.test('what runs keeps its model and provider, whatever the file says meanwhile
   await outcome(fleet.owner('a').restart(false, never))
   t.match(fleet.status('a'), { modelId: 'two' })
 })
+
+t.test('a launch first removes what bears its slot\'s name: an engine that its host made after an earlier gateway had died', async t => {
+  const { runtime, outcome, state, fleet } = await rig(t)
+  const spec = {
+    name: 'late', port: null, env: {}, labels: { 'svc.instance': 'i', 'svc.slot': 'a' },
+    form: { kind: 'process' as const, command: '/bin/true', args: [], workingDir: null, label: 'fake', bindHost: '127.0.0.1' }
+  }
+  const make = (labels: Record<string, string>): Promise<string> => outcome(runtime.create({ ...spec, labels }, never), 10_000)
+  const late = await make(spec.labels)
+  const foreign = await make({ 'svc.instance': 'another', 'svc.slot': 'b' })
+  await outcome(fleet.owner('a').load(never), 60_000)
+  t.equal(state('a'), 'ready')
+  t.equal(await runtime.inspect(late), null)
+  t.not(await runtime.inspect(foreign), null)
+  t.not(fleet.status('a').engineId, late)
+  await outcome(runtime.remove(foreign), 10_000)
+})

@@ -1,0 +1,66 @@
+import { messageOf, type Clock, type Logger } from '../contract/index.js'
+import { LABEL_INSTANCE, type ContainerRuntime } from './container-runtime.js'
+import { connectDocker } from './docker-connect.js'
+import { parseDockerHost } from './docker-endpoint.js'
+import { createDockerRuntime } from './docker-runtime.js'
+import { hostOf, isSameHost, readEngineHosts, writeEngineHosts, type EngineHost } from './engine-hosts.js'
+import { openProcessRuntime } from './process-runtime.js'
+
+export interface FormerEnginesOptions {
+  readonly stateDir: string
+  readonly instance: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly withinMs: number
+  /** What this run uses. Its own engines are for the slots to judge. */
+  readonly runtime: ContainerRuntime
+}
+
+const PROCESSES: EngineHost = { driver: 'process', endpoint: null }
+
+/**
+ * Ends what earlier runs of this home left on engine hosts that this one does not use, and writes down what it uses: a
+ * slot must not have an engine here and another one there. A host that gives no answer is asked again at the next start.
+ * Never rejects.
+ */
+export async function endFormerEngines (options: FormerEnginesOptions): Promise<void> {
+  const { stateDir, runtime, log } = options
+  const used = hostOf(runtime.info)
+  const known = await readEngineHosts(stateDir)
+  // child processes cost a look into a folder, and homes of earlier releases have no file that names them
+  const all = [...known.former, ...known.used === null ? [] : [known.used], PROCESSES]
+  const others = all.filter((host, i) => !isSameHost(host, used) && all.findIndex(other => isSameHost(host, other)) === i)
+  const left: EngineHost[] = []
+  for (const host of others) {
+    try {
+      await endAll(options, host)
+    } catch (error) {
+      const where = host.endpoint ?? 'this machine'
+      log.warn({ ...host }, `engines of an earlier run may still be on ${where}: ${messageOf(error)}; the next start looks again`)
+      left.push(host)
+    }
+  }
+  await writeEngineHosts(stateDir, { used, former: left }, log)
+}
+
+async function endAll (options: FormerEnginesOptions, host: EngineHost): Promise<void> {
+  const { log, instance } = options
+  const runtime = await open(options, host)
+  try {
+    for (const { id, name } of await runtime.list({ [LABEL_INSTANCE]: instance })) {
+      log.warn({ engine: id, name, ...host }, 'ending an engine of an earlier run, which used another runtime')
+      await runtime.remove(id)
+    }
+  } finally {
+    await runtime.close()
+  }
+}
+
+async function open ({ stateDir, env, clock, log, withinMs }: FormerEnginesOptions, host: EngineHost): Promise<ContainerRuntime> {
+  const reason = 'it was used by an earlier run'
+  if (host.endpoint === null) return await openProcessRuntime({ stateDir, env, clock, log, reason })
+  const endpoint = parseDockerHost(host.endpoint, env)
+  if (typeof endpoint === 'string') throw new Error(endpoint)
+  return createDockerRuntime({ engine: await connectDocker(endpoint, { clock, withinMs }), clock, log, reason })
+}
