@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { mkdir, open, readFile, rename, stat, unlink, writeFile, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -109,8 +109,10 @@ export class PartFile {
   /** Temp file and rename: it is never seen half-written. Lost in a crash it only costs bytes. */
   async #remember (): Promise<void> {
     const { size, sha256, gitSha1 } = this.#identity
-    const temp = `${this.#sidecar}.${randomBytes(4).toString('hex')}.tmp`
-    await writeFile(temp, JSON.stringify({ size, sha256, gitSha1, etag: this.etag, boot: this.#boot, synced: this.#synced }))
+    // one name, so that what a kill leaves is overwritten; and never through a link that lies there
+    const temp = `${this.#sidecar}.tmp`
+    await unlink(temp).catch(() => undefined)
+    await writeFile(temp, JSON.stringify({ size, sha256, gitSha1, etag: this.etag, boot: this.#boot, synced: this.#synced }), { flag: 'wx' })
     await rename(temp, this.#sidecar)
   }
 }
@@ -147,7 +149,7 @@ export async function placePart (folder: string, key: string, dest: string): Pro
 }
 
 export async function removePart (folder: string, key: string): Promise<void> {
-  for (const extension of ['part', 'json']) await unlink(join(folder, `${key}.${extension}`)).catch(() => undefined)
+  for (const extension of ['part', 'json', 'json.tmp']) await unlink(join(folder, `${key}.${extension}`)).catch(() => undefined)
 }
 
 /** Bytes of a part that can be gone on from, without opening it. */

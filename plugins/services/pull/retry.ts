@@ -44,9 +44,11 @@ export function backoffS (baseS: number, tries: number): number {
   return Math.min(MAX_WAIT_S, baseS * 2 ** (tries - 1))
 }
 
+const local: ReadonlySet<string> = new Set(['model.pull_failed', 'config.write_failed'])
+
 /** A failure of this machine's own files, but for one that is full. Pure. */
 export function isLocal (error: unknown): boolean {
-  const cause = isSvcError(error) && error.code === 'model.pull_failed' ? error.cause : error
+  const cause = isSvcError(error) && local.has(error.code) ? error.cause : error
   const code = (cause as NodeJS.ErrnoException | null | undefined)?.code ?? ''
   return disk.has(code)
 }

@@ -8,7 +8,7 @@ const KEEP_MS = 24 * 60 * 60_000
 export async function sweepStaging (store: string, waiting: ReadonlySet<string>, nowMs: number): Promise<void> {
   const folder = join(store, '.tmp')
   for (const name of await readdir(folder).catch(() => [])) {
-    const key = /^([0-9a-f]{24})\.(?:part|json|json\.[0-9a-f]{8}\.tmp)$/.exec(name)?.[1]
+    const key = /^([0-9a-f]{24})\.(?:part|json|json\.tmp|json\.[0-9a-f]{8}\.tmp)$/.exec(name)?.[1]
     if (key === undefined || waiting.has(key)) continue
     const stats = await stat(join(folder, name)).catch(() => null)
     if (stats !== null && nowMs - stats.mtimeMs > KEEP_MS) await unlink(join(folder, name)).catch(() => undefined)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { ConfigSnapshot, Diagnostic } from '../../../kernel/contract/index.js'
 import type { FileOps } from '../../../kernel/config/atomic-file.js'
+import { ownIdentity } from '../../../kernel/config/process-identity.js'
 import type { Table } from '../../../kernel/config/toml-file.js'
 import { seedProfiles } from '../../../kernel/config/profiles/seeds.js'
 import { openHome, writeTree } from './support.js'
@@ -324,8 +325,16 @@ t.test('the manifest of the operator lies over the one of the release', async t 
 t.test('the start sweeps what dead writers left', async t => {
   const home = t.testdir()
   mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
-  const { scope } = (await import('../../../kernel/config/process-identity.js')).ownIdentity()
+  const { scope } = ownIdentity()
   writeFileSync(join(home, `etc/svc/slots/.a.toml.${scope}-999999999-1-0123456789ab.tmp`), 'half')
+  const written = ['etc/svc', 'etc/svc/slots', 'var/lib/svc', 'var/lib/svc/registry', 'var/lib/svc/slots/a', 'var/lib/svc/plugins', 'var/lib/svc/models']
+  for (const folder of [...written, 'var/lib/svc/models/.tmp']) {
+    mkdirSync(join(home, folder), { recursive: true })
+    writeFileSync(join(home, folder, `.x.${scope}-999999999-1-0123456789ab.tmp`), 'half')
+    writeFileSync(join(home, folder, `.x.${scope}-${process.pid}-${ownIdentity().start}-0123456789ab.tmp`), 'being written')
+  }
   const { paths } = await openHome(home, {})
-  t.same(readdirSync(paths.slots), [])
+  t.same(readdirSync(paths.slots), [`.x.${scope}-${process.pid}-${ownIdentity().start}-0123456789ab.tmp`])
+  const left = readdirSync(home, { recursive: true }).map(String).filter(name => name.includes('-999999999-'))
+  t.same(left, [], 'in every folder that the gateway writes to')
 })
