@@ -114,7 +114,6 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/hardware/hardware-monitor.ts': 'shown',
   'kernel/hardware/probe.ts': 'shown',
   'kernel/jobs/job-store.ts': 'stored',
-  'kernel/models/registry.ts': 'compared',
   'kernel/runtime/process-engine.ts': 'stored',
   'kernel/slots/slot-journal.ts': 'stored',
   'kernel/state/file-lock.ts': 'compared',

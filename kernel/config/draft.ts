@@ -1,10 +1,11 @@
+import { relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import {
   capabilityGroupOf, nameSchema, profileSchema, stackSchema, svcError,
   type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigRows,
   type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig, type NamedStack,
-  type Paths, type Profile, type Stack, type SvcConfig, type Upstream
+  type Paths, type Profile, type RegistryFile, type Stack, type SvcConfig, type Upstream
 } from '../contract/index.js'
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
@@ -30,6 +31,8 @@ export class Draft implements ConfigDraft {
   readonly #files: DraftFiles
   readonly #log: Logger
   readonly #rules: WriteRules | null
+  /** Below the state root. */
+  readonly #registry: string
   readonly #slots: Map<string, NamedSlotConfig>
   readonly #profiles: Map<string, NamedProfile>
   readonly #stacks: Map<string, NamedStack>
@@ -40,6 +43,7 @@ export class Draft implements ConfigDraft {
     this.#files = new DraftFiles(paths, log)
     this.#log = log
     this.#rules = rules
+    this.#registry = relative(paths.state, paths.registry)
     this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
     this.providers = new DraftRows(this.#files, log, { ...providerRows, file: configFiles.providers })
     this.#slots = new Map(snapshot.slots)
@@ -130,6 +134,10 @@ export class Draft implements ConfigDraft {
 
   putState (file: string, content: string | null): Promise<void> {
     return this.#files.replace('state', file, content)
+  }
+
+  putRegistry ({ text }: RegistryFile): Promise<void> {
+    return this.#files.replace('state', this.#registry, text)
   }
 
   putPrivate (file: string, content: string | null): Promise<boolean> {

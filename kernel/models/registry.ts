@@ -1,10 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
-  modelRowSchema, type Clock, type Logger, type Model, type ModelRegistry, type NewModelRow, type Paths, type SvcConfig
+  modelRowSchema, type Clock, type Logger, type Model, type ModelRegistry, type NewModelRow, type Paths, type RegistryFile,
+  type SvcConfig
 } from '../contract/index.js'
-import { sweepTempFiles, writeFileAtomic, type FileOps } from '../config/atomic-file.js'
+import { writeFileAtomic, type FileOps } from '../config/atomic-file.js'
+import { isUnfinished } from '../config/journal.js'
 import type { WithLock } from '../config/locker.js'
 import type { WriteRules } from '../config/write-rules.js'
 import { parseToml, tomlDiagnostic, type Table } from '../config/toml-file.js'
@@ -20,6 +21,8 @@ export interface ModelRegistryOptions {
   readonly withLock: WithLock
   /** `[models]` of svc.toml as it is now. */
   readonly settings: () => SvcConfig['models']
+  /** Finishes or takes back a change of several files that could not be ended; this file may be among them. */
+  readonly recover?: () => Promise<void>
   readonly ops?: FileOps
   readonly rules?: Pick<WriteRules, 'model'>
 }
@@ -39,7 +42,6 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   let lookedAt = -Infinity
   let listeners: readonly { readonly call: () => void }[] = []
 
-  await sweepTempFiles(dirname(paths.registry), clock.now())
   refresh(true)
 
   /** Synchronous: readers are. The file is small, and it is read only when it changed. */
@@ -84,9 +86,17 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
     }
   }
 
+  async function write ({ text }: RegistryFile): Promise<void> {
+    await writeFileAtomic(paths.registry, text, options.ops === undefined ? {} : { ops: options.ops })
+      .catch(error => { throw writeFailed(paths.state, paths.registry, error) })
+  }
+
   /** Read, change, write under the lock; what other processes wrote meanwhile stays. */
-  function change (edit: (known: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>): Promise<void> {
+  function change (
+    edit: (known: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>, together = write
+  ): Promise<void> {
     return withLock(`${paths.registry}.lock`, async () => {
+      if (options.recover !== undefined && await isUnfinished(paths)) await options.recover()
       refresh(true)
       const wanted = edit(models)
       // a large file takes a while to parse
@@ -101,9 +111,11 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       const written = patchToml(text, next, reason => {
         log.warn({ file: paths.registry, reason }, 'registry.toml was written anew; its comments are lost')
       })
-      await writeFileAtomic(paths.registry, written, options.ops === undefined ? {} : { ops: options.ops })
-        .catch(error => { throw writeFailed(paths.state, paths.registry, error) })
-      refresh(true)
+      try {
+        await together({ text: written })
+      } finally {
+        refresh(true)
+      }
     })
   }
 

@@ -4,6 +4,7 @@ import type { NamedStack, Stack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { NamedSlotConfig } from './config.js'
+import type { RegistryFile } from './models.js'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -44,6 +45,8 @@ export interface ConfigDraft {
   /** `[[provider]]` of providers.toml, by name, else by catalogue id. */
   readonly providers: ConfigRows<ExternalProvider>
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
+  /** The model registry, which changes together with the configuration (`ModelRegistry.change`). */
+  putRegistry (file: RegistryFile): Promise<void>
   /** A file right below the state root that changes together with the configuration; null removes it. */
   putState (file: string, content: string | null): Promise<void>
   /**

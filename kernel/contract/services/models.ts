@@ -4,6 +4,9 @@ import type { Model, ModelRow } from '../schemas/model-row.js'
 /** A row to write; what it leaves open gets the defaults of `modelRowSchema`. */
 export type NewModelRow = Partial<ModelRow> & { readonly path: string }
 
+/** The registry as it is to be. */
+export interface RegistryFile { readonly text: string }
+
 /** The model registry (registry/registry.toml). Reads are from memory; writes are atomic and locked. */
 export interface ModelRegistry {
   list (): readonly Model[]
@@ -14,9 +17,14 @@ export interface ModelRegistry {
   /**
    * Reads, decides and writes under one lock: `edit` sees what the file holds at that moment and returns the rows to
    * write, null for those to remove; it must not wait for anything and may throw. All of it is written, or nothing.
-   * One call with many rows costs as much as one with one row.
+   * One call with many rows costs as much as one with one row. With `together` the file is not written but handed over, to
+   * be put into a draft (`ConfigDraft.putRegistry`) whose change must be written before `together` resolves; not called
+   * where nothing changes. The lock of the registry comes before that of the configuration: never call this in a `change`.
    */
-  change (edit: (models: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>): Promise<void>
+  change (
+    edit: (models: ReadonlyMap<string, Model>) => ReadonlyMap<string, NewModelRow | null>,
+    together?: (file: RegistryFile) => Promise<void>
+  ): Promise<void>
   onChange (listener: () => void): () => void
   /** Effective store folder: SVC_MODEL_STORE, then `[models] store`, then the default under the state root. */
   readonly store: string

@@ -14,8 +14,8 @@ export function slotsUsing ({ slots }: Pick<DeleteServices, 'slots'>, id: string
 }
 
 /**
- * Removes a row, and first everything that refers to it: engines that run it are unloaded, `[model] default` is cleared, a
- * pull that brings it is cancelled. The event comes last. The file of the model stays where it is. Throws
+ * Removes a row and what refers to it: a pull that brings it is cancelled, the row goes and `[model] default` is cleared in one
+ * change, then engines that run it are unloaded. The event comes last. The file of the model stays where it is. Throws
  * `model.not_found`, and `model.in_use` without `cascade`.
  */
 export async function deleteModel (
@@ -30,19 +30,24 @@ export async function deleteModel (
     throw svcError('model.in_use', `model '${id}' is used by ${affected.join(', ')}; give them another model first, or delete it with force_cascade`,
       { details: { model: id, affected_slots: affected } })
   }
-  for (const name of affected) await letGo(slots, name, id)
   // it would come back by itself
   if (pulls.list().some(pull => pull.model_id === id && pull.finished_at === null)) await pulls.cancel(id)
-  await models.remove(id)
+  const row = new Map([[id, null]])
+  await (affected.length === 0 ? models.remove(id) : models.change(() => row, file => slots.change(async draft => {
+    await draft.config.putRegistry(file)
+    for (const name of affected) {
+      if (draft.config.slots.get(name)?.model.default === id) await draft.update(name, { model: { default: null } })
+    }
+  })))
+  for (const name of affected) await letGo(slots, name, id)
   events.emit({
     type: 'model.deleted', source: `model:${id}`, message: `model ${id} is deleted`, data: { id, affected_slots: affected }
   })
   return affected
 }
 
-/** A slot that was deleted meanwhile uses nothing any more. */
+/** A slot that was deleted meanwhile runs nothing any more. */
 async function letGo (slots: SlotService, name: string, id: string): Promise<void> {
   if (!slots.names().includes(name)) return
   if (slots.status(name).modelId === id && slots.status(name).state !== 'offline') await slots.unload(name, { force: true })
-  if (slots.config(name).model.default === id) await slots.update(name, { model: { default: null } })
 }

@@ -1,9 +1,11 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFakeProvider } from '../../../kernel/testing/index.js'
 import { definePlugin } from '../../../kernel/contract/index.js'
 import { ggufFile, number, text } from '../../kernel/models/gguf-file.js'
+import { watchedOps } from '../../kernel/config/change.js'
 import { FakeHub, patternBytes } from '../services/hub/fake-hub.js'
 import { AGENT, api, until, type Api, type ApiOptions } from './support.js'
 
@@ -178,6 +180,40 @@ t.test('forgetting a model that slots use', async t => {
   ])
   t.match(gateway.audit().find(row => row.action === 'model.delete' && row.outcome === 'ok'), { target: 'fake-model', before: { path: '/dev/null' } })
   t.equal((await gateway.call('DELETE', '/api/models/fake-model')).status, 404)
+})
+
+t.test('forgetting a model is one change: wherever a file operation fails, all is as it was', async t => {
+  let [armed, left] = [false, 0]
+  const gateway = await api(t, {
+    files: { 'etc/svc/slots/second.toml': AGENT.replace('8081', '8082') },
+    fileOps: watchedOps(() => {
+      if (armed && left-- === 0) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+    })
+  })
+  const files = ['var/lib/svc/registry/registry.toml', 'etc/svc/slots/agent.toml', 'etc/svc/slots/second.toml']
+  const texts = (): Promise<string[]> => Promise.all(files.map(file => gateway.file(file)))
+  const before = await texts()
+  let refused = 0
+  for (let operation = 0; ; operation++) {
+    [armed, left] = [true, operation]
+    const { status } = await gateway.call('DELETE', '/api/models/fake-model')
+    armed = false
+    if (status !== 200) {
+      refused++
+      t.equal(status, 500)
+      t.strictSame(await texts(), before, `operation ${operation}`)
+      t.equal(gateway.slots.config('agent').model.default, 'fake-model')
+      continue
+    }
+    // what is swept up at the end may fail without a word
+    for (const text of await texts()) t.notMatch(text, /fake-model/, `operation ${operation}`)
+    if (left >= 0) break
+    await Promise.all(files.map((file, i) => writeFile(join(gateway.home, file), before[i]!)))
+    await gateway.gateway.kernel().config.reload()
+    await gateway.gateway.kernel().models.change(() => new Map())
+  }
+  t.ok(refused > 15, `${refused} operations whose failure is told`)
+  t.equal((await gateway.call('GET', '/api/models/fake-model')).status, 404)
 })
 
 const npuPlugin = definePlugin({

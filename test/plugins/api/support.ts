@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import type { FileOps } from '../../../kernel/config/atomic-file.js'
 import type { AnyPlugin } from '../../../kernel/contract/index.js'
 import type { LogOptions, PullProgress } from '../../../kernel/runtime/container-runtime.js'
 import {
@@ -160,6 +161,7 @@ export interface ApiOptions extends FakeEngineRuntimeOptions {
   /** A recorded machine, and the environment of the gateway. */
   readonly machine?: { readonly root: string, readonly env?: Readonly<Record<string, string>> }
   readonly deviceNodes?: readonly string[]
+  readonly fileOps?: FileOps
 }
 
 export const AGENT = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = 8081\n[model]\ndefault = "fake-model"\n'
@@ -167,13 +169,14 @@ export const REGISTRY = '[models.fake-model]\npath = "/dev/null"\n[models.other-
 
 /** A gateway with the whole group, slot `agent`, two models, and engines that do as the test says. */
 export async function api (t: Test, {
-  files = {}, svc = '', providers, group = apiPlugins, machine, deviceNodes, ...runtimeOptions
+  files = {}, svc = '', providers, group = apiPlugins, machine, deviceNodes, fileOps, ...runtimeOptions
 }: ApiOptions = {}): Promise<Api> {
   const runtime = new ScriptedRuntime(runtimeOptions)
   const gateway = await createTestGateway({
     runtime,
     ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
     ...(deviceNodes === undefined ? {} : { deviceNodes }),
+    ...(fileOps === undefined ? {} : { fileOps }),
     plugins: [...group, ...providers ?? [createFakeProviderPlugin()]],
     files: {
       'etc/svc/svc.toml': `[slots]\nautostart = false\n${svc}`,
