@@ -48,9 +48,14 @@ export class FaultyDisk {
     this.thaw()
     const path = join(this.home, folders[index % folders.length]!)
     if (!existsSync(path)) return
-    execFileSync('mount', ['--bind', path, path])
-    this.#readOnly = path
-    execFileSync('mount', ['-o', 'remount,ro,bind', path])
+    try {
+      execFileSync('mount', ['--bind', path, path], { stdio: 'ignore' })
+      this.#readOnly = path
+      execFileSync('mount', ['-o', 'remount,ro,bind', path], { stdio: 'ignore' })
+    } catch {
+      // a file in it is open for writing at this very moment
+      this.thaw()
+    }
   }
 
   thaw (): void {

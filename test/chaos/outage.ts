@@ -183,9 +183,11 @@ class Outage {
     else if (this.#round > 1 && random.chance(0.3)) this.#strike()
     const gateway = this.#gateway = await this.#start()
     if (gateway === null) return
+    // what may not be written to cannot be swept
+    const isSwept = !this.#diskIsIll
     this.#heal()
     try {
-      await this.#readBack()
+      await this.#readBack(isSwept)
       this.#active = true
       const streams = Array.from({ length: STREAMS }, () => this.#busy(() => this.#stream()))
       const work = [...this.#writers.map(writer => this.#busy(() => writer.one())), ...streams]
@@ -235,7 +237,7 @@ class Outage {
     }
   }
 
-  async #readBack (): Promise<void> {
+  async #readBack (isSwept: boolean): Promise<void> {
     const found = await readAll(this.#caller)
     // what the defaults are is not known before the first look
     if (this.#readings === 0) for (const [key, value] of found) this.#truth.acknowledged(key, value)
@@ -248,7 +250,7 @@ class Outage {
     await this.#pulls.check()
     const { runtime } = await this.#caller.get('/api/status') as { runtime: { driver: string, reason: string } }
     if (runtime.driver !== (this.#proxy === null ? 'process' : 'docker')) this.#problem(`engines run with ${runtime.driver} now: ${runtime.reason}`)
-    const left = leftTempFiles(this.#home)
+    const left = isSwept ? leftTempFiles(this.#home) : []
     if (left.length > 0) this.#problem(`temporary files of dead writers: ${left.join(', ')}`)
     await this.#oneEngine()
   }
