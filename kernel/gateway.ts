@@ -15,7 +15,7 @@ import { Services } from './host/services.js'
 import { createApp } from './http/app.js'
 import { createGuards, type Guards } from './http/guards.js'
 import { HttpServer } from './http/http-server.js'
-import { allowedMethods } from './http/methods.js'
+import { allowedMethods, dialectAround } from './http/methods.js'
 import { apiDocument } from './http/openapi.js'
 import { OpenStreams } from './http/sse-reply.js'
 import { createInference, type Inference } from './inference.js'
@@ -192,6 +192,7 @@ class GatewayRun implements Gateway {
         log,
         guards,
         methodsOf: path => allowedMethods(host.routes.map(({ route }) => route), path),
+        dialectOf: path => dialectAround(host.routes.map(({ route }) => route), path),
         isStopping: () => this.#stopping !== null
       }),
       serve: app => this.#server.serve((request, response) => app.routing(request, response)),
@@ -215,7 +216,7 @@ class GatewayRun implements Gateway {
     }
     let guards = make()
     config.onChange(() => { guards = make() })
-    return { host: header => guards.host(header), origin: (header, host) => guards.origin(header, host) }
+    return { host: visit => guards.host(visit), origin: visit => guards.origin(visit) }
   }
 
   #provide (kernel: KernelServices, inference: Inference, host: PluginHost): void {

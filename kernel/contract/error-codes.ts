@@ -121,6 +121,7 @@ export const errorCodes = {
   'upstream.protected': { status: 400, when: 'that part of an upstream cannot be changed' },
   'provider.credential_write_failed': { status: 400, when: 'the key of a provider cannot be written' },
   'upstream.already_exists': { status: 409, when: 'an upstream with this name exists' },
+  'dispatch.passage_off': { status: 403, when: '/upstream/ is switched off' },
   'dispatch.no_route': { status: 404, when: 'the model serves no request of this kind' },
   'dispatch.upstream_unavailable': { status: 502, heals: true, when: 'the engine or upstream cannot be reached' },
   'dispatch.upstream_failed': { status: 502, heals: true, when: 'the engine or upstream broke off' },

@@ -101,6 +101,11 @@ export interface EngineProvider {
   /** A slot that serves its children and nothing itself: it needs no model and takes no requests. Pure. */
   readonly carriesOnly?: (slot: SlotConfig) => boolean
   readonly surfaces: Surfaces
+  /**
+   * Paths of the engine that cost it next to nothing, besides everything that is only read: a request that is passed to it
+   * there (`/upstream`) takes no worker of the slot and waits for none.
+   */
+  readonly lightPaths?: readonly string[]
   readonly health: HealthCheck
   /** False for an engine that closes its connection after each answer without saying so: none is used twice. */
   readonly keepsConnections?: boolean

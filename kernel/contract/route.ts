@@ -50,6 +50,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly method: HttpMethod
   /** Path with `:param` and a trailing `*`, as the router spells it. */
   readonly url: string
+  /** Other places of the same route, for clients that look for it there; the OpenAPI document has the first alone. */
+  readonly alsoAt?: readonly string[]
   /** One line for the OpenAPI document. */
   readonly summary: string
   readonly description?: string

@@ -1,4 +1,4 @@
-import type { RequestPriority, SvcError, SurfaceName } from '../contract/index.js'
+import type { RequestPriority, RequestSurface, SvcError } from '../contract/index.js'
 
 /** Counts what an engine generates for a call. */
 export interface TokenCount { tokens: number }
@@ -17,7 +17,7 @@ export interface AnswerProgress {
 export interface ActiveRequest extends TokenCount {
   readonly id: string
   readonly model: string
-  readonly surface: SurfaceName
+  readonly surface: RequestSurface
   /** On the monotonic clock. */
   readonly priority: RequestPriority
   readonly startedAt: number

@@ -15,6 +15,7 @@ import type { Catalog } from './catalog.js'
 import { clientLeft, isGone } from './client-gone.js'
 import { ClientSink, writeError } from './client-sink.js'
 import { composeAnswer } from './composed-answer.js'
+import { EnginePassage, passageOff } from './engine-passage.js'
 import { Flights } from './flights.js'
 import { Interceptors } from './interceptors.js'
 import { gatewaysOf } from './loop-guard.js'
@@ -54,6 +55,7 @@ export class GatewayDispatcher implements DispatchService {
   readonly #trips: TripDeps
   readonly #lookup: ModelLookup
   readonly #uploads: UploadDeps
+  readonly #passage: EnginePassage
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
@@ -64,6 +66,7 @@ export class GatewayDispatcher implements DispatchService {
     const told = (error: unknown): SvcError => this.#told(error)
     const memory = new UploadMemory(deps.config.snapshot.svc.server.upload_memory_bytes)
     this.#uploads = { ...deps, lookup: this.#lookup, active: this.active, memory, told }
+    this.#passage = new EnginePassage({ ...deps, resolve: name => deps.catalog.resolveAnywhere(name), active: this.active, told })
     this.#trips = {
       ...deps,
       resolve: (model, surface) => deps.catalog.resolve(model, surface),
@@ -118,6 +121,13 @@ export class GatewayDispatcher implements DispatchService {
     call.reply.hijack()
     if (isGone(call.reply.raw)) return handled
     new UploadRun(this.#uploads, call, options).start()
+    return handled
+  }
+
+  engine (call: RouteCall<unknown, unknown, Buffer | undefined>, target: string): typeof handled {
+    if (!this.#deps.config.snapshot.svc.dispatcher.engine_passage) throw passageOff()
+    call.reply.hijack()
+    this.#passage.pass(call, target)
     return handled
   }
 

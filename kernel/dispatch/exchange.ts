@@ -7,7 +7,7 @@ import type { Connections } from './connections.js'
 export interface ExchangeRequest {
   readonly origin: string
   readonly path: string
-  readonly method: 'POST' | 'GET'
+  readonly method: Dispatcher.HttpMethod
   /** Flat list of names and values. */
   readonly headers: string[]
   /** A stream is read at the pace of the upstream and destroyed with the call. */

@@ -48,6 +48,20 @@ export function requestHeaders (raw: readonly string[], requestId: string): stri
   return headers
 }
 
+/** As above, for requests that pass untouched: the client says which encodings it reads, and gets them. */
+export function untouchedHeaders (raw: readonly string[], requestId: string): string[] {
+  const headers = requestHeaders(raw, requestId)
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    if (raw[i]!.toLowerCase() === 'accept-encoding') headers.push(raw[i]!, raw[i + 1]!)
+  }
+  return headers
+}
+
+/** Whether an engine's header may reach a client. */
+export function isReturned (name: string): boolean {
+  return returned.passes(name)
+}
+
 /**
  * Headers with the gateway's own laid over them: a name that is among `own` is not taken from the client, one that
  * is among `fallback` only from the client when it has it.

@@ -1,4 +1,4 @@
-import type { ForwardOptions, NamedSlotConfig, RouteCall } from '../contract/index.js'
+import type { ForwardOptions, NamedSlotConfig, RouteCall, SurfaceName } from '../contract/index.js'
 import type { ActiveRequest } from './active-requests.js'
 import type { ReaderSink } from './answer-sink.js'
 import type { BodyView } from './body-view.js'
@@ -20,6 +20,7 @@ export interface Asked extends Pick<RouteCall<unknown, unknown, Buffer>, 'reques
 
 /** A request on its way. */
 export interface Prepared extends ActiveRequest {
+  readonly surface: SurfaceName
   readonly asked: Asked
   readonly options: ForwardOptions
   /** Null for a body that is not JSON, which goes out as it is. */

@@ -1,4 +1,4 @@
-import { surfaceNames, type Clock, type RequestSummary, type SurfaceName } from '../contract/index.js'
+import { requestSurfaces, type Clock, type RequestSummary, type RequestSurface } from '../contract/index.js'
 
 /** As many of the latest requests are remembered. */
 const KEPT = 8192
@@ -18,11 +18,11 @@ export class RequestHistory {
   }
 
   /** @param startedAt on the monotonic clock */
-  ended (surface: SurfaceName, startedAt: number, failed: boolean): void {
+  ended (surface: RequestSurface, startedAt: number, failed: boolean): void {
     const i = this.#count++ % KEPT
     this.#ended[i] = this.#clock.monotonic()
     this.#ms[i] = this.#ended[i]! - startedAt
-    this.#surface[i] = surfaceNames.indexOf(surface)
+    this.#surface[i] = requestSurfaces.indexOf(surface)
     this.#failed[i] = failed ? 1 : 0
   }
 
@@ -30,12 +30,12 @@ export class RequestHistory {
     const now = this.#clock.monotonic()
     const kept = Math.min(this.#count, KEPT)
     const times: number[] = []
-    const counts = new Map<SurfaceName, number>()
+    const counts = new Map<RequestSurface, number>()
     let errors = 0
     for (let back = 1; back <= kept; back++) {
       const i = (this.#count - back) % KEPT
       if (now - this.#ended[i]! > windowS * 1000) break
-      const surface = surfaceNames[this.#surface[i]!]!
+      const surface = requestSurfaces[this.#surface[i]!]!
       counts.set(surface, (counts.get(surface) ?? 0) + 1)
       times.push(this.#ms[i]!)
       errors += this.#failed[i]!

@@ -1,3 +1,4 @@
+import type { AnyRoute } from '../contract/index.js'
 import type { Stage } from './stage.js'
 
 export interface Claim {
@@ -38,7 +39,7 @@ export function isMountable (url: string): boolean {
 
 function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, problem: string | null }> {
   return [
-    ...stage.routes.map(({ method, url }) => ({
+    ...stage.routes.flatMap(placesOf).map(({ method, url }) => ({
       key: routeKey(method, url),
       what: `${method} ${url}`,
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
@@ -46,6 +47,10 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
     ...stage.providers.map(({ name }) => ({ key: `provider ${name}`, what: `provider '${name}'`, problem: null })),
     ...stage.tools.map(({ server, name }) => ({ key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }))
   ]
+}
+
+function placesOf ({ method, url, alsoAt = [] }: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>> {
+  return [url, ...alsoAt].map(place => ({ method, url: place }))
 }
 
 function clash (what: string, owner: string | undefined): string | null {

@@ -1,8 +1,9 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { svcError, type Logger } from '../contract/index.js'
+import { svcError, type Logger, type WireDialect } from '../contract/index.js'
 import { createErrorHandler, sendError } from './error-handler.js'
 import type { Guards } from './guards.js'
 import { FixedPaths } from './methods.js'
+import { RefusalLog } from './refusal-log.js'
 import { requestIdOf } from './request-id.js'
 
 export interface AppOptions {
@@ -10,12 +11,15 @@ export interface AppOptions {
   readonly guards: Guards
   /** Methods that the path has, when it has any. */
   readonly methodsOf: (path: string) => readonly string[]
+  /** How failures look at a path that has no route, because of what lies around it. */
+  readonly dialectOf: (path: string) => WireDialect | undefined
   readonly isStopping: () => boolean
 }
 
 /** A bare instance with what every request shares: ids, guards, error envelope, buffers as bodies. */
-export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): FastifyInstance {
+export function createApp ({ log, guards, methodsOf, dialectOf, isStopping }: AppOptions): FastifyInstance {
   const handleError = createErrorHandler(log)
+  const refused = new RefusalLog(log)
   const app = Fastify({
     logger: false,
     // a URL that the router cannot read never reaches the hooks
@@ -25,20 +29,34 @@ export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): 
     genReqId: requestIdOf,
     bodyLimit: 1024 * 1024,
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true }
+    routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true, ignoreTrailingSlash: true }
   })
   acceptAnyBody(app)
   app.setErrorHandler(handleError)
   const fixed = new FixedPaths()
   app.addHook('onRoute', ({ method, url }) => fixed.add(method, url))
   app.addHook('onRequest', (request, reply, done) => {
-    const { headers } = request.raw
-    const refusal = guards.host(headers.host)
-    if (refusal !== null) return done(refusal)
-    if (headers.origin !== undefined) {
-      const verdict = guards.origin(headers.origin, headers.host)
-      if ('refusal' in verdict) return done(verdict.refusal)
-      if (verdict.allow !== null) allowOrigin(reply.raw, verdict.allow)
+    const { headers, socket } = request.raw
+    const { host, origin } = headers
+    const hostRefusal = guards.host({ host, remote: socket.remoteAddress })
+    if (hostRefusal !== null) {
+      refused.host({ host, remote: socket.remoteAddress })
+      return done(hostRefusal)
+    }
+    const site = headers['sec-fetch-site']
+    if (origin !== undefined || site !== undefined) {
+      const visit = { host, origin, site: typeof site === 'string' ? site : undefined, path: request.url.split('?', 1)[0]! }
+      const verdict = guards.origin(visit)
+      if ('refusal' in verdict) {
+        // the page may read why, and a browser asks before it sends what will be refused
+        if (origin !== undefined) allowOrigin(reply.raw, origin)
+        if (request.method !== 'OPTIONS') {
+          refused.origin(visit)
+          return done(verdict.refusal)
+        }
+      } else if (verdict.allow !== null) {
+        allowOrigin(reply.raw, verdict.allow)
+      }
     }
     if (isStopping()) {
       reply.raw.setHeader('connection', 'close')
@@ -51,18 +69,25 @@ export function createApp ({ log, guards, methodsOf, isStopping }: AppOptions): 
   const notFound = (request: FastifyRequest, reply: FastifyReply): void => {
     const path = request.url.split('?', 1)[0]!
     const methods = methodsOf(path)
-    if (methods.length > 0 && request.method === 'OPTIONS' && reply.raw.hasHeader('access-control-allow-origin')) {
-      reply.raw.setHeader('access-control-allow-methods', [...methods, 'OPTIONS'].join(', '))
-      reply.raw.setHeader('access-control-allow-headers', request.headers['access-control-request-headers'] ?? '*')
-      void reply.code(204).header('x-request-id', request.id).send()
+    if (methods.length > 0 && request.method === 'OPTIONS') {
+      if (reply.raw.hasHeader('access-control-allow-origin')) {
+        reply.raw.setHeader('access-control-allow-methods', [...methods, 'OPTIONS'].join(', '))
+        reply.raw.setHeader('access-control-allow-headers', request.headers['access-control-request-headers'] ?? '*')
+      }
+      void reply.code(204).headers({ 'x-request-id': request.id, 'allow': [...methods, 'OPTIONS'].join(', ') }).send()
       return
     }
+    const dialect = dialectOf(path)
+    const shown = path.slice(0, 200)
     if (methods.length > 0) {
       void reply.header('allow', methods.join(', '))
-      sendError(reply, svcError('system.http_405', `${path} takes ${methods.join(', ')}, not ${request.method}`), request.id)
+      sendError(reply, svcError('system.http_405', `${shown} takes ${methods.join(', ')}, not ${request.method}`), request.id, dialect)
       return
     }
-    sendError(reply, svcError('system.http_404', `nothing is at ${request.method} ${path}; GET /api/openapi.json lists what there is`), request.id)
+    const instead = methodsOf(`/v1${path}`).length > 0
+      ? `the base URL of this API ends in /v1: did you mean /v1${shown}?`
+      : 'GET /api/openapi.json lists what there is'
+    sendError(reply, svcError('system.http_404', `nothing is at ${request.method} ${shown}; ${instead}`), request.id, dialect)
   }
   app.setNotFoundHandler(notFound)
   return app
@@ -75,8 +100,11 @@ export function acceptAnyBody (app: FastifyInstance): void {
   app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 }
 
+/** What a page may read besides the body: SDKs and MCP clients look for these. */
+const exposed = ['x-request-id', 'request-id', 'retry-after', 'x-should-retry', 'mcp-session-id'].join(', ')
+
 function allowOrigin (raw: { setHeader (name: string, value: string): unknown }, origin: string): void {
   raw.setHeader('access-control-allow-origin', origin)
-  raw.setHeader('access-control-expose-headers', 'x-request-id, retry-after')
+  raw.setHeader('access-control-expose-headers', exposed)
   raw.setHeader('vary', 'Origin')
 }

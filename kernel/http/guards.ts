@@ -11,11 +11,26 @@ export interface GuardSettings {
 
 export type OriginVerdict = { readonly refusal: SvcError } | { readonly allow: string | null }
 
-export interface Guards {
-  readonly host: (header: string | undefined) => SvcError | null
-  /** What to do with a request's `Origin`: refuse it, or let the page read the answer. */
-  readonly origin: (header: string | undefined, host: string | undefined) => OriginVerdict
+/** What of a request the guards look at. */
+export interface Visit {
+  readonly host: string | undefined
+  readonly origin: string | undefined
+  /** `Sec-Fetch-Site`: what a browser says of where the request comes from, also where it sends no origin. */
+  readonly site: string | undefined
+  /** Address that the connection comes from. */
+  readonly remote: string | undefined
+  readonly path: string
 }
+
+export interface Guards {
+  readonly host: (visit: Pick<Visit, 'host' | 'remote'>) => SvcError | null
+  /** What to do with a request's `Origin`: refuse it, or let the page read the answer. */
+  readonly origin: (visit: Pick<Visit, 'origin' | 'host' | 'site' | 'path'>) => OriginVerdict
+}
+
+/** Names under which containers know the machine that they run on. */
+const machineNames: ReadonlySet<string> = new Set(['host.docker.internal', 'host.containers.internal'])
+const ONLY_V1 = '/v1'
 
 /**
  * There is no authentication (SPEC.md "Authentication"), so the browser is the way in: a web page may point a
@@ -24,34 +39,63 @@ export interface Guards {
  */
 export function createGuards (settings: GuardSettings): Guards {
   const names = new Set(['localhost', ...settings.ownNames, ...settings.allowedHosts].map(name => name.toLowerCase()))
-  const origins = new Set(settings.allowedOrigins.map(origin => origin.toLowerCase().replace(/\/$/, '')))
+  const entries = settings.allowedOrigins.map(entry => entry.toLowerCase().replace(/\/$/, ''))
+  const everywhere = new Set(entries.filter(entry => !entry.endsWith(ONLY_V1)))
+  const inference = new Set(entries.filter(entry => entry.endsWith(ONLY_V1)).map(entry => entry.slice(0, -ONLY_V1.length)))
   const isOwn = (host: string | undefined): boolean => {
     const name = hostName(host)
     return name !== null && (isIP(name) !== 0 || names.has(name) || name.endsWith('.localhost'))
   }
   // clients spell the host in a handful of ways: each is judged once; bounded against made-up names
   const judged = new Set<string>()
+  const isAllowed = (origin: string, path: string): boolean => {
+    if (everywhere.has('*') || everywhere.has(origin)) return true
+    return (inference.has('*') || inference.has(origin)) && isInference(path)
+  }
   return {
-    host: header => {
-      if (header !== undefined && judged.has(header)) return null
-      if (names.has('*') || isOwn(header)) {
-        if (header !== undefined && judged.size < 256) judged.add(header)
+    host: ({ host, remote }) => {
+      if (host !== undefined && judged.has(host)) return null
+      if (names.has('*') || isOwn(host)) {
+        if (host !== undefined && judged.size < 256) judged.add(host)
         return null
       }
+      const name = hostName(host) ?? ''
+      if (machineNames.has(name) && isNearby(remote)) return null
       return svcError('request.host_not_allowed',
-        `this gateway does not answer to the name '${hostName(header) ?? ''}'; use its address, or add the name to [server] allowed_hosts`)
+        `this gateway does not answer to the name '${name.slice(0, 200)}'; use its address, or add the name to [server] allowed_hosts`)
     },
-    origin: (header, host) => {
-      if (header === undefined) return { allow: null }
+    origin: ({ origin: header, host, site, path }) => {
+      if (header === undefined) return site === 'cross-site' && isManagement(path) ? { refusal: crossSite(path) } : { allow: null }
       const origin = header.toLowerCase()
-      if (origins.has('*') || origins.has(origin)) return { allow: header }
+      if (isAllowed(origin, path)) return { allow: header }
       if (host !== undefined && origin.replace(/^https?:\/\//, '') === host.toLowerCase()) return { allow: null }
       return {
         refusal: svcError('request.origin_not_allowed',
-          `pages of ${header.slice(0, 200)} may not call this gateway; add that origin to [server] allowed_origins if they should`)
+          `pages of ${header.slice(0, 200)} may not call this gateway${inference.has(origin) ? ' beyond /v1' : ''}; add that origin to [server] allowed_origins if they should`)
       }
     }
   }
+}
+
+function isInference (path: string): boolean {
+  return path === '/v1' || path.startsWith('/v1/')
+}
+
+/** What manages the gateway or reaches into its engines. A page that embeds such an address sends no origin along. */
+function isManagement (path: string): boolean {
+  return ['/api', '/mcp', '/upstream'].some(root => path === root || path.startsWith(`${root}/`))
+}
+
+function crossSite (path: string): SvcError {
+  return svcError('request.origin_not_allowed',
+    `a page of another site asked for ${path.slice(0, 200)}; open the address by itself, or add the origin of that page to [server] allowed_origins`)
+}
+
+/** Loopback, and the private ranges that container networks use. */
+function isNearby (address: string | undefined): boolean {
+  const bare = address?.replace(/^::ffff:/, '') ?? ''
+  if (isIP(bare) === 6) return bare === '::1' || /^f[cd]|^fe[89ab]/i.test(bare)
+  return /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.)/.test(bare)
 }
 
 /** A Host header without its port, lowercase; null when there is none. IPv6 without brackets. */

@@ -1,9 +1,27 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, IncomingMessage, ServerResponse, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { errorEnvelope, svcError, type Logger } from '../contract/index.js'
 import { ConnectionTurns, type RequestListener } from './connection-turns.js'
 import { answerParserError } from './parser-errors.js'
 import { requestIdOf } from './request-id.js'
+
+const ASKED = Symbol('an upgrade was asked for')
+
+/**
+ * A request for which only a WebSocket is an upgrade: then `upgrade` is true, and its handler may take the socket of the
+ * answer. Clients that try HTTP/2 ask for one as well (`h2c`) and are served as if they had not: Node would take the
+ * connection of any upgrade from the parser, and their bodies with it.
+ */
+class Incoming extends IncomingMessage {
+  // accessors, because the parser sets the value before it reads it again
+  get upgrade (): boolean {
+    return (this as { [ASKED]?: boolean })[ASKED] === true && this.headers.upgrade?.toLowerCase() === 'websocket'
+  }
+
+  set upgrade (asked: boolean) {
+    (this as { [ASKED]?: boolean })[ASKED] = asked
+  }
+}
 
 /**
  * The listening socket. It outlives the Fastify instance behind it: when plugins change, a new instance takes
@@ -14,12 +32,26 @@ export class HttpServer {
   #listener: RequestListener | null = null
 
   constructor (log: Logger) {
-    const options = { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 72_000, noDelay: true }
+    const times = { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 72_000 }
+    const options = { IncomingMessage: Incoming, ...times, noDelay: true }
     const turns = new ConnectionTurns((request, response) => { this.#listener?.(request, response) })
     this.raw = createServer(options, turns.take)
     this.raw.timeout = 0
     this.raw.on('clientError', (error, socket) => answerParserError(error, socket, log))
     this.raw.on('checkExpectation', refuseExpectation)
+    this.raw.on('upgrade', (request, socket, head) => this.#upgrade(request, socket as Socket, head))
+  }
+
+  /** A request like any other, so that it passes the same guards and routes; whatever is answered closes the connection. */
+  #upgrade (request: IncomingMessage, socket: Socket, head: Buffer): void {
+    socket.on('error', () => socket.destroy())
+    if (head.length > 0) socket.unshift(head)
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    // nobody reads the socket of an upgrade that is not one, so its end would never be seen
+    response.once('finish', () => socket.destroySoon())
+    this.#listener?.(request, response)
   }
 
   /** Requests from now on go to `listener`. */

@@ -1,4 +1,4 @@
-import type { AnyRoute } from '../contract/index.js'
+import type { AnyRoute, WireDialect } from '../contract/index.js'
 
 /**
  * Methods that some route has for a path. A path that is a route's own is no value for the placeholder of another one. Asked
@@ -6,14 +6,24 @@ import type { AnyRoute } from '../contract/index.js'
  */
 export function allowedMethods (all: readonly AnyRoute[], path: string): readonly string[] {
   const methods = new Set<string>()
-  const own = all.filter(({ url }) => url === withoutSlash(path))
+  const own = all.filter(route => placesOf(route).includes(withoutSlash(path)))
   const routes = own.length > 0 ? own : all
-  for (const { method, url } of routes) {
-    if (!patternOf(url).test(path)) continue
+  for (const route of routes) {
+    if (!placesOf(route).some(place => patternOf(place).test(path))) continue
+    const { method } = route
     methods.add(method)
     if (method === 'GET') methods.add('HEAD')
   }
   return [...methods].sort()
+}
+
+/** How failures look below a route that words them in its own way. */
+export function dialectAround (routes: readonly AnyRoute[], path: string): WireDialect | undefined {
+  return routes.find(({ url, dialect }) => dialect !== undefined && (path === url || path.startsWith(`${url}/`)))?.dialect
+}
+
+function placesOf ({ url, alsoAt = [] }: AnyRoute): readonly string[] {
+  return [url, ...alsoAt]
 }
 
 function patternOf (url: string): RegExp {

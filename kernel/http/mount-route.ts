@@ -54,14 +54,16 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
     if (!(result instanceof Promise)) return answer(route, deps, request, reply, result)
     return result.then((value: unknown) => answer(route, deps, request, reply, value))
   }
-  app.route({
-    method: route.method,
-    url: route.url,
-    ...(route.dialect === undefined ? {} : { errorHandler: createErrorHandler(deps.log, route.dialect) }),
-    bodyLimit,
-    ...hook(kind, serve, bodyLimit, deps.log),
-    handler: (request, reply) => serve(request, reply, request.body)
-  })
+  for (const url of [route.url, ...route.alsoAt ?? []]) {
+    app.route({
+      method: route.method,
+      url,
+      ...(route.dialect === undefined ? {} : { errorHandler: createErrorHandler(deps.log, route.dialect) }),
+      bodyLimit,
+      ...hook(kind, serve, bodyLimit, deps.log),
+      handler: (request, reply) => serve(request, reply, request.body)
+    })
+  }
 }
 
 type Serve = (request: FastifyRequest, reply: FastifyReply, raw: unknown) => Promise<FastifyReply> | undefined

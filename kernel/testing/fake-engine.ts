@@ -43,6 +43,8 @@ export interface FakeEngine {
    * `requests`. Null goes back to scripts.
    */
   take (listener: ((request: IncomingMessage, response: ServerResponse) => void) | null): void
+  /** From now on WebSockets are the listener's; without one, a request for a WebSocket is a request like any other. */
+  takeUpgrades (listener: (request: IncomingMessage, socket: Socket) => void): void
   /** What `GET /health` answers. */
   health (status: number): void
   /** Resolves with the n-th request (from 0) as soon as it has come. */
@@ -150,6 +152,7 @@ export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<F
     get active () { return active },
     answer: next => { script = typeof next === 'function' ? next : () => next },
     take: next => { listener = next },
+    takeUpgrades: next => { server.on('upgrade', (request, socket) => next(request, socket as Socket)) },
     health: status => { healthStatus = status },
     request: async n => {
       while (requests.length <= n) await new Promise<void>(resolve => { waiting.push(resolve) })

@@ -31,7 +31,7 @@ export const serverSchema = z.strictObject({
   allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),
   allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
-    .meta(live('Web origins that may call the gateway besides its own; `*` allows all')),
+    .meta(live('Web origins that may call the gateway besides its own; with `/v1` behind one, that alone; `*` allows all')),
   api_body_limit_bytes: z.int().min(1024).max(GIB).default(1024 * 1024).meta(gatewayRestart('Largest body of a request to /api')),
   v1_body_limit_bytes: z.int().min(1024).max(GIB).default(64 * 1024 * 1024).meta(gatewayRestart('Largest JSON body of a request to /v1')),
   upload_limit_bytes: z.int().min(1024).max(1024 * GIB).default(512 * 1024 * 1024)
@@ -81,6 +81,8 @@ export const slotsSchema = z.strictObject({
 export const dispatcherSchema = z.strictObject({
   prefetch_timeout_s: z.number().positive().max(600).default(8).meta(live('Longest wait for the model lists of upstreams')),
   prefetch_parallel_cap: z.int().min(1).max(1000).default(4).meta(live('How many upstreams are asked for their model list at once')),
+  engine_passage: z.boolean().default(true)
+    .meta(live('Whether /upstream/{slot or model}/* reaches the engines of slots themselves')),
   list_unloaded: z.boolean().default(false)
     .meta(live('Whether GET /v1/models lists every enabled slot by its name, or only those that are loaded')),
   list_virtual: z.boolean().default(true)

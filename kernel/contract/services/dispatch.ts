@@ -168,6 +168,12 @@ export interface DispatchService {
    */
   upload (call: RouteCall<unknown, unknown, Readable>, options: UploadOptions): typeof handled
   /**
+   * Hands a request to the engine of a slot as it came, method, path and all, and WebSockets too: the slot is loaded if it must
+   * be, leased, metered, and in the list of requests, where it can be cancelled. `target` is `<slot or model>/<path>` with the
+   * query, as the request line has it. Throws `dispatch.passage_off`.
+   */
+  engine (call: RouteCall<unknown, unknown, Buffer | undefined>, target: string): typeof handled
+  /**
    * The aggregated list: slots, aliases, upstream models, virtual names. Waits at most the prefetch timeout, and only for
    * upstreams that were never asked; old lists are served and asked for again behind the answer.
    * @param via the `X-Svc-Via` header of the request: gateways that list each other do not wait for each other

@@ -21,8 +21,10 @@ export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs
 export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow, RegistryFile } from './models.js'
 export { bootPhases, pluginStates } from './plugins.js'
 export type { BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState } from './plugins.js'
-export { requestPhases, requestPriorities } from './requests.js'
-export type { RequestPhase, RequestPriority, RequestService, RequestSummary, RequestView } from './requests.js'
+export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
+export type {
+  RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView
+} from './requests.js'
 export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
 export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {

@@ -1,4 +1,4 @@
-import type { SurfaceName } from '../provider-surface.js'
+import { surfaceNames } from '../provider-surface.js'
 
 /**
  * Where a request stands. `queued`: not yet with an engine, `reason` says why; `loading`: its slot is being started;
@@ -14,13 +14,17 @@ export type RequestPhase = typeof requestPhases[number]
 export const requestPriorities = ['normal', 'low'] as const
 export type RequestPriority = typeof requestPriorities[number]
 
+/** What a request is for: a surface of `/v1`, or the engine itself, past what `/v1` knows. */
+export const requestSurfaces = [...surfaceNames, 'engine'] as const
+export type RequestSurface = typeof requestSurfaces[number]
+
 /** One `/v1` request that has not been answered in full. */
 export interface RequestView {
   /** Its `X-Request-ID`. Clients may choose their own, so two requests can have the same. */
   readonly id: string
   /** As the client named it; empty while the form that names it is still coming in. */
   readonly model: string
-  readonly surface: SurfaceName
+  readonly surface: RequestSurface
   /** Who serves it; both null while that is being found out. */
   readonly slot: string | null
   readonly upstream: string | null
@@ -49,7 +53,7 @@ export interface RequestSummary {
   readonly p50Ms: number | null
   readonly p95Ms: number | null
   /** Most used first. */
-  readonly surfaces: ReadonlyArray<{ readonly surface: SurfaceName, readonly count: number }>
+  readonly surfaces: ReadonlyArray<{ readonly surface: RequestSurface, readonly count: number }>
   /** Refused, failed, or broken off by an engine; a client that leaves is no error. */
   readonly errors: number
 }

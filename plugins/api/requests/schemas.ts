@@ -1,10 +1,10 @@
-import { requestPhases, requestPriorities, surfaceNames } from 'svc-gateway/plugin'
+import { requestPhases, requestPriorities, requestSurfaces } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const requestSchema = z.strictObject({
   id: z.string().meta({ description: 'X-Request-ID; clients may choose their own, so it need not be unique' }),
   model: z.string().meta({ description: 'As the client named it' }),
-  surface: z.enum(surfaceNames),
+  surface: z.enum(requestSurfaces),
   slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or while that is being found out' }),
   upstream: z.string().nullable(),
   phase: z.enum(requestPhases),

@@ -1,9 +1,9 @@
-import type { RequestSummary, SurfaceName } from 'svc-gateway/plugin'
+import type { RequestSummary, RequestSurface } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import type { requestsSchema } from './schemas.js'
 
 /** Where clients ask for each surface. */
-const paths: Readonly<Record<SurfaceName, string>> = {
+const paths: Readonly<Record<RequestSurface, string>> = {
   'chat': '/v1/chat/completions',
   'completions': '/v1/completions',
   'embeddings': '/v1/embeddings',
@@ -13,7 +13,8 @@ const paths: Readonly<Record<SurfaceName, string>> = {
   'image': '/v1/images/generations',
   'responses': '/v1/responses',
   'messages': '/v1/messages',
-  'count-tokens': '/v1/messages/count_tokens'
+  'count-tokens': '/v1/messages/count_tokens',
+  'engine': '/upstream'
 }
 
 /** The answer of `/api/stats/requests`. Pure. */

@@ -30,6 +30,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/health',
+      alsoAt: ['/health', '/v1/health'],
       summary: 'Whether the gateway is well',
       description: 'Answers 200 also when degraded: it serves.',
       schema: { response: healthSchema },

@@ -47,6 +47,7 @@ export default definePlugin({
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
       },
+      lightPaths: ['/tokenize', '/detokenize', '/apply-template', '/props', '/lora-adapters', '/v1/messages/count_tokens'],
       // 200 serves, 503 loads: the kernel's default verdict
       health: { path: '/health' },
       exclusivity: 'standard',

@@ -13,6 +13,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/v1/models',
+      alsoAt: ['/models'],
       summary: 'List the models that can be asked for',
       schema: { querystring: listQuerySchema, response: modelListSchema },
       handler: async ({ query, request, signal }) => {
@@ -23,6 +24,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/v1/models/*',
+      alsoAt: ['/models/*'],
       summary: 'One model of the list; ids may contain slashes',
       description: 'A name that is not listed is 404: `model.not_loaded` when a request for it would be served all the same, else `model.not_found`.',
       schema: { params: modelParamsSchema, response: modelObjectSchema },

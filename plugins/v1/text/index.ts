@@ -21,6 +21,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/chat/completions',
+      alsoAt: ['/chat/completions'],
       summary: 'Chat completion, streaming or not',
       description: STREAMED,
       schema: { body: chatBodySchema, response: chatAnswerSchema },
@@ -30,6 +31,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/completions',
+      alsoAt: ['/completions'],
       summary: 'Legacy text completion, streaming or not',
       description: STREAMED,
       schema: { body: completionBodySchema, response: completionAnswerSchema },

@@ -15,15 +15,17 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/embeddings',
+      alsoAt: ['/embeddings'],
       summary: 'Vectors of texts',
       schema: { body: embeddingsBodySchema, response: embeddingsAnswerSchema },
       bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'embeddings', path: '/embeddings' })
     }))
-    for (const url of ['/v1/rerankings', '/v1/rerank']) {
+    for (const [url, alsoAt] of [['/v1/rerankings', []], ['/v1/rerank', ['/rerank', '/reranking', '/v1/reranking']]] as const) {
       ctx.addRoute(defineRoute({
         method: 'POST',
         url,
+        alsoAt,
         summary: 'Documents in the order in which they answer a query',
         schema: { body: rerankBodySchema, response: rerankAnswerSchema },
         bodyKind: 'buffer',

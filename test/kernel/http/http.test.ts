@@ -17,9 +17,15 @@ t.test('the Host guard', async t => {
     [undefined, false], ['', false], [':80', false], ['evil.example', false], ['127.0.0.1.evil.example', false], ['localhost.evil.example', false], ['evil-localhost', false],
     ['localhost:80:80', false], ['[::1', false], ['[::1]x', false], ['localhost, evil', false], ['127.0.0.1/x', false], ['user@127.0.0.1', false]
   ]
-  for (const [host, allowed] of cases) t.equal(guards.host(host) === null, allowed, `Host: ${host}`)
-  t.match(guards.host('evil.example'), { code: 'request.host_not_allowed', status: 421, message: /evil\.example/ })
-  t.equal(createGuards({ allowedHosts: ['*'], allowedOrigins: [], ownNames: [] }).host('anything'), null)
+  for (const [host, allowed] of cases) t.equal(guards.host({ host, remote: '203.0.113.9' }) === null, allowed, `Host: ${host}`)
+  t.match(guards.host({ host: 'evil.example', remote: '127.0.0.1' }), { code: 'request.host_not_allowed', status: 421, message: /evil\.example/ })
+  t.equal(createGuards({ allowedHosts: ['*'], allowedOrigins: [], ownNames: [] }).host({ host: 'anything', remote: undefined }), null)
+  for (const host of ['host.docker.internal', 'host.docker.internal:8080', 'host.containers.internal:8080']) {
+    for (const [remote, allowed] of [
+      ['127.0.0.1', true], ['::1', true], ['::ffff:172.17.0.3', true], ['10.88.0.4', true], ['192.168.65.1', true], ['fd00::2', true],
+      ['203.0.113.9', false], ['172.32.0.1', false], ['2001:db8::1', false], [undefined, false]
+    ] as const) t.equal(guards.host({ host, remote }) === null, allowed, `${host} from ${remote}`)
+  }
 })
 
 t.test('the Origin guard', async t => {
@@ -30,8 +36,19 @@ t.test('the Origin guard', async t => {
     ['http://localhost:3000', 'localhost:8080', { refusal: { status: 403 } }], ['null', 'localhost', { refusal: { status: 403 } }], ['file://', 'localhost', { refusal: { status: 403 } }],
     ['http://evil.example', 'localhost', { refusal: { code: 'request.origin_not_allowed' } }], ['http://localhost.evil', undefined, { refusal: { status: 403 } }]
   ]
-  for (const [origin, host, verdict] of cases) t.match(guards.origin(origin, host), verdict, `${origin} to ${host}`)
-  t.strictSame(createGuards({ allowedHosts: [], allowedOrigins: ['*'], ownNames: [] }).origin('null', 'x'), { allow: 'null' })
+  for (const [origin, host, verdict] of cases) t.match(guards.origin({ origin, host, site: undefined, path: '/v1/models' }), verdict, `${origin} to ${host}`)
+  t.strictSame(createGuards({ allowedHosts: [], allowedOrigins: ['*'], ownNames: [] }).origin({ origin: 'null', host: 'x', site: 'cross-site', path: '/api/slots' }), { allow: 'null' })
+  const limited = createGuards({ allowedHosts: [], allowedOrigins: ['https://chat.example/v1', 'http://all.example'], ownNames: [] })
+  const places: Array<[origin: string | undefined, site: string, path: string, allowed: boolean]> = [
+    ['https://chat.example', 'cross-site', '/v1/models', true], ['https://chat.example', 'cross-site', '/api/slots', false], ['https://chat.example', 'cross-site', '/v1x', false],
+    ['http://all.example', 'cross-site', '/api/slots', true], [undefined, 'cross-site', '/api/openapi.json', false], [undefined, 'cross-site', '/mcp/admin', false],
+    [undefined, 'cross-site', '/upstream/agent/', false], [undefined, 'same-origin', '/api/slots', true], [undefined, 'none', '/api/docs', true],
+    [undefined, 'cross-site', '/v1/models', true], [undefined, 'cross-site', '/', true]
+  ]
+  for (const [origin, site, path, allowed] of places) {
+    t.equal('allow' in limited.origin({ origin, site, path, host: 'localhost:8080' }), allowed, `${origin ?? 'no origin'}, ${site}, ${path}`)
+  }
+  t.match(limited.origin({ origin: 'https://chat.example', site: undefined, path: '/api/slots', host: 'x' }), { refusal: { message: /beyond \/v1/ } })
 })
 
 t.test('request ids, actors, methods', async t => {

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { FakeClock } from '../../../kernel/testing/index.js'
+import passage from '../../../plugins/v1/passage/index.js'
 import { live, Proofs, settled } from './live-gateway.js'
 import { until } from './support.js'
 
@@ -146,6 +147,13 @@ prove('dispatcher.direct_read_timeout_s', async t => {
 async function idsOf (gateway: { readonly fetch: (path: string) => Promise<Response> }): Promise<readonly string[]> {
   return (await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string }> }).data.map(({ id }) => id)
 }
+
+prove('dispatcher.engine_passage', async t => {
+  const gateway = await live(t, { plugins: [passage] })
+  t.not((await gateway.fetch('/upstream/chat/props')).status, 403)
+  await gateway.change({ dispatcher: { engine_passage: false } })
+  t.equal((await gateway.fetch('/upstream/chat/props')).status, 403)
+})
 
 prove('dispatcher.list_unloaded', async t => {
   const gateway = await live(t)
