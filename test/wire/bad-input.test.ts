@@ -90,7 +90,7 @@ t.test('the Host and Origin guards', async t => {
   ]
   for (const [host, status] of hosts) t.equal(await statusWithHost(port, host), status, `Host: ${host}`)
   const origins: Array<[string, number, string | null]> = [
-    ['https://evil.example', 403, null], ['null', 403, null], [gateway.baseUrl, 200, null], ['https://app.example', 200, 'https://app.example']
+    ['https://evil.example', 403, 'https://evil.example'], ['null', 403, 'null'], [gateway.baseUrl, 200, null], ['https://app.example', 200, 'https://app.example']
   ]
   for (const [origin, status, allowed] of origins) {
     const response = await gateway.fetch('/v1/models', { headers: { origin } })
