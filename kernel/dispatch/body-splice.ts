@@ -30,6 +30,7 @@ function edit (view: BodyView, edits: BodyEdits): Buffer {
   const values = newValues(view, edits)
   const missing = new Map(values)
   const patches: Patch[] = []
+  const lastKept = members.findLastIndex(({ key }) => !drop.has(key))
   members.forEach((member, i) => {
     const text = values.get(member.key)
     if (text !== undefined) {
@@ -38,7 +39,7 @@ function edit (view: BodyView, edits: BodyEdits): Buffer {
         patches.push({ start: member.valueStart, end: member.valueEnd, text })
       }
     } else if (drop.has(member.key)) {
-      patches.push({ ...span(view, i, drop), text: '' })
+      patches.push({ ...span(view, i, lastKept), text: '' })
     }
   })
   if (missing.size > 0) {
@@ -78,11 +79,10 @@ function addition (view: BodyView, key: string, value: unknown): string | Buffer
  * The bytes of a dropped member with one comma: the one behind it, or, when only dropped members follow, the
  * one before it.
  */
-function span ({ members }: BodyView, i: number, drop: ReadonlySet<string>): { start: number, end: number } {
+function span ({ members }: BodyView, i: number, lastKept: number): { start: number, end: number } {
   const member = members[i]!
   const next = members[i + 1]
-  const keptAfter = members.slice(i + 1).some(other => !drop.has(other.key))
-  if (next !== undefined && keptAfter) return { start: member.start, end: next.start }
+  if (next !== undefined && i < lastKept) return { start: member.start, end: next.start }
   const previous = members[i - 1]
   return { start: previous === undefined ? member.start : previous.valueEnd, end: member.valueEnd }
 }

@@ -1,14 +1,9 @@
 import { svcError, type JsonBody } from '../contract/index.js'
+import { CLOSE_BRACE, COLON, COMMA, NO_END, OPEN_BRACE, QUOTE, skipSpace, stringEnd, TOO_MUCH, valueEnd, withoutMark } from './json-scan.js'
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const COMMA = 0x2c
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
 const LETTER_N = 0x6e
+/** Members at the top of a body. Requests have a few dozen; each is looked at by name. */
+const MOST_MEMBERS = 10_000
 
 /** Where one top-level member of a JSON object stands: byte offsets, ends exclusive. */
 export interface Member {
@@ -19,7 +14,8 @@ export interface Member {
   readonly valueEnd: number
 }
 
-export type BodyProblem = 'invalid_json' | 'not_an_object'
+/** `too_complex`: nested too deep, or of more parts than any request has. */
+export type BodyProblem = 'invalid_json' | 'not_an_object' | 'too_complex'
 
 /**
  * The top level of a JSON body, found in one pass that skips strings with a native search, so that a 20 MB
@@ -35,13 +31,15 @@ export class BodyView implements JsonBody {
     this.members = members
   }
 
-  static of (body: Buffer): BodyView | BodyProblem {
+  static of (bytes: Buffer): BodyView | BodyProblem {
+    const body = withoutMark(bytes)
     const first = skipSpace(body, 0)
     if (first >= body.length) return 'invalid_json'
-    if (body[first] !== OPEN_BRACE) return isJsonValue(body, first) ? 'not_an_object' : 'invalid_json'
+    if (body[first] !== OPEN_BRACE) return problemOf(body, first)
     const members: Member[] = []
     const end = readObject(body, first, members)
-    if (end === -1 || skipSpace(body, end) !== body.length) return 'invalid_json'
+    if (end === TOO_MUCH) return 'too_complex'
+    if (end === NO_END || skipSpace(body, end) !== body.length) return 'invalid_json'
     return new BodyView(body, members)
   }
 
@@ -88,139 +86,35 @@ export class BodyView implements JsonBody {
   }
 }
 
-/** Offset behind the object that opens at `at`, or -1. Iterative: depth costs memory, never the stack. */
+/** Offset behind the object that opens at `at`, or why there is none. Iterative: depth costs memory, never the stack. */
 function readObject (body: Buffer, at: number, members: Member[]): number {
   let pos = skipSpace(body, at + 1)
   if (body[pos] === CLOSE_BRACE) return pos + 1
   for (;;) {
     const start = pos
-    if (body[pos] !== QUOTE) return -1
+    if (body[pos] !== QUOTE) return NO_END
     const keyEnd = stringEnd(body, pos)
-    if (keyEnd === -1) return -1
+    if (keyEnd === NO_END) return NO_END
     pos = skipSpace(body, keyEnd)
-    if (body[pos] !== COLON) return -1
+    if (body[pos] !== COLON) return NO_END
     const valueStart = skipSpace(body, pos + 1)
-    const valueEnd = valueEndOf(body, valueStart)
-    if (valueEnd === -1) return -1
+    const behind = valueEnd(body, valueStart)
+    if (behind < 0) return behind
+    if (members.length === MOST_MEMBERS) return TOO_MUCH
     const key = readString(body, start, keyEnd)
-    if (key === null) return -1
-    members.push({ key, start, valueStart, valueEnd })
-    pos = skipSpace(body, valueEnd)
+    if (key === null) return NO_END
+    members.push({ key, start, valueStart, valueEnd: behind })
+    pos = skipSpace(body, behind)
     if (body[pos] === CLOSE_BRACE) return pos + 1
-    if (body[pos] !== COMMA) return -1
+    if (body[pos] !== COMMA) return NO_END
     pos = skipSpace(body, pos + 1)
   }
 }
 
-function valueEndOf (body: Buffer, at: number): number {
-  const c = body[at]
-  if (c === QUOTE) return stringEnd(body, at)
-  if (c === OPEN_BRACE || c === OPEN_BRACKET) return containerEnd(body, at)
-  return scalarEnd(body, at)
-}
-
-/**
- * Offset behind the container that opens at `at`, or -1. `expect` says what may come next, so that commas,
- * colons and keys are checked at every depth.
- */
-function containerEnd (body: Buffer, at: number): number {
-  const stack: boolean[] = [] // true: object
-  let pos = at
-  let expect: 'value' | 'first' | 'key' | 'after' = 'value'
-  for (;;) {
-    pos = skipSpace(body, pos)
-    const c = body[pos]
-    if (c === undefined) return -1
-    const inObject = stack.length > 0 && stack[stack.length - 1]!
-    if (expect === 'after') {
-      if (c === COMMA) {
-        expect = inObject ? 'key' : 'value'
-        pos++
-        continue
-      }
-      if (c !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return -1
-      stack.pop()
-      pos++
-      if (stack.length === 0) return pos
-      continue
-    }
-    if (expect === 'first' && c === (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
-      stack.pop()
-      pos++
-      if (stack.length === 0) return pos
-      expect = 'after'
-      continue
-    }
-    if (expect === 'key' || (expect === 'first' && inObject)) {
-      if (c !== QUOTE) return -1
-      const end = stringEnd(body, pos)
-      if (end === -1) return -1
-      pos = skipSpace(body, end)
-      if (body[pos] !== COLON) return -1
-      pos++
-      expect = 'value'
-      continue
-    }
-    if (c === OPEN_BRACE || c === OPEN_BRACKET) {
-      stack.push(c === OPEN_BRACE)
-      pos++
-      expect = 'first'
-      continue
-    }
-    pos = c === QUOTE ? stringEnd(body, pos) : scalarEnd(body, pos)
-    if (pos === -1) return -1
-    expect = 'after'
-  }
-}
-
-/** Most strings are names and short words: a native search costs more than looking at this many bytes. */
-const SHORT_STRING = 24
-
-/** Offset behind the closing quote, or -1. A quote is escaped when an odd number of backslashes precedes it. */
-function stringEnd (body: Buffer, at: number): number {
-  let pos = at + 1
-  for (const near = Math.min(pos + SHORT_STRING, body.length); pos < near; pos++) {
-    const c = body[pos]
-    if (c === QUOTE) return pos + 1
-    if (c === BACKSLASH) break
-  }
-  for (;;) {
-    const quote = body.indexOf(QUOTE, pos)
-    if (quote === -1) return -1
-    let slashes = 0
-    while (body[quote - 1 - slashes] === BACKSLASH) slashes++
-    if (slashes % 2 === 0) return quote + 1
-    pos = quote + 1
-  }
-}
-
-const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
-const LONGEST_NUMBER = 4096
-
-function scalarEnd (body: Buffer, at: number): number {
-  let pos = at
-  while (pos < body.length && !endsScalar(body[pos]!)) pos++
-  if (pos === at || pos - at > LONGEST_NUMBER) return -1
-  return scalar.test(body.toString('latin1', at, pos)) ? pos : -1
-}
-
-function endsScalar (c: number): boolean {
-  return c === COMMA || c === CLOSE_BRACE || c === CLOSE_BRACKET || isSpace(c)
-}
-
-function isSpace (c: number | undefined): boolean {
-  return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
-}
-
-function skipSpace (body: Buffer, at: number): number {
-  let pos = at
-  while (isSpace(body[pos])) pos++
-  return pos
-}
-
-function isJsonValue (body: Buffer, at: number): boolean {
-  const end = valueEndOf(body, at)
-  return end !== -1 && skipSpace(body, end) === body.length
+function problemOf (body: Buffer, at: number): BodyProblem {
+  const end = valueEnd(body, at)
+  if (end === TOO_MUCH) return 'too_complex'
+  return end !== NO_END && skipSpace(body, end) === body.length ? 'not_an_object' : 'invalid_json'
 }
 
 /** The text between the quotes; null when its escapes are wrong. */

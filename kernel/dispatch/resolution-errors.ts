@@ -4,6 +4,9 @@ import type { BodyProblem } from './body-view.js'
 import type { Resolution, Route } from './resolve.js'
 
 export function bodyError (problem: BodyProblem): SvcError {
+  if (problem === 'too_complex') {
+    return svcError('request.invalid_json', 'the body is nested too deep (1,000 levels), or has more keys or lists than any request needs')
+  }
   return problem === 'invalid_json'
     ? svcError('request.invalid_json', 'the body is not valid JSON')
     : svcError('request.not_an_object', 'the body is JSON but not an object')

@@ -4,6 +4,7 @@ import {
   handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
 } from '../contract/index.js'
 import { checkShape, invalid } from '../config/problems.js'
+import { withoutMark } from '../dispatch/json-scan.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
 import { jsonExcess } from './json-bounds.js'
@@ -128,7 +129,8 @@ function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, 
 }
 
 /** An empty body counts as an empty object: what is required is then told by name. */
-function parseJson (bytes: Buffer): unknown {
+function parseJson (body: Buffer): unknown {
+  const bytes = withoutMark(body)
   if (bytes.length === 0) return {}
   const excess = jsonExcess(bytes)
   if (excess !== null) throw excess

@@ -26,6 +26,8 @@ t.test('every bad request is told apart with the code of the table, none with 50
     { name: 'no body', body: '', code: 'request.invalid_json' },
     { name: 'not JSON', body: 'model=agent&prompt=hi', code: 'request.invalid_json' },
     { name: 'truncated JSON', body: `{"model":"agent",${messages}`, code: 'request.invalid_json' },
+    { name: 'ten thousand brackets', body: `{"model":"agent","messages":${'['.repeat(5_000)}${']'.repeat(5_000)}}`, code: 'request.invalid_json' },
+    { name: 'a hundred thousand keys', body: `{"model":"agent"${',"a":1'.repeat(100_000)}}`, code: 'request.invalid_json' },
     { name: 'a list', body: '[]', code: 'request.not_an_object' },
     { name: 'a missing model', body: `{${messages}}`, code: 'request.missing_model', param: 'model' },
     { name: 'an empty model', body: `{"model":"  ",${messages}}`, code: 'request.missing_model', param: 'model' },
@@ -46,6 +48,9 @@ t.test('every bad request is told apart with the code of the table, none with 50
     t.equal(response.headers.get('x-should-retry'), 'false', `${name}: no SDK asks again`)
   }
   t.equal((await gateway.chat({})).status, 200, 'a good request still works')
+  const marked = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: `\ufeff{"model":"agent",${messages}}`, headers: { 'content-type': 'application/json' } })
+  t.equal(marked.status, 200, 'a byte order mark is none of its business')
+  t.equal(gateway.runtime.engine('agent').requests.at(-1)!.body.toString(), `{"model":"fake-model",${messages}}`, 'nor the engine\'s')
 })
 
 t.test('a body of 64 MB reaches the engine', async t => {

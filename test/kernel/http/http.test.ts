@@ -221,6 +221,7 @@ t.test('routes as data', async t => {
       ['/api/strict', '', 400, /validation\.invalid.*name/], ['/api/strict', undefined, 400, /validation\.invalid/], ['/api/strict', '{"name":"a","size":10}', 400, /validation\.invalid.*size/],
       ['/api/strict', '{"name":"a","siez":1}', 400, /validation\.unknown_keys.*siez.*size/], ['/api/strict', '{', 400, /request\.invalid_json/], ['/api/strict', '[1]', 400, /request\.not_an_object/],
       ['/api/strict', 'null', 400, /request\.not_an_object/], ['/api/strict', '{"name":"secret-value","size":"secret-value"}', 400, /validation\.invalid/],
+      ['/api/strict', '\ufeff{"name":"marked"}', 200, { name: 'marked', size: 3 }],
       ['/api/loose', '{"other":1}', 200, { other: 1 }], ['/api/loose', '', 200, {}], ['/api/any', '', 200, {}], ['/api/any', '{"a":{"b":[]}}', 200, { a: { b: [] } }],
       ['/api/raw', 'anything', 200, Buffer.from('anything')], ['/api/raw', Buffer.from([0, 255, 10]), 200, Buffer.from([0, 255, 10])], ['/api/raw', undefined, 200, Buffer.alloc(0)],
       ['/api/none', '{"ignored":', 200, undefined], ['/api/raw', 'x'.repeat(2049), 413, /request\.too_large/], ['/api/large', 'x'.repeat(9_000), 200, Buffer.from('x'.repeat(9_000))],
