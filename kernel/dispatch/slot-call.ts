@@ -41,9 +41,22 @@ export function callSlot (
   }
   input.throughput.request()
   const answer = slotAnswer(surface, sink, input.asked, context.clock)
-  const shaper = new StreamShaper(answer, input.throughput, input.counter, context.clock)
-  if (surface.adapt !== undefined) return runAdapted(context, surface.adapt, input, shaper, release)
-  const exchange = new Exchange(shaper, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, release)
+  const shaper = new StreamShaper(answer, input.throughput, input.counter, context.clock, () => lease.heard())
+  const giveUp = surface.adapt === undefined
+    ? sendPlain(context, input, shaper, release, unsent !== null)
+    : runAdapted(context, surface.adapt, input, shaper, release)
+  lease.onRevoked(error => {
+    shaper.fail(error)
+    giveUp(error)
+  })
+  return giveUp
+}
+
+function sendPlain (
+  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: (outcome: ExchangeOutcome) => void, mayReturn: boolean
+): (reason: Error) => void {
+  const { lease, surface } = input
+  const exchange = new Exchange(sink, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, settled)
   const request: ExchangeRequest = {
     origin: originOf(lease.address),
     path: surface.path,
@@ -54,7 +67,7 @@ export function callSlot (
     headersTimeoutMs: input.firstTokenMs,
     bodyTimeoutMs: input.silenceMs,
     resend: true,
-    mayReturn: unsent !== null
+    mayReturn
   }
   exchange.send(context.connections, request)
   return reason => exchange.abort(reason)

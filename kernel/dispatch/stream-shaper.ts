@@ -16,12 +16,17 @@ export class StreamShaper implements AnswerSink {
   readonly #counter: TokenCount
   readonly #clock: Clock
   readonly #startedAt: number
+  readonly #heard: () => void
   #aligner: LineAligner | null = null
   #sseMeter: SseMeter | null = null
   #usageMeter: UsageMeter | null = null
 
-  /** @param throughput of the slot or upstream */
-  constructor (sink: AnswerSink, throughput: Throughput, counter: TokenCount, clock: Clock) {
+  /**
+   * @param throughput of the slot or upstream
+   * @param heard called whenever something comes
+   */
+  constructor (sink: AnswerSink, throughput: Throughput, counter: TokenCount, clock: Clock, heard: () => void = () => {}) {
+    this.#heard = heard
     this.#sink = sink
     this.#throughput = throughput
     this.#counter = counter
@@ -30,6 +35,7 @@ export class StreamShaper implements AnswerSink {
   }
 
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
+    this.#heard()
     if (isEventStream(rawHeaders)) {
       this.#aligner = new LineAligner()
       this.#sseMeter = new SseMeter(this.#throughput, this.#counter, this.#clock, this.#startedAt)
@@ -40,6 +46,7 @@ export class StreamShaper implements AnswerSink {
   }
 
   data (chunk: Buffer): boolean {
+    this.#heard()
     if (this.#aligner === null) {
       this.#usageMeter?.push(chunk)
       return this.#sink.data(chunk)

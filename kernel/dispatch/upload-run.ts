@@ -46,6 +46,7 @@ export type UploadCall = RouteCall<unknown, unknown, Readable>
 
 interface Target extends ExchangeTarget, Omit<ExchangeRequest, 'method' | 'body'> {
   readonly throughput: Throughput
+  readonly heard?: () => void
 }
 
 /**
@@ -148,6 +149,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const path = streamedPath(provider, slot, this.surface)
     const name = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? this.model
     const send = (lease: SlotLease): void => {
+      lease.onRevoked(error => this.stop(error))
       this.#send(field, name, {
         label: `slot '${slot}'`,
         details: { slot },
@@ -157,7 +159,8 @@ export class UploadRun implements ActiveRequest, TokenCount {
         alone: lease.provider.keepsConnections === false,
         headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
         bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,
-        throughput: slots.throughput(slot)
+        throughput: slots.throughput(slot),
+        heard: () => lease.heard()
       }, this.#answer(provider?.surfaces[this.surface], name), outcome => lease.release(outcome === 'failed'))
     }
     const lease = slots.tryAcquire(slot)
@@ -187,7 +190,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
   ): void {
     const { clock, connections } = this.#deps
     const replacement: Replacement | null = name === value ? null : { start, end, bytes: Buffer.from(name) }
-    const exchange = new Exchange(new StreamShaper(answer, target.throughput, this, clock), target, outcome => {
+    const exchange = new Exchange(new StreamShaper(answer, target.throughput, this, clock, target.heard), target, outcome => {
       release(outcome)
       this.#finish()
     })

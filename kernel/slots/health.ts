@@ -49,23 +49,49 @@ export async function untilHealthy (
   }
 }
 
+/** What is known of an engine's work besides its health. */
+export interface EngineWork {
+  /** Whether a request runs. */
+  readonly busy: () => boolean
+  /** Grows with everything that comes from the engine. */
+  readonly heard: () => number
+}
+
+export interface Watch {
+  readonly probe: HealthProbe
+  readonly address: EngineAddress
+  readonly check: HealthCheck
+  readonly clock: Clock
+  readonly work: EngineWork
+  /** How long a working engine may say nothing at all; 0 is for ever. Read every time, so that changes apply live. */
+  readonly unresponsiveMs: () => number
+}
+
 /**
- * Watches a serving engine and calls `lost` once when two probes in a row fail. While requests run, silence is
- * no failure: an engine may be too busy to answer, and activity counts, not wall time (DESIGN 5).
+ * Watches a serving engine and calls `lost` once when two probes in a row fail. While requests run, a silent health check
+ * alone is no failure: an engine may be too busy to answer. It is lost when nothing of its answers came either, for as
+ * long as `unresponsiveMs`.
  */
 export async function watchHealth (
-  probe: HealthProbe, address: EngineAddress, check: HealthCheck, clock: Clock,
-  busy: () => boolean, lost: (message: string) => void, signal: AbortSignal
+  { probe, address, check, clock, work, unresponsiveMs }: Watch, lost: (message: string) => void, signal: AbortSignal
 ): Promise<void> {
   let strikes = 0
+  let [silentSince, heard]: [number | null, number] = [null, work.heard()]
   try {
     for (;;) {
       await pause(clock, WATCH_INTERVAL_MS, signal)
       if (signal.aborted) return
+      const askedAt = clock.monotonic()
       const result = await probe(address, check, signal)
-      const ill = result === 'refused' || result === 'failed' || (result === 'silent' && !busy())
-      strikes = ill ? strikes + 1 : 0
+      const works = result === 'silent' && work.busy()
+      strikes = result === 'ok' || result === 'loading' || works ? 0 : strikes + 1
       if (strikes >= STRIKES) return lost(`the engine does not answer its health check at ${check.path} (${result})`)
+      if (!works || work.heard() !== heard) silentSince = null
+      else silentSince ??= askedAt
+      heard = work.heard()
+      const limitMs = unresponsiveMs()
+      if (limitMs === 0 || silentSince === null || clock.monotonic() - silentSince < limitMs) continue
+      return lost(`the engine has said nothing for ${Math.round(limitMs / 1000)} s, neither to its requests nor to its health check at ${check.path}`)
     }
   } catch (error) {
     if (!signal.aborted) throw error

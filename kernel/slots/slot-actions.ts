@@ -1,4 +1,5 @@
 import type { EngineProvider } from '../contract/index.js'
+import type { EngineWork } from './health.js'
 import type { Engine, LaunchPhase, SlotCore } from './slot-core.js'
 
 /** The effects a slot's owner asks for. Each promise settles exactly once, and only when nothing of the work is left. */
@@ -11,7 +12,7 @@ export interface SlotActions {
   /** Asks an engine whose connection broke whether it is still there: null when it is, else what is wrong with it. */
   probe (engine: Engine, signal: AbortSignal): Promise<string | null>
   /** Watches a running engine until the signal aborts; calls back once when it is no longer healthy. */
-  watch (engine: Engine, busy: () => boolean, lost: (message: string) => void, signal: AbortSignal): void
+  watch (engine: Engine, work: EngineWork, lost: (message: string) => void, signal: AbortSignal): void
   provider (): EngineProvider
   modelId (): string | null
   /** Milliseconds; null is never. Read every time, so that changes apply live. */

@@ -137,6 +137,8 @@ export type SlotEffect =
   | { readonly type: 'refuse', readonly refusal: Refusal }
   /** Comes back as `answers` or `unhealthy`. */
   | { readonly type: 'probe', readonly engine: Engine, readonly generation: number }
+  /** Leases of the engine that goes are told why. */
+  | { readonly type: 'revoke', readonly why: 'unloaded' | 'restarted' | 'lost', readonly message: string }
   | { readonly type: 'arm-drain' }
   | { readonly type: 'disarm-drain' }
 

@@ -1,5 +1,5 @@
 import { svcError, type SvcError } from '../contract/index.js'
-import type { Refusal } from './slot-core.js'
+import type { Refusal, SlotEffect } from './slot-core.js'
 
 export function slotNotFound (name: string): SvcError {
   return svcError('slot.not_found', `no slot is named '${name}'; see \`svc slot list\``, { details: { slot: name } })
@@ -24,4 +24,10 @@ export function refusalError (slot: string, refusal: Refusal): SvcError {
       ...(refusal.logTail.length === 0 ? {} : { log_tail: refusal.logTail })
     }
   })
+}
+
+/** What a request hears whose engine is taken away while it runs. */
+export function revokedError (slot: string, why: Extract<SlotEffect, { type: 'revoke' }>['why'], message: string): SvcError {
+  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot '${slot}' broke off: ${message}`, { details: { slot } })
+  return svcError('slot.stopped', `slot '${slot}' was ${why} while the request ran`, { details: { slot, reason: why, retry_after_s: 1 } })
 }

@@ -288,8 +288,10 @@ export class SlotFleet {
         return tail
       },
       probe: (engine, signal) => lookAgain(probe, engine.address, self().launched!.provider.health, clock, signal),
-      watch: (engine, busy, lost, signal) => {
-        void watchHealth(probe, engine.address, self().launched!.provider.health, clock, busy, lost, signal)
+      watch: (engine, work, lost, signal) => {
+        const check = self().launched!.provider.health
+        const unresponsiveMs = (): number => config.snapshot.svc.slots.unresponsive_s * 1000
+        void watchHealth({ probe, address: engine.address, check, clock, work, unresponsiveMs }, lost, signal)
       },
       provider: () => self().launched!.provider,
       modelId: () => self().launched!.modelId,

@@ -1,11 +1,12 @@
 import { isSvcError, messageOf, svcError, type Clock, type SlotLease, type SvcError, type Timer } from '../contract/index.js'
 import type { SlotActions } from './slot-actions.js'
-import { refusalError } from './slot-errors.js'
+import { refusalError, revokedError } from './slot-errors.js'
 import { canLend, canServe, lendAnother, takeOneBack, usedAt } from './leases.js'
 import {
   newCore, type Engine, type LaunchFailure, type LaunchPhase, type Refusal, type SlotCore, type SlotEffect, type SlotInput,
   type Wants
 } from './slot-core.js'
+import { Loans } from './loans.js'
 import { decide } from './slot-scheduler.js'
 import { isServing } from './slot-machine.js'
 import { WaitingLine, type InLine } from './waiting-line.js'
@@ -38,6 +39,7 @@ export class SlotOwner {
   readonly #actions: SlotActions
   readonly #clock: Clock
   readonly #waiters = new WaitingLine<Waiter>()
+  readonly #loans = new Loans()
   readonly #settlers = new Set<Settler>()
   #launch: AbortController | null = null
   #watch: AbortController | null = null
@@ -206,20 +208,17 @@ export class SlotOwner {
 
   #lease (light: boolean): SlotLease {
     const { generation, engine } = this.#core
-    let held = true
-    return {
+    const facts = {
       slot: this.name,
       provider: this.#actions.provider(),
       address: engine!.address,
       modelId: this.#actions.modelId(),
-      generation,
-      release: (broken = false) => {
-        if (!held) return
-        held = false
-        const plain = this.#ended || broken ? null : takeOneBack(this.#core, generation, light, this.#clock.monotonic())
-        if (!this.#shift(plain)) this.#feed({ type: 'release', generation, light, broken })
-      }
+      generation
     }
+    return this.#loans.lend(facts, broken => {
+      const plain = this.#ended || broken ? null : takeOneBack(this.#core, generation, light, this.#clock.monotonic())
+      if (!this.#shift(plain)) this.#feed({ type: 'release', generation, light, broken })
+    })
   }
 
   #gone (): Promise<void> {
@@ -288,6 +287,7 @@ export class SlotOwner {
         for (const waiter of this.#waiters.all()) waiter.refuse(refusalError(this.name, effect.refusal))
         return
       case 'probe': return this.#probe(effect.engine, effect.generation)
+      case 'revoke': return this.#loans.revoke(revokedError(this.name, effect.why, effect.message))
       case 'arm-drain':
         this.#drain = this.#clock.setTimer(this.#drainMs ?? this.#actions.drainMs(), () => {
           this.#drain = null
@@ -340,7 +340,7 @@ export class SlotOwner {
     const { engine, generation } = this.#core
     if (!on || engine === null) return
     this.#watch = new AbortController()
-    this.#actions.watch(engine, () => this.#core.inFlight > 0, message => {
+    this.#actions.watch(engine, { busy: () => this.#core.inFlight > 0, heard: () => this.#loans.heard }, message => {
       this.#feed({ type: 'unhealthy', generation, message })
     }, this.#watch.signal)
   }

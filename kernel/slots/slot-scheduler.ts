@@ -76,7 +76,9 @@ function stopIfDue (step: Step, engine: Engine, now: number): void {
   // leases of an engine that is going are void: their release carries an old generation
   set(step, { op: 'stop', inFlight: 0, light: 0, generation: core.generation + 1 })
   if (!dead) enter(step, 'unloading', core.wanted ? 'restarting' : core.message, now)
-  step.effects.push({ type: 'disarm-drain' }, { type: 'stop', engine, crashed: dead && core.state === 'error' })
+  step.effects.push({ type: 'disarm-drain' })
+  if (core.inFlight > 0) step.effects.push({ type: 'revoke', why: core.wanted ? 'restarted' : 'unloaded', message: '' })
+  step.effects.push({ type: 'stop', engine, crashed: dead && core.state === 'error' })
 }
 
 function demand (step: Step, { wants, bound, joins = false, low = false }: Extract<SlotInput, { type: 'demand' }>, now: number): void {
@@ -264,17 +266,21 @@ function launchFailed (step: Step, generation: number, failure: LaunchFailure, n
 function exited (step: Step, engineId: string, exitCode: number | null, now: number): void {
   const { core } = step
   if (core.engine?.id !== engineId || core.op !== null || !isServing(core.state)) return
-  lost(step, exitCode === 0 ? null : `the engine exited${exitCode === null ? '' : ` with code ${exitCode}`}`, now)
+  gone(step, exitCode === 0 ? null : `the engine exited${exitCode === null ? '' : ` with code ${exitCode}`}`, now)
 }
 
 function unhealthy (step: Step, generation: number, message: string, now: number): void {
   const { core } = step
   if (core.generation !== generation || core.op !== null || !isServing(core.state)) return
-  lost(step, message, now)
+  // its connections stand and nothing comes on them any more
+  if (core.inFlight > 0) step.effects.push({ type: 'revoke', why: 'lost', message })
+  gone(step, message, now)
+  // it went under its requests: their clients ask again
+  if (core.inFlight > 0 && step.core.state === 'error' && coolingDown(step.core, now) === null) set(step, { wanted: true })
 }
 
 /** The engine is gone from under its slot; null when it left in good order. */
-function lost (step: Step, message: string | null, now: number): void {
+function gone (step: Step, message: string | null, now: number): void {
   const { core } = step
   const asked = core.stopping !== 'no'
   set(step, { inFlight: 0, light: 0, generation: core.generation + 1, stopping: 'no', wanted: anybodyWaits(core) })

@@ -34,7 +34,7 @@ async function setup (t: Test): Promise<Setup | null> {
   const slot = (model: string, port: number, extra = ''): string =>
     `device = "cpu"\nport = ${port}\nidle_timeout_s = 0\n[model]\ndefault = "${model}"\ncontext_size = 32768\n${extra}`
   await writeHome(home, {
-    'etc/svc/svc.toml': '[slots]\nautostart = false\n',
+    'etc/svc/svc.toml': '[slots]\nautostart = false\nunresponsive_s = 8\n',
     'etc/svc/slots/agent.toml': slot('demo', one),
     'etc/svc/slots/endless.toml': slot('endless', two, '[server]\nextra_args = "--context-shift --slots"\n'),
     'var/lib/svc/registry/registry.toml': `[models.demo]\npath = "${models}/demo.gguf"\n[models.endless]\npath = "${models}/endless.gguf"\n`
@@ -105,6 +105,35 @@ t.test('the real llama.cpp in a container, behind the real gateway', async t => 
     t.equal(error, 'dispatch.upstream_failed')
     t.ok(content.length > 100)
     t.equal((await chat(gateway.url, { model: 'endless', max_tokens: 3 })).status, 200, 'the next request brings it up again')
+  })
+
+  await t.test('a container that is paused mid-stream is found out: the stream ends, and the slot comes up again by itself', async t => {
+    // forgets the crash of a moment ago
+    await fetch(`${gateway.url}/api/slots/endless/unload`, { method: 'POST' })
+    const { text, first } = await startEndless()
+    await first
+    const frozen = (await endless())!.Id
+    await docker.getContainer(frozen).pause()
+    const { done, error } = readStream(await text)
+    t.strictSame([done, error], [false, 'dispatch.upstream_failed'])
+    const from = performance.now()
+    for (let running = await endless(); running === undefined || running.Id === frozen; running = await endless()) {
+      if (performance.now() - from > 120_000) throw new Error('no other container runs')
+    }
+    t.notOk((await containers()).some(({ Id }) => Id === frozen), 'the frozen one is gone')
+    t.equal((await chat(gateway.url, { model: 'endless', max_tokens: 3 })).status, 200)
+  })
+
+  await t.test('an unload by force under a stream is told as one, at once, also when the client does not read', async t => {
+    const { text, first } = await startEndless()
+    await first
+    const deaf = await chat(gateway.url, { model: 'endless', stream: true, max_tokens: 10_000_000, seed: 2 })
+    await deaf.body!.getReader().read()
+    const begun = performance.now()
+    t.equal((await fetch(`${gateway.url}/api/slots/endless/unload`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"force":true}' })).status, 200)
+    t.ok(performance.now() - begun < 8_000, `after ${Math.round(performance.now() - begun)} ms`)
+    const { done, error } = readStream(await text)
+    t.strictSame([done, error], [false, 'slot.stopped'])
   })
 
   await t.test('a client that leaves mid-stream frees the engine within a second', async t => {

@@ -1,7 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import audioRoutes from '../../plugins/v1/audio/index.js'
 import { chatAnswer, chatStream } from '../../kernel/testing/index.js'
+import { post, rawClient } from './raw-client.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
@@ -84,7 +86,7 @@ t.test('a slot that is deleted while it streams', async t => {
     const gateway = await streaming(t, {}, { hangAfter: 4 })
     await gateway.gateway.inference().slots.delete('agent', { force: true })
     const text = await gateway.text
-    t.match(text, /\n\ndata: \{"error":\{"code":"dispatch\.upstream_failed".*\n\n$/)
+    t.match(text, /\n\ndata: \{"error":\{"code":"slot\.stopped".*was unloaded while the request ran.*\n\n$/)
     t.notMatch(text, /\[DONE\]/)
     t.equal(gateway.runtime.running, 0)
   })
@@ -103,8 +105,51 @@ t.test('a slot that is disabled while it streams lets the stream end and takes n
 t.test('an unload that waits for a stream ends it when the time is over', async t => {
   const gateway = await streaming(t, { svc: 'drain_timeout_s = 0.05\n' }, { hangAfter: 4 })
   await gateway.gateway.inference().slots.unload('agent')
-  t.match(await gateway.text, /dispatch\.upstream_failed/)
+  t.match(await gateway.text, /"code":"slot\.stopped"/)
   t.equal(await outcome(gateway, 'agent'), 'answered fake-model', 'and the next request brings the slot back')
+})
+
+t.test('an unload by force tells every request in flight that its slot was stopped, and waits for no client', async t => {
+  const gateway = await streaming(t, { plugins: [audioRoutes], svc: 'stop_timeout_s = 600\n' }, { hangAfter: 4 })
+  const engine = gateway.runtime.engine('agent')
+  const flood = Buffer.alloc(1024 * 1024, ': nothing\n\n')
+  engine.answer(({ body }) => body.includes('"n":1') ? { headers: SSE, chunks: Array<Buffer>(64).fill(flood) } : { headAfterMs: Infinity })
+  const deaf = await rawClient(t, gateway.baseUrl)
+  deaf.socket.pause()
+  deaf.send(post('/v1/chat/completions', '{"model":"agent","stream":true,"n":1,"messages":[]}'))
+  const plain = gateway.chat({ n: 2 })
+  await until(() => gateway.slots.status('agent').inFlight === 3, 'all are on their way')
+  await engine.request(3)
+  await gateway.slots.unload('agent', { force: true })
+  t.equal(gateway.slots.status('agent').state, 'offline')
+  t.match(await gateway.text, /"code":"slot\.stopped"/)
+  const refused = await plain
+  t.match([refused.status, refused.headers.get('retry-after')], [503, '1'])
+  t.match(await refused.json(), { error: { code: 'slot.stopped', details: { slot: 'agent', reason: 'unloaded' } } })
+  deaf.socket.resume()
+  await deaf.seen(/"code":"slot\.stopped"/)
+})
+
+t.test('a restart in the middle of a stream says that it was one', async t => {
+  const gateway = await streaming(t, { svc: 'drain_timeout_s = 0.05\n' }, { hangAfter: 4 })
+  await gateway.slots.restart('agent')
+  t.match(await gateway.text, /"code":"slot\.stopped".*was restarted while the request ran/)
+  t.equal(gateway.slots.status('agent').state, 'ready')
+})
+
+t.test('an upload in flight hears that its slot was stopped', async t => {
+  const gateway = await wireGateway(t, {
+    plugins: [audioRoutes], files: { 'etc/svc/slots/ear.toml': 'type = "transcription"\nprovider = "fake"\ndevice = "cpu"\n' }
+  })
+  await gateway.slots.load('ear')
+  gateway.runtime.engine('ear').answer({ headAfterMs: Infinity })
+  const form = new FormData()
+  form.set('model', 'ear')
+  form.set('file', new Blob(['sound']), 'a.wav')
+  const answer = fetch(`${gateway.baseUrl}/v1/audio/transcriptions`, { method: 'POST', body: form })
+  await gateway.runtime.engine('ear').request(0)
+  await gateway.slots.unload('ear', { force: true })
+  t.match([(await answer).status, await (await answer).json()], [503, { error: { code: 'slot.stopped' } }])
 })
 
 t.test('swaps', async t => {

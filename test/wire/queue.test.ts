@@ -223,7 +223,7 @@ t.test('those who wait outlive a crash of the engine, and a second one soon afte
   const fourth = gateway.ask('fourth')
   await until(() => slots.status('agent').waiting === 1, 'one waits')
   await gateway.runtime.crash('agent')
-  t.match(await third, /^502 dispatch\.upstream/)
+  t.match(await third, /^503 slot\.stopped 1$/)
   t.match(await fourth, /^503 slot\.crash_looping [1-5]$/)
 })
 
@@ -289,7 +289,7 @@ t.test('an unload ends the line, a restart keeps it', async t => {
   await until(() => slots.status('agent').waiting === 1, 'one waits')
   const unloaded = slots.unload('agent', { force: true })
   t.match(await fourth, /^503 slot\.stopped 1$/)
-  t.match(await third, /^502 dispatch\.upstream/)
+  t.match(await third, /^503 slot\.stopped 1$/)
   await unloaded
   t.match(slots.status('agent'), { state: 'offline', waiting: 0, inFlight: 0, workers: null })
 })

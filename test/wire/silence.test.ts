@@ -85,6 +85,43 @@ t.test('an engine may think for an hour before its answer and inside it; its slo
   t.strictSame(['agent', 'ear'].map(name => gateway.slots.status(name).state), ['offline', 'offline'], 'who has nothing to do for that long goes')
 })
 
+t.test('an engine is lost when neither its answers nor its health check come for a minute, and one that says something is not', async t => {
+  const clock = new FakeClock()
+  const gateway = await wireGateway(t, { clock, probe: async (_address, _check, signal) => await health(signal), svc: '[dispatcher]\nping_interval_s = 0\n' })
+  let silent = false
+  const health = async (signal: AbortSignal): Promise<'ok' | 'silent'> => {
+    signal.throwIfAborted()
+    return silent ? 'silent' : 'ok'
+  }
+  await gateway.slots.load('agent')
+  const engine = gateway.runtime.engine('agent')
+  const reached = reach(engine)
+  const answer = post(`${gateway.baseUrl}/v1/chat/completions`, chat(true))
+  const response = await reached
+  response.on('error', () => {})
+  response.writeHead(200, SSE).write(words[0])
+  await until(() => answer.text() === words[0], 'it has begun')
+  silent = true
+  for (let i = 1; i <= 3; i++) {
+    await clock.advance(50_000)
+    response.write(words[1])
+    await until(() => answer.text() === words[0] + words[1]!.repeat(i), 'it says something')
+  }
+  t.match(gateway.slots.status('agent'), { state: 'serving', inFlight: 1 }, 'what comes counts, whatever the health check says')
+  silent = false
+  await clock.advance(50_000)
+  silent = true
+  await clock.advance(50_000)
+  t.match(gateway.slots.status('agent'), { state: 'serving' }, 'a minute without either, not two halves')
+  await clock.advance(20_000)
+  t.equal(await answer.ended, 200)
+  t.match(answer.text(), /"code":"dispatch\.upstream_failed".*said nothing for 60 s/)
+  silent = false
+  await clock.advance(5_000)
+  await until(() => gateway.slots.status('agent').state === 'ready', 'the slot comes up again by itself')
+  t.equal(gateway.runtime.started.length, 2)
+})
+
 t.test('the hour is one: a client with limits gives up, and the server has none', async t => {
   const remote = await fakeUpstream(t)
   remote.play({ headAfterMs: Infinity })

@@ -67,6 +67,8 @@ export const slotsSchema = z.strictObject({
   model_fetch_timeout_s: z.number().min(1).max(DAY_S).default(3600).meta(live('How long an engine may fetch its model before it starts')),
   start_timeout_s: z.number().min(1).max(DAY_S).default(60).meta(live('How long the start of a container or process may take')),
   health_timeout_s: z.number().min(1).max(DAY_S).default(600).meta(live('How long a started engine may take to load its model')),
+  health_refused_s: z.number().min(0).max(DAY_S).default(60).meta(live('How long a running engine may refuse connections, or its health check answer with a 4xx status, while it loads; 0 is as long as health_timeout_s')),
+  unresponsive_s: z.number().min(0).max(DAY_S).default(60).meta(live('An engine with requests in flight is lost when for this long none of its answers goes on and its health check does not answer; 0 is never')),
   first_token_timeout_s: z.number().min(0).max(DAY_S).default(0).meta(live('Longest wait for the first byte of an answer; 0 is no limit')),
   drain_timeout_s: z.number().min(0).max(DAY_S).default(30).meta(live('How long an unload waits for requests in flight')),
   gpu_drain_timeout_s: z.number().min(0).max(DAY_S).default(120)

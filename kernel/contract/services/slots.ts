@@ -1,6 +1,7 @@
 import type { EngineAddress, EngineClient } from '../engine-client.js'
 import type { EngineProvider } from '../provider.js'
 import type { ArgvSegmentName } from '../provider-launch.js'
+import type { SvcError } from '../errors.js'
 import type { ErrorCode } from '../error-codes.js'
 import type { Device, SlotState, SlotType } from '../schemas/enums.js'
 import type { NamedProfile } from '../schemas/profile.js'
@@ -63,6 +64,13 @@ export interface SlotLease {
   readonly address: EngineAddress
   readonly modelId: string | null
   readonly generation: number
+  /** Something came from the engine: it works, whatever its health check says. */
+  heard (): void
+  /**
+   * The engine is taken away before the request is over: the slot is unloaded, restarted or found to be lost. The listener
+   * is called at most once, ends the call and tells its client the error; the lease is released as ever. One listener.
+   */
+  onRevoked (listener: (error: SvcError) => void): void
   /**
    * Must be called exactly once, on every exit.
    * @param broken the connection to the engine broke: nobody else is sent there before it answers its health check

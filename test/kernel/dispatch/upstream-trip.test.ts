@@ -108,7 +108,8 @@ class World {
         acquire: (_slot: string, signal: AbortSignal) => new Promise<SlotLease>((resolve, reject) => {
           const lease = (): SlotLease => {
             this.leases.lent++
-            return { slot: 's', provider, address: { host: 'slot', port: 1 }, modelId: 'm', generation: 1, release: () => { this.leases.released++ } }
+            const release = (): void => { this.leases.released++ }
+            return { slot: 's', provider, address: { host: 'slot', port: 1 }, modelId: 'm', generation: 1, heard: () => {}, onRevoked: () => {}, release }
           }
           const waiter = { grant: () => resolve(lease()), refuse: () => reject(svcError('slot.load_failed', 'no memory')) }
           this.waiting.push(waiter)

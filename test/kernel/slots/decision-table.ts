@@ -69,11 +69,11 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'ready',
     'load': 'serving, 1 in flight | granted',
     'unload': 'serving, 1 in flight, arm-drain',
-    'unload by force': 'unloading, disarm-drain, stop',
+    'unload by force': 'unloading, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight, arm-drain | wait',
     'exited': 'error, disarm-drain, disarm-drain, stop crashed',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+    'unhealthy': 'error, revoke, disarm-drain, disarm-drain, stop crashed'
   },
   'its one worker taken': {
     'demand lease': 'serving, 1 in flight, 1 in line | wait',
@@ -83,11 +83,11 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'ready',
     'load': 'serving, 1 in flight | granted',
     'unload': 'serving, 1 in flight, arm-drain',
-    'unload by force': 'unloading, disarm-drain, stop',
+    'unload by force': 'unloading, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight, arm-drain | wait',
     'exited': 'error, disarm-drain, disarm-drain, stop crashed',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+    'unhealthy': 'error, revoke, disarm-drain, disarm-drain, stop crashed'
   },
   'one in line': {
     'demand lease': 'serving, 1 in flight, 2 in line | wait',
@@ -98,11 +98,11 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'serving, 1 in flight, grant',
     'load': 'serving, 1 in flight, 1 in line | granted',
     'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
-    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight, arm-drain | wait',
     'exited': 'error, disarm-drain, disarm-drain, stop crashed',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+    'unhealthy': 'error, revoke, disarm-drain, disarm-drain, stop crashed'
   },
   'one in line, soon after a crash': {
     'demand lease': 'serving, 1 in flight, 2 in line | wait',
@@ -113,11 +113,11 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'serving, 1 in flight, grant',
     'load': 'serving, 1 in flight, 1 in line | granted',
     'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
-    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight, arm-drain | wait',
     'exited': 'error, disarm-drain, refuse slot.crash_looping, disarm-drain, stop crashed',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'error, disarm-drain, refuse slot.crash_looping, disarm-drain, stop crashed'
+    'unhealthy': 'error, revoke, disarm-drain, refuse slot.crash_looping, disarm-drain, stop crashed'
   },
   'the line full': {
     'demand lease': 'serving, 1 in flight, 3 in line | slot.queue_full',
@@ -128,11 +128,11 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'serving, 1 in flight, 2 in line, grant',
     'load': 'serving, 1 in flight, 3 in line | granted',
     'unload': 'serving, 1 in flight, refuse slot.stopped, arm-drain',
-    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight, arm-drain | wait',
     'exited': 'error, disarm-drain, disarm-drain, stop crashed',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'error, disarm-drain, disarm-drain, stop crashed'
+    'unhealthy': 'error, revoke, disarm-drain, disarm-drain, stop crashed'
   },
   'draining, one in line': {
     'demand lease': 'serving, 1 in flight | wait',
@@ -143,12 +143,12 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'release': 'unloading, disarm-drain, stop',
     'load': 'serving, 1 in flight | wait',
     'unload': 'serving, 1 in flight, refuse slot.stopped',
-    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, stop',
+    'unload by force': 'unloading, refuse slot.stopped, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight | wait',
-    'drain-due': 'unloading, disarm-drain, stop',
+    'drain-due': 'unloading, disarm-drain, revoke, stop',
     'exited': 'offline, disarm-drain, disarm-drain, stop',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'offline, disarm-drain, disarm-drain, stop'
+    'unhealthy': 'offline, revoke, disarm-drain, disarm-drain, stop'
   },
   'one in line, its engine suspect': {
     'demand lease': 'ready, 2 in line | wait',
@@ -184,12 +184,12 @@ export const decisions: Readonly<Record<string, Readonly<Record<string, string>>
     'broken release': 'unloading, disarm-drain, stop',
     'release': 'unloading, disarm-drain, stop',
     'load': 'serving, 1 in flight | wait',
-    'unload by force': 'unloading, disarm-drain, stop',
+    'unload by force': 'unloading, disarm-drain, revoke, stop',
     'restart': 'serving, 1 in flight | wait',
-    'drain-due': 'unloading, disarm-drain, stop',
+    'drain-due': 'unloading, disarm-drain, revoke, stop',
     'exited': 'offline, disarm-drain, disarm-drain, stop',
     'exited cleanly': 'offline, disarm-drain, disarm-drain, stop',
-    'unhealthy': 'offline, disarm-drain, disarm-drain, stop'
+    'unhealthy': 'offline, revoke, disarm-drain, disarm-drain, stop'
   },
   'unloading': {
     'demand lease': 'unloading | wait',

@@ -162,7 +162,9 @@ t.test('health', async t => {
       const clock = new FakeClock(0)
       const stop = new AbortController()
       let lost: number | null = null
-      const watching = watchHealth(async () => results.shift() ?? 'ok', address, check, clock, () => busy, () => { lost = clock.now() }, stop.signal)
+      const watching = watchHealth({
+        probe: async () => results.shift() ?? 'ok', address, check, clock, unresponsiveMs: () => 60_000, work: { busy: () => busy, heard: () => 0 }
+      }, () => { lost = clock.now() }, stop.signal)
       await clock.advance(9_000)
       stop.abort()
       await watching
