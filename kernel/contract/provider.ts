@@ -32,6 +32,8 @@ export interface HealthCheck {
   readonly path: string
   /** Pure. Default: 200 is ok, 503 is loading, anything else failed. */
   readonly verdict?: (answer: HealthAnswer) => HealthVerdict
+  /** The engine may work for long before it listens, such as fetching its model: refused connections are no failure. */
+  readonly listensLate?: boolean
 }
 
 /**

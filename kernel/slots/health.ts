@@ -2,16 +2,22 @@ import { request } from 'undici'
 import type { Clock, EngineAddress, HealthAnswer, HealthCheck, HealthVerdict } from '../contract/index.js'
 import { pause } from '../runtime/waiting.js'
 
-/** `refused` nobody listens; `silent` somebody does and says nothing in time. */
-export type ProbeResult = HealthVerdict | 'refused' | 'silent'
+/**
+ * `refused` nobody listens; `silent` somebody does and says nothing in time; else what the provider makes of the
+ * answer, with its status where there is one to tell.
+ */
+export type ProbeResult = HealthVerdict | 'refused' | 'silent' | { readonly verdict: HealthVerdict, readonly status: number }
 
 /** Asks an engine once for its health. Never rejects, except with the signal's reason. */
 export type HealthProbe = (address: EngineAddress, check: HealthCheck, signal: AbortSignal) => Promise<ProbeResult>
 
 const PROBE_TIMEOUT_MS = 3_000
 const LONGEST_ANSWER_BYTES = 1024 * 1024
-const FIRST_PAUSE_MS = 25
+const SHORTEST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 500
+const PAUSE_SHARE = 0.05
+/** An engine that has only just started may refuse connections without that being news. */
+const NEWS_AFTER_MS = 2_000
 const WATCH_INTERVAL_MS = 2_000
 const STRIKES = 2
 const LOOK_AGAIN_MS = 250
@@ -30,7 +36,8 @@ export const probeHealth: HealthProbe = async (address, check, signal) => {
       headersTimeout: PROBE_TIMEOUT_MS,
       bodyTimeout: PROBE_TIMEOUT_MS
     })
-    return (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
+    const verdict = (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
+    return { verdict, status: answer.statusCode }
   } catch (error) {
     if (signal.aborted) throw signal.reason
     const code = (error as { code?: string }).code
@@ -38,15 +45,73 @@ export const probeHealth: HealthProbe = async (address, check, signal) => {
   }
 }
 
-/** Polls until the engine is well. Ends only by success or by the signal: the caller holds the budget. */
+/** Between two looks at an engine that loads: a share of what it has taken so far, so that waiting costs as little. Pure. */
+export function pollPauseMs (elapsedMs: number): number {
+  return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, elapsedMs * PAUSE_SHARE))
+}
+
+export interface HealthWait {
+  readonly probe: HealthProbe
+  readonly address: EngineAddress
+  readonly check: HealthCheck
+  readonly clock: Clock
+  /** How long it may refuse connections, or answer with a 4xx status; 0 is for ever. Read every time. */
+  readonly refusedMs: () => number
+  /** What the health check has said, once that is no longer what every start looks like. */
+  readonly told: (said: string) => void
+}
+
+/**
+ * Polls until the engine is well. Ends by success, by the signal (the caller holds the budget), or with what it said
+ * once it has refused for too long.
+ */
 export async function untilHealthy (
-  probe: HealthProbe, address: EngineAddress, check: HealthCheck, clock: Clock, signal: AbortSignal
+  { probe, address, check, clock, refusedMs, told }: HealthWait, signal: AbortSignal
 ): Promise<void> {
-  for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
-    if (await probe(address, check, signal) === 'ok') return
-    await pause(clock, wait, signal)
+  const begun = clock.monotonic()
+  let refusedSince: number | null = null
+  let [said, times] = ['', 0]
+  for (;;) {
+    const askedAt = clock.monotonic()
+    const result = await probe(address, check, signal)
+    if (verdictOf(result) === 'ok') return
+    const words = wordsOf(check.path, result)
+    times = words === said ? times + 1 : 1
+    said = words
+    const summary = times === 1 ? said : `${said}, ${times} times`
+    if (askedAt - begun >= NEWS_AFTER_MS && verdictOf(result) !== 'loading') told(summary)
+    refusedSince = isRefusal(result) ? refusedSince ?? askedAt : null
+    const limitMs = check.listensLate === true && result === 'refused' ? 0 : refusedMs()
+    const isOver = refusedSince !== null && limitMs > 0 && clock.monotonic() - refusedSince >= limitMs
+    if (isOver) throw new HealthRefused(summary, limitMs)
+    await pause(clock, pollPauseMs(clock.monotonic() - begun), signal)
     signal.throwIfAborted()
   }
+}
+
+/** The engine runs and its health check will not come to anything. */
+export class HealthRefused extends Error {
+  readonly limitMs: number
+
+  constructor (said: string, limitMs: number) {
+    super(said)
+    this.limitMs = limitMs
+  }
+}
+
+function verdictOf (result: ProbeResult): HealthVerdict | 'refused' | 'silent' {
+  return typeof result === 'string' ? result : result.verdict
+}
+
+/** An answer that no model load explains. A 5xx may be the engine's way to say that it is not there yet. */
+function isRefusal (result: ProbeResult): boolean {
+  if (typeof result === 'string') return result === 'refused'
+  return result.verdict === 'failed' && result.status >= 400 && result.status < 500
+}
+
+function wordsOf (path: string, result: ProbeResult): string {
+  if (typeof result === 'object') return `GET ${path} answered ${result.status}`
+  return `GET ${path} ${result === 'refused' ? 'was refused: nothing listens there' : result === 'silent' ? 'got no answer' : `says ${result}`}`
 }
 
 /** What is known of an engine's work besides its health. */
@@ -82,10 +147,11 @@ export async function watchHealth (
       await pause(clock, WATCH_INTERVAL_MS, signal)
       if (signal.aborted) return
       const askedAt = clock.monotonic()
-      const result = await probe(address, check, signal)
+      const answer = await probe(address, check, signal)
+      const result = verdictOf(answer)
       const works = result === 'silent' && work.busy()
       strikes = result === 'ok' || result === 'loading' || works ? 0 : strikes + 1
-      if (strikes >= STRIKES) return lost(`the engine does not answer its health check at ${check.path} (${result})`)
+      if (strikes >= STRIKES) return lost(`the engine does not pass its health check: ${wordsOf(check.path, answer)}`)
       if (!works || work.heard() !== heard) silentSince = null
       else silentSince ??= askedAt
       heard = work.heard()
@@ -108,8 +174,8 @@ export async function lookAgain (
 ): Promise<string | null> {
   for (let look = 1; ; look++) {
     const result = await probe(address, check, signal)
-    if (result === 'ok' || result === 'silent') return null
-    if (look === LOOKS) return `the engine broke off an answer and does not answer its health check at ${check.path} any more (${result})`
+    if (verdictOf(result) === 'ok' || result === 'silent') return null
+    if (look === LOOKS) return `the engine broke off an answer and does not pass its health check any more: ${wordsOf(check.path, result)}`
     await pause(clock, LOOK_AGAIN_MS, signal)
     signal.throwIfAborted()
   }

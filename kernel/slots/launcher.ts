@@ -5,7 +5,8 @@ import {
 import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../runtime/container-runtime.js'
 import { withBudget } from './budget.js'
 import type { ExitHub } from './exit-hub.js'
-import { untilHealthy, type HealthProbe } from './health.js'
+import { lastWords, withoutNoise } from './engine-words.js'
+import { HealthRefused, untilHealthy, type HealthProbe } from './health.js'
 import type { Engine, LaunchFailure, LaunchPhase } from './slot-core.js'
 
 /** A launch ready to run: everything decided, nothing done. */
@@ -28,6 +29,7 @@ export interface Budgets {
   readonly modelFetchMs: number
   readonly startMs: number
   readonly healthMs: number
+  readonly healthRefusedMs: number
   readonly stopS: number
 }
 
@@ -37,6 +39,7 @@ export function launchBudgets ({ slots }: SvcConfig): Budgets {
     modelFetchMs: slots.model_fetch_timeout_s * 1000,
     startMs: slots.start_timeout_s * 1000,
     healthMs: slots.health_timeout_s * 1000,
+    healthRefusedMs: slots.health_refused_s * 1000,
     stopS: slots.stop_timeout_s
   }
 }
@@ -53,12 +56,22 @@ export interface LauncherDeps {
   readonly cleanLine: CleanText
 }
 
+/** How far a launch got. */
+interface Attempted {
+  readonly quiet: boolean
+  readonly runs: boolean
+  readonly isPrepared: boolean
+  readonly provider: EngineProvider | null
+}
+
 export type Report = (phase: LaunchPhase, message: string) => void
 
 /** The code of a program that was killed: nobody but the system does that to an engine that loads. */
 const KILLED = 137
 const WANT_OF_MEMORY = ': it was killed, most likely for want of memory; unload another slot, or take a smaller model or context_size'
 const TAIL_LINES = 20
+/** Read, so that enough is left once the polls of the health check are taken out. */
+const RAW_TAIL_LINES = 100
 const TAIL_TIMEOUT_MS = 2_000
 
 /** Brings engines up and takes them down. Keeps no state of its own; every call cleans up after itself. */
@@ -84,9 +97,11 @@ export class Launcher {
     let id: string | null = null
     let spec: EngineSpec | null = null
     let [isPrepared, runs] = [false, false]
+    let provider: EngineProvider | null = null
     try {
       const prepared = await budget(budgets.modelFetchMs, 'fetching the model', prepare)
       await runtime.assertPortFree?.(prepared.spec)
+      provider = prepared.provider
       isPrepared = true
       signal.throwIfAborted()
       await this.#fetchImage(slot, prepared, signal, report)
@@ -100,7 +115,7 @@ export class Launcher {
       runs = true
       return await this.#settle(slot, await this.#inspect(id!), prepared, signal, report, false)
     } catch (error) {
-      throw await this.#failed(slot, id ?? await this.#unnamed(spec), error, { quiet: false, runs, isPrepared })
+      throw await this.#failed(slot, id ?? await this.#unnamed(spec), error, { quiet: false, runs, isPrepared, provider })
     }
   }
 
@@ -109,15 +124,15 @@ export class Launcher {
     try {
       return await this.#settle(slot, found, launched, signal, report, true)
     } catch (error) {
-      throw await this.#failed(slot, found.id, error, { quiet: true, runs: true, isPrepared: true })
+      throw await this.#failed(slot, found.id, error, { quiet: true, runs: true, isPrepared: true, provider: launched.provider })
     }
   }
 
   /** Stops and removes, and resolves with the last log lines when the engine is really gone. */
-  async stop (engineId: string, crashed: boolean): Promise<readonly string[]> {
+  async stop (engineId: string, crashed: boolean, healthPath: string | null = null): Promise<readonly string[]> {
     const { runtime } = this.#deps
     if (!crashed) await runtime.stop(engineId, this.#deps.budgets().stopS)
-    const tail = crashed ? await this.#tail(engineId) : []
+    const tail = crashed ? await this.#tail(engineId, healthPath) : []
     await runtime.remove(engineId)
     return tail
   }
@@ -155,9 +170,15 @@ export class Launcher {
       const { address } = found
       if (found.state !== 'running' || address === null) throw exitedEarly(slot, found.exitCode)
       report('warming', adopted ? 'adopting a running engine' : 'loading the model')
+      let said = ''
+      const told = (summary: string): void => {
+        said = `; ${summary}`
+        report('warming', summary)
+      }
+      const refusedMs = (): number => this.#deps.budgets().healthRefusedMs
       await withBudget(clock, healthMs, AbortSignal.any([signal, dead.signal]),
-        () => overspent(slot, `waiting for ${provider.health.path} to say that the model is loaded`, healthMs),
-        inner => untilHealthy(probe, address, provider.health, clock, inner))
+        () => overspent(slot, `waiting for ${provider.health.path} to say that the model is loaded${said}`, healthMs),
+        inner => untilHealthy({ probe, address, check: provider.health, clock, refusedMs, told }, inner))
       // something may answer on the port although our engine is gone: health counts only while it runs
       const after = await this.#inspect(found.id)
       if (after.state !== 'running') throw exitedEarly(slot, after.exitCode)
@@ -175,13 +196,16 @@ export class Launcher {
 
   async #failed (
     slot: string, id: string | null, error: unknown,
-    { quiet, runs, isPrepared }: { readonly quiet: boolean, readonly runs: boolean, readonly isPrepared: boolean }
+    { quiet, runs, isPrepared, provider }: Attempted
   ): Promise<LaunchFailure> {
     const reason = toSvcError(slot, error)
+    const { path } = provider?.health ?? { path: null }
     const kind = mayHeal(reason) ? 'heals' as const : isPrepared ? 'stays' as const : 'unfit' as const
-    const failure = { code: reason.code, message: reason.message, quiet, kind }
+    let failure = { code: reason.code, message: reason.message, quiet, kind }
     if (id === null || (runs && reason.code === 'gateway.stopping')) return { ...failure, logTail: [], leftover: null }
-    const logTail = await this.#tail(id)
+    const logTail = await this.#tail(id, path)
+    // of its own end an engine knows more than its exit code
+    if (Object.hasOwn(reason.details, 'exit_code')) failure = { ...failure, message: `${failure.message}${lastWords(logTail)}` }
     try {
       await this.#deps.runtime.stop(id, this.#deps.budgets().stopS)
       await this.#deps.runtime.remove(id)
@@ -218,17 +242,17 @@ export class Launcher {
     }
   }
 
-  async #tail (id: string): Promise<readonly string[]> {
+  async #tail (id: string, healthPath: string | null): Promise<readonly string[]> {
     const lines: string[] = []
     try {
       const signal = AbortSignal.timeout(TAIL_TIMEOUT_MS)
-      for await (const line of this.#deps.runtime.logs(id, { tail: TAIL_LINES, follow: false, signal })) {
+      for await (const line of this.#deps.runtime.logs(id, { tail: RAW_TAIL_LINES, follow: false, signal })) {
         lines.push(this.#deps.cleanLine(line))
       }
     } catch {
       // the reason of the failure is known without its log; a log that cannot be read must not hide it
     }
-    return lines.slice(-TAIL_LINES)
+    return withoutNoise(lines, healthPath).slice(-TAIL_LINES)
   }
 }
 
@@ -244,5 +268,10 @@ function exitedEarly (slot: string, exitCode: number | null): SvcError {
 
 function toSvcError (slot: string, error: unknown): SvcError {
   if (isSvcError(error)) return error
+  if (error instanceof HealthRefused) {
+    return svcError('slot.load_failed',
+      `the engine of slot '${slot}' runs and does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}`,
+      { details: { slot }, heals: true })
+  }
   return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })
 }

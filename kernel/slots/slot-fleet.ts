@@ -282,7 +282,7 @@ export class SlotFleet {
       },
       stop: async (engine, crashed) => {
         const released = await this.#deps.watchRelease(name)
-        const tail = await this.#launcher.stop(engine.id, crashed)
+        const tail = await this.#launcher.stop(engine.id, crashed, self().launched?.provider.health.path ?? null)
         this.#deps.engineGone(engine)
         await released()
         return tail

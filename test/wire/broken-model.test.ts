@@ -172,6 +172,26 @@ t.test('an image that cannot be had is asked for once, until something changes',
   t.equal((await gateway.chat({})).status, 200, 'the image is there')
 })
 
+t.test('an engine that ends while it loads is quoted', async t => {
+  const runtime = new FakeEngineRuntime({
+    onStart: ({ slot, engine }) => {
+      engine.health(503)
+      setImmediate(() => { void runtime.crash(slot, 1) })
+    }
+  })
+  runtime.logs = async function* () {
+    yield 'E cannot load bge: it has no ranking head'
+    for (let i = 0; i < 90; i++) yield 'srv log: request: GET /health 127.0.0.1 503'
+    yield 'main: exiting due to model loading error'
+  }
+  t.teardown(() => runtime.destroy())
+  const gateway = await wireGateway(t, { runtime })
+  const told = await refusal(gateway.chat({}))
+  t.match(told.error.message, /exited while it was loading, with code 1; its last words: E cannot load bge: it has no ranking head$/)
+  t.strictSame(told.error.details.log_tail, ['E cannot load bge: it has no ranking head', 'main: exiting due to model loading error'])
+  t.match(gateway.slots.status('agent').message, /has no ranking head/)
+})
+
 t.test('a model that is too large for this machine is told as such', async t => {
   const gateway = await wireGateway(t, {
     onStart: ({ slot, engine }) => {

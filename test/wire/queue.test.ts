@@ -223,7 +223,7 @@ t.test('those who wait outlive a crash of the engine, and a second one soon afte
   const fourth = gateway.ask('fourth')
   await until(() => slots.status('agent').waiting === 1, 'one waits')
   await gateway.runtime.crash('agent')
-  t.match(await third, /^503 slot\.stopped 1$/)
+  t.match(await third, /^502 dispatch\.upstream/)
   t.match(await fourth, /^503 slot\.crash_looping [1-5]$/)
 })
 

@@ -30,7 +30,7 @@ export const provider = defineProvider({
     embeddings: { path: '/v1/embeddings', streaming: false, body: 'json', adapt: adaptEmbeddings },
     transcription: { path: '/v1/audio/transcriptions', streaming: false, body: 'multipart', refusal }
   },
-  health: { path: '/v1/models', verdict: healthVerdict },
+  health: { path: '/v1/models', verdict: healthVerdict, listensLate: true },
   keepsConnections: false,
   children,
   exclusivity: 'exclusive',

@@ -4,8 +4,9 @@ import t from 'tap'
 import { svcError, type Logger, type NewEvent } from '../../../kernel/contract/index.js'
 import type { ContainerRuntime, EngineExit, PullProgress } from '../../../kernel/runtime/container-runtime.js'
 import { withBudget } from '../../../kernel/slots/budget.js'
+import { lastWords, withoutNoise } from '../../../kernel/slots/engine-words.js'
 import { ExitHub } from '../../../kernel/slots/exit-hub.js'
-import { defaultVerdict, untilHealthy, watchHealth, type ProbeResult } from '../../../kernel/slots/health.js'
+import { defaultVerdict, pollPauseMs, untilHealthy, watchHealth, type ProbeResult } from '../../../kernel/slots/health.js'
 import { ImagePulls } from '../../../kernel/slots/image-pulls.js'
 import { Mutex } from '../../../kernel/slots/mutex.js'
 import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/slot-state-file.js'
@@ -136,21 +137,57 @@ t.test('health', async t => {
     const clock = new FakeClock()
     const at: number[] = []
     const results: ProbeResult[] = ['refused', 'silent', 'loading', 'failed', 'loading', 'loading', 'loading', 'ok']
-    const well = untilHealthy(async () => {
+    const wait = { address, check, clock, refusedMs: () => 0, told: () => {} }
+    const well = untilHealthy({ ...wait, probe: async () => {
       at.push(clock.now() - 1_700_000_000_000)
       return results.shift()!
-    }, address, check, clock, never)
+    } }, never)
     await clock.advance(5_000)
     await well
-    t.strictSame(at, [0, 25, 75, 175, 375, 775, 1275, 1775])
+    t.strictSame(at, [0, 10, 20, 30, 40, 50, 60, 70])
+    t.strictSame([0, 150, 200, 1_000, 9_000, 10_000, 600_000].map(pollPauseMs), [10, 10, 10, 50, 450, 500, 500])
     t.equal(clock.pending, 0)
     const stop = new AbortController()
-    const gaveUp = untilHealthy(async () => 'loading', address, check, clock, stop.signal)
+    const gaveUp = untilHealthy({ ...wait, probe: async () => 'loading' }, stop.signal)
     gaveUp.catch(() => {})
     await clock.advance(100)
     stop.abort(new Error('enough'))
     await t.rejects(gaveUp, { message: 'enough' })
     t.equal(clock.pending, 0)
+  })
+  t.test('tells what the check says once it is news, and gives up on what refuses for too long', async t => {
+    type Case = [name: string, result: (at: number) => ProbeResult, listensLate: boolean, endsAt: number | null, said: RegExp]
+    const cases: Case[] = [
+      ['a steady 404', () => ({ verdict: 'failed', status: 404 }), false, 60_000, /^GET \/health answered 404, \d+ times$/],
+      ['nobody listens', () => 'refused', false, 60_000, /was refused: nothing listens there, \d+ times$/],
+      ['nobody listens yet', () => 'refused', true, null, /was refused/],
+      ['an error of the server', () => ({ verdict: 'failed', status: 500 }), false, null, /answered 500/],
+      ['a word in between', at => at > 30_000 && at < 31_000 ? 'loading' : 'refused', false, 91_500, /was refused/]
+    ]
+    for (const [name, result, listensLate, endsAt, pattern] of cases) {
+      const clock = new FakeClock(0)
+      const stop = new AbortController()
+      const told: string[] = []
+      let ended: number | null = null
+      const begun = clock.monotonic()
+      const now = (): number => clock.monotonic() - begun
+      const probe = async (): Promise<ProbeResult> => result(now())
+      const note = (said: string): void => { told.push(said) }
+      const options = { probe, address, check: { ...check, listensLate }, clock, refusedMs: () => 60_000, told: note }
+      const wait = untilHealthy(options, stop.signal).catch((error: unknown) => {
+        ended = now()
+        if (!stop.signal.aborted) t.match(error, { message: pattern }, name)
+      })
+      await clock.advance(1_900)
+      t.strictSame(told, [], 'at first that is what a start looks like')
+      await clock.advance(200_000)
+      if (endsAt === null) t.equal(ended, null, name)
+      else t.ok(ended !== null && Math.abs(ended - endsAt) < 1_000, `${name}: ${String(ended)}`)
+      t.match(told.at(-1), pattern)
+      stop.abort()
+      await wait
+      t.equal(clock.pending, 0, name)
+    }
   })
   t.test('watch: two failures in a row, and silence only while nothing runs', async t => {
     const cases: Array<[string, ProbeResult[], boolean, number | null]> = [
@@ -288,4 +325,17 @@ t.test('state files: at most one write a second, flushed at the end, and never i
   files.note('file', state(1))
   await files.flush()
   t.equal(warnings.length, 5, 'a write that fails is told and harms nothing')
+})
+
+t.test('last words: the line that tells why, without polls and farewells', async t => {
+  const log = [
+    'srv  log_server_r: request: GET /health 127.0.0.1 503', 'E cannot load bge: it has no ranking head', '', '-----',
+    'INFO: 127.0.0.1:4 - "GET /health HTTP/1.1" 503', 'srv operator(): cleaning up before exit...', 'main: exiting due to model loading error'
+  ]
+  t.equal(withoutNoise(log, '/health').length, 5)
+  t.equal(withoutNoise(['GET /healthy', 'see /health', 'GET /v1/health'], '/health').length, 3)
+  t.equal(lastWords(withoutNoise(log, '/health')), '; its last words: E cannot load bge: it has no ranking head')
+  t.equal(lastWords(['main: exiting']), '; its last words: main: exiting', 'better than nothing')
+  t.equal(lastWords(['', '== 1']), '')
+  t.ok(lastWords(['x'.repeat(5_000)]).length < 400)
 })

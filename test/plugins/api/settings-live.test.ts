@@ -191,6 +191,33 @@ prove('slots.health_timeout_s', async t => {
   await refused
 })
 
+prove('slots.health_refused_s', async t => {
+  const clock = new FakeClock()
+  const gateway = await live(t, { clock, probe: () => Promise.resolve({ verdict: 'failed', status: 404 }) })
+  await gateway.change({ slots: { health_refused_s: 5 } })
+  const refused = t.rejects(gateway.slots.load('chat'), { message: /health_refused_s = 5\): GET \/health answered 404, \d+ times/ })
+  await until(() => gateway.slots.status('chat').state === 'warming', 'warming')
+  await clock.advance(4_000)
+  t.match(gateway.slots.status('chat'), { state: 'warming', message: /^GET \/health answered 404, \d+ times$/ }, 'told while it waits')
+  await clock.advance(2_000)
+  await refused
+  t.match(gateway.slots.status('chat'), { state: 'error', message: /answered 404/ })
+})
+
+prove('slots.unresponsive_s', async t => {
+  const clock = new FakeClock()
+  let health: 'ok' | 'silent' = 'ok'
+  const gateway = await live(t, { clock, probe: () => Promise.resolve(health) })
+  await gateway.slots.load('chat')
+  gateway.runtime.engine('chat').answer({ headAfterMs: Infinity })
+  const answer = gateway.chat()
+  await gateway.runtime.engine('chat').request(0)
+  await gateway.change({ slots: { unresponsive_s: 7 } })
+  health = 'silent'
+  await clock.advance(12_000)
+  t.match(await (await answer).json(), { error: { code: 'dispatch.upstream_failed', message: /said nothing for 7 s/ } })
+})
+
 prove('slots.first_token_timeout_s', async t => {
   const gateway = await live(t)
   await gateway.slots.load('chat')

@@ -1,0 +1,25 @@
+const LONGEST_WORDS = 300
+
+/** Lines of an engine's log without the polls of its health check, which would push out what matters. Pure. */
+export function withoutNoise (lines: readonly string[], healthPath: string | null): readonly string[] {
+  return healthPath === null ? lines : lines.filter(line => !isPoll(line, healthPath))
+}
+
+/**
+ * What an engine said last before it ended, as the end of a sentence; empty when it said nothing of use. What it
+ * says about ending at all comes after the reason and tells nothing. Pure.
+ */
+export function lastWords (lines: readonly string[]): string {
+  const told = lines.map(line => line.trim()).filter(line => /\p{L}/u.test(line))
+  const words = told.findLast(line => !FAREWELL.test(line)) ?? told.at(-1)
+  if (words === undefined) return ''
+  return `; its last words: ${words.length > LONGEST_WORDS ? `${words.slice(0, LONGEST_WORDS)}…` : words}`
+}
+
+const FAREWELL = /\b(exiting|cleaning up before exit|shutting down|shutdown complete|terminated|goodbye)\b/i
+
+/** A line that tells of a request for exactly this path. */
+function isPoll (line: string, path: string): boolean {
+  const at = line.indexOf(path)
+  return at > 0 && /\b(GET|request)\b/i.test(line) && !/[\w/-]/.test(line[at + path.length] ?? ' ') && !/\w/.test(line[at - 1]!)
+}
