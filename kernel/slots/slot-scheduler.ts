@@ -4,9 +4,8 @@ import type {
 } from './slot-core.js'
 import { canLend, canServe, freeWorkers, isBusy } from './leases.js'
 import { isServing } from './slot-machine.js'
+import { asleep, coolingDown, failedLoad, queueFull } from './slot-refusals.js'
 
-/** When one who found the queue full may ask again. */
-const QUEUE_RETRY_S = 5
 /** For how long after a load that was ended with its last chore the next one goes on without those who asked. */
 const ABANDONED_MS = 10 * 60_000
 
@@ -322,33 +321,6 @@ function fail (step: Step, failure: Omit<CoreFailure, 'retryAt'>, now: number): 
   enter(step, 'error', failure.message, now)
 }
 
-/** Why nothing is tried at the moment; null when a launch may be. */
-function coolingDown (core: SlotCore, now: number): Refusal | null {
-  const { state, failure } = core
-  if (state !== 'error' || failure === null) return null
-  if (failure.kind === 'stays') return failedLoad(core, now)
-  if (failure.retryAt <= now) return null
-  return {
-    code: 'slot.crash_looping',
-    message: `failed ${failure.attempts} times in a row and waits before the next try: ${failure.message}`,
-    retryAfterS: wholeSeconds(failure.retryAt - now),
-    cause: failure.code,
-    logTail: failure.logTail
-  }
-}
-
-/** For those whose launch it was that failed, and for those who would only repeat it. */
-function failedLoad ({ failure }: SlotCore, now: number): Refusal {
-  const { code, message, retryAt, logTail } = failure!
-  return {
-    code: code === 'model.not_found' ? code : 'slot.load_failed',
-    message,
-    retryAfterS: retryAt > now ? wholeSeconds(retryAt - now) : null,
-    cause: code,
-    logTail
-  }
-}
-
 function refuseAll (step: Step, refusal: Refusal): void {
   if (!anybodyWaits(step.core)) return
   set(step, { waitingWorkers: 0, waitingLeases: 0, waitingReady: 0 })
@@ -374,30 +346,10 @@ function anybodyWaits (core: SlotCore): boolean {
   return core.waitingWorkers > 0 || core.waitingLeases > 0 || core.waitingReady > 0
 }
 
-/** For one who may not start it. */
-function asleep ({ state }: SlotCore): Refusal {
-  return { code: 'npu.trio_unavailable', message: `is ${state}`, retryAfterS: null, cause: state, logTail: [] }
-}
-
-function queueFull ({ waitingWorkers, waitingLeases }: SlotCore): Refusal {
-  return {
-    code: 'slot.queue_full',
-    message: `has ${waitingWorkers + waitingLeases} requests waiting and takes no more for now; ask again later`,
-    retryAfterS: QUEUE_RETRY_S,
-    cause: 'queue_full',
-    logTail: []
-  }
-}
-
 function enter (step: Step, state: SlotCore['state'], message: string, now: number): void {
   set(step, { state, message, since: step.core.state === state ? step.core.since : now })
 }
 
 function set (step: Step, patch: Partial<SlotCore>): void {
   step.core = { ...step.core, ...patch }
-}
-
-/** Sums of fractions of a millisecond are never exact: five seconds are not told as six. */
-function wholeSeconds (ms: number): number {
-  return Math.ceil(Math.round(ms) / 1000)
 }

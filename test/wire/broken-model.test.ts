@@ -215,12 +215,15 @@ t.test('a client that loses patience while a model loads, and asks again, joins 
     }
   })
   const { slots } = gateway
+  // a load that only this client had asked for would end with it
+  const other = slots.load('agent')
   const client = new OpenAI({ baseURL: `${gateway.baseUrl}/v1`, apiKey: 'x', maxRetries: 1, timeout: 2_500 })
   const answer = client.chat.completions.create({ model: 'agent', messages })
-  await until(() => slots.status('agent').waiting === 1, 'it waits')
-  await until(() => slots.status('agent').waiting === 0, 'it has left')
-  await until(() => slots.status('agent').waiting === 1, 'it waits again')
+  await until(() => slots.status('agent').waiting === 2, 'it waits')
+  await until(() => slots.status('agent').waiting === 1, 'it has left')
+  await until(() => slots.status('agent').waiting === 2, 'it waits again')
   release()
+  await other
   t.equal((await answer).choices[0]!.message.content, 'Hello there')
   t.equal(starts, 1, 'one start for both')
   t.equal(gateway.runtime.engine('agent').requests.length, 1, 'and one call')
