@@ -9,10 +9,12 @@ import {
   loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
 } from './load-parts.js'
 import { loadSlot } from './load-slots.js'
+import { extractionSlotProblem, namesExtractionSlot } from './extraction-slot.js'
 import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { newModelStore, requireModelStore } from './model-store-check.js'
 import { configFiles, type ConfigParts } from './parts.js'
+import { invalid } from './problems.js'
 import { recoverHome } from './recover-home.js'
 import { writeSecret } from './secrets-writer.js'
 import { secretCleaner } from './secret-text.js'
@@ -159,6 +161,8 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       const patched = await patchSvcFile(writer, patch, migrations, async next => {
         const store = newModelStore(next.models, parts.svc.value?.models ?? null)
         if (store !== null) await requireModelStore(store)
+        const problem = namesExtractionSlot(patch) ? extractionSlotProblem(next, parts.svc.value, snapshot.slots) : null
+        if (problem !== null) throw invalid('settings', [problem])
         check?.(next)
       })
       await serial(async () => adopt({ ...parts, svc: await loadSvc(load, parts.svc.value) }))

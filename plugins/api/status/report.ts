@@ -2,6 +2,7 @@ import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
   type PluginService, type SlotService
 } from 'svc-gateway/plugin'
+import { hasMemory } from './features.js'
 import type { Status } from './schemas.js'
 
 export interface StatusServices {
@@ -16,7 +17,7 @@ export interface StatusServices {
 
 /** Answers from memory alone: whoever asks whether the gateway lives must not wait for an engine. */
 export async function statusReport (services: StatusServices): Promise<Status> {
-  const { config, configCheck, dispatch, info, slots } = services
+  const { config, configCheck, dispatch, info, plugins, slots } = services
   const findings = await configCheck.findings()
   const { svc } = config.snapshot
   return {
@@ -24,7 +25,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     hardware: null,
     slots: slots.names().map(name => slotLine(slots, name)),
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
-    memory_enabled: svc.memory.enabled,
+    memory_enabled: hasMemory(plugins, svc.memory),
     memory_degraded: null,
     runtime: runtimeOf(info),
     plugins: countPlugins(services),

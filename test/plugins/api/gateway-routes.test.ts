@@ -19,7 +19,7 @@ t.test('status and health', async t => {
     name: 'svc', version: /^\d+\.\d+\.\d+/, status: 'ok', hardware: null,
     slots: [{ name: 'agent', state: 'offline', model: 'fake-model', port: 8081, type: 'llm', enabled: true }],
     upstreams: [{ name: 'cloud', kind: 'remote', url: 'http://127.0.0.1:9/v1' }],
-    memory_enabled: true,
+    memory_enabled: false,
     memory_degraded: null,
     runtime: { driver: 'process', version: 'fake', endpoint: null, reason: 'a test asked for it' },
     plugins: { active: apiPlugins.length + 1, failed: 0, skipped: 0, disabled: 0 },

@@ -187,3 +187,18 @@ t.test('a model store that is no folder is refused by the settings, and one that
     { file: 'svc.toml', path: 'models.store', code: 'models.store_not_directory', message: /is not a folder/ }
   ])
 })
+
+t.test('the slot that extracts the graph is an enabled llm slot, and the status speaks of no memory where there is none', async t => {
+  const slot = 'provider = "fake"\ndevice = "cpu"\n'
+  const gateway = await api(t, {
+    files: { 'etc/svc/slots/vectors.toml': `${slot}type = "embedding"\n`, 'etc/svc/slots/off.toml': `${slot}enabled = false\n` }
+  })
+  const graph = (name: string | null): object => ({ memory: { graph: { extraction_slot: name } } })
+  for (const name of ['nope', 'vectors', 'off', 'utility-2']) {
+    const { json } = await refused(t, gateway, ['PATCH', '/api/settings', graph(name)], 400, 'config.invalid', /an enabled llm slot: one of agent/)
+    t.match(json.error.details.fields, [{ path: 'memory.graph.extraction_slot' }])
+  }
+  t.equal((await gateway.call('PUT', '/api/settings', graph('agent'))).status, 200)
+  t.equal((await gateway.call('PUT', '/api/settings', graph(null))).status, 200, 'the default is named by nobody')
+  t.match((await gateway.call('GET', '/api/status')).json, { memory_enabled: false })
+})
