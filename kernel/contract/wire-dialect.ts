@@ -5,6 +5,8 @@ import type { SvcError } from './errors.js'
  * that broke off, signs of life. Pure; asked only when there is something to say. What engines say passes unchanged.
  */
 export interface WireDialect {
+  /** Schema of `failure`, for the OpenAPI document. */
+  readonly failureSchema?: Readonly<Record<string, unknown>>
   /** Body of a refusal. */
   readonly failure: (error: SvcError, requestId: string) => object
   /**

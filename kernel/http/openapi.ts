@@ -1,30 +1,12 @@
 import type { z } from 'zod'
 import { KeptJson, type AnyRoute, type ApiDocument } from '../contract/index.js'
 import { bodyKindOf } from './mount-route.js'
+import { engineErrorSchema, errorSchema, responsesOf } from './openapi-answers.js'
 import { OpenApiSchemas, type Json } from './openapi-schemas.js'
 
 export interface DocumentedRoute {
   readonly plugin: string
   readonly route: AnyRoute
-}
-
-const errorSchema: Json = {
-  type: 'object',
-  required: ['error'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['code', 'message', 'type', 'param', 'details', 'request_id'],
-      properties: {
-        code: { type: 'string', description: 'Stable, dotted' },
-        message: { type: 'string' },
-        type: { type: 'string' },
-        param: { type: ['string', 'null'] },
-        details: { type: 'object' },
-        request_id: { type: 'string' }
-      }
-    }
-  }
 }
 
 /** The document of the routes that there are, made anew only when these are others: it costs a tenth of a second. */
@@ -50,7 +32,7 @@ export function openApiDocument (routes: readonly DocumentedRoute[], version: st
     openapi: '3.1.0',
     info: { title: 'svc', version, description: 'Local inference gateway' },
     paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => a < b ? -1 : 1)),
-    components: { schemas: { ...schemas.components, Error: errorSchema } }
+    components: { schemas: { ...schemas.components, EngineError: engineErrorSchema, Error: errorSchema } }
   }
 }
 
@@ -68,21 +50,8 @@ function operation (plugin: string, route: AnyRoute, id: string, schemas: OpenAp
     operationId: id,
     parameters: [...pathParameters(route, id, schemas), ...parameters(schema.querystring, 'query', id, schemas)],
     ...requestBody(route, id, schemas),
-    responses: {
-      [String(route.status ?? (schema.response === undefined && route.produces === undefined ? 204 : 200))]: {
-        description: 'Success',
-        ...(schema.response === undefined
-          ? route.produces === undefined ? {} : { content: { [route.produces]: bodyOfType(route.produces) } }
-          : { content: { [route.produces ?? 'application/json']: { schema: schemas.convert(schema.response, 'output', `${id}Answer`) } } })
-      },
-      default: { description: 'Error', content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }
-    }
+    responses: responsesOf(route, schema.response === undefined ? null : schemas.convert(schema.response, 'output', `${id}Answer`))
   }
-}
-
-/** Bytes need no schema in OpenAPI 3.1; text is a string, an event stream too. */
-function bodyOfType (type: string): Json {
-  return type.startsWith('text/') ? { schema: { type: 'string' } } : {}
 }
 
 /** `GET /api/slots/:name` as `getApiSlotsByName`; numbered where two would be called the same. */
@@ -101,7 +70,10 @@ function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas): Jso
   if (kind === 'none' && body === undefined) return {}
   const schema = body === undefined ? { type: 'object' } : schemas.convert(body, 'input', `${id}Body`)
   const type = route.consumes ?? (kind === 'stream' ? 'multipart/form-data' : 'application/json')
-  return { requestBody: { content: { [type]: { schema } } } }
+  // an empty body counts as an empty object
+  const required = kind === 'stream' || kind === 'buffer' || body?.safeParse({}).success === false || schemas.needs(schema)
+  const example = route.example === undefined ? {} : { example: route.example }
+  return { requestBody: { required, content: { [type]: { schema, ...example } } } }
 }
 
 /** Every placeholder of the path is a parameter, described or not. */

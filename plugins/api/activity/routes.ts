@@ -36,6 +36,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       summary: 'Audit rows as a file',
       description: `At most the newest ${MOST_EXPORTED}; \`fmt=csv\` gives RFC 4180.`,
       schema: { querystring: exportQuerySchema, response: exportSchema },
+      answers: [{ type: 'text/csv' }],
       queryError: 'activity.invalid_query',
       handler: ({ query: { fmt, ...filter }, reply, requestId }) => {
         const records = enabled(services).list({ ...filter, limit: MOST_EXPORTED })

@@ -51,7 +51,7 @@ export const rowSchema = z.strictObject({
   error: z.string().nullable(),
   duration_ms: z.number().nullable(),
   request_id: z.string().nullable()
-})
+}).meta({ title: 'ActivityRow' })
 
 export const listSchema = z.strictObject({
   records: z.array(rowSchema).meta({ description: 'Newest first' }),

@@ -32,6 +32,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       summary: 'Give the GPU to the image engine, or back to language models',
       description: 'Answers 202 when it has begun, 200 when the GPU is in that mode already.',
       schema: { body: switchoverBodySchema, response: switchoverSchema },
+      answers: [{ status: 202, description: 'Begun' }],
       bodyError: 'comfyui.invalid_mode',
       handler: async call => {
         const answer = await orders.give<SwitchoverAnswer>(call, 'switchover', call.body.mode, order => switchOver(api, call.body, order))

@@ -23,7 +23,7 @@ export const eventSchema = z.strictObject({
   source: z.string().meta({ description: '`slot:<name>`, `model:<id>`, `system`, ...' }),
   message: z.string(),
   data: z.record(z.string(), z.unknown())
-})
+}).meta({ title: 'GatewayEvent' })
 
 export const eventListSchema = z.strictObject({
   events: z.array(eventSchema).meta({ description: 'Ascending' }),

@@ -34,6 +34,7 @@ export default definePlugin({
       description: 'It never changes, so it may be cached for ever.',
       schema: { params: paramsSchema },
       produces: 'image/png',
+      answers: [{ status: 304, description: 'Unchanged' }],
       handler: async ({ params, request, reply, requestId }) => {
         const name = params.name.replace(/\.png$/, '')
         const found = await folder.read(name)

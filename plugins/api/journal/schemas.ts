@@ -28,7 +28,7 @@ export const entrySchema = z.strictObject({
   msg: z.string(),
   slot: z.string().nullable(),
   data: z.looseObject({ type: z.string(), source: z.string() })
-})
+}).meta({ title: 'JournalEntry' })
 export type JournalEntry = z.output<typeof entrySchema>
 
 export const listSchema = z.strictObject({

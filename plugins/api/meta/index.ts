@@ -16,6 +16,7 @@ export default definePlugin({
       summary: 'Devices, slot types, capabilities and their translations',
       description: 'May be cached for an hour; the ETag changes with the release and with the providers that are loaded.',
       schema: { response: enumsSchema },
+      answers: [{ status: 304, description: 'Unchanged' }],
       handler: ({ request, reply, requestId }) => {
         const document = enumsDocument(providers.list())
         const tag = enumsTag(info.version, document)

@@ -19,7 +19,7 @@ export const profileItemSchema = z.strictObject({
   tps: z.number().nullable().meta({ description: 'Tokens per second, measured by the slots that use it; null before there are any' }),
   rtf: z.number().nullable().meta({ description: 'Real-time factor of speech; null, since nothing measures it' }),
   used_by: z.array(z.string()).meta({ description: 'Slots' })
-})
+}).meta({ title: 'Profile' })
 
 export const createBodySchema = z.strictObject({ name: nameSchema, ...profileSchema.shape })
 

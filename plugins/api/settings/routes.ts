@@ -20,6 +20,7 @@ export function settingsRoutes (services: SettingsServices): AnyRoute[] {
       summary: 'Change settings; all of them or none',
       description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
       schema: { body: patchSchema, response: savedSchema },
+      example: { slots: { idle_timeout_s: 600 } },
       handler: call => settings.save(call, call.body)
     })),
     defineRoute({

@@ -9,7 +9,7 @@ export const applyPlanSchema = z.strictObject({
   gateway_restart: keys.meta({ description: 'In force when the gateway starts again' }),
   unknown: keys.meta({ description: 'Kept in the file; the gateway does not know them' }),
   slots: z.array(z.string()).meta({ description: 'Slots whose engine was started from other settings' })
-})
+}).meta({ title: 'ApplyPlan' })
 
 export const applyRegistrySchema = z.strictObject({
   apply_classes: z.array(z.enum(applyClasses)),
@@ -27,7 +27,7 @@ export const diagnosticsSchema = z.array(z.strictObject({
 })).meta({ description: 'What is wrong in the files; what they concern keeps its last good value' })
 
 /** Effective values, defaults filled in; secrets are `***`. */
-export const settingsSchema = svcConfigSchema
+export const settingsSchema = svcConfigSchema.meta({ title: 'Settings' })
 
 export const savedSchema = svcConfigSchema.extend({
   _svc: z.strictObject({ apply_plan: applyPlanSchema, warnings: z.array(z.string()) })
@@ -44,7 +44,8 @@ export const reloadedSchema = svcConfigSchema.extend({
 /** The config service checks a patch, together with what is there; here it is only described. */
 export const patchSchema = z.record(z.string(), z.unknown()).meta({
   description: 'Tables merge, everything else replaces, null takes a key back to its default',
-  properties: z.toJSONSchema(svcConfigSchema, { io: 'input' }).properties
+  properties: z.toJSONSchema(svcConfigSchema, { io: 'input' }).properties,
+  additionalProperties: false
 })
 
 export const jsonSchemaSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) })

@@ -33,6 +33,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots',
       summary: 'Create a slot; does not start it',
       schema: { body: createBodySchema, response: slotRecordSchema },
+      example: { name: 'helper', type: 'llm', device: 'cpu', model: { context_size: 4096 } },
       status: 201,
       handler: async call => {
         const { name: given, ...config } = call.body
@@ -76,6 +77,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       summary: 'Change the slot file',
       description: 'Most values apply at the next start of the engine; `enabled: false` unloads it.',
       schema: { params: nameParamsSchema, body: configBodySchema, response: slotRecordSchema },
+      example: { idle_timeout_s: 600 },
       handler: call => edit(call, call.params.name, 'edit_config', call.body)
     }),
     defineRoute({

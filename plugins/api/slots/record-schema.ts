@@ -12,7 +12,7 @@ export const recordMetricsSchema = z.strictObject({
   ctx: tokens.nullable(),
   kv: z.number().nullable().meta({ description: 'Share of the KV cache in use; only `GET /api/slots/metrics` asks engines for it' }),
   mem: z.int().nullable().meta({ description: 'Resident memory in MiB' })
-})
+}).meta({ title: 'SlotMetrics' })
 
 const failureSchema = z.strictObject({
   code: z.string(),
@@ -51,7 +51,7 @@ const metadataSchema = z.strictObject({
   pull_failed: z.string().optional().meta({ description: 'Why the model that the slot waits for did not arrive' }),
   file_problems: z.array(fileProblemSchema).optional()
     .meta({ description: 'What is wrong in the slot file; its last good content is in force' })
-})
+}).meta({ title: 'SlotMetadata' })
 
 /** A real slot (reference 2.7). Times in epoch seconds, memory in MiB, context in tokens. */
 export const slotRecordSchema = z.strictObject({
@@ -106,7 +106,7 @@ export const slotRecordSchema = z.strictObject({
     .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' }),
   findings: z.array(findingSchema).optional()
     .meta({ description: 'Answers to writes only: what `GET /api/status` says of the slot file, a model that is nowhere for one' })
-})
+}).meta({ title: 'SlotRecord' })
 export type SlotRecord = z.output<typeof slotRecordSchema>
 
 /** A configured upstream that no slot has the name of (reference 2.7). */
@@ -124,7 +124,7 @@ export const upstreamRowSchema = z.strictObject({
   _synthetic: z.literal(true),
   _synthetic_reason: z.string(),
   metrics: recordMetricsSchema
-})
+}).meta({ title: 'UpstreamRow' })
 export type UpstreamRow = z.output<typeof upstreamRowSchema>
 
 export const slotRowSchema = z.union([slotRecordSchema, upstreamRowSchema])

@@ -13,7 +13,7 @@ export const slotCountersSchema = z.strictObject({
   request_count: z.int(),
   token_count: z.int(),
   last_used_ts: z.number().nullable().meta({ description: 'Epoch seconds' })
-})
+}).meta({ title: 'SlotCounters' })
 
 /** What a slot holds. Sizes in MiB; null is unknown, 0 is nothing. */
 export const slotMemorySchema = z.strictObject({
@@ -22,7 +22,7 @@ export const slotMemorySchema = z.strictObject({
   mem_mb: z.int().nullable().meta({ description: 'What the engine\'s container holds' }),
   state: slotStateSchema,
   model_id: z.string().nullable()
-})
+}).meta({ title: 'SlotMemory' })
 
 export type SlotCounters = z.output<typeof slotCountersSchema>
 export type SlotMemory = z.output<typeof slotMemorySchema>

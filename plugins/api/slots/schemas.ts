@@ -1,8 +1,8 @@
-import { argvSegmentNames, pullStates, slotConfigSchema, slotStateSchema } from 'svc-gateway/plugin'
+import { argvSegmentNames, NAME_PATTERN, pullStates, slotConfigSchema, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** Any text: a name that no slot can have is a slot that does not exist. */
-export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name' }) })
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source }) })
 
 /** `?force`, `?force=true`, `1`, `yes`, `on`. */
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
@@ -12,7 +12,33 @@ export const forceQuerySchema = z.strictObject({
 })
 export const unloadBodySchema = z.strictObject({ force: z.boolean().optional() })
 
-const { properties: slotProperties } = z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' })
+const { properties: slotProperties = {} } = z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' })
+type Property = (typeof slotProperties)[string]
+
+function inner (table: string): Readonly<Record<string, Property>> {
+  return (slotProperties[table] as { readonly properties?: Readonly<Record<string, Property>> }).properties ?? {}
+}
+
+/** Keys of `[model]` and `[server]` that may be written flat, tables that may be one text, and old spellings. */
+const slotKeys: Readonly<Record<string, unknown>> = {
+  ...slotProperties,
+  model: { anyOf: [slotProperties.model, { type: 'string', description: 'The same as `model.default`' }] },
+  image: { anyOf: [slotProperties.image, { type: 'string', description: 'The same as `container_image`' }] },
+  ctx_size: inner('model').context_size,
+  context_size: inner('model').context_size,
+  n_gpu_layers: inner('model').n_gpu_layers,
+  rope_freq_base: inner('model').rope_freq_base,
+  extra_args: inner('server').extra_args,
+  env: inner('server').env,
+  backend: { type: 'string', deprecated: true, description: 'Old name of `device`' },
+  slot: { type: 'object', description: 'The same keys in a table', additionalProperties: true },
+  defaults: { type: 'object', deprecated: true, additionalProperties: true }
+}
+
+/** With null for every key: it takes the key out. */
+function nullable (keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, { anyOf: [schema, { type: 'null' }] }]))
+}
 
 /**
  * Slot files have two placements and old spellings, so the configuration service checks them, not this schema: it
@@ -22,18 +48,21 @@ const slotBody = z.record(z.string(), z.unknown())
 
 export const createBodySchema = slotBody.meta({
   description: 'A slot file as JSON, with its `name`. `model` may be text; `ctx_size` is taken for `model.context_size`',
-  properties: { name: { type: 'string', description: 'Name of the new slot' }, ...slotProperties },
-  required: ['name']
+  properties: { name: { type: 'string', pattern: NAME_PATTERN.source, description: 'Name of the new slot' }, ...slotKeys },
+  required: ['name'],
+  additionalProperties: false
 })
 
 export const configBodySchema = slotBody.meta({
   description: 'What changes: scalars and lists replace, tables merge one level deep, null takes a key out',
-  properties: slotProperties
+  properties: nullable(slotKeys),
+  additionalProperties: false
 })
 
 export const defaultsBodySchema = slotBody.meta({
   description: 'Keys of `[model]`: `default`, `context_size`, `n_gpu_layers`, ...; null takes a key out',
-  properties: (slotProperties?.model as { readonly properties?: object } | undefined)?.properties
+  properties: nullable(inner('model')),
+  additionalProperties: false
 })
 
 export const slotFileSchema = z.record(z.string(), z.unknown()).meta({ description: 'The slot file as it is written, as JSON' })
@@ -61,7 +90,7 @@ export const resolvedSchema = z.strictObject({
   provenance: z.array(z.strictObject({ flag: z.string(), value: z.string().nullable(), segment: z.enum(argvSegmentNames) }))
     .meta({ description: 'The segment that set the final value of each flag' }),
   removed: z.int().meta({ description: 'Duplicate flags that were collapsed' })
-})
+}).meta({ title: 'ResolvedCommand' })
 
 export const voicesSchema = z.strictObject({
   name: z.string(),
@@ -77,7 +106,7 @@ export const stateSchema = z.strictObject({
   backend: z.string(),
   message: z.string(),
   updated_at: z.number().meta({ description: 'When the state was entered, epoch seconds' })
-})
+}).meta({ title: 'SlotStateView' })
 
 const quiet = flag.default(true).meta({ description: 'Leave out what the gateway\'s own polling writes' })
 
@@ -93,7 +122,7 @@ export const logsSchema = z.strictObject({
   name: z.string(),
   logs: z.array(z.string()),
   hint: z.string().optional().meta({ description: 'Why there is nothing to see' })
-})
+}).meta({ title: 'SlotLogs' })
 
 const pullShape = {
   slot_name: z.string(),
@@ -105,7 +134,7 @@ const pullShape = {
   total_bytes: z.int(),
   error: z.string().nullable()
 }
-export const pullStatusSchema = z.strictObject(pullShape)
+export const pullStatusSchema = z.strictObject(pullShape).meta({ title: 'ImagePull' })
 export const pullStartedSchema = z.strictObject({
   resumed: z.boolean().meta({ description: 'It was running already' }), ...pullShape
 })

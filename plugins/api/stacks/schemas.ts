@@ -20,7 +20,7 @@ export const stackItemSchema = z.strictObject({
   active: z.boolean().meta({ description: 'Applied last' }),
   drift: driftSchema,
   lacks: z.array(z.enum(devices)).meta({ description: 'Devices that its rows name and this host does not have' })
-})
+}).meta({ title: 'Stack' })
 
 export const stackListSchema = z.strictObject({
   stacks: z.array(stackItemSchema),
@@ -120,7 +120,7 @@ export const applyReportSchema = z.strictObject({
   dry_run: z.literal(false),
   created: z.array(z.string()).meta({ description: 'Slots' }),
   converged: convergedSchema
-})
+}).meta({ title: 'StackApplyReport' })
 export const applyAnswerSchema = z.union([applyPreviewSchema, applyReportSchema])
 
 /** `.svcstack.json` (SPEC.md "Stacks"). */

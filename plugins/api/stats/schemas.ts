@@ -67,7 +67,7 @@ export const hardwareStatsSchema = z.strictObject({
   per_upstream: z.record(z.string(), upstreamCountersSchema),
   upstream_names: z.array(z.string()),
   per_slot: z.record(z.string(), slotMemorySchema)
-})
+}).meta({ title: 'HardwareStats' })
 export type HardwareStats = z.output<typeof hardwareStatsSchema>
 
 /** `GET /api/stats/slots`: by slot name. */

@@ -36,7 +36,7 @@ export const upstreamObjectSchema = z.strictObject({
     failures: z.int().meta({ description: 'In a row' }),
     retry_in_ms: z.int().meta({ description: 'How long it is still left alone' })
   })
-})
+}).meta({ title: 'Upstream' })
 export type UpstreamObject = z.output<typeof upstreamObjectSchema>
 
 const { shape } = upstreamSchema

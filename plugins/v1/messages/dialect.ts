@@ -29,6 +29,22 @@ interface Failure {
  * failures keep their `code` and `details` beside these.
  */
 export const messagesDialect: WireDialect = {
+  failureSchema: {
+    title: 'MessagesError',
+    type: 'object',
+    required: ['type', 'error'],
+    properties: {
+      type: { const: 'error' },
+      error: {
+        type: 'object',
+        required: ['type', 'message'],
+        properties: { type: { type: 'string' }, message: { type: 'string' }, code: { type: 'string' } },
+        additionalProperties: true
+      },
+      request_id: { type: 'string' }
+    },
+    additionalProperties: true
+  },
   failure: (error: SvcError, requestId): Failure => {
     const { code, message, details } = errorEnvelope(error, requestId).error
     return { type: 'error', error: { type: typeOf(error.status), message, code, details }, request_id: requestId }

@@ -19,6 +19,8 @@ export default definePlugin({
       summary: 'A message of the Messages API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Messages API.',
       schema: { body: messagesBodySchema, response: messagesAnswerSchema },
+      answers: [{ type: 'text/event-stream' }],
+      example: { model: 'agent', max_tokens: 64, messages: [{ role: 'user', content: 'Say hello' }] },
       bodyKind: 'buffer',
       dialect: messagesDialect,
       handler: call => dispatch.forward(call, { surface: 'messages', path: '/messages', dialect: messagesDialect, edit: thinkingDefault })

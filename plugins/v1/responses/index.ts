@@ -35,6 +35,8 @@ export default definePlugin({
       summary: 'A response of the Responses API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Responses API.',
       schema: { body: responsesBodySchema, response: responsesAnswerSchema },
+      answers: [{ type: 'text/event-stream' }],
+      example: { model: 'agent', input: 'Say hello' },
       bodyKind: 'buffer',
       dialect: responsesDialect,
       handler: call => dispatch.forward(call, { surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault })

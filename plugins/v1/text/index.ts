@@ -25,6 +25,8 @@ export default definePlugin({
       summary: 'Chat completion, streaming or not',
       description: STREAMED,
       schema: { body: chatBodySchema, response: chatAnswerSchema },
+      example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },
+      answers: [{ type: 'text/event-stream' }],
       bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'chat', path: '/chat/completions', drop: GATEWAY_KEYS, edit: thinkingEdits })
     }))
@@ -35,6 +37,8 @@ export default definePlugin({
       summary: 'Legacy text completion, streaming or not',
       description: STREAMED,
       schema: { body: completionBodySchema, response: completionAnswerSchema },
+      example: { model: 'agent', prompt: 'Once upon a time', max_tokens: 32 },
+      answers: [{ type: 'text/event-stream' }],
       bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'completions', path: '/completions', drop: GATEWAY_KEYS })
     }))

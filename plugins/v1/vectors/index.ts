@@ -18,6 +18,7 @@ export default definePlugin({
       alsoAt: ['/embeddings'],
       summary: 'Vectors of texts',
       schema: { body: embeddingsBodySchema, response: embeddingsAnswerSchema },
+      example: { model: 'embed', input: ['a text', 'another one'] },
       bodyKind: 'buffer',
       handler: call => dispatch.forward(call, { surface: 'embeddings', path: '/embeddings' })
     }))
@@ -28,6 +29,7 @@ export default definePlugin({
         alsoAt,
         summary: 'Documents in the order in which they answer a query',
         schema: { body: rerankBodySchema, response: rerankAnswerSchema },
+        example: { model: 'rerank', query: 'What is a panda?', documents: ['A bear', 'A city'] },
         bodyKind: 'buffer',
         handler: call => dispatch.forward(call, { surface: 'rerank', path: '/rerank' })
       }))
