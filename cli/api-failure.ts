@@ -20,7 +20,7 @@ export class ApiFailure extends CliFailure {
 
   constructor (request: string, status: number, body: string) {
     const { code, message, hints } = readRefusal(body)
-    super(`${request} -> HTTP ${status}: ${message}${code === null ? '' : ` (${code})`}`, { hints })
+    super(`${message}${code === null ? '' : ` (${code})`}`, { hints, trace: `${request} -> HTTP ${status}` })
     this.name = 'ApiFailure'
     this.status = status
     this.code = code

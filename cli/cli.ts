@@ -30,6 +30,9 @@ export class Cli {
     this.interrupts = new Interrupts(process)
   }
 
+  /** What is asked of the gateway comes first, not last. */
+  verbose = false
+
   get signal (): AbortSignal { return this.interrupts.signal }
 
   get env (): CliProcess['env'] { return this.process.env }
@@ -39,6 +42,7 @@ export class Cli {
    * either, whatever answers at the usual address. Comes before every action, and rejects for nothing that it finds.
    */
   async locate (command: Command): Promise<void> {
+    this.verbose = command.optsWithGlobals<{ verbose?: boolean }>().verbose === true
     const target = targetOf(askedBy(command, this.env))
     if (target.kind === 'gateway') {
       this.#gateways.set(command, target.url)

@@ -7,6 +7,8 @@ export interface FailureOptions {
   readonly exitCode?: number
   /** Lines below the message: what to do, or what was seen. */
   readonly hints?: readonly string[]
+  /** What was asked of whom: of use to those who look for the cause. */
+  readonly trace?: string
   readonly cause?: unknown
 }
 
@@ -14,12 +16,14 @@ export interface FailureOptions {
 export class CliFailure extends Error {
   readonly exitCode: number
   readonly hints: readonly string[]
+  readonly trace: string | null
 
   constructor (message: string, options: FailureOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'CliFailure'
     this.exitCode = options.exitCode ?? exitCodes.failed
     this.hints = options.hints ?? []
+    this.trace = options.trace ?? null
   }
 }
 

@@ -32,17 +32,19 @@ export async function main (argv: readonly string[], process: CliProcess): Promi
 function report (cli: Cli, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof Interrupted || error instanceof PipeClosed) return error.exitCode
-  const { message, hints, exitCode } = error instanceof CliFailure ? error : foreign(error)
-  cli.out.note(harmless([`Error: ${message}`, ...hints].join('\n')))
+  const { message, hints, exitCode, trace } = error instanceof CliFailure ? error : foreign(error)
+  if (trace !== null && cli.verbose) cli.out.dimNote(harmless(trace))
+  for (const [i, line] of [`Error: ${message}`, ...hints].entries()) cli.out.noteFolded(harmless(line), i === 0 ? '' : '  ')
+  if (trace !== null && !cli.verbose) cli.out.dimNote(harmless(`  ${trace}`))
   if ((cli.env.SVC_DEBUG ?? '') !== '' && error instanceof Error) cli.out.note(error.stack ?? '')
   return exitCode
 }
 
 /** Errors of the kernel carry a code; anything else is a defect of ours or of the machine. */
-function foreign (error: unknown): Pick<CliFailure, 'message' | 'hints' | 'exitCode'> {
+function foreign (error: unknown): Pick<CliFailure, 'message' | 'hints' | 'exitCode' | 'trace'> {
   const message = error instanceof Error ? error.message : String(error)
   const { code } = error as { code?: unknown }
-  return { message: typeof code === 'string' ? `${message} (${code})` : message, hints: diagnosticLines(error), exitCode: exitCodes.failed }
+  return { message: typeof code === 'string' ? `${message} (${code})` : message, hints: diagnosticLines(error), exitCode: exitCodes.failed, trace: null }
 }
 
 /** All that is wrong in the configuration, not only the first. */

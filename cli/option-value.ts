@@ -27,6 +27,21 @@ export function collectEnv (text: string, before: Readonly<Record<string, string
   return { ...before, [name]: value ?? null }
 }
 
+/** Collects `key=value` of options of an engine: numbers, `true` and `false` are taken as such, lists and tables as JSON. */
+export function collectOption (text: string, before: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const [, key = '', value] = /^([^=]*)(?:=([^]*))?$/.exec(text) ?? []
+  if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new InvalidArgumentError('It must be key=value, or key to take it out.')
+  return { ...before, [key]: value === undefined ? null : valueOf(value) }
+}
+
+function valueOf (text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
 /** `none` takes the value out. */
 export function orNone (value: string): string | null {
   return value === 'none' ? null : value

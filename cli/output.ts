@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
-import { oneLine, padTo } from './text-width.js'
+import { foldLines, oneLine, padTo } from './text-width.js'
 import { tableLines, type Column } from './table.js'
 
 export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }
@@ -15,6 +15,8 @@ const colours = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2, bold: 1 } as
 export type Colour = keyof typeof colours
 
 const DEFAULT_WIDTH = 80
+/** Narrower than this, whole words help nobody. */
+const LEAST_FOLD = 20
 
 /** What goes to the one at the prompt: results on standard output, everything about the way there on standard error. */
 export class Output {
@@ -54,7 +56,11 @@ export class Output {
   /** Resolves when the reader keeps up, or the signal aborts. */
   async write (text: string, signal?: AbortSignal): Promise<void> {
     if (this.#streams.stdout.write(text)) return
-    await once(this.#streams.stdout, 'drain', signal === undefined ? {} : { signal })
+    await once(this.#streams.stdout, 'drain', signal === undefined ? {} : { signal }).catch((error: unknown) => {
+      // the reason says who ended it, the error of `once` only that somebody did
+      signal?.throwIfAborted()
+      throw error
+    })
   }
 
   json (value: unknown): void {
@@ -71,7 +77,16 @@ export class Output {
   pairs (pairs: ReadonlyArray<readonly [string, string | null]>): void {
     const shown = pairs.filter((pair): pair is [string, string] => pair[1] !== null && pair[1] !== '')
     const width = Math.max(0, ...shown.map(([name]) => name.length))
-    for (const [name, value] of shown) this.line(`${this.paint('bold', padTo(name, width))}  ${oneLine(value)}`)
+    for (const [name, value] of shown) {
+      const [first = '', ...more] = this.folded(oneLine(value), width + 2)
+      this.line(`${this.paint('bold', padTo(name, width))}  ${first}`)
+      this.lines(more.map(line => ' '.repeat(width + 2) + line))
+    }
+  }
+
+  /** Lines that a terminal need not break, beside an indent; what goes to a pipe stays one line. */
+  folded (text: string, indent = 0): string[] {
+    return this.watched ? foldLines(text, Math.max(LEAST_FOLD, this.width - indent)) : [text]
   }
 
   paint (colour: Colour, text: string): string {
@@ -80,6 +95,20 @@ export class Output {
 
   note (text: string): void {
     this.#streams.stderr.write(`${text}\n`)
+  }
+
+  /** A text on standard error, folded between words where it is a terminal, each further line indented. */
+  noteFolded (text: string, indent = ''): void {
+    const { stderr } = this.#streams
+    if (stderr.isTTY !== true) return this.note(text)
+    const lines = foldLines(text, Math.max(LEAST_FOLD, (stderr.columns ?? this.width) - indent.length))
+    this.note(lines.map((line, i) => i === 0 ? line : indent + line).join('\n'))
+  }
+
+  /** As `paint`, for standard error. */
+  dimNote (text: string): void {
+    const { stderr, env } = this.#streams
+    this.note(stderr.isTTY === true && allowsColour(env) ? `\u001b[${colours.dim}m${text}\u001b[0m` : text)
   }
 
   /** Draws over the line that was drawn before; nothing where nobody watches. */

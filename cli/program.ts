@@ -31,6 +31,7 @@ export function createProgram (cli: Cli): Command {
     .description('Runs and manages a local inference gateway.')
     .version(`svc ${version}`, '-V, --version', 'print the version')
     .addOption(new Option('--url <url>', 'address of the gateway; default is that of the home, else http://127.0.0.1:8080').env('SVC_API_URL'))
+    .option('--verbose', 'errors begin with the request that failed; `svc chat` tells its speed')
     .exitOverride()
     .hook('preAction', async (_program, action) => { await cli.locate(action) })
     .configureOutput({

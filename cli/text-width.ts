@@ -24,6 +24,17 @@ export function truncate (text: string, width: number): string {
   return width < 1 ? '' : `${kept}…`
 }
 
+/** Lines of at most `width` columns, broken between words; a word that is wider has a line of its own and is not cut. */
+export function foldLines (text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && textWidth(last) + 1 + textWidth(word) <= width) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}
+
 export function padTo (text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - textWidth(text)))
 }

@@ -1,10 +1,16 @@
 import { pino } from 'pino'
 import type { Logger } from './contract/index.js'
 
+/** Lines have the name of their level, the time as ISO 8601, and neither host nor process. */
+export const lineOptions = {
+  base: null,
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (label: string) => ({ level: label }) }
+}
+
 /** JSON lines on standard error. `SVC_LOG_LEVEL` wins over the default `info`. */
 export function createLogger (env: Readonly<Record<string, string | undefined>>, level = 'info'): Logger & { level: string } {
-  const options = { level: env.SVC_LOG_LEVEL ?? level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  return pino(options, pino.destination({ fd: 2, sync: true }))
+  return pino({ ...lineOptions, level: env.SVC_LOG_LEVEL ?? level }, pino.destination({ fd: 2, sync: true }))
 }
 
 /** The same log, every line marked with the plugin it comes from. */

@@ -16,7 +16,7 @@ interface ChatOptions {
   readonly temperature?: number
   readonly json?: true
   readonly stream: boolean
-  readonly verbose?: true
+  readonly v?: true
 }
 
 export function addChatCommand (program: Command, cli: Cli): void {
@@ -29,13 +29,13 @@ export function addChatCommand (program: Command, cli: Cli): void {
     .addOption(new Option('--temperature <number>', 'how freely it chooses its words').argParser(numberOf(z.number().min(0))))
     .option('--json', 'print what the API sends: one chunk a line, or the answer with --no-stream')
     .option('--no-stream', 'wait for the whole answer')
-    .option('-v, --verbose', 'tell the speed on standard error')
+    .option('-v', 'as --verbose: tell the speed on standard error')
     .addHelpText('after', '\nThe prompt may come from standard input. Ctrl-C cancels the answer, on the engine too.')
     .addHelpText('after', examples('svc chat "Why is the sky blue?"', 'svc chat --slot coder < question.txt'))
     .action(async (prompt: string | undefined, options: ChatOptions, command: Command) => {
-      const { slot, model, json, verbose, ...settings } = options
+      const { slot, model, json, v, ...settings } = options
       const session = new ChatSession(cli.client(command), cli.out, {
-        ...settings, model: model ?? slot, json: json === true, verbose: verbose === true
+        ...settings, model: model ?? slot, json: json === true, verbose: v === true || cli.verbose
       })
       if (prompt === undefined && cli.process.stdin.isTTY === true) return await converse(cli, session)
       const question = prompt ?? await readInput(cli)

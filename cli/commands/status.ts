@@ -18,7 +18,7 @@ const statusSchema = z.looseObject({
   version: text,
   status: text,
   runtime: z.looseObject({ driver: z.string(), version: text, reason: text }).nullish(),
-  upstreams: z.array(z.looseObject({ name: z.string() })).default([]),
+  upstreams: z.array(z.looseObject({ name: z.string(), url: z.string().default(''), kind: z.string().default('remote') })).default([]),
   diagnostics: z.array(diagnosticSchema).default([])
 })
 type Status = z.output<typeof statusSchema>
@@ -56,17 +56,28 @@ function printStatus (
   out: Output, base: string, status: Status, slots: Part<SlotRecord[]>, plugins: Part<PluginReport[]>
 ): void {
   const { runtime } = status
+  const remotes = status.upstreams.filter(({ kind }) => kind === 'remote')
+  const own = slots instanceof ApiFailure ? [] : slots.filter(({ kind }) => kind !== 'remote')
   out.line(`${out.paint('bold', `${status.name} ${status.version ?? ''}`.trim())} at ${base}: ${status.status ?? 'ok'}`)
   out.pairs([
     ['runtime', runtime == null ? null : `${runtime.driver} ${runtime.version ?? ''}`.trim()],
     ['because', runtime?.reason ?? null],
-    ['slots', slots instanceof ApiFailure ? slots.message : countStates(slots.filter(({ kind }) => kind !== 'remote'))],
-    ['upstreams', String(status.upstreams.length)],
+    ['slots', slots instanceof ApiFailure ? slots.message : countStates(own)],
+    ['upstreams', String(remotes.length)],
     ['plugins', plugins instanceof ApiFailure ? plugins.message : countPlugins(plugins)]
   ])
-  if (!(slots instanceof ApiFailure) && slots.length > 0) {
+  if (own.length > 0) {
     out.line()
-    printSlotSummary(out, slots)
+    printSlotSummary(out, own)
+  }
+  if (remotes.length > 0) {
+    const stateOf = (name: string): string => slots instanceof ApiFailure ? '-' : slots.find(slot => slot.kind === 'remote' && slot.name === name)?.state ?? '-'
+    out.line()
+    out.table([
+      { title: 'UPSTREAM', cell: ({ name }) => name },
+      { title: 'STATE', cell: ({ name }) => stateOf(name) },
+      { title: 'ADDRESS', cell: ({ url }) => url, flexible: true }
+    ], remotes)
   }
   printList(out, 'Slots with problems', slots instanceof ApiFailure ? [] : slots.flatMap(slot =>
     slotProblems(slot).map(problem => `${slot.name}: ${problem}`)))
@@ -90,5 +101,8 @@ function printList (out: Output, title: string, items: readonly string[]): void 
   if (items.length === 0) return
   out.line()
   out.line(out.paint('bold', title))
-  out.lines(items.map(item => `  ${harmless(item)}`))
+  for (const item of items) {
+    const [first = '', ...more] = out.folded(harmless(item), 4)
+    out.lines([`  ${first}`, ...more.map(line => `    ${line}`)])
+  }
 }

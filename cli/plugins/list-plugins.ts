@@ -12,6 +12,7 @@ import { OfflineHome } from './offline-home.js'
 import { PluginStore } from './plugin-store.js'
 
 export interface ListOptions {
+  readonly all?: true
   readonly json?: true
 }
 
@@ -31,11 +32,19 @@ export async function listPlugins (cli: Cli, command: Command, options: ListOpti
   const { kind } = targetOf(askedBy(command, cli.env))
   const rows = kind === 'gateway' ? await reports(cli.client(command)) : await localRows(cli, command)
   if (options.json === true) return out.json({ plugins: rows })
-  if (rows.length === 0) return out.line('No plugins are installed. Install one: svc plugin add <path or name>')
-  out.table(columnsOf(cli), rows)
+  const shown = options.all === true ? rows : rows.filter(row => !isSettled(row))
+  if (shown.length > 0) out.table(columnsOf(cli), shown)
+  else out.line('No plugins were added. Add one: svc plugin add <path or name>')
+  const rest = rows.length - shown.length
+  if (rest > 0) out.line(`${rest} built in, active: svc plugin list --all`)
   for (const row of rows.filter(({ message }) => message != null && message !== '')) {
     out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${reasonOf(row)}`))
   }
+}
+
+/** Built in, and doing what it is for. */
+function isSettled ({ origin, state }: PluginRow): boolean {
+  return origin === 'builtin' && state === 'active'
 }
 
 async function localRows (cli: Cli, command: Command): Promise<PluginRow[]> {

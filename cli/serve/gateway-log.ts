@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import type { Logger } from '../../kernel/contract/index.js'
-import { createLogger } from '../../kernel/logger.js'
+import { createLogger, lineOptions } from '../../kernel/logger.js'
 import type { CliProcess } from '../cli.js'
 import { readableLogLine } from './log-line.js'
 
@@ -10,6 +10,5 @@ export type LevelledLogger = Logger & { level: string }
 export function createGatewayLog ({ stderr, env }: CliProcess, level: string): LevelledLogger {
   if (stderr.isTTY !== true) return createLogger({}, level)
   const coloured = (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  return pino(options, { write: line => { stderr.write(`${readableLogLine(line, coloured)}\n`) } })
+  return pino({ ...lineOptions, level }, { write: line => { stderr.write(`${readableLogLine(line, coloured)}\n`) } })
 }

@@ -1,22 +1,28 @@
 import { z } from 'zod'
 import { harmless } from '../text-width.js'
 
-const lineSchema = z.looseObject({ level: z.number(), time: z.union([z.string(), z.number()]), msg: z.string().default('') })
+const lineSchema = z.looseObject({ level: z.string(), time: z.union([z.string(), z.number()]), msg: z.string().default('') })
 
-const levelNames: ReadonlyArray<readonly [number, string, number]> = [[50, 'error', 31], [40, 'warn', 33], [30, 'info', 36], [0, 'debug', 2]]
+const levelColours: Readonly<Record<string, number>> = { fatal: 31, error: 31, warn: 33, info: 36 }
+const DIM = 2
 
 /** One JSON line of the log for people: `12:00:01 warn  message  key=value`. Anything else is left as it is. */
 export function readableLogLine (line: string, coloured: boolean): string {
   const parsed = lineSchema.safeParse(parse(line))
   if (!parsed.success) return line.trimEnd()
   const { level, time, msg, err, ...fields } = parsed.data
-  const [, name, colour] = levelNames.find(([least]) => level >= least) ?? levelNames[3]!
   const paint = (code: number, text: string): string => coloured ? `\u001b[${code}m${text}\u001b[0m` : text
-  const rest = Object.entries(fields).filter(([, value]) => value !== null)
+  const rest = Object.entries(fields).filter(([key, value]) => value !== null && !isTold(key, value, msg, fields))
     .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`).join(' ')
   const stack = stackOf(err)
-  return harmless(clockOf(time)) + ' ' + paint(colour, name.padEnd(5)) + ' ' + harmless(msg) +
-    (rest === '' ? '' : `  ${paint(2, harmless(rest))}`) + (stack === null ? '' : `\n${paint(2, harmless(stack))}`)
+  return harmless(clockOf(time)) + ' ' + paint(levelColours[level] ?? DIM, level.padEnd(5)) + ' ' + harmless(msg) +
+    (rest === '' ? '' : `  ${paint(DIM, harmless(rest))}`) + (stack === null ? '' : `\n${paint(DIM, harmless(stack))}`)
+}
+
+/** What the sentence says already; of a state line all of it. */
+function isTold (key: string, value: unknown, sentence: string, { from, to }: Readonly<Record<string, unknown>>): boolean {
+  if (from !== undefined && to !== undefined) return ['slot', 'from', 'to', 'model_id', 'took_s', 'message'].includes(key)
+  return typeof value === 'string' && value.length > 1 && sentence.includes(value)
 }
 
 function clockOf (time: string | number): string {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { ConfigSnapshot, Paths, PluginReport, RuntimeInfo } from '../../kernel/contract/index.js'
+import { DEFAULT_BASE } from '../client.js'
 import type { Output } from '../output.js'
 import { reasonOf } from '../plugin-report.js'
 
@@ -18,21 +19,34 @@ export function printReady (out: Output, facts: ReadyFacts): void {
   const fallen = plugins.filter(({ state }) => state === 'failed' || state === 'skipped')
   const chat = chatSlot(config)
   out.line(`${out.paint('bold', `svc ${version}`)} is ready at ${out.paint('green', baseUrl)}`)
+  const problems = config.diagnostics.length
   out.pairs([
-    ['runtime', `${runtime.driver}: ${runtime.reason}`],
+    ['chat', chat === null ? null : `svc chat${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}${chat === 'agent' ? '' : ` --slot ${chat}`}`],
+    ['docs', plugins.some(({ name, state }) => name === 'api-docs' && state === 'active') ? `${baseUrl}/api/docs` : null],
+    ['engines', engineText(runtime)],
     ['config', join(paths.etc, 'svc.toml')],
     ['state', paths.state],
-    ['plugins', `${plugins.filter(({ state }) => state === 'active').length} active${fallen.length === 0 ? '' : `, ${fallen.length} not`}`]
+    ['problems', problems === 0 ? null : `${problems} in the configuration: svc status${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}`]
   ])
   for (const plugin of fallen) out.line(out.paint('yellow', `  ${plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
-  for (const { file, path, message } of config.diagnostics) out.line(out.paint('yellow', `  ${file}: ${path === '' ? '' : `${path} `}${message}`))
   out.line()
   if (chat === null) {
-    out.line('There is no slot to talk to yet. Make one: svc slot create agent --model <model>, or start with --demo.')
+    out.lines(out.folded('There is no slot to talk to yet. `svc setup` makes one, `svc slot create agent --model <model>` too.'))
     return
   }
-  out.line(`curl -N ${baseUrl}/v1/chat/completions -H 'content-type: application/json' \\`)
-  out.line(`  -d '{"model":"${chat}","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`)
+  // no line is as wide as the narrowest usual terminal, so that what is copied from it is what was printed
+  out.lines([
+    `curl -N ${baseUrl}/v1/chat/completions \\`,
+    '  -H \'content-type: application/json\' \\',
+    `  -d '{"model":"${chat}","stream":true,`,
+    '    "messages":[{"role":"user","content":"Hello"}]}\''
+  ])
+}
+
+/** In a few words; `svc status` has the reasons. */
+function engineText ({ driver, version }: RuntimeInfo): string {
+  if (driver === 'process') return 'child processes, no container engine'
+  return `containers of ${driver === 'podman' ? 'Podman' : 'Docker'} ${version}`.trimEnd()
 }
 
 /** The slot that the example talks to. */

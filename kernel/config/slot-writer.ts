@@ -46,7 +46,7 @@ export function previewSlot (name: string, config: Table): { readonly slot: Name
 }
 
 export function slotExists (name: string): SvcError {
-  return svcError('slot.config_error', `slot ${name} exists already; change it, or choose another name`, { details: { slot: name } })
+  return svcError('slot.already_exists', `slot ${name} exists already; change it, or choose another name`, { details: { slot: name } })
 }
 
 /** A slot file with a patch in it, as text. Throws `validation.invalid` or `validation.unknown_keys`. Pure but for the log. */

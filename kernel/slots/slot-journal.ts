@@ -1,6 +1,6 @@
 import type { Clock, EventBus, Logger, SlotStatus } from '../contract/index.js'
 import type { SlotCore } from './slot-core.js'
-import { isServing } from './slot-machine.js'
+import { isLoading, isServing } from './slot-machine.js'
 import type { SlotStateFiles } from './slot-state-file.js'
 
 export interface SlotJournalDeps {
@@ -19,12 +19,14 @@ export function isJournalled (core: SlotCore, before: SlotCore): boolean {
 /** Tells what becomes of slots: on the event bus, in the log, and in their state files. */
 export class SlotJournal {
   readonly #deps: SlotJournalDeps
+  /** When the load of a slot began, on the monotonic clock. */
+  readonly #began = new Map<string, number>()
 
   constructor (deps: SlotJournalDeps) {
     this.#deps = deps
   }
 
-  announce ({ name, modelId }: SlotStatus, core: SlotCore, before: SlotCore): void {
+  announce ({ name, modelId, adopted }: SlotStatus, core: SlotCore, before: SlotCore): void {
     const { events, log } = this.#deps
     const message = `${name}: ${before.state} -> ${core.state}`
     const data = {
@@ -38,8 +40,23 @@ export class SlotJournal {
     }
     const failed = core.state === 'error'
     events.emit({ type: 'slot.state', severity: failed ? 'error' : 'info', source: `slot:${name}`, message, data })
-    if (failed) log.error({ ...data, log_tail: core.failure?.logTail }, message)
-    else log.info(data, message)
+    const tookS = this.#loadTime(name, core, before)
+    const line = stateLine(name, modelId, core, adopted ? null : tookS)
+    const fields = tookS === null ? data : { ...data, took_s: tookS }
+    if (failed) log.error({ ...fields, log_tail: core.failure?.logTail }, line)
+    else log[core.state === 'warming' || core.state === 'unloading' ? 'debug' : 'info'](fields, line)
+  }
+
+  /** Seconds to a tenth that a load took which ends now; null for anything else. */
+  #loadTime (name: string, core: SlotCore, before: SlotCore): number | null {
+    const now = this.#deps.clock.monotonic()
+    if (isLoading(core.state)) {
+      if (!isLoading(before.state)) this.#began.set(name, now)
+      return null
+    }
+    const began = this.#began.get(name)
+    this.#began.delete(name)
+    return began === undefined || !isServing(core.state) ? null : Math.round((now - began) / 100) / 10
   }
 
   /** @param override model that a swap put in force without writing it down */
@@ -57,4 +74,13 @@ export class SlotJournal {
       extra: { adopted: status.adopted, engine_id: status.engineId, override }
     })
   }
+}
+
+/** The log's line: what happened, to which slot, with which model, each once. Pure. */
+function stateLine (name: string, modelId: string | null, { state, message, failure }: SlotCore, tookS: number | null): string {
+  const model = modelId === null ? '' : ` (${modelId})`
+  if (state === 'error') return `${name} failed${model}: ${failure?.message ?? message}`
+  if (tookS !== null) return `${name} ready in ${tookS.toFixed(1)} s${model}`
+  if (state === 'ready' || state === 'idle') return `${name} ${state}${model}${message === '' ? '' : `: ${message}`}`
+  return `${name} ${state}${model}${state === 'pulling' && message !== '' ? `: ${message}` : ''}`
 }

@@ -36,11 +36,25 @@ t.test('status shows the gateway, its slots, and all that is wrong', async t => 
   t.equal(code, 0)
   for (const part of [
     `svc 1.2.3 at ${url}: ok`, 'process 20', 'no container engine answers', '2, 1 ready, 1 in error', '1 active, 1 not',
-    'NAME   STATE    MODEL     PORT', 'agent  ready    qwen3-4b  8081', 'coder: it crashed (slot.load_failed)',
+    'NAME   STATE  MODEL     PORT', 'agent  ready  qwen3-4b  8081', 'coder: it crashed (slot.load_failed)',
     'svc-plugin-foo failed: plugin.import_failed at import: it threw', 'slots/tts.toml: device must be one of cpu, npu'
   ]) t.match(stdout, part)
   t.equal(stdout.split('coder: it crashed').length, 2, 'one cause is told once')
   t.same(JSON.parse((await run(['status', '--json', '--url', url])).stdout), status, '--json is the answer of the API')
+})
+
+t.test('at a terminal of 80 columns words stay whole, and status tells slots from upstreams', async t => {
+  const reason = 'no container engine answers, so engines run as child processes: the Docker socket does not exist (/var/run/docker.sock)'
+  const { url } = await api(t, {
+    'GET /api/status': { ...status, runtime: { driver: 'process', version: '20', endpoint: null, reason } },
+    'GET /api/slots': [slotRecord('agent', { state: 'ready' }), upstream],
+    'GET /api/plugins': { plugins }
+  })
+  const { stdout } = await run(['status', '--url', url], { tty: true, columns: 80, env: { NO_COLOR: '1' } })
+  const lines = stdout.split('\n')
+  t.ok(lines.every(line => textWidth(line) <= 80), stdout)
+  t.match(stdout.replace(/\n +/g, ' '), reason)
+  t.match(stdout, /\nNAME .*\nagent +ready.*\n\nUPSTREAM +STATE +ADDRESS\ncloud +serving +https:\/\/x\n/)
 })
 
 t.test('status goes on without a group of routes that is down', async t => {
@@ -74,7 +88,7 @@ t.test('tables fit 80 columns where nobody says otherwise, and the terminal wher
   t.equal(raw, `${JSON.stringify(slots, null, 2)}\n`)
 })
 
-t.test('refusals show request, status, message, code, fields and the engine\'s last words', async t => {
+t.test('refusals begin with the reason; fields, the engine\'s last words and the request stand behind it', async t => {
   const { url } = await api(t, {
     'GET /api/slots/nope': (_request, response) => refuse(response, 404, 'slot.not_found', 'no slot is named \'nope\''),
     'POST /api/slots': (_request, response) => refuse(response, 400, 'validation.invalid', 'slot x is not valid', {
@@ -86,10 +100,11 @@ t.test('refusals show request, status, message, code, fields and the engine\'s l
     'GET /api/slots/cut': (_request, response) => { response.writeHead(200, { 'content-length': '100' }).write('{'); response.destroy() }
   })
   const cases: ReadonlyArray<readonly [string, RegExp]> = [
-    ['slot show nope', /^Error: GET http:\S+\/api\/slots\/nope -> HTTP 404: no slot is named 'nope' \(slot\.not_found\)\n$/],
-    ['slot create x -m y', /POST \S+ -> HTTP 400: slot x is not valid \(validation\.invalid\)\n {2}model\.context_size: must be a whole number\n/],
-    ['slot load agent', /HTTP 502: it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
-    ['slot status html', /HTTP 502: <h1>Bad Gateway<\/h1>\n$/],
+    ['slot show nope', /^Error: no slot is named 'nope' \(slot\.not_found\)\n {2}GET http:\S+\/api\/slots\/nope -> HTTP 404\n$/],
+    ['slot show nope --verbose', /^GET http:\S+\/api\/slots\/nope -> HTTP 404\nError: no slot is named 'nope' \(slot\.not_found\)\n$/],
+    ['slot create x -m y', /^Error: slot x is not valid \(validation\.invalid\)\n {2}model\.context_size: must be a whole number\n {2}POST \S+ -> HTTP 400\n$/],
+    ['slot load agent', /it ended with code 1 \(slot\.load_failed\)\nlast lines of the engine:\n {2}out of memory\n/],
+    ['slot status html', /Error: <h1>Bad Gateway<\/h1>\n.*HTTP 502\n$/],
     ['slot status odd', /unexpected answer: name: [^]*--url or SVC_API_URL/],
     ['slot status cut', /the connection broke off/]
   ]

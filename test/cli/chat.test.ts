@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { fakeApi, FakeProcess, refuse, run, spawnSvc, sse, type Answer, type FakeApi } from './support.js'
+import { bin, fakeApi, FakeProcess, refuse, run, spawnSvc, sse, type Answer, type FakeApi } from './support.js'
 
 const CHAT = 'POST /v1/chat/completions'
 
@@ -63,6 +65,19 @@ t.test('--no-stream and --json', async t => {
   t.match(JSON.parse(lines[2]!), { choices: [{ delta: { content: 'Hel' } }] })
 })
 
+t.test('a reader that has seen enough ends it quietly, also while more is to be written', async t => {
+  const fake = await chatApi(t, (_request, response) => {
+    const stream = sse(response)
+    const more = (): void => { while (!stream.destroyed && stream.write(chunk({ content: 'x'.repeat(1000) }))); }
+    stream.on('drain', more)
+    more()
+  })
+  const command = `"${process.execPath}" "${bin}" chat --json hello --url ${fake.url} 2>&1 | head -1`
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 60_000 })
+  t.equal(stdout.split('\n').length, 2)
+  t.match(JSON.parse(stdout), { object: 'chat.completion.chunk' })
+})
+
 t.test('failures exit 1 and keep what was said so far', async t => {
   const cases: ReadonlyArray<readonly [string, Answer, string, RegExp]> = [
     ['an error event', (_request, response) => {
@@ -72,7 +87,7 @@ t.test('failures exit 1 and keep what was said so far', async t => {
     ['a connection that breaks', (_request, response) => {
       sse(response).write(chunk({ content: 'Hel' }), () => response.destroy())
     }, 'Hel\n', /the connection broke off/],
-    ['a refusal', (_request, response) => refuse(response, 404, 'model.not_found', 'no model is named agent'), '', /HTTP 404: no model is named agent \(model\.not_found\)/],
+    ['a refusal', (_request, response) => refuse(response, 404, 'model.not_found', 'no model is named agent'), '', /^Error: no model is named agent \(model\.not_found\)/],
     ['something else than a stream', {}, '', /no event stream/]
   ]
   for (const [name, answer, stdout, stderr] of cases) {

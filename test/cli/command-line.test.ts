@@ -141,7 +141,7 @@ t.test('usage errors exit 2 and say what is wrong', async t => {
     ['slot create coder', /required option '-m, --model <model>'/],
     ['slot create Coder -m x', /must be lowercase letters/],
     ['slot create coder -m x --type chat', /Allowed choices are llm, embedding/],
-    ['slot create coder -m x --hardware gpu', /Allowed choices are vulkan, rocm, cpu/],
+    ['slot create coder -m x --hardware gpu', /Allowed choices are vulkan, rocm, cuda, cpu/],
     ['slot create coder -m x --provider imagegen', /--type image/],
     ['slot create coder -m x --provider tts-gpu', /Allowed choices are llm-server, npu-rt, stt-engine, tts-cpu/],
     ['slot create coder -m x --ctx-size 64', /must be at least 128/],

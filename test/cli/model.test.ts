@@ -93,7 +93,7 @@ t.test('pulls that end badly', async t => {
   hub.add('org/m', { files: { 'm.gguf': ggufFile({ weights: 900_000 }) } })
   hub.add('org/gated', { gated: 'auto', files: { 'm.gguf': ggufFile() } })
   const pull = (...args: readonly string[]) => run(['model', 'pull', ...args, '--url', url])
-  t.match(await pull('nobody'), { code: 1, stderr: /HTTP 422: nobody knows where 'nobody' comes from.*model\.invalid_source/ })
+  t.match(await pull('nobody'), { code: 1, stderr: /^Error: nobody knows where 'nobody' comes from.*model\.invalid_source/ })
   t.match(await pull('org/gated'), { code: 1, stderr: /accept its licence at .*HF_TOKEN.*hf\.gated/ })
   hub.fail('cdn', 'm.gguf', { kind: 'corrupt' })
   t.match(await pull('org/m'), { code: 1, stdout: '', stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nWhat is there is kept for a day/ })

@@ -27,7 +27,7 @@ t.test('a gateway from its start to its end, worked by the command line', async 
     code: 0, stdout: /^Slot coder is created: llm, on cpu, by llm-server, .*port 80\d\d, context 4096\.\n/
   })
   t.match(readFileSync(join(home, 'etc/svc/slots/coder.toml'), 'utf8'), /context_size = 4096/, 'the default is written down')
-  t.match(await svc('slot', 'create', 'coder', '-m', 'x'), { code: 1, stderr: /POST \S+ -> HTTP 400: .*coder.*\(slot\.config_error\)/ })
+  t.match(await svc('slot', 'create', 'coder', '-m', 'x'), { code: 1, stderr: /^Error: slot coder exists already.*\(slot\.already_exists\)\n {2}POST \S+ -> HTTP 409\n/ })
   t.match(await svc('slot', 'list'), { stdout: /^NAME +TYPE +STATE +DEVICE +PROVIDER +MODEL +PORT\ncoder +llm +offline +cpu / })
   t.match(await svc('slot', 'edit', 'coder', '--ctx-size', '2048', '--env', 'A=1', '--idle-timeout', '60'), { code: 0 })
   t.match(await svc('slot', 'edit', 'coder', '--env', 'B=2', '--extra-args', '--top-k 20'), { code: 0 })
@@ -35,10 +35,10 @@ t.test('a gateway from its start to its end, worked by the command line', async 
   t.match(readFileSync(join(home, 'etc/svc/slots/coder.toml'), 'utf8'), /A = "1"\n *B = "2"|A = "1", B = "2"/)
   t.match(await svc('slot', 'logs', 'coder'), { code: 0, stdout: '', stderr: /offline/ })
   t.match(await svc('slot', 'load', 'coder'), { code: 1, stderr: /Error: .*coder/ })
-  t.match(await svc('plugin', 'list'), { code: 0, stdout: /api-slots +active +routes +builtin/ })
+  t.match(await svc('plugin', 'list', '--all'), { code: 0, stdout: /api-slots +active +routes +builtin/ })
   t.match(await svc('slot', 'delete', 'coder', '--force'), { code: 0, stdout: 'Slot coder is deleted.\n' })
   t.notOk(existsSync(join(home, 'etc/svc/slots/coder.toml')))
-  t.match(await svc('slot', 'status', 'coder'), { code: 1, stderr: /HTTP 404: .*\(slot\.not_found\)/ })
+  t.match(await svc('slot', 'status', 'coder'), { code: 1, stderr: /\(slot\.not_found\)\n.*HTTP 404/ })
 
   const second = await spawnSvc(['serve', '--home', home, '--port', '0']).finished
   t.match(second, { code: 1, stdout: '', stderr: new RegExp(`another gateway \\(process ${child.pid}\\) at ${url}`) })
@@ -80,7 +80,7 @@ t.test('serve: the ready block, --reload, and the end of standard input', async 
   svc.child.stdin!.end()
   const { code, stdout } = await svc.finished
   t.equal(code, 0)
-  for (const part of ['runtime', join(home, 'etc/svc/svc.toml'), 'plugins', 'There is no slot to talk to yet', 'Stopping', 'Stopped']) t.match(stdout, part)
+  for (const part of ['engines ', join(home, 'etc/svc/svc.toml'), '/api/docs', 'There is no slot to talk to yet', 'Stopping', 'Stopped']) t.match(stdout, part)
 })
 
 t.test('serve: what keeps it from starting exits 1', async t => {
@@ -140,8 +140,11 @@ t.test('a demo that cannot start says why', async t => {
 })
 
 t.test('log lines for people', async t => {
-  const line = JSON.stringify({ level: 40, time: '2026-01-02T03:04:05.000Z', msg: 'hm\u001b', slot: 'agent', n: 1, err: { stack: 'Error: x\n  at y' } })
+  const line = JSON.stringify({ level: 'warn', time: '2026-01-02T03:04:05.000Z', msg: 'hm\u001b', slot: 'agent', n: 1, err: { stack: 'Error: x\n  at y' } })
   t.match(readableLogLine(line, false), /^\d\d:04:05 warn {2}hm {2}slot=agent n=1\nError: x\n {2}at y$/)
   t.match(readableLogLine(line, true), '\u001b[33mwarn')
+  const state = { slot: 'agent', from: 'warming', to: 'ready', model_id: 'svc-demo', took_s: 3.1 }
+  const told = JSON.stringify({ level: 'info', time: 0, msg: 'agent ready in 3.1 s (svc-demo)', ...state })
+  t.match(readableLogLine(told, false), / info {2}agent ready in 3\.1 s \(svc-demo\)$/, 'a state is told once')
   t.equal(readableLogLine('plain text\n', false), 'plain text')
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { readServerEvents, type ServerEvent } from '../../cli/sse-reader.js'
 import { tableLines } from '../../cli/table.js'
-import { harmless, oneLine, textWidth, truncate } from '../../cli/text-width.js'
+import { foldLines, harmless, oneLine, textWidth, truncate } from '../../cli/text-width.js'
 
 async function* inPieces (text: string, size: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
@@ -45,6 +45,12 @@ t.test('text is measured and cut in columns of the terminal', async t => {
   t.equal(truncate('abcdef', 4), 'abc…')
   t.equal(truncate('日本語日本語', 5), '日本…')
   t.equal(truncate('👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧', 3), '👩‍👩‍👧…')
+})
+
+t.test('a text is folded between words, and a word that is too long is not cut', async t => {
+  t.same(foldLines('one two three', 7), ['one two', 'three'])
+  t.same(foldLines('see /a/very/long/path now', 8), ['see', '/a/very/long/path', 'now'])
+  t.same(foldLines('', 8), [''])
 })
 
 t.test('what comes from elsewhere cannot steer the terminal', async t => {

@@ -49,9 +49,16 @@ export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
       const { selection } = answer
       cli.out.line(selection.enabled
         ? `${name} is served by ${selection.model ?? 'its engine\'s own model'} on ${selection.device ?? 'any device'}: slot ${selection.slot} is ${selection.status}.`
-        : `${name} is off.`)
+        : switchedOff(name, selection, body))
       if (selection.pending_reload) cli.out.line(`It is in force when the NPU slot is started again: svc slot restart ${selection.slot}`)
     })
+}
+
+function switchedOff (
+  name: string, { model, device }: z.output<typeof selectedSchema>['selection'], asked: { readonly model?: string | null | undefined, readonly enabled?: boolean | undefined }
+): string {
+  if (asked.enabled === false || asked.model == null) return `${name} is off. Switch it on: svc capabilities set ${name} --on`
+  return `${name} will be served by ${model ?? asked.model} on ${device ?? 'any device'} once it is on: svc capabilities set ${name} --on`
 }
 
 function chosen (value: string | undefined): string | null | undefined {

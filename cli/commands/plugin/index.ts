@@ -8,7 +8,8 @@ import { homeOption } from '../serve.js'
 export function addPluginCommands (program: Command, cli: Cli): void {
   const plugin = program.command('plugin').description('manage plugins: packages that extend the gateway')
   plugin.command('list')
-    .description('list plugins and how they are doing')
+    .description('list plugins that were added, and built-in ones that are not active')
+    .option('--all', 'the built-in ones that are active, too')
     .option('--json', 'print reports of the API, each with what is installed for it')
     .addOption(homeOption())
     .addHelpText('after', examples('svc plugin list'))

@@ -7,7 +7,8 @@ import { slotRecordSchema, type SlotRecord } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
 import { requireModelless, requireProvider } from './known-provider.js'
 import {
-  contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, hardwareOption, hasContext, portOption, providerOption, typeOption, type Hardware
+  contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, engineOption, hardwareOption, hasContext, portOption, providerOption, typeOption,
+  type Hardware
 } from './slot-options.js'
 
 interface CreateOptions {
@@ -17,6 +18,7 @@ interface CreateOptions {
   readonly model?: string
   readonly port?: number
   readonly ctxSize?: number
+  readonly option?: Readonly<Record<string, unknown>>
 }
 
 const NOTE = 'What is not given is decided by the gateway: hardware by its probe, the port by its pool,\n' +
@@ -33,6 +35,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
     .addOption(hardwareOption())
     .addOption(portOption())
     .addOption(contextOption(`, default ${DEFAULT_CONTEXT_SIZE}`))
+    .addOption(engineOption())
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples(
       'svc slot create coder --model qwen3-4b --hardware vulkan --ctx-size 16384', 'svc slot create tts --type tts --provider tts-cpu'
@@ -56,7 +59,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
 
 /** The default context size is sent as if it had been typed, so that provenance tells where it comes from. */
 function bodyOf (name: string, options: CreateOptions): object {
-  const { type, provider, hardware, model, port } = options
+  const { type, provider, hardware, model, port, option } = options
   const contextSize = options.ctxSize ?? (hasContext(type) ? DEFAULT_CONTEXT_SIZE : undefined)
   return {
     name,
@@ -64,6 +67,7 @@ function bodyOf (name: string, options: CreateOptions): object {
     provider,
     device: hardware === undefined ? undefined : deviceOf(hardware),
     port,
+    options: option,
     ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } }
   }
 }

@@ -9,7 +9,7 @@ import { collectEnv, numberOf, orNone } from '../../option-value.js'
 import { isServing, slotRecordSchema } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
 import { requireProvider } from './known-provider.js'
-import { contextOption, deviceOf, hardwareOption, portOption, providerOption, type Hardware } from './slot-options.js'
+import { contextOption, deviceOf, engineOption, hardwareOption, portOption, providerOption, type Hardware } from './slot-options.js'
 
 interface EditOptions {
   readonly model?: string
@@ -22,6 +22,7 @@ interface EditOptions {
   readonly extraArgs?: string
   readonly env?: Readonly<Record<string, string | null>>
   readonly image?: string
+  readonly option?: Readonly<Record<string, unknown>>
   readonly enable?: true
   readonly disable?: true
 }
@@ -42,6 +43,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
       .argParser(numberOf(slotConfigSchema.shape.idle_timeout_s)))
     .option('--extra-args <flags>', 'engine flags, quoted as one argument; they win over all others')
     .option('--env <KEY=VALUE>', 'variable for the engine; KEY alone takes it out; may be given more than once', collectEnv)
+    .addOption(engineOption())
     .option('--image <image>', 'container image instead of the one of the profile; none takes it out')
     .addOption(new Option('--enable', 'serve the slot and start it with the gateway').conflicts('disable'))
     .option('--disable', 'stop serving the slot')
@@ -69,6 +71,7 @@ function patchOf (options: EditOptions, env: object | undefined): object {
     device: hardware === undefined ? undefined : deviceOf(hardware),
     profile: profile === undefined ? undefined : orNone(profile),
     idle_timeout_s: options.idleTimeout,
+    options: options.option,
     image: image === undefined ? undefined : orNone(image),
     enabled: options.enable === true ? true : options.disable === true ? false : undefined,
     ...(model === undefined && ctxSize === undefined ? {} : { model: { default: model, context_size: ctxSize } }),

@@ -3,12 +3,12 @@ import {
   MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotTypes, specProviders, type SlotType
 } from '../../../kernel/contract/schemas/index.js'
 import { InvalidArgumentError, Option } from 'commander'
-import { numberOf } from '../../option-value.js'
+import { collectOption, numberOf } from '../../option-value.js'
 
 /** SPEC.md "Command-line client"; providers of plugins have other names and are taken too. */
 const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
 
-const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cpu: 'cpu' } as const satisfies Record<string, Device>
+const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cuda: 'gpu-cuda', cpu: 'cpu' } as const satisfies Record<string, Device>
 export type Hardware = keyof typeof hardwareDevices
 
 export const DEFAULT_CONTEXT_SIZE = 4096
@@ -33,6 +33,9 @@ export const providerOption = (): Option =>
 
 export const hardwareOption = (): Option =>
   new Option('--hardware <hardware>', 'hardware that the engine uses').choices(Object.keys(hardwareDevices))
+
+export const engineOption = (): Option =>
+  new Option('--option <key=value>', 'option of the engine\'s provider; KEY alone takes it out; may be given more than once').argParser(collectOption)
 
 export const portOption = (): Option =>
   new Option('-p, --port <port>', 'port of the engine').argParser(numberOf(port))

@@ -1,4 +1,5 @@
 import { capabilityChildren, capabilityGroupOf, type CapabilityChild } from 'svc-gateway/plugin'
+import { gigabytes } from '../../services/library/ref.js'
 import { candidatesFor, legalPairs, type CandidateSource } from './candidates.js'
 import { chatUse, childKinds, type Use } from './children.js'
 import type { CatalogRow } from './schemas.js'
@@ -17,7 +18,7 @@ function rows (use: Use, source: CandidateSource): CatalogRow[] {
   return candidatesFor(use, source).map(candidate => ({
     id: candidate.id,
     capabilities: [...candidate.capabilities],
-    size_gb: candidate.sizeBytes === 0 ? null : Math.round(candidate.sizeBytes / 1e7) / 100,
+    size_gb: candidate.sizeBytes === 0 ? null : gigabytes(candidate.sizeBytes),
     backends: legalPairs(use, candidate, source).map(({ device, provider, fit }) => ({
       id: device,
       provider: provider.name,

@@ -2,6 +2,7 @@ import {
   defineRoute, type AnyRoute, type EngineModel, type EventBus, type HardwareService, type ModelRegistry, type ProviderCatalog,
   type SlotService
 } from 'svc-gateway/plugin'
+import { gigabytes } from '../../services/library/ref.js'
 import { occupancy } from './occupancy.js'
 import { engineModelsSchema, occupancySchema, swapStatusSchema } from './schemas.js'
 import { swapStatus } from './swap-status.js'
@@ -45,7 +46,7 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
       schema: { response: engineModelsSchema },
       handler: async () => ({
         models: (await engineModels(api)).map(({ id, installed, capabilities, family, sizeBytes }) =>
-          ({ model: id, installed, capabilities: [...capabilities], family, size_gb: Math.round(sizeBytes / 1e7) / 100 }))
+          ({ model: id, installed, capabilities: [...capabilities], family, size_gb: gigabytes(sizeBytes) }))
       })
     })
   ]

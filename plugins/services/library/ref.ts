@@ -1,5 +1,10 @@
 import { createServiceRef, type Model, type ModelCapability, type NewModelRow } from 'svc-gateway/plugin'
 
+/** In 10^9 bytes, to three digits: a model of 4 MB is not 0. */
+export function gigabytes (bytes: number): number {
+  return Number((bytes / 1e9).toPrecision(3))
+}
+
 /** A model that is known to work well, and where to get it (SPEC.md "Image model catalogue", management 4.9). */
 export interface CuratedModel {
   readonly id: string

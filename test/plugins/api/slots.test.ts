@@ -159,7 +159,7 @@ t.test('create, change, read, delete', async t => {
   await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'metrics' }], status: 400, code: 'validation.invalid', message: /something else/ })
   await refused(t, gateway, { call: ['POST', '/api/slots', { name: '../up' }], status: 400, code: 'validation.invalid' })
   await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'x', colour: 'red' }], status: 400, code: 'validation.unknown_keys' })
-  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'chat', provider: 'fake' }], status: 400, code: 'slot.config_error' })
+  await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'chat', provider: 'fake' }], status: 409, code: 'slot.already_exists' })
   t.match(gateway.audit()[0], { action: 'slot.create', outcome: 'error', error: /exists/ }, 'what was refused is on record too')
   await refused(t, gateway, { call: ['POST', '/api/slots', { name: 'x', provider: 'fake', port: 8081 }], status: 400, code: 'slot.port_conflict' })
 
@@ -201,6 +201,10 @@ t.test('a model that is large for its device is written with a warning', async t
   t.equal(await of('/nowhere.gguf'), undefined, 'what nobody knows is no warning')
   const created = await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'giant' })
   t.match(created, { status: 201, json: { fit_warning: /giant|838\.2 GiB/ } })
+  t.match(await gateway.call('POST', '/api/slots', { name: 'new', provider: 'fake', device: 'cpu', model: 'small' }),
+    { status: 409, json: { error: { code: 'slot.already_exists' } } })
+  t.match(await gateway.call('PUT', '/api/slots/agent/config', { device: 'gpu-cuda' }),
+    { status: 200, json: { fit_warning: /^device gpu-cuda is not there: this host lacks/ } }, 'a device that is not here')
   t.notOk('fit_warning' in (await gateway.call('GET', '/api/slots/new')).json, 'only answers to writes tell')
 })
 
@@ -280,6 +284,7 @@ t.test('a client that leaves does not cancel the load, and the audit row tells h
   t.same(gateway.audit().map(row => row.outcome), ['ok', 'ok'])
   t.equal(gateway.runtime.started.length, 1, 'one engine')
   t.notOk(gateway.logs.some(line => line.level === 'error'), 'nothing went wrong')
+  t.match(gateway.logs.map(({ message }) => message).filter(line => line.startsWith('agent ready')), [/^agent ready in \d+\.\d s \(.+\)$/])
 })
 
 t.test('what slots run with, say and use', async t => {

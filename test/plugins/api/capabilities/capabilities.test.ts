@@ -73,6 +73,8 @@ t.test('what follows from what is given', async t => {
   await select(gateway, 'voice/tts', { enabled: true })
   t.match(gateway.slots.config('tts'), { device: 'gpu-vulkan', provider: 'tts-gpu', model: { default: null } }, 'an engine without models')
   t.match((await select(gateway, 'voice/tts', { device: 'cpu' })).json.selection, { device: 'cpu', provider: 'tts-cpu', status: 'ready' }, 'the device switches the engine')
+  const { catalogs } = (await gateway.call('GET', '/api/capabilities')).json
+  t.match(catalogs.embed.rerank, [{ id: 'judge', size_gb: 0.0046 }], 'a small model has a size')
   t.match((await select(gateway, 'embed/rerank', { model: 'judge', enabled: true, device: 'cpu' })).json.selection, { slot: 'rerank' })
   t.match((await select(gateway, 'embed/embed', { model: 'silent' })).json.selection, { model: 'silent', enabled: false }, 'a model that tells nothing of itself is trusted')
   t.notOk(gateway.slots.names().includes('embed'), 'what is off makes no slot')

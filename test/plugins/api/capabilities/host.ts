@@ -38,7 +38,7 @@ export const MODELS = [
   model('chatty', 'chat'),
   model('huge', 'embed', 'size_bytes = 900000000000\n'),
   model('big', 'embed', 'size_bytes = 30000000000\n'),
-  model('judge', 'rerank'),
+  model('judge', 'rerank', 'size_bytes = 4600000\n'),
   model('whisper', 'asr'),
   model('kokoro', 'tts', 'backends = ["kokoro"]\n'),
   '[models.silent]\npath = "/dev/null"\n'
