@@ -27,7 +27,7 @@ const changes: ReadonlyArray<readonly [method: string, path: string, body: objec
   ['DELETE', '/api/slots/cold', {}],
   ['PUT', '/api/settings', { slots: { idle_timeout_s: 60 } }],
   ['PUT', '/api/secrets/FIRST_KEY', { value: 'x' }],
-  ['POST', '/api/models', { id: 'new', path: '/new.gguf' }],
+  ['POST', '/api/models', { id: 'new', path: '/usr' }],
   ['POST', '/api/profiles', { name: 'mine', image: 'x:1', device_class: 'cpu' }],
   ['POST', '/api/upstreams', { name: 'up', url: 'http://127.0.0.1:1/v1', auth_style: 'none' }]
 ]

@@ -14,6 +14,9 @@ export function addModelAssign (model: Command, cli: Cli): void {
     .action(async (ref: string, { slot }: { slot: string }, command: Command) => {
       const client = cli.client(command)
       const record = await client.call({ path: pathOf`/api/models/${ref}` }, modelRecordSchema)
+      if (!record.installed && record.owned_by === 'local') {
+        throw new CliFailure(`the file of '${ref}' is gone (${record.path ?? 'no path'}): no slot can load it`)
+      }
       if (!record.installed) throw new CliFailure(`'${ref}' is a model of ${record.upstream ?? 'an upstream'} and not on this machine: no slot can load it`)
       await client.call({ method: 'PUT', path: pathOf`/api/slots/${slot}/config`, body: { model: { default: ref } } }, z.unknown())
       cli.out.line(`Slot ${slot} has ${ref} as its model now. Load it with: svc slot restart ${slot}`)

@@ -10,7 +10,7 @@ const columns: ReadonlyArray<Column<ModelRecord>> = [
   { title: 'NAME', cell: ({ name }) => name ?? '', flexible: true, expendable: 2 },
   { title: 'TYPE', cell: ({ type }) => type ?? '-', expendable: 1 },
   { title: 'QUANT', cell: ({ quant }) => quant || '-', expendable: 3 },
-  { title: 'UPSTREAM', cell: ({ upstream }) => upstream ?? 'local' },
+  { title: 'UPSTREAM', cell: ({ upstream, installed, owned_by: owner }) => upstream ?? (owner === 'local' && !installed ? 'local, file gone' : 'local') },
   { title: 'SIZE', cell: ({ size_bytes: size }) => size == null || size === 0 ? '-' : sizeText(size) }
 ]
 

@@ -3,12 +3,13 @@ import { isSvcError, type NewModelRow } from 'svc-gateway/plugin'
 import type { ModelLibrary } from '../../services/library/ref.js'
 
 /**
- * A row with what it leaves open taken from the header of its file. A file that is not there, or not readable here, changes
- * nothing: the caller may know better. Rejects with `model.unsupported_format` for a file that is no model at all, and with the
- * signal's reason.
+ * A row with what it leaves open taken from the header of its file. One that is not readable here changes nothing: the caller
+ * may know better. Rejects with `model.path_missing`, with `model.unsupported_format` for a file that is no model at all, and
+ * with the signal's reason.
  */
 export async function filledRow (library: ModelLibrary, row: NewModelRow, signal: AbortSignal): Promise<NewModelRow> {
   const seen = await library.describe(row.path, signal).catch(async (error: unknown) => {
+    if (isSvcError(error) && error.code === 'model.path_missing') throw error
     // any other file of this machine is none of the registry's; what is a folder its engine judges
     const isFile = await stat(row.path).then(stats => !stats.isDirectory(), () => false)
     if (isFile && isSvcError(error) && error.code === 'model.unsupported_format') throw error

@@ -19,16 +19,18 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
         const { store } = models
         const stores = await npuStores(api)
         const registered = models.list()
+        const missing = await library.missing()
         const onNpu = npuSlots(api)
         const parts = [
           registered,
+          missing,
           store,
           ...stores.flatMap(({ provider, models: kept }) => [provider, kept.filter(({ installed }) => installed).map(({ id }) => id).join('\n')]),
           ...onNpu.flatMap(({ config, provider }) => [config, provider]),
           ...dispatch.upstreams().flatMap(({ name, enabled, models: ids }) => [name, enabled, ids.join('\n')])
         ]
         return jsonAnswer(kept.of(parts, () => {
-          const own = registered.map(model => registryRow(model, store))
+          const own = registered.map(model => registryRow(model, store, missing))
           const { models: rows, filtered } = composed(own, npuRows(stores, onNpu), upstreams())
           return { models: rows, count: rows.length, filtered_aliases: filtered }
         }))
@@ -39,9 +41,10 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/catalogue',
       summary: 'Models that are known to work well and can be pulled, and those of upstreams',
       schema: { response: catalogueSchema },
-      handler: () => {
+      handler: async () => {
+        const missing = await library.missing()
         const pullable = library.curated.map(model =>
-          ({ ...model, tags: [...model.tags], installed: models.get(model.id) !== undefined }))
+          ({ ...model, tags: [...model.tags], installed: models.get(model.id) !== undefined && !missing.has(model.id) }))
         const own = new Set(pullable.map(({ id }) => id))
         const upstream = dispatch.upstreams().filter(({ enabled }) => enabled).flatMap(({ name, models: ids }) => ids
           .filter(id => !own.has(id))
@@ -63,7 +66,7 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
 /** Of the NPU's runtime in any spelling. Throws `model.not_found`. */
 export async function findModel (api: ModelApi, id: string): Promise<ModelListRow> {
   const model = api.models.get(id)
-  if (model !== undefined) return registryRow(model, api.models.store)
+  if (model !== undefined) return registryRow(model, api.models.store, await api.library.missing())
   const upstreams = upstreamRows(api.dispatch.upstreams(), name => api.files.guess(name))
   const stores = await npuStores(api)
   const spellings = new Set([id, ...stores.flatMap(({ provider }) => provider.models?.canonical(id) ?? [])])

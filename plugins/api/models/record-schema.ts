@@ -20,7 +20,7 @@ export const registryRowSchema = z.strictObject({
   metadata,
   defaults: modelDefaultsSchema,
   owned_by: z.literal('local'),
-  installed: z.literal(true),
+  installed: z.boolean().meta({ description: 'False for a row whose file is gone' }),
   ns: z.enum(['blessed', 'pulled']).meta({ description: 'Whether it lies in the folder layout of the gateway' }),
   type: z.enum(modelTypes)
 })

@@ -13,7 +13,7 @@ import {
 /** Rows of the registry: made, changed, removed. */
 export function registryRoutes (api: ModelApi): AnyRoute[] {
   const { config, library, models } = api
-  const shown = (id: string) => registryRow(models.get(id)!, models.store)
+  const shown = async (id: string) => registryRow(models.get(id)!, models.store, await library.missing())
   return [
     defineRoute({
       method: 'POST',
@@ -27,7 +27,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
         requireProfile(config, row.defaults)
         const model = await library.register(id, await filledRow(library, row, call.signal), { source })
         note({ after: model })
-        return shown(model.id)
+        return await shown(model.id)
       })
     }),
     defineRoute({
@@ -47,7 +47,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
           ...(labels === undefined ? {} : { capabilities: labels })
         })
         note({ after: model, target: model.id })
-        return shown(model.id)
+        return await shown(model.id)
       })
     }),
     defineRoute({
@@ -60,9 +60,12 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
         if (models.get(id) === undefined) await refuseForeign(api, id)
         note({ before: models.get(id) })
         requireProfile(config, call.body.defaults ?? {})
+        const { path } = call.body
+        // the path that a row has may be away for now; another one must lead somewhere
+        if (path !== undefined && path !== models.get(id)?.path) await filledRow(library, { path }, call.signal)
         const { model } = await library.update(id, call.body)
         note({ after: model })
-        return shown(id)
+        return await shown(id)
       })
     }),
     defineRoute({

@@ -28,15 +28,15 @@ export function typeOf (capabilities: readonly ModelCapability[]): ModelType {
   return strongest.find(([capability]) => capabilities.includes(capability))?.[1] ?? 'chat'
 }
 
-/** Pure. `store` is the folder that models are pulled into. */
-export function registryRow (model: Model, store: string): RegistryRow {
+/** Pure. `store` is the folder that models are pulled into, `missing` are ids whose file is gone. */
+export function registryRow (model: Model, store: string, missing: ReadonlySet<string>): RegistryRow {
   const { added_at: added } = model.metadata
   return {
     ...model,
     object: 'model',
     created: typeof added === 'number' && Number.isInteger(added) ? added : 0,
     owned_by: 'local',
-    installed: true,
+    installed: !missing.has(model.id),
     ns: isBlessed(model.path, store) ? 'blessed' : 'pulled',
     type: typeOf(model.capabilities)
   }

@@ -7,6 +7,7 @@ import {
 import { curatedMedia } from './curated-media.js'
 import { curatedText } from './curated-text.js'
 import { examine } from './examine.js'
+import { MissingFiles } from './missing-files.js'
 import { distinctPlaces, modelFilesIn } from './model-walk.js'
 import type {
   AddOptions, CuratedModel, ModelLibrary, ModelPreview, ModelSuggestion, PreviewOptions, ScanResult, UpdatedModel
@@ -33,10 +34,12 @@ export class Library implements ModelLibrary {
   readonly curated: readonly CuratedModel[] = [...curatedText, ...curatedMedia]
   readonly #services: LibraryServices
   readonly #stopping = new AbortController()
+  readonly #missing: MissingFiles
   #scanning: Promise<ScanResult> | null = null
 
   constructor (services: LibraryServices) {
     this.#services = services
+    this.#missing = new MissingFiles(services.clock, services.models)
   }
 
   get roots (): readonly string[] {
@@ -71,6 +74,8 @@ export class Library implements ModelLibrary {
     }
     return { suggestions, truncated: isOver() || suggestions.length < found.size }
   }
+
+  missing (): Promise<ReadonlySet<string>> { return this.#missing.ids() }
 
   scan (): Promise<ScanResult> {
     return this.#scanning ??= this.#scan(this.#stopping.signal).finally(() => { this.#scanning = null })

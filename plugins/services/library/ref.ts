@@ -106,6 +106,8 @@ export interface ModelLibrary {
   add (path: string, options: AddOptions): Promise<Model>
   /** Registers a row as it is given. Throws `validation.invalid`, and `model.already_exists` unless `overwrite`. */
   register (id: string, row: NewModelRow, options: { readonly source: string, readonly overwrite?: boolean }): Promise<Model>
+  /** Ids of registered models whose file is gone. Looked at anew every other second; the same set while nothing changes. */
+  missing (): Promise<ReadonlySet<string>>
   /** Merges into a row: `defaults` one level deep, everything else replaces, null takes a key out. */
   update (id: string, patch: Readonly<Record<string, unknown>>): Promise<UpdatedModel>
 }

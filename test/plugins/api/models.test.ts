@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -117,16 +117,16 @@ t.test('models that lie in the store are found when the gateway starts', async t
 t.test('the registry: register, change, forget', async t => {
   const gateway = await withFiles(t)
   const { store } = gateway
-  const created = await gateway.call('POST', '/api/models', { id: 'a/b', path: '/m/a.gguf', license: 'mit', capabilities: ['embed'], source: 'test-kit' })
+  const created = await gateway.call('POST', '/api/models', { id: 'a/b', path: join(store, 'split'), license: 'mit', capabilities: ['embed'], source: 'test-kit' })
   t.equal(created.status, 201)
   t.match(created.json, {
-    id: 'a/b', path: '/m/a.gguf', object: 'model', owned_by: 'local', installed: true, ns: 'pulled', type: 'embed', metadata: { source: 'test-kit' }
+    id: 'a/b', path: join(store, 'split'), object: 'model', owned_by: 'local', installed: true, ns: 'pulled', type: 'embed', metadata: { source: 'test-kit' }
   })
   t.ok(created.json.created > 1_600_000_000)
-  t.match(await gateway.call('POST', '/api/models', { id: 'a/b', path: '/m/c.gguf' }), { status: 409, json: { error: { code: 'model.already_exists' } } })
+  t.match(await gateway.call('POST', '/api/models', { id: 'a/b', path: store }), { status: 409, json: { error: { code: 'model.already_exists' } } })
   t.match(await gateway.call('POST', '/api/models', { id: 'x', path: 'm.gguf' }), { status: 400, json: { error: { code: 'validation.invalid' } } })
-  t.match(await gateway.call('POST', '/api/models', { id: 'two words', path: '/m' }), { status: 400, json: { error: { param: 'id' } } })
-  t.match(await gateway.call('POST', '/api/models', { id: 'x', path: '/m', colour: 1 }), { status: 400, json: { error: { code: 'validation.unknown_keys' } } })
+  t.match(await gateway.call('POST', '/api/models', { id: 'two words', path: store }), { status: 400, json: { error: { param: 'id' } } })
+  t.match(await gateway.call('POST', '/api/models', { id: 'x', path: store, colour: 1 }), { status: 400, json: { error: { code: 'validation.unknown_keys' } } })
 
   t.match((await gateway.call('POST', '/api/models', { id: 'told', path: join(store, 'Qwen-4B-Q4_K_M.gguf'), license: 'mine', metadata: { note: 1 } })).json, {
     license: 'mine', quant: 'Q4_K_M', name: 'Qwen 4B', capabilities: ['chat'], size_bytes: Number, metadata: { note: 1, context_length: 40_960 }
@@ -156,6 +156,25 @@ t.test('the registry: register, change, forget', async t => {
   t.same(events.map(({ data }) => data.changed_fields), [['name', 'license', 'tags', 'defaults', 'metadata'], ['defaults']], 'only what changed')
   t.match(gateway.audit().find(row => row.action === 'model.update' && row.outcome === 'ok'), { target: 'mine', before: {}, after: {} })
   t.match(await gateway.file('var/lib/svc/registry/registry.toml'), /\[models\.mine\.defaults\]\ncontext_size = 4_?096\nprofile = "vulkan"/)
+})
+
+t.test('a model whose file is not there is not registered, and a row whose file has gone says so', async t => {
+  const gateway = await withFiles(t)
+  const path = join(gateway.store, 'Qwen-4B-Q4_K_M.gguf')
+  t.match(await gateway.call('POST', '/api/models', { id: 'mm', path: '/does/not/exist.gguf' }), {
+    status: 400, json: { error: { code: 'model.path_missing', param: 'path', message: /\/does\/not\/exist\.gguf does not exist/ } }
+  })
+  t.equal((await gateway.call('POST', '/api/models', { id: 'mm', path })).status, 201)
+  t.match(await gateway.call('PUT', '/api/models/mm', { path: '/does/not/exist.gguf' }), { status: 400, json: { error: { code: 'model.path_missing' } } })
+  const shown = async (): Promise<boolean[]> => [
+    (await gateway.call('GET', '/api/models/mm')).json.installed,
+    (await gateway.call('GET', '/api/models')).json.models.find(({ id }: { id: string }) => id === 'mm').installed
+  ]
+  t.same(await shown(), [true, true])
+  renameSync(path, `${path}.away`)
+  // a change of the registry is looked at at once, the disk alone every other second
+  t.equal((await gateway.call('PUT', '/api/models/mm', { name: 'Renamed' })).json.installed, false, 'the row can be changed all the same')
+  t.same(await shown(), [false, false])
 })
 
 t.test('forgetting a model that slots use', async t => {

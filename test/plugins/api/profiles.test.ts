@@ -154,7 +154,7 @@ t.test('flags that the gateway owns are refused by every writer, in every spelli
     [['PUT', '/api/profiles/mine', { flags: '-m=/etc/passwd' }], /profile 'mine': -m is/],
     [['POST', '/api/profiles/import', { envelope, name: 'p' }], /--port/],
     [['PUT', '/api/models/fake-model', { defaults: { extra_args: '--ctx_size 64' } }], /fake-model.*--ctx_size/],
-    [['POST', '/api/models', { id: 'more', path: '/dev/null', defaults: { extra_args: '-ngl 3' } }], /-ngl/],
+    [['POST', '/api/models', { id: 'more', path: '/usr', defaults: { extra_args: '-ngl 3' } }], /-ngl/],
     [['PUT', '/api/slots/real/config', { server: { extra_args: '--api-key=secret' } }], /--api-key is/],
     [['PUT', '/api/slots/real/config', { profile: 'old' }], /profile 'old': --port, -c/],
     [['POST', '/api/slots', { name: 'late', device: 'cpu', server: { extra_args: ['--gpt-oss-20b-default'] } }], /gpt-oss/],

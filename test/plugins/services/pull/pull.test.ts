@@ -188,7 +188,7 @@ t.test('cancelling: the parts go, a model that is there stays', async t => {
 
   await start()
   await hub.reaches('big.gguf', 900_000)
-  const deleted = await gateway.call('POST', '/api/models', { id: 'big', path: '/m/other.gguf' })
+  const deleted = await gateway.call('POST', '/api/models', { id: 'big', path: '/usr' })
   t.equal(deleted.status, 201)
   await gateway.call('DELETE', '/api/models/big')
   t.match((await gateway.call('GET', '/api/models/big/pull/status')).json, { state: 'cancelled' }, 'a model that is forgotten is not brought back')
