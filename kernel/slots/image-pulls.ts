@@ -57,6 +57,16 @@ export class ImagePulls {
     yield* pull.feed.read(() => pull.status, signal)
   }
 
+  /** Pulls the image unless it is there; resolves with how that ended. */
+  async fetch (slot: string, image: ResolvedImage, signal: AbortSignal): Promise<ImagePullStatus> {
+    let status = await this.status(slot, image, signal)
+    if (status.state === 'present') return status
+    this.start(slot, image)
+    for await (status of this.watch(slot, image, signal));
+    signal.throwIfAborted()
+    return status
+  }
+
   async close (): Promise<void> {
     const pulls = [...this.#pulls.values()]
     for (const pull of pulls) pull.controller.abort(svcError('gateway.stopping', 'the gateway is shutting down'))

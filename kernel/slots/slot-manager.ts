@@ -11,6 +11,7 @@ import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { createEngineClient } from './engine-client.js'
 import type { SlotGpuArbiter } from './gpu-arbiter.js'
 import type { ImagePulls } from './image-pulls.js'
+import { swapModel } from './model-swap.js'
 import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
 import type { FleetDeps, SlotFleet } from './slot-fleet.js'
 import { isLoading, isServing } from './slot-machine.js'
@@ -144,20 +145,17 @@ export class SlotManager implements SlotService {
     const { plans, writer } = this.#deps
     const problem = plans.modelProblem(slot, model)
     if (problem !== null) throw svcError('model.not_found', problem, { param: 'model', details: { model_id: model, slot: name } })
-    const before = plans.overrides.get(name)
-    if (model === slot.model.default) plans.overrides.delete(name)
-    else plans.overrides.set(name, { model, profile: writer.preferredProfile(slot, this.device(name), model) })
-    try {
-      plans.effective(name)
-    } catch (error) {
-      if (before === undefined) plans.overrides.delete(name)
-      else plans.overrides.set(name, before)
-      throw error
-    }
-    const wanted = plans.modelId(name)
-    await this.#admitted(name, signal, owner => owner.restart(false, signal))
-    if (this.status(name).modelId === wanted) return
-    throw svcError('slot.stopped', `slot '${name}' was given another model while '${model}' was on its way`, { details: { slot: name, model } })
+    await swapModel({
+      plans,
+      trialPlans: () => plans.over(this.#deps.config.snapshot),
+      profileFor: (of, wanted) => writer.preferredProfile(of, this.device(name), wanted),
+      status: of => this.status(of),
+      imageOf: (trial, of) => this.#deps.runtime.form === 'process' ? null : trial.image(of),
+      fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),
+      restart: of => this.#admitted(of, never, owner => owner.restart(false, never)),
+      load: of => this.#admitted(of, never, owner => owner.load(never)),
+      unload: of => this.#deps.fleet.owner(of).unload(false)
+    }, name, model, signal)
   }
 
   async converge (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<Convergence> {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import audioRoutes from '../../plugins/v1/audio/index.js'
-import { chatAnswer, chatStream } from '../../kernel/testing/index.js'
+import { chatAnswer, chatStream, createFakeProviderPlugin } from '../../kernel/testing/index.js'
 import { post, rawClient } from './raw-client.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
@@ -156,7 +156,20 @@ t.test('swaps', async t => {
   let release = (): void => {}
   const open = (): Promise<void> => new Promise(resolve => { release = resolve })
   let gate = Promise.resolve()
-  const gateway = await wireGateway(t, { onStart: () => gate, files: { 'var/lib/svc/registry/registry.toml': registry } })
+  let fails = false
+  const more = '[models.lost]\npath = "/nowhere/lost.gguf"\n[models.judge]\npath = "/dev/null"\ncapabilities = ["rerank"]\n' +
+    '[models.giant]\npath = "/dev/null"\nsize_bytes = 9000000000000\n'
+  const gateway = await wireGateway(t, {
+    onStart: () => {
+      if (fails && slots.status('agent').modelId === 'other') throw new Error('no memory for it')
+      return gate
+    },
+    plugins: [createFakeProviderPlugin({ name: 'filed', takesModel: true })],
+    files: {
+      'etc/svc/slots/agent.toml': slotFile('').replace('"fake"', '"filed"'),
+      'var/lib/svc/registry/registry.toml': registry + more
+    }
+  })
   const { slots } = gateway.gateway.inference()
   const code = (work: Promise<void>): Promise<string> => work.then(() => 'done', (error: { code: string }) => error.code)
 
@@ -186,6 +199,33 @@ t.test('swaps', async t => {
     const before = slots.status('agent').generation
     t.equal(await code(slots.swap('agent', 'nobody')), 'model.not_found')
     t.equal(slots.status('agent').generation, before)
+  })
+  t.test('nothing stops for a model that could not be loaded: its file, its type, its size', async t => {
+    const before = slots.status('agent')
+    t.equal(before.state, 'ready')
+    for (const [model, message] of [
+      ['lost', /cannot be given 'lost'.*cannot be read at \/nowhere\/lost\.gguf; it goes on with 'fake-model'/],
+      ['judge', /it is a model for rerank and the slot is of type llm/],
+      ['giant', /does not fit cpu/]
+    ] as const) {
+      await t.rejects(slots.swap('agent', model), { code: 'slot.config_error', param: 'model', message }, model)
+      t.match(slots.status('agent'), { state: 'ready', generation: before.generation, modelId: 'fake-model' }, model)
+    }
+  })
+  t.test('one that fails goes back to what ran, and says so', async t => {
+    fails = true
+    await t.rejects(slots.swap('agent', 'other'), {
+      code: 'slot.load_failed', message: /was not given 'other'.*no memory for it; it is back on 'fake-model'/, details: { restored: 'fake-model' }
+    })
+    fails = false
+    t.match(slots.status('agent'), { state: 'ready', modelId: 'fake-model', configDrift: false })
+    t.equal(await outcome(gateway, 'agent'), 'answered fake-model')
+    await slots.unload('agent')
+    fails = true
+    await t.rejects(slots.swap('agent', 'other'), { code: 'slot.load_failed', message: /the slot keeps its former model/ })
+    fails = false
+    t.match(slots.status('agent'), { state: 'offline', modelId: 'fake-model' })
+    t.equal(await outcome(gateway, 'agent'), 'answered fake-model', 'the next request loads what the file says')
   })
   t.test('a load of another model is written down once it serves', async t => {
     t.equal(await code(slots.load('agent', { model: 'third' })), 'done')
