@@ -16,6 +16,8 @@ import { clientLeft, isGone } from './client-gone.js'
 import { ClientSink, writeError } from './client-sink.js'
 import { composeAnswer } from './composed-answer.js'
 import { EnginePassage, passageOff } from './engine-passage.js'
+import { embeddingTexts } from './embedding-body.js'
+import { EmbeddingLine } from './embedding-line.js'
 import { Flights } from './flights.js'
 import { Interceptors } from './interceptors.js'
 import { gatewaysOf } from './loop-guard.js'
@@ -50,6 +52,10 @@ type ClientCall = RouteCall<unknown, unknown, Buffer>
 export class GatewayDispatcher implements DispatchService {
   readonly #deps: DispatcherDeps
   readonly #flights = new Flights(error => this.#told(error))
+  readonly #embeddings = new EmbeddingLine(
+    error => this.#told(error), () => this.#deps.config.snapshot.svc.dispatcher.embedding_line_bytes
+  )
+
   readonly active: ActiveRequests
   readonly #interceptors = new Interceptors()
   readonly #trips: TripDeps
@@ -243,7 +249,29 @@ export class GatewayDispatcher implements DispatchService {
       prepared.giveUp = callSlot(this.#deps, input(lease, prepared), sink, settle, () => this.#inLine(prepared, slot, plan, true))
       return
     }
+    if (surface.body === 'json' && prepared.surface === 'embeddings' && this.#joinOthers(prepared, slot, plan)) return
     this.#inLine(prepared, slot, plan, false)
+  }
+
+  /** Puts texts in the line where they share calls with others; false for a body that is not about texts. */
+  #joinOthers (prepared: Prepared, slot: string, { surface, body, input }: SlotPlan): boolean {
+    const texts = embeddingTexts(body)
+    if (texts === null) return false
+    const { slots } = this.#deps
+    prepared.giveUp = this.#embeddings.join({
+      slot,
+      priority: prepared.priority,
+      acquire: async (signal, again) => {
+        if (again) assertNotStopped(slots.status(slot))
+        return await slots.acquire(slot, signal, surface.light, prepared.priority)
+      },
+      send: (lease, joined, requests, sink, settled, unsent) => {
+        const plain = input(lease, { tokens: 0 })
+        for (let i = 1; i < requests; i++) plain.throughput.request()
+        return callSlot(this.#deps, { ...plain, body: joined }, sink, settled, unsent)
+      }
+    }, { texts, body, sink: prepared.sink, sent: isSent => { prepared.sent = isSent }, done: prepared.settle })
+    return true
   }
 
   /** @param back it was given to an engine that turned out not to be there, and was told nothing */

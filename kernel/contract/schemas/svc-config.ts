@@ -99,6 +99,8 @@ export const dispatcherSchema = z.strictObject({
   connect_timeout_s: z.number().min(0.1).max(HOUR_S).default(5).meta(live('Longest wait for a connection to an engine or upstream')),
   queue_per_slot: z.int().min(1).max(1_000_000).default(512)
     .meta(live('How many requests may wait for a slot: for its start, or for a free worker; more are answered 503')),
+  embedding_line_bytes: z.int().min(1024).max(16 * 1024 * 1024 * 1024).default(64 * 1024 * 1024)
+    .meta(live('Bytes of embedding requests that may wait for a slot, however many they are; more are answered 503')),
   slow_reader_buffer_kb: z.int().min(16).max(1024 * 1024).default(4096)
     .meta(live('What a slow reader of a shared stream may fall behind before it is cut off'))
 })

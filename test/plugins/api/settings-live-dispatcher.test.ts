@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { FakeClock } from '../../../kernel/testing/index.js'
 import passage from '../../../plugins/v1/passage/index.js'
+import vectorRoutes from '../../../plugins/v1/vectors/index.js'
 import { live, Proofs, settled } from './live-gateway.js'
 import { until } from './support.js'
 
@@ -120,6 +121,21 @@ prove('dispatcher.queue_per_slot', async t => {
   const first = gateway.chat()
   await until(() => gateway.slots.status('chat').waiting === 1, 'one waits')
   t.match(await (await gateway.chat(false, 'other words')).json(), { error: { code: 'slot.queue_full' } })
+  gateway.runtime.goOn()
+  t.equal((await first).status, 200)
+})
+
+prove('dispatcher.embedding_line_bytes', async t => {
+  const gateway = await live(t, {
+    plugins: [vectorRoutes],
+    files: { 'etc/svc/slots/embed.toml': 'type = "embedding"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n' }
+  })
+  gateway.runtime.hangs = 'start'
+  await gateway.change({ dispatcher: { embedding_line_bytes: 1024 } })
+  const embed = (): Promise<Response> => gateway.fetch('/v1/embeddings', { method: 'POST', body: JSON.stringify({ model: 'embed', input: 'x'.repeat(800) }) })
+  const first = embed()
+  await until(() => gateway.slots.status('embed').waiting === 1, 'one waits')
+  t.match(await (await embed()).json(), { error: { code: 'slot.queue_full' } })
   gateway.runtime.goOn()
   t.equal((await first).status, 200)
 })
