@@ -23,9 +23,15 @@ import type { WriteRules } from './write-rules.js'
 
 type Raw = Readonly<Record<string, unknown>>
 
+/** svc.toml on disk with a patch merged in and checked. */
+export type SvcPatcher = (
+  patch: Raw, check?: (next: SvcConfig) => void
+) => Promise<{ readonly value: SvcConfig, readonly text: string }>
+
 /** A `ConfigDraft` on the files as they are. Made with the configuration lock held. */
 export class Draft implements ConfigDraft {
-  readonly svc: SvcConfig
+  readonly #patchSvc: SvcPatcher
+  #svc: SvcConfig
   readonly upstreams: ConfigRows<Upstream>
   readonly providers: ConfigRows<ExternalProvider>
   readonly #files: DraftFiles
@@ -38,8 +44,11 @@ export class Draft implements ConfigDraft {
   readonly #stacks: Map<string, NamedStack>
   #capabilities: CapabilitySelections
 
-  constructor (snapshot: ConfigSnapshot, paths: Paths, log: Logger, rules: WriteRules | null = null) {
-    this.svc = snapshot.svc
+  constructor (
+    snapshot: ConfigSnapshot, paths: Paths, log: Logger, patchSvc: SvcPatcher, rules: WriteRules | null = null
+  ) {
+    this.#svc = snapshot.svc
+    this.#patchSvc = patchSvc
     this.#files = new DraftFiles(paths, log)
     this.#log = log
     this.#rules = rules
@@ -52,6 +61,7 @@ export class Draft implements ConfigDraft {
     this.#capabilities = snapshot.capabilities
   }
 
+  get svc (): SvcConfig { return this.#svc }
   get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
   get profiles (): ReadonlyMap<string, NamedProfile> { return this.#profiles }
   get stacks (): ReadonlyMap<string, NamedStack> { return this.#stacks }
@@ -130,6 +140,13 @@ export class Draft implements ConfigDraft {
     if (old?.data.schema_version === 1) await this.#files.replace('etc', `${file}.v1.bak`, old.text)
     await this.#files.editToml(file, data => withSelection(data, capabilityGroupOf(child), child, selection))
     this.#capabilities = selection === null ? others : { ...others, [child]: selection }
+  }
+
+  async patchSvc (patch: Raw, check?: (next: SvcConfig) => void): Promise<SvcConfig> {
+    const { value, text } = await this.#patchSvc(patch, check)
+    const before = await this.#files.toml(configFiles.svc)
+    if (text !== (before?.text ?? '')) this.#files.put(configFiles.svc, text)
+    return this.#svc = value
   }
 
   putState (file: string, content: string | null): Promise<void> {

@@ -4,7 +4,7 @@ import {
   type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Manifest, type Paths
 } from '../contract/index.js'
 import type { FileOps } from './atomic-file.js'
-import { Draft } from './draft.js'
+import { Draft, type SvcPatcher } from './draft.js'
 import {
   loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
 } from './load-parts.js'
@@ -22,7 +22,7 @@ import { createSerial } from './serial.js'
 import { previewSlot, readSlotRaw, slotExists, type WriterContext } from './slot-writer.js'
 import { snapshotOf } from './snapshot.js'
 import { refuseStart } from './start-check.js'
-import { patchSvcFile } from './svc-writer.js'
+import { patchedSvc } from './svc-writer.js'
 import { commitFiles, recoverFiles } from './transaction.js'
 import type { WriteRules } from './write-rules.js'
 
@@ -99,15 +99,24 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts) } : {},
       ...files.includes(configFiles.stacks) ? { stacks: await loadStacks(paths, parts) } : {},
       ...files.includes(configFiles.capabilities) ? { capabilities: await loadCapabilities(paths, parts) } : {},
+      ...files.includes(configFiles.svc) ? { svc: await loadSvc(load, parts.svc.value) } : {},
       ...files.includes(configFiles.upstreams) ? { upstreams: await loadUpstreams(paths, parts) } : {},
       ...files.includes(configFiles.providers) ? { providers: await loadProviders(paths, parts) } : {}
     })
   })
 
+  const patchSvc: SvcPatcher = (patch, check) => patchedSvc(writer, patch, migrations, async next => {
+    const store = newModelStore(next.models, parts.svc.value?.models ?? null)
+    if (store !== null) await requireModelStore(store)
+    const problem = namesExtractionSlot(patch) ? extractionSlotProblem(next, parts.svc.value, snapshot.slots) : null
+    if (problem !== null) throw invalid('settings', [problem])
+    check?.(next)
+  })
+
   /** The snapshot has the change before the lock is free: the next draft sees it. */
   const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(configLock(paths), async () => {
     await recoverFiles(writer)
-    const draft = new Draft(snapshot, paths, log, options.rules)
+    const draft = new Draft(snapshot, paths, log, patchSvc, options.rules)
     const result = await work(draft)
     if (dryRun) return result
     await commitFiles(writer, draft.changes())
@@ -157,17 +166,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     },
     deleteSlot: name => change(draft => draft.deleteSlot(name)),
     change: (work, options = {}) => change(work, options.dryRun),
-    patchSvc: (patch, check) => withLock(configLock(paths), async () => {
-      const patched = await patchSvcFile(writer, patch, migrations, async next => {
-        const store = newModelStore(next.models, parts.svc.value?.models ?? null)
-        if (store !== null) await requireModelStore(store)
-        const problem = namesExtractionSlot(patch) ? extractionSlotProblem(next, parts.svc.value, snapshot.slots) : null
-        if (problem !== null) throw invalid('settings', [problem])
-        check?.(next)
-      })
-      await serial(async () => adopt({ ...parts, svc: await loadSvc(load, parts.svc.value) }))
-      return patched
-    }),
+    patchSvc: (patch, check) => change(draft => draft.patchSvc(patch, check)),
     requireModelStore,
     secret: name => parts.secrets.value.get(name) ?? env[name],
     withoutSecrets (text) {

@@ -11,14 +11,14 @@ import { isTable, readToml, type Table } from './toml-file.js'
 import { parseFailed, writeFailed } from './write-errors.js'
 
 /**
- * Merges a patch into svc.toml, deep, and writes what changed. A file of an older version is migrated on the way.
- * Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`, `config.write_failed`.
+ * svc.toml with a patch merged in, deep. A file of an older version is migrated on the way.
+ * Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`.
  */
-export async function patchSvcFile (
+export async function patchedSvc (
   context: WriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined,
   check: (next: SvcConfig) => Promise<void> = () => Promise.resolve()
-): Promise<SvcConfig> {
-  const { paths, log, ops } = context
+): Promise<{ readonly value: SvcConfig, readonly text: string }> {
+  const { paths, log } = context
   const file = configFiles.svc
   const read = await readToml(join(paths.etc, file), file)
   if (read.status === 'bad') throw parseFailed([read.diagnostic])
@@ -35,11 +35,18 @@ export async function patchSvcFile (
   const written = patchToml(text, next, reason => {
     log.warn({ file, reason }, 'the file was written anew; its comments are lost')
   })
-  if (written === text) return checked.value
-  const path = join(paths.etc, file)
-  await writeFileAtomic(path, written, ops === undefined ? {} : { ops })
+  return { value: checked.value, text: written }
+}
+
+/** Writes `patchedSvc`, for one who holds the lock and changes nothing else. Throws `config.write_failed` too. */
+export async function patchSvcFile (
+  context: WriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined
+): Promise<void> {
+  const { paths, ops } = context
+  const { text } = await patchedSvc(context, patch, migrations)
+  const path = join(paths.etc, configFiles.svc)
+  await writeFileAtomic(path, text, ops === undefined ? {} : { ops })
     .catch(error => { throw writeFailed(paths.etc, path, error) })
-  return checked.value
 }
 
 /** Tables merge, everything else replaces, null deletes. Neither argument is changed. */

@@ -45,6 +45,8 @@ export interface ConfigDraft {
   /** `[[provider]]` of providers.toml, by name, else by catalogue id. */
   readonly providers: ConfigRows<ExternalProvider>
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
+  /** As `ConfigService.patchSvc`; once in a draft. */
+  patchSvc (patch: Row, check?: (next: SvcConfig) => void): Promise<SvcConfig>
   /** The model registry, which changes together with the configuration (`ModelRegistry.change`). */
   putRegistry (file: RegistryFile): Promise<void>
   /** A file right below the state root that changes together with the configuration; null removes it. */

@@ -60,7 +60,6 @@ export class ModelStore {
       const files = await copyStore(plan, this.#stopped.signal, this.#teller(plan.source))
       // from here on the copies are the models; the files in the old place are what is too many
       await this.#moveRows(plan.source, path)
-      await this.#writeSetting(path)
       return await this.#adopt(path, await removeSource(plan, files))
     })
   }
@@ -99,7 +98,7 @@ export class ModelStore {
     }
   }
 
-  /** Rows of files that moved; one write for all of them. */
+  /** Rows of files that moved, and the setting with them: one change. Without such a row the setting follows alone. */
   async #moveRows (source: string, target: string): Promise<void> {
     await this.#services.models.change(models => {
       const moved = new Map<string, NewModelRow>()
@@ -110,12 +109,15 @@ export class ModelStore {
         if (path !== row.path || mmproj !== row.mmproj) moved.set(name, { ...row, path, mmproj, metadata })
       }
       return moved
-    })
+    }, file => this.#services.config.change(async draft => {
+      await draft.putRegistry(file)
+      await draft.patchSvc(settingOf(target))
+    })).catch(asInvalid)
   }
 
   async #writeSetting (path: string): Promise<SvcConfig> {
     const { config } = this.#services
-    return await config.patchSvc({ models: { store: path, pull_root: null } }).catch(asInvalid)
+    return await config.patchSvc(settingOf(path)).catch(asInvalid)
   }
 
   #checkedPath (given: string): string {
@@ -146,6 +148,10 @@ export class ModelStore {
       })
     }
   }
+}
+
+function settingOf (path: string): { readonly models: Readonly<Record<string, unknown>> } {
+  return { models: { store: path, pull_root: null } }
 }
 
 function invalidPath (message: string): Error {

@@ -8,7 +8,8 @@ import { discoverUrls } from '../../../plugins/api/config/urls.js'
 import { folderState, mountPoints, suggestStores } from '../../../plugins/api/model-store/folder-state.js'
 import { copyStore, planMigration, removeSource } from '../../../plugins/api/model-store/migration.js'
 import { filesBelow, isWithin, movedPath, movedPaths } from '../../../plugins/api/model-store/tree.js'
-import { api, openStream, type Api } from './support.js'
+import { watchedOps } from '../../kernel/config/change.js'
+import { api, openStream, type Api, type ApiOptions } from './support.js'
 
 const never = new AbortController().signal
 const nothing = (): void => {}
@@ -21,8 +22,11 @@ function write (root: string, files: Readonly<Record<string, string>>): void {
 }
 
 /** A gateway with two files and a link in its store, registered, and an empty folder beside it. */
-async function withStore (t: Test): Promise<Api & { readonly source: string, readonly target: string }> {
+async function withStore (
+  t: Test, options: ApiOptions = {}
+): Promise<Api & { readonly source: string, readonly target: string }> {
   const gateway = await api(t, {
+    ...options,
     svc: '[models]\nauto_scan_on_start = false\n', files: { 'var/lib/svc/registry/registry.toml': '' }, group: [events, library, modelStore]
   })
   const source = join(gateway.home, 'var/lib/svc/models')
@@ -86,6 +90,22 @@ t.test('another store, with the models moved there', async t => {
   t.match(gateway.audit()[1], { action: 'model.store', message: /nothing was changed/ })
   t.match((await call('GET', STORE)).json, { store: target, effective: target, fallback_active: false })
   t.match((await call('POST', STORE, { path: target })).json, { status: 'ok', migration: null }, 'it is the store already')
+})
+
+t.test('rows and setting of a store that moves are one change', async t => {
+  let isFull = false
+  const fileOps = watchedOps((_index, name, path) => {
+    if (isFull && name === 'rename' && path.includes('.svc.toml.')) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+  })
+  const gateway = await withStore(t, { fileOps })
+  const { call, source, target } = gateway
+  const { models } = gateway.gateway.kernel()
+  isFull = true
+  t.equal((await call('POST', `${STORE}/migrate`, { path: target })).status, 500)
+  t.match([models.get('a')?.path, models.store], [join(source, 'llm/a.gguf'), source], 'the setting could not be written, so no row moves')
+  isFull = false
+  t.equal((await call('POST', `${STORE}/migrate`, { path: target })).status, 200)
+  t.match([models.get('a')?.path, models.store], [join(target, 'llm/a.gguf'), target])
 })
 
 t.test('another store, with the models left behind', async t => {
