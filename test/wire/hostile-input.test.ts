@@ -3,7 +3,11 @@ import { METHODS, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import builtins from '../../plugins/index.js'
 import { distinctPlaces } from '../../plugins/services/library/model-walk.js'
+import { HostileRequests, seeded, type ApiDocument } from '../hostile/requests.js'
+import { send } from '../hostile/send.js'
 import { processorMs } from '../processor-time.js'
 import { api, openStream, type Answer, type Api } from '../plugins/api/support.js'
 import { rawClient } from './raw-client.js'
@@ -175,4 +179,25 @@ t.test('as many readers of the journal as may are served, and no more', async t 
   const answer = await other.call('GET', '/api/logs/stream?unit=svc.service')
   t.match(answer, { status: 503, json: { error: { code: 'system.logs_busy' } } }, answer.text)
   for (const stream of streams) await stream.close()
+})
+
+t.test('requests that nobody means well with never make a 500 (npm run hostile sends a hundred thousand of them)', async t => {
+  const other = await createTestGateway({
+    builtins,
+    plugins: [createFakeProviderPlugin()],
+    runtime: new FakeEngineRuntime(),
+    env: { PATH: process.env.PATH ?? '', HF_ENDPOINT: 'http://127.0.0.1:9' }
+  })
+  t.teardown(() => other.close())
+  const document = await (await other.fetch('/api/openapi.json')).json() as ApiDocument
+  const requests = new HostileRequests(document, seeded(Number(process.env['SVC_TEST_SEED'] ?? 1)), other.home)
+  const failed: string[] = []
+  for (let i = 0; i < 400; i++) {
+    const request = requests.next()
+    const { status, text } = await send(other.baseUrl, request)
+    if (status === 500 || (status === null && !request.halfClosed)) {
+      failed.push(`${request.kind} ${request.method} ${request.path} ${request.body?.slice(0, 200)}: ${text.slice(-500)}`)
+    }
+  }
+  t.strictSame(failed, [])
 })
