@@ -122,11 +122,16 @@ for (const key of ['port_range_start', 'port_range_end']) {
   prove(`slots.${key}`, async t => {
     const gateway = await live(t, { svc: 'port_range_start = 8101\nport_range_end = 8101\n' })
     await gateway.change({ slots: { port_range_start: 8110, port_range_end: 8150 } })
-    const { port } = await (await gateway.post('/api/slots', { name: 'more', device: 'cpu', provider: 'fake' })).json() as { port: number }
-    t.ok(port >= 8110 && port <= 8150, `port ${port}`)
+    const started = async (name: string) => {
+      await gateway.post('/api/slots', { name, device: 'cpu', provider: 'fake' })
+      const response = await gateway.post(`/api/slots/${name}/load`)
+      return { port: gateway.slots.status(name).port, text: await response.text() }
+    }
+    const { port } = await started('more')
+    t.ok(port !== null && port >= 8110 && port <= 8150, `port ${port}`)
     if (key === 'port_range_start') return
     await gateway.change({ slots: { port_range_end: port, port_range_start: port } })
-    t.match(await (await gateway.post('/api/slots', { name: 'third', device: 'cpu', provider: 'fake' })).json(), { error: { code: 'slot.no_free_port' } })
+    t.match((await started('third')).text, 'slot.no_free_port')
   })
 }
 
