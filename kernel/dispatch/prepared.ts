@@ -1,4 +1,4 @@
-import type { ForwardOptions, NamedSlotConfig, RouteCall, SurfaceName } from '../contract/index.js'
+import type { ForwardOptions, NamedSlotConfig, RouteCall, Surface, SurfaceName } from '../contract/index.js'
 import type { ActiveRequest } from './active-requests.js'
 import type { ReaderSink } from './answer-sink.js'
 import type { BodyView } from './body-view.js'
@@ -31,7 +31,27 @@ export interface Prepared extends ActiveRequest {
   readonly settle: () => void
 }
 
-/** The body as one place gets it. @param slot its configuration, null for an upstream */
-export function outgoingBody ({ asked, options, view }: Prepared, modelId: string, slot: NamedSlotConfig | null): Buffer {
-  return view === null ? asked.body : rewrittenBody(view, options, modelId, slot)
+/**
+ * The body as one place gets it.
+ * @param slot its configuration, null for an upstream
+ * @param surface of the slot's provider
+ */
+export function outgoingBody (
+  { asked, options, view }: Prepared, modelId: string, slot: NamedSlotConfig | null, surface?: Surface
+): Buffer {
+  return view === null ? asked.body : rewrittenBody(view, withEdit(options, surface?.edit), modelId, slot)
+}
+
+function withEdit (options: ForwardOptions, edit: Surface['edit']): ForwardOptions {
+  if (edit === undefined) return options
+  return {
+    ...options,
+    edit: (body, slot) => {
+      const [own, further] = [options.edit?.(body, slot) ?? null, edit(body)]
+      if (own === null || further === null) return own ?? further
+      return {
+        set: { ...own.set, ...further.set }, add: { ...own.add, ...further.add }, drop: [...own.drop ?? [], ...further.drop ?? []]
+      }
+    }
+  }
 }

@@ -21,7 +21,7 @@ export function planSlotCall (
   const surface = provider?.surfaces[options.surface]
   if (surface === undefined) throw svcError('plugin.unavailable', `the provider of slot '${slot}' is not there at the moment; see GET /api/plugins`)
   const name = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? prepared.model
-  const body = outgoingBody(prepared, name, options.edit === undefined ? null : slots.config(slot))
+  const body = outgoingBody(prepared, name, options.edit === undefined ? null : slots.config(slot), surface)
   const { dispatcher: times, slots: slotTimes } = config.snapshot.svc
   const input = (lease: SlotLease, counter: TokenCount): SlotCallInput => ({
     lease,

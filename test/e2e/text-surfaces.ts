@@ -103,6 +103,8 @@ export async function recalls (t: Test, url: string): Promise<void> {
   const floats = await embed(facts.slice(0, 2), 'float')
   t.ok(floats.flat().every((value, i) => Math.abs(value - known.slice(0, 2).flat()[i]!) < 1e-5), 'base64, which the client asks for by itself, and plain numbers say the same')
   t.equal((await embed([[10, 11, 12], [13]])).length, 2, 'tokens instead of texts')
+  const nothing = { model: 'embed', input: 'x', encoding_format: null }
+  t.match(await client.post('/embeddings', { body: nothing }), { data: { length: 1 } }, 'null says "not given"')
   const refused = await client.embeddings.create({ model: 'embed', input: 'word '.repeat(20_000) }).catch((error: unknown) => error)
   t.match(refused, { status: 400, message: /too large/ }, 'what cannot fit is not repeated by any SDK')
 }
@@ -243,6 +245,13 @@ export async function speaksResponses (t: Test, url: string): Promise<void> {
   const pending = client.responses.create({ model: 'endless', input: 'x', max_output_tokens: 1_000_000 }, { signal: controller.signal }).catch((error: unknown) => error)
   setTimeout(() => controller.abort(), 100)
   t.ok(await pending instanceof APIUserAbortError)
+}
+
+/** A schema, asked for in the words of the Responses API. */
+export async function respondsInShape (t: Test, url: string): Promise<void> {
+  const format = { type: 'json_schema' as const, name: 'state', schema: shape, strict: true }
+  const { output_text: text } = await openai(url).responses.create({ model: 'agent', input: 'x', text: { format } })
+  t.match(JSON.parse(text), { mood: /^(good|bad)$/, sure: Boolean, level: /^[1-5]$/ })
 }
 
 /** What llama-server answers with 500 although the request is at fault, so that every SDK repeats it. */

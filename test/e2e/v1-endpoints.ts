@@ -4,7 +4,7 @@ import { wavOf } from '../plugins/providers/audio/sound.js'
 import { hears, listsVoices, paints, speaks } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, refusesForGood, reranks,
-  speaksMessages, speaksResponses, usesTools
+  respondsInShape, speaksMessages, speaksResponses, usesTools
 } from './text-surfaces.js'
 
 export interface Endpoint {
@@ -33,7 +33,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
   'POST /v1/embeddings': { works: [recalls], ask: (url, model) => openai(url).embeddings.create({ model, input: 'x' }) },
   'POST /v1/rerank': rerank('/rerank'),
   'POST /v1/rerankings': rerank('/rerankings'),
-  'POST /v1/responses': { works: [speaksResponses], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
+  'POST /v1/responses': { works: [speaksResponses, respondsInShape], ask: (url, model) => openai(url).responses.create({ model, input: 'x' }) },
   'POST /v1/messages': { works: [speaksMessages], ask: (url, model) => anthropic(url).messages.create({ model, max_tokens: 5, messages }) },
   'POST /v1/messages/count_tokens': { works: [countsTokens], ask: (url, model) => anthropic(url).messages.countTokens({ model, messages }) },
   'POST /v1/audio/speech': { works: [speaks], ask: (url, model) => openai(url).audio.speech.create({ model, input: 'x', voice: 'alloy' }) },

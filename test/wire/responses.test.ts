@@ -1,6 +1,7 @@
 import OpenAI, { APIError, BadRequestError, NotFoundError } from 'openai'
 import t, { type Test } from 'tap'
 import { responseEvents } from '../../plugins/providers/llm-server/response-events.js'
+import { responseFormat } from '../../plugins/providers/llm-server/response-format.js'
 import responseRoutes from '../../plugins/v1/responses/index.js'
 import { createFakeEngine, createFakeProviderPlugin, type EngineScript } from '../../kernel/testing/index.js'
 import { wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
@@ -56,7 +57,7 @@ function bareStream (words: readonly string[]): string[] {
 
 /** An engine whose events llama-server's provider completes. */
 const lean = createFakeProviderPlugin({
-  name: 'lean', surfaces: { responses: { path: '/v1/responses', streaming: true, body: 'json', events: responseEvents } }
+  name: 'lean', surfaces: { responses: { path: '/v1/responses', streaming: true, body: 'json', edit: responseFormat, events: responseEvents } }
 })
 const LEAN_SLOT = 'type = "llm"\nprovider = "lean"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n'
 
@@ -108,6 +109,8 @@ t.test('the openai client\'s responses', async t => {
     t.match(events.filter(one => one.type === 'response.output_text.delta'), [{ content_index: 0 }, { content_index: 0 }])
     t.match(events.at(-3), { type: 'response.function_call_arguments.done', item_id: 'fc_1', name: 'go', arguments: '{}' })
 
+    t.match(events.at(-1), { response: { usage: { output_tokens_details: { reasoning_tokens: 0 } } } })
+
     const post = { method: 'POST', body: '{"model":"lean","input":"x","stream":true}' }
     const complete = await (await gateway.fetch('/v1/responses', post)).text()
     // cut into single bytes, and with lines that end in another way
@@ -121,6 +124,15 @@ t.test('the openai client\'s responses', async t => {
     const [passed, last] = (await (await gateway.fetch('/v1/responses', post)).text()).split('\n\n')
     t.equal(`${passed}\n\n`, long, 'what is too long to be held passes as it is')
     t.match(last, /"sequence_number":0/)
+    bare.answer({ headers: JSON_TYPE, chunks: [JSON.stringify(response('{}'))] })
+    const schema = { type: 'object', properties: {} }
+    const format = { type: 'json_schema' as const, name: 'nothing', strict: true, schema }
+    await client.responses.create({ model: 'lean', input: 'x', text: { format } })
+    t.strictSame(JSON.parse(bare.requests.at(-1)!.body.toString()), {
+      response_format: { type: 'json_schema', json_schema: { name: 'nothing', strict: true, schema } }, model: 'fake-model', input: 'x', text: { format }
+    }, 'a schema reaches the engine under the name that it reads')
+    await client.responses.create({ model: 'lean', input: 'x', text: { format: { type: 'text' } } })
+    t.notOk('response_format' in JSON.parse(bare.requests.at(-1)!.body.toString()))
     bare.answer({ headers: SSE, chunks: bareStream(['a', 'b']), dieAfter: 8 })
     t.match(await (await gateway.fetch('/v1/responses', post)).text(), /"sequence_number":8}\n\nevent: error\n/)
   })

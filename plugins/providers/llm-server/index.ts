@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
-import { definePlugin, defineProvider, deviceDefaultProfiles, type Device, type SlotType, type Surface } from 'svc-gateway/plugin'
+import {
+  definePlugin, defineProvider, deviceDefaultProfiles, type BodyEdits, type Device, type JsonBody, type SlotType, type Surface
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
 import { locateEmbeddedEngine } from './embedded-engine.js'
@@ -8,6 +10,7 @@ import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
 import { containerSpec, engineChoices, processCandidates } from './launch.js'
 import { responseEvents } from './response-events.js'
+import { responseFormat } from './response-format.js'
 
 const binarySchema = z.string().min(1)
   .refine(value => value.startsWith('/') || !value.includes('/'), { error: 'must be an absolute path or a command name' })
@@ -40,9 +43,9 @@ export default definePlugin({
       surfaces: {
         'chat': surface('/v1/chat/completions', true),
         'completions': surface('/v1/completions', true),
-        'embeddings': surface('/v1/embeddings', false),
+        'embeddings': { ...surface('/v1/embeddings', false), edit: withoutNullFormat },
         'rerank': surface('/v1/rerank', false),
-        'responses': { ...surface('/v1/responses', true), events: responseEvents },
+        'responses': { ...surface('/v1/responses', true), edit: responseFormat, events: responseEvents },
         'messages': surface('/v1/messages', true),
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
@@ -67,6 +70,11 @@ export default definePlugin({
     ctx.addHealth(() => ({ embedded_engine: existsSync(embedded.marker) ? 'installed' : 'absent' }))
   }
 })
+
+/** Null on the wire says "not given"; llama-server refuses it here. Pure. */
+function withoutNullFormat (body: JsonBody): BodyEdits | null {
+  return body.has('encoding_format') ? null : { drop: ['encoding_format'] }
+}
 
 /** The device's own, but ROCm has profiles made for embedding and reranking (SPEC.md "Profile"). Pure. */
 function defaultProfile (device: Device, type: SlotType): string {

@@ -35,7 +35,9 @@ export function responseEvents ({ model, now }: EventAsk): EventEditor {
   const missing = (fields: Fields): Fields => {
     const { type, item, response, part } = fields
     const more: Fields = {}
-    if (isObject(response)) more.response = { ...without(responseHead(model, now), response), ...response }
+    if (isObject(response)) {
+      more.response = { ...without(responseHead(model, now), response), ...response, ...completeUsage(response.usage) }
+    }
     if (isObject(item) || typeof fields.item_id === 'string') {
       current = itemOf(isObject(item) ? item.id : fields.item_id, fields.output_index)
       more.output_index = current.index
@@ -99,6 +101,12 @@ function responseHead (model: string, now: number): Fields {
   }
 }
 
+/** Clients read how much of the output was reasoning; the engine does not tell. */
+function completeUsage (usage: unknown): Fields {
+  if (!isObject(usage) || isObject(usage.output_tokens_details)) return {}
+  return { usage: { ...usage, output_tokens_details: { reasoning_tokens: 0 } } }
+}
+
 function written (event: string, fields: Fields): StreamEvent {
   return { event, data: JSON.stringify(fields) }
 }
@@ -107,8 +115,9 @@ function without (fields: Fields, taken: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([key]) => !Object.hasOwn(taken, key)))
 }
 
+/** Of what only ever grows, so that a longer text is another one. */
 function size (value: unknown): number {
-  return isObject(value) ? Object.keys(value).length : 0
+  return isObject(value) ? JSON.stringify(value).length : 0
 }
 
 function isObject (value: unknown): value is Fields {
