@@ -149,6 +149,11 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   if (slot.served_by === null && model !== null && provider.models?.canonical(model) === null) {
     report(slot, 'model', 'slot.config_error', `'${model}' is no model of ${provider.title}`, { param: 'model.default', details: { model } })
   }
+  const deviceClass = deviceClassOf(context.device(slot))
+  if (slot.mtp === true && deviceClass !== 'gpu') {
+    report(slot, 'args', 'slot.config_error', `multi-token prediction drafts on a GPU and slot '${slot.name}' runs on the ${deviceClass}; set mtp to false or null`,
+      { param: 'mtp' })
+  }
   checkArgs(slot, provider, report)
   const options = checkOptions(slot, provider).problems
   if (options.length > 0) {

@@ -39,8 +39,14 @@ export function modelDefaultsWords ({ id, defaults }: Pick<Model, 'id' | 'defaul
   return refused(words, managedFlagsAboveFields(words, grammar), `defaults.extra_args of model '${id}'`, 'defaults.extra_args', { model: id })
 }
 
-/** A profile that is about to be written, for the engine it is made for. */
+/** A profile that is about to be written: its flags, for the engine it is made for; no GPU runtime without a GPU. */
 export function checkProfileFlags (name: string, profile: Profile, providers: Providers): void {
+  const { backend, device_class: wanted } = profile
+  if (backend !== null && (wanted === 'cpu' || wanted === 'npu')) {
+    const message = `must be null for device class ${wanted}, which has no GPU runtime`
+    throw svcError('validation.invalid', `profile '${name}': backend ${message}`,
+      { param: 'backend', details: { fields: [{ path: 'backend', message }] } })
+  }
   const named = { ...profile, name, seed: false }
   profileWords(named, profileProvider(named, providers)?.flags)
 }

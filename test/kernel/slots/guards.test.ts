@@ -70,6 +70,7 @@ t.test('rules between slots and inside one', async t => {
     ['a device that it does not run on', { a: { device: 'gpu-cuda' } }, ['a provider slot.config_error']],
     ['a provider that is away', { a: { provider: 'away', type: 'tts', profile: 'nobody' } }, []],
     ['a flag of the gateway\'s', { a: { server: { extra_args: '--port 1' } } }, ['a args slot.managed_arg_denied']],
+    ['forced MTP without a GPU', { a: { device: 'cpu', mtp: true } }, ['a args slot.config_error']],
     ['an open quote', { a: { server: { extra_args: '--name "x' } } }, ['a args slot.config_error']],
     ['options that the provider refuses', { a: { provider: 'picky', options: { level: 9 } } }, ['a options validation.invalid']],
     ['options that it does not know', { a: { provider: 'picky', options: { depth: 9 } } }, ['a options validation.unknown_keys']],

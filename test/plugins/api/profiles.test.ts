@@ -51,6 +51,8 @@ t.test('what is refused', async t => {
     [['POST', '/api/profiles', { name: 'x', image: 'y', flag: '' }], 400, 'validation.unknown_keys', /did you mean flags/],
     [['POST', '/api/profiles', { name: 'x', image: 'y', flags: '--a "b' }], 400, 'validation.invalid', /never closed/],
     [['POST', '/api/profiles', { name: 'x', image: 'y', backend: 'metal' }], 400, 'validation.invalid'],
+    [['POST', '/api/profiles', { name: 'x', image: 'y', device_class: 'cpu', backend: 'vulkan' }], 400, 'validation.invalid', /backend must be null for device class cpu/],
+    [['PUT', '/api/profiles/mine', { backend: 'cuda' }], 400, 'validation.invalid', /no GPU runtime/],
     [['PUT', '/api/profiles/rocm', { flags: '' }], 409, 'profiles.seed_immutable', /clone it/],
     [['PUT', '/api/profiles/none', { flags: '' }], 404, 'profiles.not_found'],
     [['PUT', '/api/profiles/mine', { name: 'other' }], 400, 'validation.unknown_keys'],

@@ -219,6 +219,15 @@ t.test('a model that is nowhere is written, and the answer says so', async t => 
   t.notOk('findings' in (await write('new', 'fake-model')).json)
 })
 
+t.test('an engine that is nowhere is written with a word about it; MTP without a GPU is refused', async t => {
+  const gateway = await api(t)
+  const created = await gateway.call('POST', '/api/slots', { name: 'odd', provider: 'nobody', device: 'cpu' })
+  t.match(created.json, { findings: [{ path: 'provider', message: /no provider is named 'nobody'/ }] }, created.text)
+  await refused(t, gateway, {
+    call: ['PUT', '/api/slots/agent/config', { mtp: true }], status: 400, code: 'slot.config_error', message: /runs on the cpu; set mtp/
+  })
+})
+
 t.test('load, unload, restart, swap', async t => {
   const gateway = await api(t)
   const loaded = await gateway.call('POST', '/api/slots/agent/load')
