@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { coldStartBar, measureColdStart, type ColdStart } from './cold-start.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { runSurface, surfaceLoads, type SurfaceResult } from './surfaces.js'
 import { load, loadCount, loadTool, type LoadResult } from './load.js'
@@ -9,11 +10,13 @@ import { expectedStream, percentile, runStreams, type StreamsResult } from './st
 
 /**
  * Measures the gateway against the least a Node proxy can do, in one run on one machine; only ratios mean
- * anything. `npm run bench`, `npm run bench -- --quick`, `--json`, `--lists` for the list routes alone. Exit code 1 when a bar is
+ * anything. `npm run bench`, `npm run bench -- --quick`, `--json`, `--lists` for the list routes and `--cold` for the cold start
+ * alone. Exit code 1 when a bar is
  * missed.
  */
 const quick = process.argv.includes('--quick')
 const json = process.argv.includes('--json')
+const coldOnly = process.argv.includes('--cold')
 const listsOnly = process.argv.includes('--lists')
 const ROUNDS = quick ? 2 : 5
 const SECONDS = quick ? 2 : 4
@@ -32,16 +35,22 @@ const start = async (server: Promise<BenchServer>): Promise<BenchServer> => {
 }
 
 try {
-  const lists = await measureLists(home, LIST_REQUESTS)
-  if (!json) listLines(lists).forEach(say)
-  if (listsOnly) finish({ lists: shownLists(lists) }, listBars(lists))
-  else await measureAll(lists)
+  const cold = listsOnly ? null : await measureColdStart(join(home, 'cold'), ROUNDS)
+  if (coldOnly) finish({ coldStart: cold }, [coldStartBar(cold!)])
+  else await measureRest(cold)
 } finally {
   for (const server of servers.reverse()) await server.stop()
   rmSync(home, { recursive: true, force: true })
 }
 
-async function measureAll (lists: ListsResult): Promise<void> {
+async function measureRest (cold: ColdStart | null): Promise<void> {
+  const lists = await measureLists(home, LIST_REQUESTS)
+  if (!json) listLines(lists).forEach(say)
+  if (cold === null) finish({ lists: shownLists(lists) }, listBars(lists))
+  else await measureAll(lists, cold)
+}
+
+async function measureAll (lists: ListsResult, coldStart: ColdStart): Promise<void> {
   const nginx = hasNginx()
   say(`load: ${loadTool}, upstream: ${nginx ? 'nginx' : 'node'}, ${ROUNDS} rounds of ${SECONDS} s`)
   const upstream = await start(nginx ? startNginx(null) : startProgram('upstream', []))
@@ -74,8 +83,11 @@ async function measureAll (lists: ListsResult): Promise<void> {
   const bySurface = [...surfaces].map(([name, by]) => [name, Object.fromEntries(by)] as const)
   const [surfaceRuns, plainRuns, streamRuns] = [bySurface, plain, results].map(entries => Object.fromEntries<unknown>(entries))
   if (!json) report(plain, results, surfaces, memory)
-  const bars = [...judge(plain, results, memory, gateway.ready.listeningMs as number), ...listBars(lists)]
-  finish({ loadTool, plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, memory, lists: shownLists(lists) }, bars)
+  const judged = judge(plain, results, memory, gateway.ready.listeningMs as number)
+  const bars = [...judged, ...listBars(lists), coldStartBar(coldStart)]
+  finish({
+    loadTool, coldStart, plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, memory, lists: shownLists(lists)
+  }, bars)
 }
 
 function shownLists ({ routes, starts }: ListsResult): object {
