@@ -163,8 +163,8 @@ t.test('creating a slot', async t => {
   t.equal(config.snapshot.slots.get('agent'), created)
   t.equal(readFileSync(join(paths.slots, 'agent.toml'), 'utf8'),
     'device = "cpu"\nprovider = "llm-server"\n\n[model]\ndefault = "qwen"\ncontext_size = 4096\n\n[server]\nextra_args = [ "-a" ]\n')
-  await t.rejects(config.createSlot('agent', {}), { code: 'slot.config_error', details: { slot: 'agent' } })
-  t.throws(() => config.checkSlot('agent', {}), { code: 'slot.config_error' })
+  await t.rejects(config.createSlot('agent', {}), { code: 'slot.already_exists', details: { slot: 'agent' } })
+  t.throws(() => config.checkSlot('agent', {}), { code: 'slot.already_exists' })
   t.match(config.checkSlot('other', { port: 8085 }), { name: 'other', port: 8085, workers: 1 })
   await t.rejects(config.createSlot('x', { devcie: 'cpu', port: 'secret-value' }), {
     code: 'validation.unknown_keys', details: { unknown_keys: ['devcie'], hint: 'devcie is not a known key; did you mean device?' }
