@@ -13,6 +13,8 @@ export interface SignalSource {
   on (event: NodeJS.Signals, listener: SignalHandler): unknown
   off (event: NodeJS.Signals, listener: SignalHandler): unknown
   exit (code: number): void
+  /** Milliseconds of a clock that only goes forward; default is the system's. */
+  readonly now?: () => number
 }
 
 /**
@@ -60,7 +62,7 @@ export class Interrupts {
   }
 
   #isEcho (signal: NodeJS.Signals): boolean {
-    const at = performance.now()
+    const at = this.#source.now?.() ?? performance.now()
     const last = this.#last
     this.#last = { signal, at }
     return this.#source.env.npm_lifecycle_event !== undefined && last?.signal === signal && at - last.at < ECHO_MS

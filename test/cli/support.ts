@@ -38,6 +38,8 @@ export class FakeProcess implements CliProcess {
   readonly stderr = new Collected()
   readonly env: Readonly<Record<string, string>>
   readonly pid = 1
+  /** Stands still: what a busy machine does between two signals is no time. */
+  readonly now = (): number => 0
   readonly exits: number[] = []
   readonly #handlers = new Map<string, SignalHandler>()
   readonly #cwd: string

@@ -188,7 +188,7 @@ function brokenRules (
   if (all.filter(slot => slot.enabled && slot.device === 'npu' && slot.type === 'llm').length > 1) broken.push('two llm slots on the NPU')
   for (const slot of all) {
     if (slot.default && all.some(other => other !== slot && other.default && other.type === slot.type)) broken.push(`two default ${slot.type} slots`)
-    if (all.some(other => other !== slot && other.port === slot.port)) broken.push(`two slots on port ${String(slot.port)}`)
+    if (all.some(other => other !== slot && slot.port !== undefined && other.port === slot.port)) broken.push(`two slots on port ${String(slot.port)}`)
     const used = slot.profile === null ? undefined : profiles.get(slot.profile)
     if (slot.profile !== null && used === undefined) broken.push(`${slot.name} names no profile`)
     if (used === undefined || slot.device === undefined) continue
