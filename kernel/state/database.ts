@@ -1,4 +1,4 @@
-import { mkdir, open } from 'node:fs/promises'
+import { chmod, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isSvcError, messageOf, svcError } from '../contract/index.js'
 import { fileTrouble } from '../config/write-errors.js'
@@ -21,6 +21,7 @@ export interface DatabaseOptions {
 
 /** How long a statement waits for a lock of another process before it fails. */
 const BUSY_TIMEOUT_MS = 5000
+const PRIVATE = 0o600
 
 /**
  * Opens the state database and brings it to the present version. libsql is loaded here and not before, so that a command
@@ -33,6 +34,7 @@ export async function openDatabase (options: DatabaseOptions): Promise<Database>
   try {
     const [{ default: Driver }] = await Promise.all([import('libsql'), mkdir(dirname(path), { recursive: true })])
     await mustBeWritable(path)
+    await keepPrivate(path)
     connection = new Driver(path)
     configure(connection)
     migrate(connection, options.migrations ?? released)
@@ -54,6 +56,17 @@ async function mustBeWritable (path: string): Promise<void> {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     await open(file, 'r+').then(handle => handle.close(), (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error
+    })
+  }
+}
+
+/** Audit rows and requests are the owner's alone. SQLite gives its other files the mode of the first. */
+async function keepPrivate (path: string): Promise<void> {
+  await open(path, 'a', PRIVATE).then(handle => handle.close())
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    await chmod(file, PRIVATE).catch((error: NodeJS.ErrnoException) => {
+      // one of another owner that may be written is `svc doctor perms`'s to tell
+      if (error.code !== 'ENOENT' && error.code !== 'EPERM') throw error
     })
   }
 }

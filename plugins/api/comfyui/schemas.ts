@@ -35,7 +35,7 @@ export const statusSchema = z.strictObject({
   it_s: gauge.meta({ description: 'Steps a second of the image that is being made' }),
   eta: gauge.meta({ description: 'Seconds until its last step' }),
   step: z.strictObject({ value: count, max: count }).nullable(),
-  inference: z.strictObject({ hermes: z.boolean().meta({ description: 'The agent\'s model is up' }) }),
+  inference: z.strictObject({}).meta({ description: 'Agents that work with language models here, each with whether its model is up; this release brings none' }),
   inventory: z.strictObject({
     checkpoints: count, diffusion: count, loras: count, vae: count, controlnet: count, upscale: count, text_encoders: count
   }),

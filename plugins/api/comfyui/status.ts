@@ -1,6 +1,6 @@
 import {
   deviceClassOf, gpusOfSlot, mainGpuOf, type EngineClient, type GpuInfo, type GpuMode, type GpuStatus,
-  type HardwareService, type NamedSlotConfig, type SlotState, type SlotStatus
+  type HardwareService, type NamedSlotConfig, type SlotStatus
 } from 'svc-gateway/plugin'
 import type { RunView } from '../../providers/imagegen/ref.js'
 import { readGauges, type Gauges } from './gauges.js'
@@ -10,9 +10,6 @@ import type { ComfyMode, ComfyStatus } from './schemas.js'
 export interface StatusServices extends ImageSlotServices {
   readonly hardware: HardwareService
 }
-
-/** Slot that the bundled agent talks to. */
-const AGENT_SLOT = 'agent'
 
 /** Everything about the image engine (management 3.3). What cannot be learned is null or nothing; it never fails for it. */
 export async function comfyStatus (services: StatusServices, signal: AbortSignal): Promise<ComfyStatus> {
@@ -25,10 +22,10 @@ export async function comfyStatus (services: StatusServices, signal: AbortSignal
     engine.inventory(),
     readGauges(slot === null ? undefined : gpuOf(slot, hardware.info.gpus))
   ])
-  const hermes = slots.names().includes(AGENT_SLOT) && isServing(slots.status(AGENT_SLOT).state)
   return {
     ...view(status, look, gauges, slot === null ? null : engine.running(slot.name), gpu.status()),
-    inference: { hermes },
+    // this release brings no agent, so there is none whose model could be up
+    inference: {},
     inventory
   }
 }
@@ -95,8 +92,4 @@ function arbiterView (gpu: GpuStatus): ComfyStatus['arbiter'] {
 function gpuOf (slot: NamedSlotConfig, gpus: readonly GpuInfo[]): GpuInfo | undefined {
   if (slot.device !== undefined && deviceClassOf(slot.device) !== 'gpu') return undefined
   return mainGpuOf(gpusOfSlot(slot.device ?? 'gpu-rocm', slot.gpu_index, gpus))
-}
-
-function isServing (state: SlotState): boolean {
-  return state === 'ready' || state === 'serving' || state === 'idle'
 }

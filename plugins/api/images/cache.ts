@@ -18,7 +18,8 @@ export function isImageName (name: string): boolean {
 
 /**
  * PNG files in one folder, as many and as large together as the limits say: the least recently used go first. The index
- * is in memory and is read from the folder at the start; a file is there whole or not at all.
+ * is in memory and is read from the folder at the start; what appears there later is found when it is asked for. A file is
+ * there whole or not at all.
  */
 export class ImageFolder {
   readonly #folder: string
@@ -78,8 +79,8 @@ export class ImageFolder {
 
   /** The open file, for the caller to close; null when there is none of this name. Counts as use. */
   async read (name: string): Promise<{ readonly file: FileHandle, readonly bytes: number } | null> {
-    const bytes = isImageName(name) ? this.#entries.get(name) : undefined
-    if (bytes === undefined) return null
+    const bytes = isImageName(name) ? this.#entries.get(name) ?? await this.#find(name) : null
+    if (bytes === null) return null
     try {
       // a link put there by somebody else leads nowhere
       const file = await open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -94,6 +95,19 @@ export class ImageFolder {
       this.#forget(name)
       return null
     }
+  }
+
+  /** Size of a file that somebody put there since the start; null when there is none. */
+  async #find (name: string): Promise<number | null> {
+    return await this.#inLine(async () => {
+      const known = this.#entries.get(name)
+      if (known !== undefined) return known
+      const stats = await lstat(this.#path(name)).catch(() => null)
+      if (stats?.isFile() !== true) return null
+      this.#note(name, stats.size)
+      await this.#shrink(name)
+      return stats.size
+    })
   }
 
   #inLine<T> (work: () => Promise<T>): Promise<T> {

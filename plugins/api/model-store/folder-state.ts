@@ -53,7 +53,8 @@ const MOST_SUGGESTIONS = 5
 /** Where else models could go: mounted file systems with 20 GiB or more to spare, the largest first. Never rejects. */
 export async function suggestStores (present: string, mounts = '/proc/self/mounts'): Promise<StoreSuggestion[]> {
   const text = await readFile(mounts, 'utf8').catch(() => '')
-  const points = mountPoints(text).filter(path => !isSystem(path))
+  // a container has files mounted into it one by one, as its resolv.conf
+  const points = await folders(mountPoints(text).filter(path => !isSystem(path)))
   const disks = await Promise.all([...new Set(points)].map(async path => ({ path, disk: await diskOf(path) })))
   return disks
     .flatMap(({ path, disk }) => disk === null || disk.freeMb < LEAST_FREE_MB ? []
@@ -61,6 +62,11 @@ export async function suggestStores (present: string, mounts = '/proc/self/mount
     .filter(({ path }) => path !== present)
     .sort((a, b) => b.free_mb - a.free_mb)
     .slice(0, MOST_SUGGESTIONS)
+}
+
+async function folders (paths: readonly string[]): Promise<readonly string[]> {
+  const isFolder = await Promise.all(paths.map(path => stat(path).then(stats => stats.isDirectory(), () => false)))
+  return paths.filter((_path, i) => isFolder[i])
 }
 
 /** Mount points of /proc/self/mounts that hold files; octal escapes are undone. Pure. */
@@ -72,8 +78,9 @@ export function mountPoints (text: string): string[] {
   })
 }
 
+/** The system's own, and the layers and volumes of container engines. */
 function isSystem (path: string): boolean {
-  return /^\/(boot|efi|etc|proc|sys|dev|run|snap|usr|tmp)(\/|$)/.test(path)
+  return /^\/(boot|efi|etc|proc|sys|dev|run|snap|usr|tmp)(\/|$)/.test(path) || /^\/var\/(snap|lib\/(docker|containers|containerd|kubelet|lxc|lxcfs|machines|rancher|snapd|flatpak))(\/|$)/.test(path)
 }
 
 function storeOn (mount: string): string {

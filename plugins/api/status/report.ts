@@ -1,6 +1,6 @@
 import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
-  type PluginService, type SlotService
+  type HardwareService, type PluginService, type SlotService
 } from 'svc-gateway/plugin'
 import { hasMemory } from './features.js'
 import type { Status } from './schemas.js'
@@ -10,6 +10,7 @@ export interface StatusServices {
   readonly config: ConfigService
   readonly configCheck: ConfigCheck
   readonly dispatch: DispatchService
+  readonly hardware: HardwareService
   readonly info: GatewayInfo
   readonly plugins: PluginService
   readonly slots: SlotService
@@ -22,7 +23,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
   const { svc } = config.snapshot
   return {
     ...identity(services),
-    hardware: null,
+    hardware: hardwareOf(services),
     slots: slots.names().map(name => slotLine(slots, name)),
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
     memory_enabled: hasMemory(plugins, svc.memory),
@@ -37,13 +38,19 @@ export async function statusReport (services: StatusServices): Promise<Status> {
   }
 }
 
-export function identity ({ activity, config, info, plugins }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
+export function identity ({ activity, config, info, plugins, slots }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
   const failed = activity.failure !== null || plugins.list().some(({ state }) => state === 'failed' || state === 'skipped')
+  const inError = slots.names().filter(name => slots.config(name).enabled && slots.status(name).state === 'error').length
   return {
     name: info.name,
     version: info.version,
-    status: failed || config.snapshot.diagnostics.length > 0 ? 'degraded' : 'ok'
+    status: failed || inError > 0 || config.snapshot.diagnostics.length > 0 ? 'degraded' : 'ok'
   }
+}
+
+function hardwareOf ({ hardware: { info, defaultDevice } }: StatusServices): Status['hardware'] {
+  if (info.probed_at === '') return null
+  return { ram_mb: info.ram_mb, gpus: info.gpus.map(({ name }) => name), npu: info.npu.present, default_device: defaultDevice }
 }
 
 function runtimeOf ({ runtime: { driver, version, endpoint, reason } }: GatewayInfo): Status['runtime'] {

@@ -1,9 +1,9 @@
-import { findingSeverities, slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
+import { devices, findingSeverities, slotStateSchema, slotTypeSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const overallStatuses = ['ok', 'degraded'] as const
 const overall = z.enum(overallStatuses)
-  .meta({ description: 'degraded: a plugin failed, a configuration file has problems, or audit rows are lost' })
+  .meta({ description: 'degraded: a plugin failed, a configuration file has problems, a slot that is on is in error, or audit rows are lost' })
 
 const identity = {
   name: z.string(),
@@ -42,7 +42,12 @@ const diagnosticSchema = z.strictObject({
 /** `GET /api/status` (management 20, DESIGN 4). */
 export const statusSchema = z.strictObject({
   ...identity,
-  hardware: z.null().meta({ description: 'See GET /api/hardware' }),
+  hardware: z.strictObject({
+    ram_mb: z.int(),
+    gpus: z.array(z.string()).meta({ description: 'Their names' }),
+    npu: z.boolean(),
+    default_device: z.enum(devices).meta({ description: 'Of a slot that names none' })
+  }).nullable().meta({ description: 'In short, GET /api/hardware has it all; null before the first probe' }),
   slots: z.array(slotSchema),
   upstreams: z.array(z.strictObject({ name: z.string(), kind: z.enum(['slot', 'remote']), url: z.string() })),
   memory_enabled: z.boolean(),

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync, writeFileSync } from 'node:fs'
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ActivityQuery, ActivityRow } from '../../../kernel/contract/index.js'
@@ -11,7 +11,11 @@ import { createSystemClock } from '../../../kernel/state/system-clock.js'
 
 t.test('opening makes the file, with its pragmas and tables; closing folds the log in', async t => {
   const path = join(t.testdir(), 'state/svc.db')
+  const before = process.umask(0o022)
+  t.teardown(() => process.umask(before))
   const db = await openDatabase({ path })
+  const modes = (): number[] => ['', '-wal', '-shm'].map(end => statSync(path + end).mode & 0o777)
+  t.same(modes(), [0o600, 0o600, 0o600], 'nobody else reads what was asked')
   const pragma = (name: string): unknown => Object.values(db.connection.prepare(`PRAGMA ${name}`).get() as object)[0]
   t.match([pragma('journal_mode'), pragma('synchronous'), pragma('foreign_keys'), pragma('busy_timeout')], ['wal', 1, 1, 5000])
   t.throws(() => db.connection.prepare('SELECT * FROM nothing').all(), { code: 'SQLITE_ERROR' })
@@ -19,8 +23,10 @@ t.test('opening makes the file, with its pragmas and tables; closing folds the l
   db.close()
   db.close()
   t.equal(statSync(`${path}-wal`).size, 0)
+  for (const end of ['', '-wal', '-shm']) chmodSync(path + end, 0o644)
   const again = await openDatabase({ path })
   t.match(again.connection.prepare('SELECT version, name FROM schema_migrations').all(), migrations.map(({ version, name }) => ({ version, name })))
+  t.same(modes(), [0o600, 0o600, 0o600], 'those of an earlier release, too')
   again.close()
 })
 

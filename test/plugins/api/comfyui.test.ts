@@ -87,7 +87,7 @@ t.test('the GPU goes to the image engine and back', async t => {
   t.equal((await gateway.chat()).status, 200)
   t.match((await gateway.call('GET', '/status')).json, {
     mode: 'inference', slot: 'img', reachable: false, engine: 'stopped', container: { name: null, state: 'absent' }, endpoint: null, memory: null,
-    queue: { running: 0, pending: 0 }, util: null, it_s: null, eta: null, step: null, inference: { hermes: false },
+    queue: { running: 0, pending: 0 }, util: null, it_s: null, eta: null, step: null, inference: {},
     inventory: { checkpoints: 2, diffusion: 0, loras: 0, vae: 0, controlnet: 0, upscale: 0, text_encoders: 0 },
     switchover: { active: false, target: null, error: null },
     arbiter: { mode: 'llm', pinned: false, image_slots: ['img'], llm_slots: ['chat'], saved_llm_slots: [], idle_restore_minutes: 60, idle_restore_at: null }

@@ -16,7 +16,8 @@ t.test('status and health', async t => {
   })
   const { json } = await gateway.call('GET', '/api/status')
   t.match(json, {
-    name: 'svc', version: /^\d+\.\d+\.\d+/, status: 'ok', hardware: null,
+    name: 'svc', version: /^\d+\.\d+\.\d+/, status: 'ok',
+    hardware: { ram_mb: Number, gpus: Array, npu: Boolean, default_device: String },
     slots: [{ name: 'agent', state: 'offline', model: 'fake-model', port: 8081, type: 'llm', enabled: true }],
     upstreams: [{ name: 'cloud', kind: 'remote', url: 'http://127.0.0.1:9/v1' }],
     memory_enabled: false,

@@ -56,6 +56,18 @@ t.test('audit rows that cannot be written', async t => {
   t.match((await gateway.call('GET', '/api/health')).json, { status: 'ok' })
 })
 
+t.test('a slot in error is not ok, until nobody wants it', async t => {
+  const gateway = await api(t, { onStart: () => { throw new Error('no memory') } })
+  const said = async (): Promise<unknown[]> => [
+    (await gateway.call('GET', '/api/status')).json.status, (await gateway.call('GET', '/api/health')).json.status
+  ]
+  t.same(await said(), ['ok', 'ok'])
+  await gateway.call('POST', '/api/slots/agent/load')
+  t.same(await said(), ['degraded', 'degraded'])
+  await gateway.call('PUT', '/api/slots/agent/config', { enabled: false })
+  t.same(await said(), ['ok', 'ok'])
+})
+
 t.test('status answers HEAD, as the command line asks', async t => {
   const gateway = await api(t)
   const { status, text } = await gateway.call('HEAD', '/api/status')

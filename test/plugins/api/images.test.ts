@@ -51,8 +51,7 @@ t.test('what is not there', async t => {
   const home = t.testdir({ var: { lib: { svc: { 'secret.png': 'secret', 'images': { cache: {} } } } } })
   const gateway = await cached(t, home)
   const folder = join(home, 'var/lib/svc/images/cache')
-  // put there by somebody else while the gateway runs, and as a link
-  writeFileSync(join(folder, 'aaaaaaaa.png'), 'x')
+  // put there by somebody else while the gateway runs
   symlinkSync(join(home, 'var/lib/svc/secret.png'), join(folder, 'bbbbbbbb.png'))
   const names = [
     '00000000-0000-0000-0000-000000000000.png', 'aaaaaaaa.png', 'bbbbbbbb.png', '..%2f..%2fsecret.png', '..%2F..%2Fsecret', '%2e%2e%2f%2e%2e%2fsecret.png',
@@ -84,6 +83,8 @@ t.test('it survives a restart, and clears up after a crash', async t => {
   t.equal((await second.fetch('/api/images/cache/22222222.png')).status, 404, 'a folder is no image')
   t.equal((await second.fetch('/api/images/cache/33333333.png')).status, 404, 'nor is a link')
   t.ok(readdirSync(folder).includes('notes.txt'), 'what is not ours stays')
+  writeFileSync(join(folder, '44444444-4444.png'), png('put there'))
+  t.equal((await second.fetch('/api/images/cache/44444444-4444.png')).status, 200, 'what appears is found without a restart')
 })
 
 t.test('as many and as large as it may be, the least recently used go', async t => {
