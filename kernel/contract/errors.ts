@@ -1,5 +1,6 @@
 import { ERROR_BRAND, hasBrand } from './brand.js'
 import { errorCodes, isErrorCode, type ErrorCode, type ErrorRow } from './error-codes.js'
+import { shownFacts, shownMessage } from './shown-text.js'
 
 export interface SvcErrorOptions {
   /** Machine-readable facts for the client. Never holds a secret or a submitted value. */
@@ -24,11 +25,11 @@ export class SvcError extends Error {
   readonly heals: boolean | null
 
   constructor (code: string, status: number, message: string, options: SvcErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    super(shownMessage(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'SvcError'
     this.code = code
     this.status = status
-    this.details = options.details ?? {}
+    this.details = options.details === undefined ? {} : shownFacts(options.details)
     this.param = options.param ?? null
     this.heals = options.heals ?? null
     Object.defineProperty(this, ERROR_BRAND, { value: true })

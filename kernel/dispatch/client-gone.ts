@@ -5,9 +5,26 @@ export function isGone (res: ServerResponse): boolean {
   return res.destroyed || res.req.socket.destroyed
 }
 
-/** Why the work for a client is given up. An error, because that is what aborts hand on. */
-export function clientLeft (): Error {
-  return new Error('the client closed its connection')
+/**
+ * Why the work for a client is given up. An error, because that is what aborts hand on; neither a failure nor worth more
+ * than a debug line.
+ */
+class ClientLeft extends Error {
+  readonly requestId: string
+
+  constructor (requestId: string) {
+    super('the client closed its connection')
+    this.requestId = requestId
+  }
+}
+
+export function clientLeft (requestId: string): Error {
+  return new ClientLeft(requestId)
+}
+
+/** The request whose client left, when that is what an error says; else null. */
+export function leftRequest (error: unknown): string | null {
+  return error instanceof ClientLeft ? error.requestId : null
 }
 
 /**

@@ -18,7 +18,7 @@ export function composeAnswer (
   work: (signal: AbortSignal) => Promise<AdaptedAnswer>
 ): void {
   if (isGone(call.reply.raw)) return
-  const sink = new ClientSink(call.reply.raw, call.requestId, () => giveUp(clientLeft()), dialect)
+  const sink = new ClientSink(call.reply.raw, call.requestId, () => giveUp(clientLeft(call.requestId)), dialect)
   const request: ActiveRequest = {
     id: call.requestId,
     model,

@@ -12,7 +12,7 @@ import type { Breakers } from './breakers.js'
 import type { CallContext } from './call-context.js'
 import { CallSink } from './call-sink.js'
 import type { Catalog } from './catalog.js'
-import { clientLeft, isGone } from './client-gone.js'
+import { clientLeft, isGone, leftRequest } from './client-gone.js'
 import { ClientSink, writeError } from './client-sink.js'
 import { composeAnswer } from './composed-answer.js'
 import { EnginePassage, passageOff } from './engine-passage.js'
@@ -175,7 +175,7 @@ export class GatewayDispatcher implements DispatchService {
   #prepare (
     asked: Asked, options: ForwardOptions, view: BodyView | null, model: string, reader: ServerResponse | CallSink
   ): Prepared {
-    const gone = (): void => prepared.giveUp(clientLeft())
+    const gone = (): void => prepared.giveUp(clientLeft(asked.requestId))
     const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, gone, options.dialect)
     if (sink instanceof CallSink) sink.onGone = gone
     const prepared: Prepared = {
@@ -308,6 +308,11 @@ export class GatewayDispatcher implements DispatchService {
   /** What a client learns of a failure: what was not expected stays in the log. */
   #told (error: unknown): SvcError {
     if (isSvcError(error)) return error
+    const left = leftRequest(error)
+    if (left !== null) {
+      this.#deps.log.debug({ request_id: left }, 'the client left before its request was answered')
+      return svcError('request.cancelled', 'the client closed its connection')
+    }
     this.#deps.log.error({ err: error }, 'a request could not be dispatched')
     return svcError('system.internal', 'internal error; the log of the gateway has it', { cause: error })
   }

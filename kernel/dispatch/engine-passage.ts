@@ -75,7 +75,7 @@ export class EnginePassage {
       leave(reason)
       settle()
     }
-    const sink = new ClientSink(call.reply.raw, call.requestId, () => giveUp(clientLeft()))
+    const sink = new ClientSink(call.reply.raw, call.requestId, () => giveUp(clientLeft(call.requestId)))
     const request = this.#listed(call, target, sink, error => {
       sink.fail(error)
       giveUp(error)
@@ -131,7 +131,7 @@ export class EnginePassage {
     const waiting = new AbortController()
     const settle = (): void => active.remove(request)
     const tunnel = new EngineTunnel(call.request.raw, call.reply.raw, call.requestId, () => {
-      waiting.abort(clientLeft())
+      waiting.abort(clientLeft(call.requestId))
       settle()
     })
     const request = this.#listed(call, target, tunnel, error => {

@@ -1,4 +1,4 @@
-import { svcError, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../contract/index.js'
+import { shownName, svcError, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../contract/index.js'
 import { WallTime } from '../state/wall-time.js'
 import { isLoading, isServing } from '../slots/slot-machine.js'
 import type { ActiveRequest, ActiveRequests } from './active-requests.js'
@@ -49,7 +49,7 @@ export class RequestList implements RequestService {
 export function requestView (request: ActiveRequest, status: SlotStatus | null, now: number, startedAt: number): RequestView {
   return {
     id: request.id,
-    model: request.model,
+    model: shownName(request.model),
     surface: request.surface,
     slot: request.slot,
     upstream: request.upstream,

@@ -1,4 +1,4 @@
-import { svcError, type SvcError, type SurfaceName } from '../contract/index.js'
+import { shownName, svcError, type SvcError, type SurfaceName } from '../contract/index.js'
 import { unservedMessage } from '../slots/slot-errors.js'
 import type { BodyProblem } from './body-view.js'
 import type { Resolution, Route } from './resolve.js'
@@ -20,18 +20,13 @@ export function missingModel (path: string): SvcError {
 /** Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same. */
 export function notListed (id: string, route: Route | null): SvcError {
   if (route === null) {
-    return svcError('model.not_found', `no model has the id '${cut(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: cut(id) } })
+    return svcError('model.not_found', `no model has the id '${shownName(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: shownName(id) } })
   }
   const where = route.kind === 'slot'
     ? `a request for it goes to slot '${route.slot}', which is loaded for it; \`[dispatcher] list_unloaded = true\` lists slots that are not loaded too`
     : `a request for it goes to upstream '${route.upstream}', whose filters keep it off the list`
   const at = route.kind === 'slot' ? { slot: route.slot } : { upstream: route.upstream }
-  return svcError('model.not_loaded', `model '${cut(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: cut(id), ...at } })
-}
-
-/** What a client wrote, at a length that fits a message. */
-function cut (text: string): string {
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+  return svcError('model.not_loaded', `model '${shownName(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: shownName(id), ...at } })
 }
 
 /**
@@ -41,8 +36,9 @@ function cut (text: string): string {
 export function resolutionError (
   resolution: Exclude<Resolution, { kind: 'slot' | 'upstream' }>, name: string, surface: SurfaceName, meant = name
 ): SvcError {
-  const model = name === meant ? `model '${name}'` : `model '${name}' (an alias of '${meant}')`
-  const details = { model: name, surface }
+  const shown = shownName(name)
+  const model = name === meant ? `model '${shown}'` : `model '${shown}' (an alias of '${shownName(meant)}')`
+  const details = { model: shown, surface }
   switch (resolution.kind) {
     case 'not-found':
       return svcError('model.not_found', `${model} is no slot, no registered model and no upstream's; GET /v1/models lists what there is`,

@@ -8,6 +8,7 @@ import type { ActiveRequest, ActiveRequests, TokenCount } from './active-request
 import type { AnswerSink } from './answer-sink.js'
 import type { Breakers } from './breakers.js'
 import type { CallContext } from './call-context.js'
+import { clientLeft } from './client-gone.js'
 import { ClientSink } from './client-sink.js'
 import { originOf } from './connections.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
@@ -99,7 +100,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
         this.stop(error)
       }
     })
-    this.sink = new ClientSink(call.reply.raw, call.requestId, () => this.#giveUp(new Error('the client closed its connection')))
+    this.sink = new ClientSink(call.reply.raw, call.requestId, () => this.#giveUp(clientLeft(call.requestId)))
   }
 
   get bytesIn (): number { return this.#source.bytes }

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { errorEnvelope, isSvcError, retryHeader, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
+import { leftRequest } from '../dispatch/client-gone.js'
 import { bodyTooLarge } from './whole-body.js'
 
 /**
@@ -9,7 +10,7 @@ import { bodyTooLarge } from './whole-body.js'
 export function createErrorHandler (log: Logger, dialect?: WireDialect) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const known = toSvcError(error)
-    if (request.raw.readableAborted) log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete')
+    if (request.raw.readableAborted || leftRequest(error) !== null) log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete or answered')
     else if (known === null) log.error({ request_id: request.id, method: request.method, url: request.url, err: error }, 'request failed')
     sendError(reply, known ?? svcError('system.internal', `internal error; the log has it under request id ${request.id}`), request.id, dialect)
   }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger, RouteCall } from '../contract/index.js'
-import { isGone, onClose } from '../dispatch/client-gone.js'
+import { clientLeft, isGone, onClose } from '../dispatch/client-gone.js'
 import { actorOf } from './actor.js'
 
 /** What a handler gets. What most handlers never ask for is made when they do. */
@@ -34,7 +34,7 @@ export class Call<P, Q, B> implements RouteCall<P, Q, B> {
       const controller = new AbortController()
       const { raw } = this.reply
       const gone = (): void => {
-        if (!raw.writableFinished) controller.abort(new Error('the client closed its connection'))
+        if (!raw.writableFinished) controller.abort(clientLeft(this.request.id))
       }
       if (isGone(raw)) gone()
       else raw.once('finish', onClose(raw, gone))

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer
 } from '../contract/index.js'
-import { isGone, onClose } from '../dispatch/client-gone.js'
+import { clientLeft, isGone, onClose } from '../dispatch/client-gone.js'
 
 const KEEP_ALIVE_MS = 15_000
 
@@ -39,7 +39,7 @@ export async function sendSse (
   if (isGone(res)) return
   const { controller, close } = streams.open()
   const { signal } = controller
-  const gone = (): void => controller.abort(new Error('the client closed its connection'))
+  const gone = (): void => controller.abort(clientLeft(requestId))
   const unwatch = onClose(res, gone)
   res.on('error', gone)
   res.writeHead(200, {

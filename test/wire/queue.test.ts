@@ -156,6 +156,8 @@ t.test('who leaves or is cancelled while he waits never reaches the engine', asy
   gateway.finish('last')
   t.equal(await last, 'last')
   t.strictSame(gateway.atEngine(), ['first', 'last'])
+  t.strictSame(gateway.logs.filter(({ level }) => level === 'error' || level === 'warn'), [], 'a client that leaves is no failure')
+  t.match(gateway.logs.filter(({ message }) => /client left/.test(message)), [{ level: 'debug', fields: { request_id: /./ } }])
 })
 
 t.test('a full line turns newcomers away, with a time to come back', async t => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import {
-  errorCodes, errorEnvelope, errorType, isErrorCode, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, SvcError, svcError
+  errorCodes, errorEnvelope, errorType, isErrorCode, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, shownName,
+  SvcError, svcError
 } from '../../../kernel/contract/index.js'
 import { sources } from '../../repository.js'
 
@@ -52,6 +53,17 @@ t.test('errors', async t => {
     t.equal(retryAfterS(svcError('slot.crash_looping', 'x', { details: { retry_after_s: value } })), seconds, String(value))
   }
   t.strictSame([messageOf(cause), messageOf('text'), messageOf(null)], ['why', 'text', 'null'])
+})
+
+t.test('what an error quotes is cut, wherever it was made', async t => {
+  const name = 'n'.repeat(100_000)
+  const error = svcError('slot.not_found', `no slot '${name}'; 'short' stays`, { details: { slot: name, deep: [{ [name]: name }], n: 1 } })
+  t.equal(error.message, `no slot '${'n'.repeat(200)}…'; 'short' stays`)
+  t.ok(JSON.stringify(errorEnvelope(error, 'r')).length < 10_000)
+  t.match(error.details, { n: 1, slot: /^n{4096}…$/ })
+  t.equal(shownName('agent'), 'agent')
+  t.equal(svcError('slot.not_found', 'x'.repeat(9_000)).message.length, 4_097)
+  t.equal(svcError('slot.not_found', `it's ${name}`).message.length, 4_097, 'a lone quote')
 })
 
 t.test('a failure that stays until somebody changes something tells SDKs not to ask again', async t => {
