@@ -59,7 +59,8 @@ export class Attempt implements AnswerSink {
     if (this.#state === 'dropped') return
     if (this.#state === 'given') return this.#sink.fail(error)
     const wait = retryAfterS(error)
-    if (this.#state === 'waiting') this.#owner.judged(true)
+    // a redirect is an answer: the upstream is well, and its address is wrong
+    if (this.#state === 'waiting') this.#owner.judged(error.code !== 'dispatch.upstream_redirected')
     if (this.#goesOn({ status: error.status, retryAfterMs: wait === null ? null : wait * 1000, again })) return
     this.#state = 'given'
     this.#sink.fail(error)

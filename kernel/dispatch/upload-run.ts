@@ -25,7 +25,7 @@ import type { Replacement } from './upload-body.js'
 import type { UploadMemory } from './upload-memory.js'
 import { UploadSource } from './upload-source.js'
 import { judgedOnce } from './judged-once.js'
-import { upstreamEnvelope } from './upstream-call.js'
+import { guardedAnswer, upstreamEnvelope } from './upstream-call.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
 export interface UploadDeps extends CallContext {
@@ -180,7 +180,8 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const upstream = upstreams.get(name)
     if (upstream === undefined) throw svcError('model.not_found', `upstream '${name}' is no longer configured`, { param: 'model' })
     const envelope = upstreamEnvelope(this.#deps, token, upstream, this.#options.path, this.#call)
-    const { sink, settled } = judgedOnce(breakers, upstream, clock, this.#answer())
+    const { sink: judged, settled } = judgedOnce(breakers, upstream, clock, this.#answer())
+    const sink = guardedAnswer(this.#deps, upstream, judged)
     this.#send(field, modelId, { ...envelope, throughput: this.#deps.meters.of(name) }, sink, settled)
   }
 

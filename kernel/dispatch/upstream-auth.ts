@@ -28,6 +28,13 @@ export function upstreamTarget (
   }
 }
 
+/** The key of an upstream; empty when it has none. */
+export function upstreamKey (
+  { auth_style: style, auth_value_env: variable }: Upstream, secret: (name: string) => string | undefined
+): string {
+  return style === 'none' || variable === '' ? '' : secret(variable) ?? ''
+}
+
 /**
  * Headers and query that carry an upstream's key. The key comes from the environment file or the environment
  * and is never logged. Without a key the request goes out bare, and the upstream says what it thinks of it.
@@ -35,8 +42,8 @@ export function upstreamTarget (
 export function upstreamAuth (
   upstream: Upstream, secret: (name: string) => string | undefined
 ): { headers: string[], query: string } {
-  const key = upstream.auth_value_env === '' ? undefined : secret(upstream.auth_value_env)
-  if (key === undefined || key === '') return { headers: [], query: '' }
+  const key = upstreamKey(upstream, secret)
+  if (key === '') return { headers: [], query: '' }
   switch (upstream.auth_style) {
     case 'bearer': return { headers: ['authorization', `Bearer ${key}`], query: '' }
     case 'anthropic': return { headers: ['x-api-key', key], query: '' }

@@ -3,10 +3,12 @@ import type { AnswerSink } from './answer-sink.js'
 import type { CallContext } from './call-context.js'
 import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import { overlaid, requestHeaders } from './headers.js'
+import { passedHeaders } from './pass-headers.js'
 import { VIA_HEADER, viaFor } from './loop-guard.js'
 import { outgoingBody, type Asked, type Prepared } from './prepared.js'
 import { StreamShaper } from './stream-shaper.js'
-import { upstreamTarget } from './upstream-auth.js'
+import { UpstreamAnswer } from './upstream-answer.js'
+import { upstreamKey, upstreamTarget } from './upstream-auth.js'
 
 /** Everything of a call to an upstream but its body. Throws `dispatch.loop`. */
 export function upstreamEnvelope (
@@ -16,16 +18,22 @@ export function upstreamEnvelope (
   const target = upstreamTarget(upstream, path, variable => config.secret(variable))
   const { name, connect_timeout_seconds: connect, idle_timeout_seconds: idle, timeout_seconds: first } = upstream
   const own = [...target.headers, VIA_HEADER, via]
+  const passed = passedHeaders(requestHeaders(request.raw.rawHeaders, requestId), upstream.pass_headers)
   return {
     label: `upstream '${name}'`,
     details: { upstream: name },
     origin: target.origin,
     path: target.path,
-    headers: overlaid(requestHeaders(request.raw.rawHeaders, requestId), own, target.fallbackHeaders),
+    headers: overlaid(passed, own, [...target.fallbackHeaders, 'user-agent', 'svc']),
     headersTimeoutMs: first * 1000,
     bodyTimeoutMs: (idle ?? config.snapshot.svc.dispatcher.direct_read_timeout_s) * 1000,
     ...(connect === undefined ? {} : { connectTimeoutMs: connect * 1000 })
   }
+}
+
+/** A sink that gets an upstream's answer without its redirects and without the key. */
+export function guardedAnswer ({ config }: CallContext, upstream: Upstream, sink: AnswerSink): AnswerSink {
+  return new UpstreamAnswer(sink, upstream.name, upstreamKey(upstream, name => config.secret(name)))
 }
 
 /**
@@ -41,7 +49,8 @@ export function callUpstream (
   const envelope = upstreamEnvelope(context, token, upstream, options.path, asked)
   const meter = context.meters.of(upstream.name)
   meter.request()
-  const exchange = new Exchange(new StreamShaper(sink, meter, prepared, context.clock), envelope, settled)
+  const answer = guardedAnswer(context, upstream, sink)
+  const exchange = new Exchange(new StreamShaper(answer, meter, prepared, context.clock), envelope, settled)
   exchange.send(context.connections, { ...envelope, method: 'POST', body: outgoingBody(prepared, modelId, null) })
   return reason => exchange.abort(reason)
 }

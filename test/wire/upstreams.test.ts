@@ -49,7 +49,8 @@ t.test('a request for an upstream model goes there, with the upstream\'s key and
       method: 'POST',
       body,
       headers: {
-        'authorization': 'Bearer theirs', 'x-api-key': 'theirs', 'api-key': 'theirs', 'anthropic-version': 'theirs', 'cookie': 'a=theirs', 'x-request-id': 'r-1', 'x-custom': 'kept'
+        'authorization': 'Bearer theirs', 'x-api-key': 'theirs', 'api-key': 'theirs', 'anthropic-version': 'theirs', 'cookie': 'a=theirs', 'x-request-id': 'r-1', 'x-title': 'kept',
+        'session_id': 'theirs', 'x-codex-installation-id': 'theirs', 'user-agent': 'codex_cli_rs/1 (who I am)', 'x-stainless-os': 'Linux'
       }
     })
     t.equal(response.status, 200, auth)
@@ -57,7 +58,8 @@ t.test('a request for an upstream model goes there, with the upstream\'s key and
     const seen = engine.requests.slice(n).find(request => request.method === 'POST')!
     t.equal(seen.url, url, auth)
     for (const [name, value] of Object.entries(headers)) t.equal(seen.headers[name], value, `${auth}: ${name}`)
-    t.match(seen.headers, { 'x-request-id': 'r-1', 'x-custom': 'kept' })
+    t.match(seen.headers, { 'x-request-id': 'r-1', 'x-title': 'kept', 'user-agent': 'svc' })
+    for (const name of ['session_id', 'x-codex-installation-id', 'x-stainless-os']) t.equal(seen.headers[name], undefined, `${name} tells who asks`)
     t.equal(seen.headers.cookie, undefined)
     t.notMatch(JSON.stringify(gateway.logs), KEY)
   }
@@ -153,7 +155,8 @@ t.test('answers pass through: errors in the upstream\'s own shape, streams byte 
   engine.answer({ headers: { ...SSE, 'content-length': String(whole.length) }, chunks: [whole.slice(0, 90)], dieAfter: 1 })
   t.match(await (await gateway.chat({ model: 'gpt-9', stream: true })).text(), /"dispatch\.upstream_failed".*"upstream":"up"/, 'the error is not cut to the length that was promised')
   engine.answer({ status: 302, headers: { location: 'http://127.0.0.1:1/elsewhere' }, chunks: [] })
-  t.equal((await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', redirect: 'manual', body: '{"model":"gpt-9"}' })).status, 302, 'redirects are the client\'s to follow')
+  const away = await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', redirect: 'manual', body: '{"model":"gpt-9"}' })
+  t.equal(away.status, 502, 'nobody follows a redirect')
 })
 
 t.test('a client that leaves frees the upstream, in every phase', async t => {
@@ -309,4 +312,52 @@ t.test('what an upstream lists is taken within bounds: ids of any length would m
   const remote = data.map(({ id }) => id).filter(id => !id.startsWith('svc/'))
   t.strictSame(remote, ['fine', `y${'z'.repeat(511)}`])
   t.strictSame(gateway.gateway.inference().upstreams.views()[0]!.models, remote, 'nobody else sees it either')
+})
+
+t.test('pass_headers says what an upstream learns of a client', async t => {
+  const engine = await upstream(t)
+  const headers = { 'x-own': '1', 'x-session-id': '2', 'x-session-name': '3', 'x-title': '4', 'user-agent': 'me' }
+  const cases: Array<[list: string, passed: string[]]> = [
+    ['[]', []],
+    ['["x-own", "x-session-*"]', ['x-own', 'x-session-id', 'x-session-name']],
+    ['["*"]', Object.keys(headers)]
+  ]
+  for (const [list, passed] of cases) {
+    const gateway = await gatewayWith(t, table('up', `${engine.origin}/v1`, `auth_style = "none"\npass_headers = ${list}`))
+    const n = chatCalls(engine).length
+    await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"gpt-9"}', headers })
+    const seen = chatCalls(engine)[n]!
+    const had = Object.entries(headers).filter(([name, value]) => seen.headers[name] === value)
+    t.strictSame(had.map(([name]) => name), passed, list)
+    t.match(seen.headers, { 'x-request-id': String, 'content-length': '17' })
+  }
+})
+
+t.test('a redirect of an upstream is an error, and its refusal does not repeat the key', async t => {
+  const engine = await upstream(t)
+  const gateway = await gatewayWith(t, table('up', `${engine.origin}/v1`, 'auth_style = "bearer"\nauth_value_env = "UP_KEY"'))
+  await gateway.fetch('/v1/models')
+  const list = { headers: JSON_TYPE, chunks: ['{"data":[{"id":"gpt-9"}]}'] }
+  const answer = (script: Parameters<FakeEngine['answer']>[0]): void => {
+    engine.answer(request => request.url.endsWith('/models') ? list : typeof script === 'function' ? script(request) : script)
+  }
+  for (const stream of [false, true]) {
+    for (const status of [301, 302, 307, 308]) {
+      answer({ status, headers: { location: 'http://evil.example/v1/chat/completions' }, chunks: ['moved'] })
+      const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'gpt-9', stream }), redirect: 'manual' })
+      t.equal(response.status, 502)
+      t.equal(response.headers.get('location'), null)
+      t.equal(response.headers.get('x-should-retry'), 'false')
+      t.match(await response.json(), { error: { code: 'dispatch.upstream_redirected', details: { upstream: 'up', status } } })
+    }
+  }
+  const text = JSON.stringify({ error: { message: `Incorrect API key provided: ${KEY}. Again: ${KEY}` } })
+  for (const cut of [text.length, 45, 50, 1]) {
+    const chunks = Array.from({ length: Math.ceil(text.length / cut) }, (_, i) => text.slice(i * cut, (i + 1) * cut))
+    answer({ status: 401, headers: { ...JSON_TYPE, 'content-length': String(text.length), 'www-authenticate': `Bearer ${KEY}` }, chunks })
+    const response = await gateway.chat({ model: 'gpt-9' })
+    t.equal(response.status, 401)
+    t.notMatch(response.headers.get('www-authenticate'), KEY)
+    t.equal(await response.text(), text.replaceAll(KEY, '*'.repeat(KEY.length)), `in pieces of ${cut}`)
+  }
 })

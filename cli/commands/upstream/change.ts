@@ -1,10 +1,12 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { ApiFailure } from '../../api-failure.js'
+import { pathOf, type ApiClient } from '../../client.js'
 import { confirm } from '../../confirm.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
+import { readSecret } from '../../secret-prompt.js'
 import { problemsOf, upstreamSchema } from '../../upstream-record.js'
 import { addUpstreamOptions, bodyOf, type UpstreamOptions } from './upstream-options.js'
 
@@ -24,7 +26,7 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
         throw usageFailure('an address or a template is needed', ['Such as `svc upstream add lab http://lab:8080/v1` or `--template openai`.'])
       }
       const body = { name, url: address, catalog_id: options.template, ...bodyOf(options) }
-      const record = await cli.client(command).call({ method: 'POST', path: '/api/upstreams', body }, upstreamSchema)
+      const record = await sendWithKey(cli, cli.client(command), { method: 'POST', path: '/api/upstreams', body })
       cli.out.line(`Upstream ${name} is there.`)
       cli.out.lines(record.auth_configured && !record.auth_key_present ? problemsOf(record) : [`Try it: svc upstream test ${name}`])
     })
@@ -47,9 +49,28 @@ export function addUpstreamEdit (upstream: Command, cli: Cli): void {
       if (Object.keys(options).length === 0) throw usageFailure('nothing to change was given', ['Run `svc upstream edit --help` to see what there is.'])
       const enabled = options.enable === true ? true : options.disable === true ? false : undefined
       const body = { url: options.address, enabled, ...bodyOf(options) }
-      await cli.client(command).call({ method: 'PATCH', path: pathOf`/api/upstreams/${name}`, body }, upstreamSchema)
+      await sendWithKey(cli, cli.client(command), { method: 'PATCH', path: pathOf`/api/upstreams/${name}`, body })
       cli.out.line(`Upstream ${name} is changed.`)
     })
+}
+
+interface Change {
+  readonly method: 'POST' | 'PATCH'
+  readonly path: string
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** A key that would go to another address has to be given again; it comes from standard input, as in `svc upstream key`. */
+async function sendWithKey (cli: Cli, client: ApiClient, change: Change): Promise<z.output<typeof upstreamSchema>> {
+  try {
+    return await client.call(change, upstreamSchema)
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.code !== 'upstream.key_required') throw error
+    cli.out.line('The key goes to another address, so it has to be given again.')
+    const value = (await readSecret(cli, 'Key: ')).trim()
+    if (value === '') throw error
+    return await client.call({ ...change, body: { ...change.body, auth_value: value } }, upstreamSchema)
+  }
 }
 
 const removedSchema = z.looseObject({ hint: z.string().nullish() })

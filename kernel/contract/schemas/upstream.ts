@@ -46,6 +46,9 @@ const callShape = {
     .meta({ description: 'Failures in a row after which the upstream is left alone for a while; 0 never' }),
   breaker_seconds: z.number().positive().max(3600).default(10)
     .meta({ description: 'How long it is left alone at first; doubles while it stays ill' }),
+  pass_headers: z.array(z.string().regex(/^[\w!#$%&'+.^`|~-]+\*?$|^\*$/, { error: 'must be a header name, one that ends in *, or * alone' }))
+    .max(100).optional()
+    .meta({ description: 'Which headers of clients pass, such as "x-title" or "x-stainless-*"; unset passes those of the usual APIs, `*` all' }),
   advertise_models: z.boolean().default(true).meta({ description: 'Whether GET /v1/models shows its models' }),
   enabled: z.boolean().default(true)
 }

@@ -21,6 +21,7 @@ export const upstreamObjectSchema = z.strictObject({
   retry_wait_seconds: z.number(),
   retry_max_wait_seconds: z.number(),
   fallback: z.array(z.string()),
+  pass_headers: z.array(z.string()).nullable().meta({ description: 'null: those of the usual APIs' }),
   breaker_failures: z.int(),
   breaker_seconds: z.number(),
   slot_name: z.string().nullable(),
@@ -65,22 +66,30 @@ const filters = z.strictObject({
   exclude: z.array(z.string()).optional()
 })
 
+const authValue = z.string().min(1).optional().meta({
+  description: 'The key itself, written to api.env and never shown again; needed when a key that is set would go to another address'
+})
+
 export const createBodySchema = z.strictObject({
   name: z.string().regex(UPSTREAM_NAME_PATTERN, {
     error: 'must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 64 characters'
   }),
+  auth_value: authValue,
   catalog_id: z.string().optional().meta({ description: 'A template of GET /api/providers/catalog that fills in what is not given' }),
   ...given,
   connect_timeout_seconds: shape.connect_timeout_seconds,
   idle_timeout_seconds: shape.idle_timeout_seconds,
+  pass_headers: shape.pass_headers,
   model_filters: filters.optional()
 })
 export type CreateBody = z.output<typeof createBodySchema>
 
 export const patchBodySchema = z.strictObject({
+  auth_value: authValue,
   ...given,
   connect_timeout_seconds: shape.connect_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
   idle_timeout_seconds: shape.idle_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
+  pass_headers: shape.pass_headers.nullable().meta({ description: 'null takes it out' }),
   model_filters: filters.nullable().optional().meta({ description: 'Lists that are given replace those of the file; null takes all out' })
 })
 export type PatchBody = z.output<typeof patchBodySchema>

@@ -1,6 +1,7 @@
 import {
   svcError, type ActivityLog, type ActivityNote, type ConfigService, type RouteCall, type UpstreamService, type UpstreamStatus
 } from 'svc-gateway/plugin'
+import { keyProblem, type KeyUse } from './key-binding.js'
 import type { UpstreamObject } from './schemas.js'
 import { slotBacked, upstreamObject } from './upstream-object.js'
 
@@ -39,6 +40,22 @@ export class UpstreamApi {
 
   object (name: string): UpstreamObject {
     return this.#object(this.status(name))
+  }
+
+  /**
+   * Sees to it that a key goes only where it was meant to go: writes the one that came along, or throws
+   * `upstream.key_required` when a key that is set would go to another address.
+   */
+  async bindKey (use: Pick<KeyUse, 'url'> & { readonly [K in keyof KeyUse]?: KeyUse[K] | undefined }, value: string | undefined): Promise<void> {
+    const { config, upstreams } = this.services
+    const { url, auth_style = 'bearer', auth_value_env = '' } = use
+    if (value !== undefined && auth_value_env !== '') return await config.setSecret(auth_value_env, value)
+    const problem = keyProblem({ url, auth_style, auth_value_env }, {
+      present: upstreams.list().map(({ config: row }) => row),
+      templates: upstreams.templates,
+      isSet: name => (config.secret(name) ?? '') !== ''
+    })
+    if (problem !== null) throw problem
   }
 
   /** Writes down who did what; rows hold no key, only its name. */

@@ -4,9 +4,10 @@ import {
 import type { CreateBody, PatchBody } from './schemas.js'
 
 type Row = Record<string, unknown>
+type NewRow = Row & Pick<CreateBody, 'auth_style' | 'auth_value_env'> & { readonly url: string }
 
 /** The row that a request to create asks for, its template filled in. Throws `upstream.invalid`, `upstream.protected`. Pure. */
-export function newRow ({ catalog_id: id, ...body }: CreateBody, templates: readonly UpstreamTemplate[]): Row {
+export function newRow ({ catalog_id: id, ...body }: Omit<CreateBody, 'auth_value'>, templates: readonly UpstreamTemplate[]): NewRow {
   requireOwnName(body.name)
   const template = id === undefined || id === CUSTOM ? undefined : templates.find(row => row.id === id)
   if (id !== undefined && id !== CUSTOM && template === undefined) {
@@ -30,11 +31,11 @@ export function checkFallback (name: string, fallback: readonly string[] = []): 
 
 const providerKeys = new Set([
   'timeout_seconds', 'connect_timeout_seconds', 'idle_timeout_seconds', 'retries', 'retry_wait_seconds', 'retry_max_wait_seconds',
-  'fallback', 'breaker_failures', 'breaker_seconds', 'advertise_models', 'enabled', 'auth_value_env'
+  'fallback', 'breaker_failures', 'breaker_seconds', 'advertise_models', 'enabled', 'auth_value_env', 'pass_headers'
 ])
 
 /** A patch in the words of providers.toml. Throws `upstream.invalid` for what that file has no words for. Pure. */
-export function providerPatch (name: string, { url, model_filters: filters, ...patch }: PatchBody): Row {
+export function providerPatch (name: string, { url, model_filters: filters, ...patch }: Omit<PatchBody, 'auth_value'>): Row {
   const foreign = Object.keys(patch).filter(key => !providerKeys.has(key))
   if (filters !== undefined && filters !== null) foreign.push(...(['include', 'exclude'] as const).filter(key => filters[key] !== undefined))
   if (foreign.length > 0) {

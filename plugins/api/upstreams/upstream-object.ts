@@ -4,7 +4,9 @@ import type { UpstreamObject } from './schemas.js'
 /** @param hasSecret whether a variable is set; its value never comes near. Pure. */
 export function upstreamObject (status: UpstreamStatus, hasSecret: (name: string) => boolean): UpstreamObject {
   const { config, source, models, refreshed_at: refreshedAt, error, circuit } = status
-  const { connect_timeout_seconds: connect, idle_timeout_seconds: idle, model_filters: filters, ...rest } = config
+  const {
+    connect_timeout_seconds: connect, idle_timeout_seconds: idle, model_filters: filters, pass_headers: pass, ...rest
+  } = config
   const { url, auth_style: style, auth_value_env: env } = rest
   return {
     ...rest,
@@ -14,6 +16,7 @@ export function upstreamObject (status: UpstreamStatus, hasSecret: (name: string
     auth_key_present: env !== '' && hasSecret(env),
     connect_timeout_seconds: connect ?? null,
     idle_timeout_seconds: idle ?? null,
+    pass_headers: pass ?? null,
     model_filters: filters ?? null,
     models: [...models],
     refreshed_at: refreshedAt,

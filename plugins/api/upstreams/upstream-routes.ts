@@ -1,6 +1,7 @@
 import { defineRoute, type AnyRoute, type ExternalProvider } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, testedSchema, upstreamObjectSchema } from './schemas.js'
+import type { KeyUse } from './key-binding.js'
+import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, testedSchema, upstreamObjectSchema, type PatchBody } from './schemas.js'
 import type { UpstreamApi } from './upstream-api.js'
 import { checkFallback, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
 
@@ -19,12 +20,14 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'POST',
       url: '/api/upstreams',
       summary: 'Add an upstream to upstreams.toml',
-      description: 'Its models can be asked for at once. The key goes to POST /api/providers/{name}/credentials.',
+      description: 'Its models can be asked for at once. The key comes along as `auth_value`, or goes to POST /api/providers/{name}/credentials. A secret that is set already is sent to no new address without it.',
       schema: { body: createBodySchema, response: upstreamObjectSchema },
       status: 201,
       handler: call => api.audited(call, 'create', call.body.name, async note => {
-        const { name } = call.body
-        const row = newRow(call.body, upstreams.templates)
+        const { auth_value: value, ...body } = call.body
+        const { name } = body
+        const row = newRow(body, upstreams.templates)
+        await api.bindKey(row, value)
         await config.change(async draft => {
           await requireFreeName(draft, name, upstreams.get(name) !== undefined)
           await draft.upstreams.create(row)
@@ -44,16 +47,17 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'PATCH',
       url: '/api/upstreams/:name',
       summary: 'Change an upstream in the file that it stands in',
-      description: 'What is left out stays, with its comments. Requests under way end as they began.',
+      description: 'What is left out stays, with its comments. Another address asks for the key again, as `auth_value`. Requests under way end as they began.',
       schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
       handler: call => {
-        const { params: { name }, body } = call
+        const { params: { name }, body: { auth_value: value, ...body } } = call
         requireOwnName(name)
-        const { source, config: { kind } } = api.status(name)
-        if (kind === 'slot') guardSlotBacked(name, body)
+        const { source, config: present } = api.status(name)
+        if (present.kind === 'slot') guardSlotBacked(name, body)
         checkFallback(name, body.fallback)
         return api.audited(call, 'edit', name, async note => {
           note({ before: api.object(name) })
+          await api.bindKey({ ...present, ...defined(body) }, value)
           await config.change<unknown>(draft => source === 'upstreams.toml'
             ? draft.upstreams.patch(name, body)
             : draft.providers.patch(rowId(name, config.snapshot.providers), providerPatch(name, body)))
@@ -103,6 +107,14 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       }
     })
   ]
+}
+
+function defined ({ url, auth_style, auth_value_env }: PatchBody): Partial<KeyUse> {
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(auth_style === undefined ? {} : { auth_style }),
+    ...(auth_value_env === undefined ? {} : { auth_value_env })
+  }
 }
 
 /** What tells the row from others in providers.toml: its name there, or the catalogue id that made the name. */

@@ -149,6 +149,29 @@ t.test('test: what the upstream says, and an end to being left alone', async t =
   t.match((await gateway.call('POST', '/api/upstreams/nope/refresh')).json, { error: { code: 'upstream.not_found' } })
 })
 
+t.test('a key goes only where it was meant to go', async t => {
+  const gateway = await rig(t)
+  const evil = { name: 'evil', url: 'http://evil.example/v1' }
+  const required = { status: 409, json: { error: { code: 'upstream.key_required' } } }
+  t.match(await gateway.call('POST', '/api/upstreams', { ...evil, auth_value_env: 'ONE_KEY' }), required, 'a secret of another upstream')
+  t.match(await gateway.call('POST', '/api/upstreams', { ...evil, auth_value_env: 'PATH' }), required, 'the environment of the gateway')
+  t.match(await gateway.call('POST', '/api/upstreams', { ...evil, auth_value_env: 'HF_TOKEN' }), required, 'a secret of the gateway itself, set or not')
+  t.match(await gateway.call('PATCH', '/api/upstreams/one', { url: 'http://evil.example/v1' }), required, 'another address asks for the key again')
+  t.match(await gateway.call('PATCH', '/api/upstreams/one', { url: 'http://evil.example/v1', auth_style: 'google_query' }), required)
+  t.equal((await gateway.call('POST', '/api/upstreams', { ...evil, auth_style: 'none', auth_value_env: 'ONE_KEY' })).status, 201)
+  t.match(await gateway.call('PATCH', '/api/upstreams/evil', { auth_style: 'bearer' }), required, 'in two steps as well')
+  t.equal((await gateway.call('GET', '/api/upstreams/one')).json.url, gateway.one.url)
+
+  t.equal((await gateway.call('PATCH', '/api/upstreams/one', { url: `${gateway.one.engine.origin}/other` })).status, 200, 'a path of the same address does not')
+  const moved = await gateway.call('PATCH', '/api/upstreams/one', { url: 'http://new.example/v1', auth_value: 'sk-given-again' })
+  t.equal(moved.status, 200)
+  t.notMatch(moved.text, 'sk-given-again')
+  t.match(await gateway.file('etc/svc/api.env'), 'sk-given-again')
+  t.notMatch(await gateway.file('etc/svc/upstreams.toml'), 'sk-given-again')
+  t.equal((await gateway.call('POST', '/api/upstreams', { name: 'fresh', url: 'http://lab.example/v1', auth_value_env: 'LAB_KEY' })).status, 201, 'a key that is not set yet')
+  t.notMatch(JSON.stringify([gateway.logs, gateway.audit()]), 'sk-given-again')
+})
+
 t.test('keys are written and never shown', async t => {
   const gateway = await rig(t)
   const secret = 'sk-\\"new" key'
