@@ -1,7 +1,8 @@
 import { Agent, fetch as undiciFetch } from 'undici'
 import type { Random } from '../kernel/slots/random.js'
 import type { Pulls } from './pulled.js'
-import { Truth, type Value } from './truth.js'
+import type { Truth } from './truth.js'
+import { type Value } from './truth.js'
 
 /** An answer, or none: the gateway died, or the connection did. */
 export interface Answer { readonly status: number, readonly code: string, readonly requestId: string, readonly json: unknown }
