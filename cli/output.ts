@@ -15,7 +15,7 @@ const colours = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2, bold: 1 } as
 export type Colour = keyof typeof colours
 
 const DEFAULT_WIDTH = 80
-/** Narrower than this, whole words help nobody. */
+/** Narrower than this, whole words help no reader. */
 const LEAST_FOLD = 20
 
 /** What goes to the one at the prompt: results on standard output, everything about the way there on standard error. */

@@ -14,7 +14,7 @@ type Memory = Pick<SvcConfig, 'memory'>
 
 /**
  * Why a slot cannot extract the graph; null when it can, and for one that was named before: it may be away for now. Only an
- * enabled llm slot answers `svc/<slot>` (SPEC.md `extraction_slot`). Pure.
+ * enabled llm slot answers `svc/<slot>`. Pure.
  */
 export function extractionSlotProblem (
   next: Memory, previous: Memory | null, slots: ReadonlyMap<string, NamedSlotConfig>

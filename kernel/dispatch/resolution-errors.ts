@@ -30,7 +30,7 @@ export function notListed (id: string, route: Route | null): SvcError {
 }
 
 /**
- * The refusal of a model that leads nowhere (SPEC.md "Model addressing").
+ * The refusal of a model that leads nowhere.
  * @param meant what the client's name is an alias of; the name itself when it is none
  */
 export function resolutionError (

@@ -47,7 +47,7 @@ export class SlotWriter {
     })
   }
 
-  /** Fills in what the caller left open and persists it: device, context size, preferred profile (reference 2.2). */
+  /** Fills in what the caller left open and persists it: device, context size, preferred profile. */
   async create (name: string, raw: Raw): Promise<NamedSlotConfig> {
     const created = await this.change(draft => draft.create(name, raw))
     return this.#deps.config.snapshot.slots.get(name) ?? created

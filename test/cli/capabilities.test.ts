@@ -56,7 +56,7 @@ t.test('list and set', async t => {
   t.match(list.stdout, /^NAME +ON +MODEL +DEVICE +ENGINE +SLOT +STATE\nembed +yes +nomic +cpu +llm-server +embed +ready\nrerank +no +- +- +- +rerank +offline\n/)
   for (const line of list.stdout.trimEnd().split('\n')) t.ok(textWidth(line) <= 80, line)
   t.match(JSON.parse((await svc('list', '--json')).stdout), { backends: Array, catalogs: {}, selections: { embed: { embed: { model: 'nomic' } } } })
-  t.match(await svc('set', 'embed', '--off'), { code: 0, stdout: 'embed is off.\n' })
+  t.match(await svc('set', 'embed', '--off'), { code: 0, stdout: 'embed is off. Switch it on: svc capabilities set embed --on\n' })
   t.match(JSON.parse((await svc('set', 'embed', '--model', 'none', '--json')).stdout), { selection: { model: null } })
   t.match(await svc('set', 'embed', '--model', 'rocm-only', '--device', 'cpu'), { code: 1, stderr: /capability\.illegal_backend_model_pair/ })
   t.match(await svc('set', 'embed'), { code: 2, stderr: /nothing to change/ })

@@ -94,7 +94,7 @@ for (const [name, open] of Object.entries({ bash, zsh, fish })) {
     await offers('svc slot re', ['restart'])
     t.ok((await shell.complete('svc slot ')).includes('swap'), 'all commands of a group')
     await offers('svc slot create --h', ['--hardware', '--help'])
-    await offers('svc slot create --hardware ', ['vulkan', 'rocm', 'cpu'])
+    await offers('svc slot create --hardware ', ['vulkan', 'rocm', 'cuda', 'cpu'])
     await offers('svc slot create x --hardware r', ['rocm'])
     await offers('svc completion ', ['bash', 'zsh', 'fish'])
     await offers('svc slot load ', ['agent', 'embed'])

@@ -14,7 +14,7 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await writeHome(home, textHome(home, ports))
   const gateway = await startLive(t, home)
   await t.test('chat', t => chats(t, gateway.url))
-  await t.test('structured output', t => keepsToShape(t, gateway.url))
+  await t.test('an answer keeps to the schema that its request gives', t => keepsToShape(t, gateway.url))
   await t.test('a forced tool', t => callsForcedTool(t, gateway.url))
   await t.test('completions', t => completes(t, gateway.url))
   await t.test('embeddings', t => recalls(t, gateway.url))

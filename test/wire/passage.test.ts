@@ -120,7 +120,7 @@ t.test('what is only read does not wait for a worker', async t => {
   t.match(await (await behind).json(), { fine: true })
 })
 
-t.test('WebSockets pass', async t => {
+t.test('WebSockets of an engine pass through unchanged', async t => {
   const gateway = await setup(t)
   const { active } = gateway.gateway.inference().dispatcher
   const url = gateway.baseUrl.replace('http', 'ws')

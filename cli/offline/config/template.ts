@@ -1,6 +1,9 @@
 import { stringify } from 'smol-toml'
 import { z } from 'zod'
+import { foldLines } from '../../text-width.js'
 import type { EditableFile } from './editable.js'
+
+const COMMENT_WIDTH = 118
 
 interface Node {
   readonly description?: string
@@ -41,7 +44,7 @@ function settingLines (key: string, node: Node): string[] {
 }
 
 function described ({ description }: Node): string[] {
-  return description === undefined ? [] : [`# ${description}`]
+  return description === undefined ? [] : foldLines(description, COMMENT_WIDTH).map(line => `# ${line}`)
 }
 
 function isTable (value: unknown): boolean {

@@ -148,7 +148,7 @@ function keyOf (path: readonly string[]): string {
   return path.join('\0')
 }
 
-/** Changes `next`, which nobody else has yet. */
+/** Changes `next`, which no other code holds yet. */
 function applyEntry (next: Table, entry: SlotEntry, patched: FoldedSlot, held: HeldEntries, changes: Changes): void {
   const { canonical, value } = entry
   const places = held.places(entry)

@@ -4,7 +4,7 @@ import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 
 /**
- * Highest port that a slot file may name (SPEC.md "Limits"); the pool may lie anywhere. Below 1024 needs privileges that
+ * Highest port that a slot file may name; the pool may lie anywhere. Below 1024 needs privileges that
  * engines do not have.
  */
 export const MAX_SLOT_PORT = 8200

@@ -14,7 +14,7 @@ const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
 const YEAR_S = 365 * DAY_S
 const GIB = 1024 ** 3
-/** No pool may hold it, whether there is such an engine or not (SPEC.md `port_range_end`). */
+/** No pool may hold it, whether there is such an engine or not. */
 const IMAGE_ENGINE_PORT = 8188
 const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
 const bareHost = z.string().regex(/^[^\s:/]+$/, { error: 'must be a bare host name or IPv4 address' })

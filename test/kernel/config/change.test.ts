@@ -89,8 +89,8 @@ t.test('what a draft refuses, nothing of it is written', async t => {
   const { config } = await openHome(home, { ...before, 'slots/broken.toml': 'port = ' })
   const start = tree(home)
   const refusals: ReadonlyArray<[(draft: ConfigDraft) => Promise<void>, { code: string } | { message: string }]> = [
-    [async draft => { await draft.createSlot('agent', {}) }, { code: 'slot.config_error' }],
-    [async draft => { await draft.createSlot('broken', {}) }, { code: 'slot.config_error' }],
+    [async draft => { await draft.createSlot('agent', {}) }, { code: 'slot.already_exists' }],
+    [async draft => { await draft.createSlot('broken', {}) }, { code: 'slot.already_exists' }],
     [async draft => { await draft.patchSlot('none', {}) }, { code: 'slot.not_found' }],
     [async draft => { await draft.patchSlot('agent', { prot: 1 }) }, { code: 'validation.unknown_keys' }],
     [async draft => { await draft.deleteSlot('../agent') }, { code: 'validation.invalid' }],
