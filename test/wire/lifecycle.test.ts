@@ -170,7 +170,7 @@ t.test('swaps', async t => {
       'var/lib/svc/registry/registry.toml': registry + more
     }
   })
-  const { slots } = gateway.gateway.inference()
+  const { slots, plans } = gateway.gateway.inference()
   const code = (work: Promise<void>): Promise<string> => work.then(() => 'done', (error: { code: string }) => error.code)
 
   t.test('one that comes while a load runs takes over, and whoever waits gets the new model', async t => {
@@ -178,6 +178,7 @@ t.test('swaps', async t => {
     const waiting = gateway.chat({})
     await until(() => slots.status('agent').waiting === 1, 'a request waits')
     const swapped = code(slots.swap('agent', 'other'))
+    await until(() => plans.modelId('agent') === 'other', 'the swap is in force')
     gate = Promise.resolve()
     release()
     t.equal(await swapped, 'done')
@@ -190,6 +191,7 @@ t.test('swaps', async t => {
     const first = code(slots.swap('agent', 'third'))
     await until(() => slots.status('agent').state !== 'ready' && slots.status('agent').state !== 'unloading', 'it is on its way')
     const second = code(slots.swap('agent', 'fake-model'))
+    await until(() => plans.modelId('agent') === 'fake-model', 'the second is in force')
     gate = Promise.resolve()
     release()
     t.strictSame(await Promise.all([first, second]), ['slot.stopped', 'done'])
