@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
 import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
-  type EngineProvider, type ImagePullStatus, type LogQuery, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
-  type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics, type SlotOutlook,
-  type SlotProblem, type SlotService, type SlotStatus, type SlotVoices
+  type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
+  type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
+  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
@@ -72,6 +72,11 @@ export class SlotManager implements SlotService {
       contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null,
       vision: slot.type === 'llm' && (provider.models === undefined ? projectorOf(slot, model) !== null : slot.vision)
     }
+  }
+
+  async troubles (name: string): Promise<readonly LaunchTrouble[]> {
+    const { config, plans } = this.#deps
+    return await plans.over(config.snapshot).troubles(this.config(name).served_by ?? name)
   }
 
   profileOutlook (profile: NamedProfile): ProfileOutlook {

@@ -238,6 +238,8 @@ export interface SlotService {
    * hold every write against. With other profiles than the present ones when they are given. Pure; nothing is written.
    */
   check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[]
+  /** As `SlotDraft.troubles`, of the slot as it is written. Waits for nobody who writes. */
+  troubles (name: string): Promise<readonly LaunchTrouble[]>
   /**
    * Several writes as one: `work` shapes a draft, the rules are held against the outcome, then all files are written or
    * none (`ConfigService.change`, with its terms for `work`). What `create` and `update` fill in and re-derive, the

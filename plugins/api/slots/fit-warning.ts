@@ -9,7 +9,7 @@ import type { SlotApi } from './slot-api.js'
 export async function fitWarning ({ slots, models, hardware }: SlotApi, name: string): Promise<string | null> {
   if (!slots.names().includes(name)) return null
   const device = slots.device(name)
-  const [absent] = (await slots.change(draft => draft.troubles(name), { dryRun: true })).filter(({ what }) => what === 'device')
+  const [absent] = (await slots.troubles(name)).filter(({ what }) => what === 'device')
   if (absent !== undefined) return absent.message
   const model = slots.config(name).model.default
   if (model === null) return null
