@@ -1,18 +1,11 @@
 import t from 'tap'
-import { freePort } from '../ports.js'
-import { liveHome, startLive, writeHome } from './live-gateway.js'
-import { anthropic, callsForcedTool, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks, textHome } from './text-surfaces.js'
+import { embeddedGateway } from './engine-gateways.js'
+import { anthropic, callsForcedTool, chats, completes, keepsToShape, openai, recalls, refusesBothModes, reranks } from './text-surfaces.js'
 
 t.setTimeout(180_000)
 
 t.test('the text surfaces of the embedded engine, with no container engine at all', async t => {
-  const home = await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n'
-  })
-  const ports: number[] = []
-  while (ports.length < 6) ports.push(await freePort())
-  await writeHome(home, textHome(home, ports))
-  const gateway = await startLive(t, home)
+  const gateway = await embeddedGateway(t)
   await t.test('chat', t => chats(t, gateway.url))
   await t.test('an answer keeps to the schema that its request gives', t => keepsToShape(t, gateway.url))
   await t.test('a forced tool', t => callsForcedTool(t, gateway.url))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [docker|podman|registry|speech|bench|all ...]     (default: all)
+# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|all ...]     (default: all)
 #
 # Installs from Debian's packages what a group needs and this machine lacks, starting no service.
 #   docker    docker.io iptables debootstrap
@@ -7,6 +7,7 @@
 #   registry  docker-registry
 #   speech    espeak-ng sox
 #   bench     nginx wrk
+#   browser   chromium
 # With everything there already it does not touch apt.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -16,6 +17,7 @@ declare -A packages=(
   [registry]=docker-registry
   [speech]='espeak-ng sox'
   [bench]='nginx wrk'
+  [browser]=chromium
 )
 
 [ $# -gt 0 ] || set -- all

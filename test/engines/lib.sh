@@ -8,6 +8,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PATH=$PATH:/usr/sbin:/sbin # dockerd, iptables and debootstrap live there
 engines_dir=${SVC_TEST_ENGINES_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/svc-test/engines}
+clients_dir=${SVC_TEST_CLIENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/svc-test/clients}
 
 log() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 die() { log "$1"; exit "${2:-1}"; }
@@ -17,8 +18,8 @@ usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 wrong_usage() { log "$1"; usage >&2; exit 2; }
 
 need_root() { [ "$(id -u)" = 0 ] || die "needs root; run it with sudo -E, or as root in a container or virtual machine"; }
-need_command() { # COMMAND PACKAGE_GROUP
-  command -v "$1" >/dev/null || die "no $1 here; run $here/install-packages.sh $2"
+need_command() { # COMMAND [PACKAGE_GROUP]
+  command -v "$1" >/dev/null || die "no $1 here${2:+; run $here/install-packages.sh $2}"
 }
 
 # service_args NAME "$@": reads ACTION [--dir DIR] [--port PORT] into $action, $dir, $port and $run.

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# usage: js-clients.sh sdks|promptfoo
+#
+# Installs client libraries from the npm registry, in the versions written here, into a folder of their own and prints
+# its name. With all there already it does nothing else.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+case ${1:-} in
+  sdks)
+    wanted=(
+      openai@6.49.0 @anthropic-ai/sdk@1.12.0
+      ai@6.0.326 @ai-sdk/openai@3.0.141 @ai-sdk/openai-compatible@2.0.91 @ai-sdk/anthropic@3.0.139
+      @langchain/core@1.4.0 @langchain/openai@1.5.8
+      @llamaindex/core@0.6.22 @llamaindex/openai@0.4.22
+      @continuedev/openai-adapters@1.37.0 zod@4.6.7
+    ) ;;
+  promptfoo) wanted=(promptfoo@0.121.20) ;;
+  -h | --help) usage; exit 0 ;;
+  *) wrong_usage "which: sdks or promptfoo?" ;;
+esac
+
+folder=$clients_dir/js-$1
+lock "$folder"
+if [ "$(cat "$folder/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
+  need_command npm
+  log "installing ${wanted[*]}"
+  rm -rf "$folder/node_modules" "$folder/package.json" "$folder/package-lock.json" "$folder/installed"
+  echo '{ "private": true, "type": "module" }' >"$folder/package.json"
+  npm install --prefix "$folder" --no-audit --no-fund --save-exact "${wanted[@]}" >&2 || die "npm could not install the clients"
+  echo "${wanted[*]}" >"$folder/installed"
+fi
+echo "$folder"

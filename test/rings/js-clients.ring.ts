@@ -1,0 +1,34 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { demoSentence } from '../../plugins/services/demo/sentence.js'
+import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
+import { brought, runClient, scriptsBeside } from './clients.js'
+
+t.setTimeout(600_000)
+
+const notClients = new Set(['check.mjs'])
+
+async function runAll (t: Test, url: string, engine: string, scripts: string): Promise<void> {
+  for (const file of (await readdir(scripts)).filter(name => name.endsWith('.mjs') && !notClients.has(name)).sort()) {
+    const env = { RING_URL: url, RING_ENGINE: engine, RING_SENTENCE: demoSentence }
+    await t.test(file.replace('.mjs', ''), t => runClient(t, [process.execPath, join(scripts, file)], env))
+  }
+}
+
+t.test('JavaScript clients as they come', async t => {
+  const installed = await brought(t, 'js-clients.sh', 'sdks')
+  if (installed === null) return
+  const scripts = await scriptsBeside(t, installed)
+  await t.test('on engines in containers', async t => {
+    const gateway = await containerGateway(t)
+    if (gateway === null) return
+    await runAll(t, gateway.url, 'llama', scripts)
+    t.equal(await gateway.kill('SIGTERM'), 0)
+  })
+  await t.test('on the embedded engine', async t => {
+    const gateway = await embeddedGateway(t)
+    await runAll(t, gateway.url, 'embedded', scripts)
+    t.equal(await gateway.kill('SIGTERM'), 0)
+  })
+})
