@@ -79,7 +79,7 @@ export function createInference (
     stack: (stack, present) => checkStackFlags(stack, present, providers),
     model: (id, row, before) => checkModelFlags(id, row, before, providers)
   })
-  const plans = new SlotPlans({ ...host, config, models, providers, hardware, runtime, instance })
+  const plans = new SlotPlans({ ...host, config, models, providers, hardware, runtime, instance, engineKey: kernel.engineKey })
   const writer = new SlotWriter({
     config,
     models,
@@ -98,6 +98,7 @@ export function createInference (
     log,
     instance,
     probe,
+    client: (address, provider) => slots.clientOf(address, provider),
     stateFiles: new SlotStateFiles(`${config.paths.state}/slots`, clock, log),
     assertMayRun: name => {
       gpu.assertAllows(name)

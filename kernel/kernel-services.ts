@@ -22,6 +22,7 @@ import { createActivityTable } from './state/activity-table.js'
 import { openDatabase, type Database } from './state/database.js'
 import { createWithLock, type HeldLock } from './state/file-lock.js'
 import { acquireHomeLock } from './state/home-lock.js'
+import { engineKeys } from './state/engine-keys.js'
 import { instanceId } from './state/instance-id.js'
 
 /** What everything else stands on. Opened in order, closed in reverse by `closeKernel`. */
@@ -31,6 +32,8 @@ export interface KernelServices {
   readonly log: Logger
   readonly lock: HeldLock
   readonly instance: string
+  /** Secret of a slot's engines: the same as long as the home is. */
+  readonly engineKey: (slot: string) => string
   readonly config: ConfigService
   /** Told what rows may say once the engines are known. */
   readonly rules: LateWriteRules
@@ -60,9 +63,10 @@ export async function openKernel (
     const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
     applyLevel(config.snapshot)
     config.onChange(applyLevel)
-    const [opened, instance, models] = await Promise.all([
+    const [opened, instance, engineKey, models] = await Promise.all([
       openDatabase({ path: paths.database }),
       instanceId(paths.state),
+      engineKeys(paths.state),
       createModelRegistry({
         paths, env, log, clock, withLock, rules, settings: () => config.snapshot.svc.models,
         // every change does that first, also an empty one
@@ -104,7 +108,8 @@ export async function openKernel (
     const jobs = createJobStore(opened, clock)
     const modelFiles = createModelFiles(clock)
     return {
-      env, clock, log, lock, instance, config, rules, database, events, activity, jobs, models, modelFiles, hardware, runtime
+      env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, models, modelFiles, hardware,
+      runtime
     }
   } catch (error) {
     database?.close()

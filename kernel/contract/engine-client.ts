@@ -2,6 +2,8 @@
 export interface EngineAddress {
   readonly host: string
   readonly port: number
+  /** Names in lower case. What every request to the engine carries (`EngineProvider.headers`); absent: nothing. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface EngineRequest {

@@ -60,6 +60,12 @@ export interface LaunchInput {
    * launch and may be written to by any user of the container.
    */
   readonly stateDir: string
+  /**
+   * A secret of this slot's engines, the same at each launch: for an engine that can ask for a key. Hand it over by
+   * environment or file, since arguments are visible to every user of the machine, and send it with
+   * `EngineProvider.headers`.
+   */
+  readonly engineKey: string
 }
 
 /** `LaunchInput` plus the merged argv. */

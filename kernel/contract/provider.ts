@@ -27,11 +27,20 @@ export interface HealthAnswer {
 /** `ok` serves; `loading` is alive and not there yet; `failed` counts against the engine. */
 export type HealthVerdict = 'ok' | 'loading' | 'failed'
 
+/** A verdict with what the engine says of its start. */
+export interface HealthReport {
+  readonly verdict: HealthVerdict
+  /** 0 to 1, how much of the model is loaded; null if unknown. */
+  readonly progress?: number | null
+  /** What it does now, or what is wrong, in a few words. Shown to the operator. */
+  readonly message?: string
+}
+
 export interface HealthCheck {
   /** Path on the engine that the kernel polls. */
   readonly path: string
-  /** Pure. Default: 200 is ok, 503 is loading, anything else failed. */
-  readonly verdict?: (answer: HealthAnswer) => HealthVerdict
+  /** Pure. Default: 200 is ok, 503 is loading, anything else failed. A report also says how far a start has come. */
+  readonly verdict?: (answer: HealthAnswer) => HealthVerdict | HealthReport
   /** The engine may work for long before it listens, such as fetching its model: refused connections are no failure. */
   readonly listensLate?: boolean
 }
@@ -68,6 +77,13 @@ export interface CatalogueModel {
   readonly hubFile: string
   /** Why no request can use it yet, as the client is told; null when they can. */
   readonly problem: string | null
+}
+
+/** What a warm-up is for. */
+export interface WarmUpInput {
+  readonly slot: NamedSlotConfig
+  /** What the engine serves; null for an engine with its model built in. */
+  readonly modelId: string | null
 }
 
 export interface EngineMetrics {
@@ -142,9 +158,19 @@ export interface EngineProvider {
    * no more than that at a time; others wait in its queue, in the order they came. Absent: `workers` of the slot. Pure.
    */
   readonly concurrency?: (input: LaunchSpecInput) => number | null
+  /**
+   * Headers of every request to an engine that is launched so: requests of clients, health checks, and those of its
+   * `EngineClient`. For an engine that asks for a key (`LaunchInput.engineKey`). They win over what a client sends. Pure.
+   */
+  readonly headers?: (input: LaunchSpecInput) => Readonly<Record<string, string>>
   readonly containerSpec: (input: LaunchSpecInput) => ProviderContainerSpec
   /** Ways to run without a container, best first. Absent or empty: containers only. */
   readonly processSpec?: (input: LaunchSpecInput) => readonly ProcessCandidate[]
+  /**
+   * Work between a healthy engine and a ready slot, such as a first inference that compiles kernels. What it throws fails
+   * the start. Runs within `[slots] health_timeout_s`, also for an engine of an earlier gateway that is taken over.
+   */
+  readonly warmUp?: (client: EngineClient, signal: AbortSignal, input: WarmUpInput) => Promise<void>
   readonly voices?: (client: EngineClient, signal: AbortSignal) => Promise<readonly unknown[]>
   readonly loadedModel?: (client: EngineClient, signal: AbortSignal) => Promise<string | null>
   readonly metrics?: (client: EngineClient, signal: AbortSignal) => Promise<EngineMetrics>

@@ -8,7 +8,7 @@ import { originOf } from './connections.js'
 import { engineTarget, type EngineTarget } from './engine-target.js'
 import { EngineTunnel } from './engine-tunnel.js'
 import { Exchange } from './exchange.js'
-import { untouchedHeaders } from './headers.js'
+import { forEngine, untouchedHeaders } from './headers.js'
 import { PRIORITY_HEADER } from './priority.js'
 import type { Route } from './resolve.js'
 import { StreamShaper } from './stream-shaper.js'
@@ -115,7 +115,7 @@ export class EnginePassage {
       origin: originOf(lease.address),
       path,
       method: call.request.method as Dispatcher.HttpMethod,
-      headers: untouchedHeaders(call.request.raw.rawHeaders, call.requestId),
+      headers: forEngine(untouchedHeaders(call.request.raw.rawHeaders, call.requestId), lease.address),
       body: call.body === undefined || call.body.length === 0 ? null : call.body,
       alone: lease.provider.keepsConnections === false,
       headersTimeoutMs: slotTimes.first_token_timeout_s * 1000,

@@ -4,7 +4,7 @@ import type { SlotLease, SvcError } from '../contract/index.js'
 import type { AnswerProgress } from './active-requests.js'
 import { writeError } from './client-sink.js'
 import { upstreamError } from './exchange.js'
-import { isReturned, requestHeaders } from './headers.js'
+import { forEngine, isReturned, requestHeaders } from './headers.js'
 
 /** "Going away", as a server says it that has to end a WebSocket. */
 const GOING_AWAY = Buffer.from([0x88, 0x02, 0x03, 0xe9])
@@ -44,7 +44,7 @@ export class EngineTunnel implements AnswerProgress {
   open (lease: SlotLease, path: string): void {
     this.#lease = lease
     const { host, port } = lease.address
-    const headers = [...requestHeaders(this.#request.rawHeaders, this.#requestId),
+    const headers = [...forEngine(requestHeaders(this.#request.rawHeaders, this.#requestId), lease.address),
       'host', `${host.includes(':') ? `[${host}]` : host}:${port}`, 'connection', 'Upgrade', 'upgrade', 'websocket']
     const outgoing = this.#outgoing = httpRequest({ host, port, path, headers: headers as never, agent: false })
     outgoing.once('upgrade', (answer, engine, head) => this.#join(answer, engine as Socket, head))

@@ -1,3 +1,5 @@
+import type { EngineAddress } from '../contract/index.js'
+
 /** Headers that belong to one connection, and those the gateway sets itself (reference 1.8). */
 const notForwarded = new Set([
   'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding',
@@ -68,6 +70,11 @@ export function isReturned (name: string): boolean {
  */
 export function overlaid (headers: readonly string[], own: readonly string[], fallback: readonly string[] = []): string[] {
   return [...without(headers, namesOf(own)), ...without(fallback, namesOf(headers)), ...own]
+}
+
+/** As an engine gets them: with those that all requests to it carry. */
+export function forEngine (headers: string[], { headers: own }: EngineAddress): string[] {
+  return own === undefined ? headers : overlaid(headers, Object.entries(own).flat())
 }
 
 function namesOf (headers: readonly string[]): string[] {

@@ -6,6 +6,7 @@ import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
 import { EventEdits, type AskedFor } from './event-edits.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest } from './exchange.js'
+import { forEngine } from './headers.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { StreamShaper } from './stream-shaper.js'
 import type { CallContext } from './call-context.js'
@@ -61,7 +62,7 @@ function sendPlain (
     origin: originOf(lease.address),
     path: surface.path,
     method: 'POST',
-    headers: input.headers,
+    headers: forEngine(input.headers, lease.address),
     body: input.body,
     alone: lease.provider.keepsConnections === false,
     headersTimeoutMs: input.firstTokenMs,

@@ -13,7 +13,7 @@ import { ClientSink } from './client-sink.js'
 import { originOf } from './connections.js'
 import { Exchange, type ExchangeOutcome, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
 import type { FoundField } from './field-finder.js'
-import { requestHeaders } from './headers.js'
+import { forEngine, requestHeaders } from './headers.js'
 import { PRIORITY_HEADER, priorityOf } from './priority.js'
 import { RefusalFilter } from './refusal-filter.js'
 import { missingModel } from './resolution-errors.js'
@@ -156,7 +156,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
         details: { slot },
         origin: originOf(lease.address),
         path,
-        headers: this.#headers(),
+        headers: forEngine(this.#headers(), lease.address),
         alone: lease.provider.keepsConnections === false,
         headersTimeoutMs: config.snapshot.svc.slots.first_token_timeout_s * 1000,
         bodyTimeoutMs: config.snapshot.svc.dispatcher.direct_read_timeout_s * 1000,

@@ -15,7 +15,7 @@ export function createEngineClient (address: EngineAddress, dispatcher: Dispatch
         const answer = await request(`${origin}${call.path}`, {
           dispatcher,
           method: call.method ?? 'GET',
-          headers: { ...jsonHeader(call.body), ...call.headers },
+          headers: { ...jsonHeader(call.body), ...call.headers, ...address.headers },
           ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),
           ...(keep ? {} : { reset: true }),
           signal: call.signal

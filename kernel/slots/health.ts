@@ -1,12 +1,14 @@
 import { request } from 'undici'
-import type { Clock, EngineAddress, HealthAnswer, HealthCheck, HealthVerdict } from '../contract/index.js'
+import {
+  shownName, type Clock, type EngineAddress, type HealthAnswer, type HealthCheck, type HealthReport, type HealthVerdict
+} from '../contract/index.js'
 import { pause } from '../runtime/waiting.js'
 
 /**
  * `refused` nobody listens; `silent` somebody does and says nothing in time; else what the provider makes of the
  * answer, with its status where there is one to tell.
  */
-export type ProbeResult = HealthVerdict | 'refused' | 'silent' | { readonly verdict: HealthVerdict, readonly status: number }
+export type ProbeResult = HealthVerdict | 'refused' | 'silent' | HealthReport & { readonly status: number }
 
 /** Asks an engine once for its health. Never rejects, except with the signal's reason. */
 export type HealthProbe = (address: EngineAddress, check: HealthCheck, signal: AbortSignal) => Promise<ProbeResult>
@@ -32,12 +34,13 @@ export const probeHealth: HealthProbe = async (address, check, signal) => {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   try {
     const answer = await request(`http://${host}:${address.port}${check.path}`, {
+      ...(address.headers === undefined ? {} : { headers: address.headers }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]),
       headersTimeout: PROBE_TIMEOUT_MS,
       bodyTimeout: PROBE_TIMEOUT_MS
     })
-    const verdict = (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
-    return { verdict, status: answer.statusCode }
+    const said = (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
+    return { ...typeof said === 'string' ? { verdict: said } : said, status: answer.statusCode }
   } catch (error) {
     if (signal.aborted) throw signal.reason
     const code = (error as { code?: string }).code
@@ -57,8 +60,8 @@ export interface HealthWait {
   readonly clock: Clock
   /** How long it may refuse connections, or answer with a 4xx status; 0 is for ever. Read every time. */
   readonly refusedMs: () => number
-  /** What the health check has said, once that is no longer what every start looks like. */
-  readonly told: (said: string) => void
+  /** What the engine reports of its start, and what the health check says once that is no longer what every start looks like. */
+  readonly told: (said: string, progress: number | null) => void
 }
 
 /**
@@ -71,6 +74,7 @@ export async function untilHealthy (
   const begun = clock.monotonic()
   let refusedSince: number | null = null
   let [said, times] = ['', 0]
+  let reported = ''
   for (;;) {
     const askedAt = clock.monotonic()
     const result = await probe(address, check, signal)
@@ -79,7 +83,11 @@ export async function untilHealthy (
     times = words === said ? times + 1 : 1
     said = words
     const summary = times === 1 ? said : `${said}, ${times} times`
-    if (askedAt - begun >= NEWS_AFTER_MS && verdictOf(result) !== 'loading') told(summary)
+    const report = reportOf(result)
+    if (report !== null) {
+      if (report.text !== reported) told(report.text, report.progress)
+      reported = report.text
+    } else if (askedAt - begun >= NEWS_AFTER_MS && verdictOf(result) !== 'loading') told(summary, null)
     refusedSince = isRefusal(result) ? refusedSince ?? askedAt : null
     const limitMs = check.listensLate === true && result === 'refused' ? 0 : refusedMs()
     const isOver = refusedSince !== null && limitMs > 0 && clock.monotonic() - refusedSince >= limitMs
@@ -99,6 +107,16 @@ export class HealthRefused extends Error {
   }
 }
 
+/** What an engine that loads says of it, in one line. */
+function reportOf (result: ProbeResult): { readonly text: string, readonly progress: number | null } | null {
+  if (typeof result === 'string' || result.verdict !== 'loading') return null
+  const { message = '', progress: share = null } = result
+  if (message === '' && share === null) return null
+  const progress = share === null || !Number.isFinite(share) ? null : Math.min(1, Math.max(0, share))
+  const text = shownName(message === '' ? 'loading the model' : message)
+  return { text: progress === null ? text : `${text} (${Math.floor(progress * 100)} %)`, progress }
+}
+
 function verdictOf (result: ProbeResult): HealthVerdict | 'refused' | 'silent' {
   return typeof result === 'string' ? result : result.verdict
 }
@@ -110,7 +128,10 @@ function isRefusal (result: ProbeResult): boolean {
 }
 
 function wordsOf (path: string, result: ProbeResult): string {
-  if (typeof result === 'object') return `GET ${path} answered ${result.status}`
+  if (typeof result === 'object') {
+    const { status, message = '' } = result
+    return `GET ${path} answered ${status}${message === '' ? '' : `: ${shownName(message)}`}`
+  }
   return `GET ${path} ${result === 'refused' ? 'was refused: nothing listens there' : result === 'silent' ? 'got no answer' : `says ${result}`}`
 }
 

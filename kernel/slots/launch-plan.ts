@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
-  canonicalJson, gpuBackendOf, svcError, type EngineProvider, type LaunchInput, type ProcessCandidate, type ProviderSegments,
-  type SvcError
+  canonicalJson, gpuBackendOf, svcError, type EngineProvider, type LaunchInput, type LaunchSpecInput, type ProcessCandidate,
+  type ProviderSegments, type SvcError
 } from '../contract/index.js'
 import type { ContainerForm } from '../runtime/container-runtime.js'
 import { extraArgsWords, modelDefaultsWords, profileWords } from './argv/flag-texts.js'
@@ -35,6 +35,8 @@ export interface LaunchPlan {
   readonly configHash: string
   /** Requests the engine works on at once; null takes as many as it is given. */
   readonly workers: number | null
+  /** What every request to the engine carries, names in lower case; null: nothing. */
+  readonly headers: Readonly<Record<string, string>> | null
 }
 
 /** The merged command line of a slot, shared by launch and by `GET /api/slots/{name}/resolved` (DESIGN 5). */
@@ -53,10 +55,11 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   const specInput = { ...launch, argv: argv.argv }
   const explicit = launch.slot.server.env
   const workers = provider.concurrency === undefined ? launch.slot.workers : provider.concurrency(specInput)
+  const headers = headersOf(provider, specInput)
   if (launch.form === 'process') {
     const candidates = provider.processSpec?.(specInput) ?? []
     const env = { ...access.env, ...explicit }
-    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, port: launch.port }), workers }
+    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, port: launch.port }), workers, headers }
   }
   const spec = provider.containerSpec(specInput)
   const image = spec.image === undefined ? input.image : { ref: spec.image, digest: null }
@@ -81,7 +84,12 @@ export function planLaunch (input: PlanInput): LaunchPlan {
     workingDir: spec.workingDir ?? null
   }
   const env = { ...spec.env, ...access.env, ...explicit }
-  return { argv, env, form, configHash: hashOf({ form, env, port: launch.port }), workers }
+  return { argv, env, form, configHash: hashOf({ form, env, port: launch.port }), workers, headers }
+}
+
+function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPlan['headers'] {
+  const given = Object.entries(provider.headers?.(input) ?? {})
+  return given.length === 0 ? null : Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 function noImage (slot: string): SvcError {

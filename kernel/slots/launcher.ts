@@ -1,8 +1,9 @@
 import {
-  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineProvider, type EventBus, type Logger,
-  type SvcConfig, type SvcError
+  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient,
+  type EngineProvider, type EventBus, type Logger, type NamedSlotConfig, type SvcConfig, type SvcError
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../runtime/container-runtime.js'
+import { abortable } from '../runtime/waiting.js'
 import { withBudget } from './budget.js'
 import type { ExitHub } from './exit-hub.js'
 import { lastWords, withoutNoise } from './engine-words.js'
@@ -18,11 +19,13 @@ export interface PreparedLaunch {
   readonly configHash: string
   /** Requests it will work on at once; null takes as many as it is given. */
   readonly workers: number | null
+  /** What every request to the engine carries; null: nothing. */
+  readonly headers: Readonly<Record<string, string>> | null
   readonly image: { readonly ref: string, readonly digest: string | null, readonly warning: string | null } | null
 }
 
 /** What an engine that runs was launched as. */
-export type Launched = Pick<PreparedLaunch, 'provider' | 'configHash' | 'workers'>
+export type Launched = Pick<PreparedLaunch, 'provider' | 'modelId' | 'configHash' | 'workers' | 'headers'>
 
 export interface Budgets {
   readonly imagePullMs: number
@@ -52,6 +55,9 @@ export interface LauncherDeps {
   readonly log: Logger
   readonly probe: HealthProbe
   readonly budgets: () => Budgets
+  readonly client: (address: EngineAddress, provider: EngineProvider) => EngineClient
+  /** As the configuration has it at the moment. */
+  readonly slot: (name: string) => NamedSlotConfig
   /** Takes secrets out of a line that an engine wrote. */
   readonly cleanLine: CleanText
 }
@@ -64,7 +70,8 @@ interface Attempted {
   readonly provider: EngineProvider | null
 }
 
-export type Report = (phase: LaunchPhase, message: string) => void
+/** @param progress 0 to 1 of the phase, where it is known */
+export type Report = (phase: LaunchPhase, message: string, progress?: number | null) => void
 
 /** The code of a program that was killed: nobody but the system does that to an engine that loads. */
 const KILLED = 137
@@ -148,37 +155,45 @@ export class Launcher {
     report('pulling', `pulling ${image.ref}`)
     await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
       runtime.pull(image.ref, image.digest, progress => {
-        report('pulling', `pulling ${image.ref}: ${progress.layer} of ${progress.totalLayers} layers`)
+        const { layer, totalLayers, currentBytes, totalBytes } = progress
+        report('pulling', `pulling ${image.ref}: ${layer} of ${totalLayers} layers`, totalBytes > 0 ? currentBytes / totalBytes : null)
         events.emit({
           type: 'pull.progress',
           source: `slot:${slot}`,
-          message: `${image.ref}: ${progress.layer} of ${progress.totalLayers} layers`,
+          message: `${image.ref}: ${layer} of ${totalLayers} layers`,
           data: { slot, image: image.ref, ...progress }
         })
       }, inner))
   }
 
   async #settle (
-    slot: string, found: EngineInspection, { provider, configHash, workers }: Launched, signal: AbortSignal, report: Report,
-    adopted: boolean
+    slot: string, found: EngineInspection, { provider, modelId, configHash, workers, headers }: Launched, signal: AbortSignal,
+    report: Report, adopted: boolean
   ): Promise<Engine> {
     const { clock, exits, probe } = this.#deps
     const { healthMs } = this.#deps.budgets()
     const dead = new AbortController()
     const unwatch = exits.onExit(found.id, exit => dead.abort(exitedEarly(slot, exit.exitCode)))
     try {
-      const { address } = found
-      if (found.state !== 'running' || address === null) throw exitedEarly(slot, found.exitCode)
+      if (found.state !== 'running' || found.address === null) throw exitedEarly(slot, found.exitCode)
+      const address = headers === null ? found.address : { ...found.address, headers }
       report('warming', adopted ? 'adopting a running engine' : 'loading the model')
       let said = ''
-      const told = (summary: string): void => {
+      const told = (summary: string, progress: number | null): void => {
         said = `; ${summary}`
-        report('warming', summary)
+        report('warming', summary, progress)
       }
       const refusedMs = (): number => this.#deps.budgets().healthRefusedMs
-      await withBudget(clock, healthMs, AbortSignal.any([signal, dead.signal]),
-        () => overspent(slot, `waiting for ${provider.health.path} to say that the model is loaded${said}`, healthMs),
-        inner => untilHealthy({ probe, address, check: provider.health, clock, refusedMs, told }, inner))
+      let doing = `waiting for ${provider.health.path} to say that the model is loaded`
+      const either = AbortSignal.any([signal, dead.signal])
+      await withBudget(clock, healthMs, either, () => overspent(slot, `${doing}${said}`, healthMs), async inner => {
+        await untilHealthy({ probe, address, check: provider.health, clock, refusedMs, told }, inner)
+        if (provider.warmUp === undefined) return
+        [doing, said] = ['its warm-up', '']
+        report('warming', 'warming up')
+        const work = provider.warmUp(this.#deps.client(address, provider), inner, { slot: this.#deps.slot(slot), modelId })
+        await warmUp(work, slot, inner)
+      })
       // something may answer on the port although our engine is gone: health counts only while it runs
       const after = await this.#inspect(found.id)
       if (after.state !== 'running') throw exitedEarly(slot, after.exitCode)
@@ -253,6 +268,17 @@ export class Launcher {
       // the reason of the failure is known without its log; a log that cannot be read must not hide it
     }
     return withoutNoise(lines, healthPath).slice(-TAIL_LINES)
+  }
+}
+
+/** The failure of a warm-up is the slot's: the engine may answer its health check for ever. */
+async function warmUp (work: Promise<void>, slot: string, signal: AbortSignal): Promise<void> {
+  try {
+    await abortable(work, signal)
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    throw svcError('slot.load_failed', `the engine of slot '${slot}' is healthy and its warm-up failed: ${messageOf(error)}`,
+      { details: { slot }, cause: error, heals: true })
   }
 }
 

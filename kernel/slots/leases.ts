@@ -74,6 +74,7 @@ function withInFlight (core: SlotCore, inFlight: number, light: number, lastUsed
     waitingLeases: core.waitingLeases,
     waitingReady: core.waitingReady,
     failure: core.failure,
+    progress: core.progress,
     readyAt: core.readyAt,
     lastUsedAt
   }

@@ -1,12 +1,13 @@
 import type { EngineProvider } from '../contract/index.js'
 import type { EngineWork } from './health.js'
-import type { Engine, LaunchPhase, SlotCore } from './slot-core.js'
+import type { Report } from './launcher.js'
+import type { Engine, SlotCore } from './slot-core.js'
 
 /** The effects a slot's owner asks for. Each promise settles exactly once, and only when nothing of the work is left. */
 export interface SlotActions {
   /** Rejects with a `LaunchFailure` after it has cleaned up. The signal cancels in every phase. */
-  launch (generation: number, signal: AbortSignal, report: (phase: LaunchPhase, message: string) => void): Promise<Engine>
-  adopt (generation: number, signal: AbortSignal, report: (phase: LaunchPhase, message: string) => void): Promise<Engine>
+  launch (generation: number, signal: AbortSignal, report: Report): Promise<Engine>
+  adopt (generation: number, signal: AbortSignal, report: Report): Promise<Engine>
   /** Resolves with the engine's last log lines once the engine is really gone. */
   stop (engine: Engine, crashed: boolean): Promise<readonly string[]>
   /** Asks an engine whose connection broke whether it is still there: null when it is, else what is wrong with it. */

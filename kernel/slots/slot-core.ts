@@ -71,6 +71,8 @@ export interface SlotCore {
   readonly waitingLeases: number
   readonly waitingReady: number
   readonly failure: CoreFailure | null
+  /** 0 to 1 of the launch's present phase; null if unknown. */
+  readonly progress: number | null
   readonly readyAt: number | null
   readonly lastUsedAt: number | null
 }
@@ -100,7 +102,7 @@ export type SlotInput =
   | { readonly type: 'adopt' }
   /** An engine of an earlier run that could not be removed: it goes before anything else is started. */
   | { readonly type: 'inherit', readonly engine: Engine, readonly message: string }
-  | { readonly type: 'phase', readonly generation: number, readonly phase: LaunchPhase, readonly message: string }
+  | { readonly type: 'phase', readonly generation: number, readonly phase: LaunchPhase, readonly message: string, readonly progress?: number | null }
   | { readonly type: 'launched', readonly generation: number, readonly engine: Engine }
   | { readonly type: 'launch-failed', readonly generation: number, readonly failure: LaunchFailure }
   | { readonly type: 'exited', readonly engineId: string, readonly exitCode: number | null }
@@ -173,6 +175,7 @@ export function newCore (now: number): SlotCore {
     waitingLeases: 0,
     waitingReady: 0,
     failure: null,
+    progress: null,
     readyAt: null,
     lastUsedAt: null
   }

@@ -1,6 +1,6 @@
 import {
-  messageOf, redactLine, svcError, type Clock, type ConfigService, type ConfigSnapshot, type EventBus, type Logger,
-  type SlotStatus
+  messageOf, redactLine, svcError, type Clock, type ConfigService, type ConfigSnapshot, type EngineAddress, type EngineClient,
+  type EngineProvider, type EventBus, type Logger, type SlotStatus
 } from '../contract/index.js'
 import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../runtime/container-runtime.js'
 import { abortable } from '../runtime/waiting.js'
@@ -35,6 +35,7 @@ export interface FleetDeps {
   readonly instance: string
   readonly stateFiles: SlotStateFiles
   readonly probe: HealthProbe
+  readonly client: (address: EngineAddress, provider: EngineProvider) => EngineClient
   /**
    * Throws why a slot may not have an engine at the moment. Asked right before one is started, and of those that were
    * found at start, which are removed.
@@ -77,6 +78,8 @@ export class SlotFleet {
       events: deps.events,
       log: deps.log,
       probe: deps.probe,
+      client: deps.client,
+      slot: name => deps.plans.slot(name),
       cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
       budgets: () => launchBudgets(deps.config.snapshot.svc)
     })
@@ -277,8 +280,9 @@ export class SlotFleet {
         const provider = plans.provider(name)
         if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
         member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
-        const { workers } = plans.plan(name, this.ports.latest(name) ?? 0)
-        return await this.#launcher.adopt(name, found, { provider, configHash: found.labels[LABEL_CONFIG] ?? '', workers }, signal, report)
+        const { workers, headers } = plans.plan(name, this.ports.latest(name) ?? 0)
+        const launched = { provider, modelId: plans.modelId(name), configHash: found.labels[LABEL_CONFIG] ?? '', workers, headers }
+        return await this.#launcher.adopt(name, found, launched, signal, report)
       },
       stop: async (engine, crashed) => {
         const released = await this.#deps.watchRelease(name)

@@ -3,9 +3,10 @@ import type { SlotActions } from './slot-actions.js'
 import { refusalError, revokedError } from './slot-errors.js'
 import { canLend, canServe, lendAnother, takeOneBack, usedAt } from './leases.js'
 import {
-  newCore, type Engine, type LaunchFailure, type LaunchPhase, type Refusal, type SlotCore, type SlotEffect, type SlotInput,
+  newCore, type Engine, type LaunchFailure, type Refusal, type SlotCore, type SlotEffect, type SlotInput,
   type Wants
 } from './slot-core.js'
+import type { Report } from './launcher.js'
 import { Loans } from './loans.js'
 import { decide } from './slot-scheduler.js'
 import { isServing } from './slot-machine.js'
@@ -309,8 +310,8 @@ export class SlotOwner {
   #bringUp (generation: number, how: 'launch' | 'adopt'): void {
     const controller = new AbortController()
     this.#launch = controller
-    const report = (phase: LaunchPhase, message: string): void => {
-      this.#feed({ type: 'phase', generation, phase, message })
+    const report: Report = (phase, message, progress = null) => {
+      this.#feed({ type: 'phase', generation, phase, message, progress })
     }
     this.#actions[how](generation, controller.signal, report).then(
       engine => { this.#feed({ type: 'launched', generation, engine }) },

@@ -62,6 +62,8 @@ export interface SlotPlansDeps {
   readonly image: (name: string) => ResolvedImage
   /** What the device gives an engine; throws `slot.load_failed` when it is not there. */
   readonly access: (device: Device, gpuIndex: number | null, form: 'container' | 'process') => DeviceAccess
+  /** Secret of a slot's engines. */
+  readonly engineKey: (slot: string) => string
   /** Search path for programs. */
   readonly path: string
 }
@@ -150,7 +152,8 @@ export class SlotPlans {
   #resolved (name: string, port: number | null): ResolvedArgv {
     const effective = this.effective(name)
     if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
-    const input = this.#input(effective, port ?? 0)
+    // shown to people
+    const input = { ...this.#input(effective, port ?? 0), engineKey: '***' }
     const { argv, provenance, removed } = planArgv(effective.provider, input, this.#mtp(effective))
     return { argv, provenance, removed }
   }
@@ -236,7 +239,8 @@ export class SlotPlans {
       port,
       form
     }
-    return { spec, provider, modelId: this.modelId(name), configHash: plan.configHash, workers: plan.workers, image: plan.image }
+    const { configHash, workers, headers, image } = plan
+    return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image }
   }
 
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, port: number): LaunchInput {
@@ -263,7 +267,8 @@ export class SlotPlans {
       // asks the disk, which a list of many slots has no time for
       get modelRoots () { return folders ??= foldersOf([model?.path, mmprojPath, chatTemplatePath], roots) },
       hardware: hardware.info,
-      stateDir: join(config.paths.state, 'slots', slot.name)
+      stateDir: join(config.paths.state, 'slots', slot.name),
+      engineKey: this.#deps.engineKey(slot.name)
     }
   }
 

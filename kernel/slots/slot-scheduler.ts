@@ -229,6 +229,7 @@ function phase (step: Step, input: Extract<SlotInput, { type: 'phase' }>, now: n
   const { core } = step
   if (core.op !== 'launch' || core.aborting || input.generation !== core.generation) return
   enter(step, input.phase, input.message, now)
+  set(step, { progress: input.progress ?? null })
 }
 
 function launched (step: Step, generation: number, engine: Engine, now: number): void {

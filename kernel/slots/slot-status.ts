@@ -28,7 +28,7 @@ export function slotStatus (core: SlotCore, { name, modelId, port, configDrift }
     healthOk: isServing(core.state) ? true : core.state === 'error' ? false : null,
     configDrift,
     failure: core.state === 'error' ? shownFailure(core.failure, wall) : null,
-    progress: null
+    progress: core.op === 'launch' ? core.progress : null
   }
 }
 

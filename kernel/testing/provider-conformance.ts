@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import {
-  ENV_NAME_PATTERN, hardwareSchema, isProvider, modelRowSchema, slotConfigSchema, surfaceNames, type EngineProvider,
-  type LaunchInput, type LaunchSpecInput, type SlotConfig, type SlotConfigInput
+  ENV_NAME_PATTERN, hardwareSchema, isProvider, messageOf, modelRowSchema, slotConfigSchema, surfaceNames, type EngineClient,
+  type EngineProvider, type HealthReport, type HealthVerdict, type LaunchInput, type LaunchSpecInput, type SlotConfig,
+  type SlotConfigInput
 } from '../contract/index.js'
+import { defaultVerdict } from '../slots/health.js'
 import { planArgv, planLaunch } from '../slots/launch-plan.js'
 
 /**
@@ -14,17 +16,25 @@ export interface ConformanceCheck {
   readonly run: () => void | Promise<void>
 }
 
+/** An answer of the engine's health path. */
+export interface FedAnswer {
+  readonly status: number
+  /** The body when it is JSON. */
+  readonly json?: unknown
+}
+
 export interface ProviderConformanceOptions {
   /** A slot the provider can run, besides its name: type, device, options. */
   readonly slot?: SlotConfigInput
   /** Answers of the engine's health path that must count as well, and as not yet well. */
-  readonly healthy?: { readonly status: number, readonly json?: unknown }
-  readonly loading?: { readonly status: number, readonly json?: unknown }
+  readonly healthy?: FedAnswer
+  readonly loading?: FedAnswer
   /** For an engine with models of its own: one of them, as people write it. */
   readonly engineModel?: string
 }
 
 const PORT = 7654
+const verdicts: readonly HealthVerdict[] = ['ok', 'loading', 'failed']
 
 /** What every provider must keep to, checked without starting an engine (DESIGN 3). */
 export function providerConformance (
@@ -85,15 +95,46 @@ export function providerConformance (
     {
       name: 'judges health without throwing, whatever the engine answers',
       run: () => {
-        const verdict = provider.health.verdict
-        if (verdict === undefined) return
         for (const json of [null, 1, 'text', [], {}, { status: 'ok' }]) {
-          for (const status of [200, 404, 500, 503]) assert.ok(['ok', 'loading', 'failed'].includes(verdict({ status, json })))
+          for (const status of [200, 404, 500, 503]) judgeHealth(provider, { status, json })
         }
-        assert.notEqual(verdict({ status: 500, json: null }), 'ok', 'an error is not well')
-        const { healthy, loading } = options
-        if (healthy !== undefined) assert.equal(verdict({ status: healthy.status, json: healthy.json ?? null }), 'ok')
-        if (loading !== undefined) assert.equal(verdict({ status: loading.status, json: loading.json ?? null }), 'loading')
+        assertVerdict(provider, { status: 500 }, ['loading', 'failed'])
+        if (options.healthy !== undefined) assertVerdict(provider, options.healthy, ['ok'])
+        if (options.loading !== undefined) assertVerdict(provider, options.loading, ['loading'])
+      }
+    },
+    {
+      name: 'sends its engine headers that HTTP can carry, and keeps its key off the command line',
+      run: () => {
+        for (const form of ['container', 'process'] as const) {
+          const spec = specInput(provider, input(form))
+          for (const [name, value] of Object.entries(provider.headers?.(spec) ?? {})) {
+            assert.match(name, /^[\w!#$%&'*+.^`|~-]+$/, `header ${JSON.stringify(name)} has a name that HTTP can carry`)
+            assert.match(value, /^[\t\x20-\x7e]*$/, `header ${name} has a value that HTTP can carry`)
+          }
+          const words = form === 'container'
+            ? provider.containerSpec(spec).command
+            : (provider.processSpec?.(spec) ?? []).flatMap(candidate => candidate.args)
+          assert.ok(!words.some(word => word.includes(spec.engineKey)), `a ${form} has its key in its arguments, which every user of the machine can read; use env`)
+        }
+      }
+    },
+    {
+      name: 'ends its warm-up with its signal',
+      run: async () => {
+        if (provider.warmUp === undefined) return
+        const reason = new Error('the start was given up')
+        const signal = AbortSignal.abort(reason)
+        const client: EngineClient = {
+          address: { host: '127.0.0.1', port: PORT },
+          request: call => {
+            assert.ok(call.signal.aborted, `the request for ${call.path} is given the signal of the warm-up`)
+            return Promise.reject(reason)
+          }
+        }
+        const { slot, model, engineModels } = input('container')
+        await assert.rejects(provider.warmUp(client, signal, { slot, modelId: engineModels?.id ?? model?.id ?? null }),
+          'a warm-up whose signal has aborted rejects')
       }
     },
     {
@@ -119,6 +160,29 @@ export function providerConformance (
       }
     }
   ]
+}
+
+/** The verdict on an answer; what is wrong with it names the answer. */
+function judgeHealth (provider: EngineProvider, { status, json = null }: FedAnswer): string {
+  const fed = `fed ${status} with ${JSON.stringify(json)}`
+  let said: HealthVerdict | HealthReport
+  try {
+    said = (provider.health.verdict ?? defaultVerdict)({ status, json })
+  } catch (error) {
+    throw new assert.AssertionError({ message: `${fed}, health.verdict threw: ${messageOf(error)}` })
+  }
+  const report: HealthReport = typeof said === 'string' ? { verdict: said } : said
+  assert.ok(verdicts.includes(report.verdict), `${fed}, health.verdict says ${JSON.stringify(said)}, which is none of ${verdicts.join(', ')}`)
+  const { progress = null, message = '' } = report
+  assert.ok(progress === null || (progress >= 0 && progress <= 1), `${fed}, health.verdict tells a progress of ${progress}, which is not from 0 to 1`)
+  assert.equal(typeof message, 'string', `${fed}, health.verdict gives a message that is no text`)
+  return report.verdict
+}
+
+function assertVerdict (provider: EngineProvider, answer: FedAnswer, wanted: readonly HealthVerdict[]): void {
+  const verdict = judgeHealth(provider, answer)
+  const fed = `fed ${answer.status} with ${JSON.stringify(answer.json ?? null)}`
+  assert.ok((wanted as readonly string[]).includes(verdict), `${fed}, health.verdict says '${verdict}' and must say ${wanted.map(word => `'${word}'`).join(' or ')}`)
 }
 
 function plan (provider: EngineProvider, launch: LaunchInput): unknown {
@@ -159,7 +223,8 @@ function launchInput (
     mmprojPath: null,
     modelRoots: ['/models'],
     hardware: hardwareSchema.parse({}),
-    stateDir: '/var/lib/svc/slots/conformance'
+    stateDir: '/var/lib/svc/slots/conformance',
+    engineKey: 'sk-svc-key-of-the-conformance-kit'
   }
 }
 

@@ -49,6 +49,7 @@ export async function checkHome (
     instance: '',
     path: env.PATH ?? '',
     image: name => resolveImage(name, snapshot.manifest, env),
+    engineKey: () => '',
     access: () => { throw new Error('nothing is launched without a gateway') }
   })
   const found = await findingsOf({ config: snapshot, models, providers, plans, plugins })

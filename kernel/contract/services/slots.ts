@@ -53,7 +53,7 @@ export interface SlotStatus {
   /** The running engine was started from another configuration than the present one. */
   readonly configDrift: boolean
   readonly failure: SlotFailure | null
-  /** 0 to 1 while an image or a model is being fetched. */
+  /** 0 to 1 while an image is fetched or a model is loaded, as far as it is known. */
   readonly progress: number | null
 }
 

@@ -89,12 +89,13 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',
     provider: (name: string) => slotOf(name) && provider,
     modelId,
-    plan: (name: string, port: number) => ({ configHash: hash(name, port), workers: workers() }),
+    plan: (name: string, port: number) => ({ configHash: hash(name, port), workers: workers(), headers: null }),
     prepare: (name: string, port: number, generation: number) => prepared().then(() => ({
       provider,
       modelId: modelId(name),
       configHash: hash(name, port),
       workers: workers(),
+      headers: null,
       image: null,
       spec: {
         name,
@@ -125,6 +126,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
       signal.throwIfAborted()
       return runtime.health(address.port)
     },
+    client: () => { throw new Error('no engine of this harness is called') },
     assertMayRun: options.assertMayRun ?? nothing,
     ports: { customary: () => null, reserved: () => [], claim: async port => options.isTaken?.(port) === true ? null : () => {} },
     changed: nothing,

@@ -32,6 +32,7 @@ export function launchOf (input: Partial<LaunchInput> = {}): LaunchInput {
     modelRoots: ['/models'],
     hardware: hardwareSchema.parse({}),
     stateDir: '/var/lib/svc/slots/agent',
+    engineKey: 'sk-svc-test',
     ...input
   }
 }

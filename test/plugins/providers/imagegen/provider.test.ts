@@ -59,7 +59,8 @@ function launch (device: Device, provider: EngineProvider, form: 'container' | '
     mmprojPath: null,
     modelRoots: [],
     hardware: hardwareSchema.parse({}),
-    stateDir: '/var/lib/svc/slots/img'
+    stateDir: '/var/lib/svc/slots/img',
+    engineKey: 'sk-svc-test'
   }
   return { ...input, argv: provider.argvSegments!(input).base! }
 }

@@ -1,0 +1,111 @@
+import t, { type Test } from 'tap'
+import type { EngineProvider, HealthReport } from '../../kernel/contract/index.js'
+import { createFakeProviderPlugin, type StartedEngine } from '../../kernel/testing/index.js'
+import { until, wireGateway, type WireGateway } from './wire-gateway.js'
+
+const never = new AbortController().signal
+const SLOT = 'type = "llm"\nprovider = "own"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n'
+
+/** Slot `own` on a provider that is the fake one with something of its own. */
+async function ownGateway (
+  t: Test, overrides: Partial<EngineProvider>, onStart?: (started: StartedEngine) => void
+): Promise<WireGateway> {
+  return await wireGateway(t, {
+    plugins: [createFakeProviderPlugin({ name: 'own', family: 'own', ...overrides })],
+    files: { 'etc/svc/slots/own.toml': SLOT },
+    ...(onStart === undefined ? {} : { onStart })
+  })
+}
+
+t.test('a slot is ready only after its engine\'s warm-up', async t => {
+  let finish = (): void => {}
+  const finished = new Promise<void>(resolve => { finish = resolve })
+  const gateway = await ownGateway(t, {
+    warmUp: async (client, signal, { slot, modelId }) => {
+      const response = await client.request({
+        method: 'POST', path: '/v1/chat/completions', body: { model: modelId, messages: [{ role: 'user', content: slot.name }] }, signal
+      })
+      await response.json()
+      await finished
+    }
+  })
+  const loaded = gateway.slots.load('own', { signal: never })
+  await until(() => gateway.runtime.running === 1, 'the engine runs')
+  const engine = gateway.runtime.engine('own')
+  const first = await engine.request(0)
+  t.match(JSON.parse(first.body.toString()), { model: 'fake-model', messages: [{ content: 'own' }] })
+  t.match(gateway.slots.status('own'), { state: 'warming', message: 'warming up' })
+  const asked = gateway.chat({ model: 'own' })
+  t.equal(engine.requests.length, 1, 'a request waits')
+  finish()
+  await loaded
+  t.match(await (await asked).json(), { choices: [{}] })
+})
+
+t.test('a warm-up that fails fails the start, and says so', async t => {
+  const gateway = await ownGateway(t, { warmUp: () => Promise.reject(new Error('the first inference gave 500')) })
+  await t.rejects(gateway.slots.load('own', { signal: never }), {
+    message: /engine of slot 'own' is healthy and its warm-up failed: the first inference gave 500/
+  })
+  t.equal(gateway.runtime.running, 0, 'its engine is gone')
+})
+
+t.test('an unload ends a warm-up that pays no heed to its signal', async t => {
+  const gateway = await ownGateway(t, { warmUp: () => new Promise(() => {}) })
+  const loaded = gateway.slots.load('own', { signal: never }).then(() => 'loaded', () => 'ended')
+  await until(() => gateway.slots.status('own').message === 'warming up', 'it warms up')
+  await gateway.slots.unload('own', { force: true })
+  t.equal(await loaded, 'ended')
+  t.equal(gateway.runtime.running, 0)
+})
+
+t.test('what an engine says of its start is shown with its progress', async t => {
+  let report: HealthReport = { verdict: 'loading', progress: 0.425, message: 'reading tensors' }
+  const gateway = await ownGateway(t, { health: { path: '/health', verdict: () => report } })
+  const loaded = gateway.slots.load('own', { signal: never })
+  await until(() => gateway.slots.status('own').progress !== null, 'the progress is known')
+  const record = await (await gateway.fetch('/api/slots/own')).json() as object
+  t.match(gateway.slots.status('own'), { state: 'warming', message: 'reading tensors (42 %)', progress: 0.425 })
+  t.ok(record)
+  report = { verdict: 'loading', message: 'compiling kernels' }
+  await until(() => gateway.slots.status('own').message === 'compiling kernels', 'the next message')
+  t.equal(gateway.slots.status('own').progress, null)
+  report = { verdict: 'ok' }
+  await loaded
+  t.match(gateway.slots.status('own'), { state: 'ready', message: '', progress: null })
+})
+
+t.test('an engine with a key of its own gets it with every request, and nobody else sees it', async t => {
+  const seen: Array<string | undefined> = []
+  let key = ''
+  const guarded: Partial<EngineProvider> = {
+    containerSpec: ({ argv, engineKey }) => ({ command: argv, env: { ENGINE_KEY: engineKey } }),
+    health: { path: '/ready' },
+    headers: ({ engineKey }) => ({ Authorization: `Bearer ${engineKey}` }),
+    argvSegments: ({ engineKey }) => ({ base: ['--key-for-the-test', engineKey] }),
+    voices: async (client, signal) => [await (await client.request({ path: '/v1/voices', signal })).text()]
+  }
+  const gateway = await ownGateway(t, guarded, ({ spec, engine }) => {
+    key = spec.env.ENGINE_KEY ?? key
+    engine.take((request, response) => {
+      seen.push(`${request.url} ${request.headers.authorization}`)
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices":[]}')
+    })
+  })
+  const asked = await fetch(`${gateway.baseUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'authorization': 'Bearer of-the-client' },
+    body: '{"model":"own","messages":[]}'
+  })
+  t.equal(asked.status, 200)
+  await gateway.slots.client('own')!.request({ path: '/props', signal: never })
+  t.match(key, /^sk-svc-[\w-]{43}$/)
+  t.strictSame([...new Set(seen)], ['/ready', '/v1/chat/completions', '/props'].map(path => `${path} Bearer ${key}`))
+  const shown = JSON.stringify(gateway.slots.resolved('own'))
+  t.notMatch(shown, key)
+  t.match(shown, '"***"')
+  await gateway.slots.unload('own', { force: true })
+  const before = key
+  await gateway.slots.load('own', { signal: never })
+  t.equal(key, before, 'it is the same at each launch')
+})
