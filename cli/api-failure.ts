@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CliFailure, usageFailure } from './failure.js'
+import { cliWords } from './route-words.js'
 
 /** Any service's refusal; whatever is not our envelope is shown as far as it can be. */
 const envelopeSchema = z.looseObject({
@@ -38,12 +39,13 @@ export function readRefusal (body: string): Refusal {
   const envelope = envelopeSchema.safeParse(parseJson(body))
   if (!envelope.success) return { code: null, message: body.trim().split('\n', 1)[0]?.slice(0, 200) || 'no reason given', hints: [] }
   const { code, message, details } = envelope.data.error
-  return { code: code ?? null, message, hints: [...fieldLines(details?.fields), ...logLines(details?.log_tail)] }
+  const hints = [...fieldLines(details?.fields), ...logLines(details?.log_tail)]
+  return { code: code ?? null, message: cliWords(message), hints }
 }
 
 function fieldLines (fields: unknown): string[] {
   const parsed = fieldsSchema.safeParse(fields)
-  return (parsed.data ?? []).map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${message}`)
+  return (parsed.data ?? []).map(({ path, message }) => `  ${path === '' ? '' : `${path}: `}${cliWords(message)}`)
 }
 
 function logLines (tail: unknown): string[] {

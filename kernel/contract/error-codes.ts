@@ -28,7 +28,7 @@ export const errorCodes = {
   'model.path_relative': { status: 400, when: 'the path of a model is not absolute' },
   'model.unsupported_format': { status: 400, when: 'the file is of no format that models have' },
   'model.in_use': { status: 409, when: 'slots refer to the model and may not be changed' },
-  'model.invalid_source': { status: 422, when: 'nobody knows where the model comes from, or it is not one model' },
+  'model.invalid_source': { status: 422, when: 'no source is known for the model, or the source holds no single model' },
   'model.insufficient_disk': { status: 507, when: 'the files of the model do not fit on the disk' },
   'model.pull_conflict': { status: 409, when: 'other files are on their way under this id, or to the same place' },
   'model.pull_job_not_found': { status: 404, when: 'the model was never pulled' },

@@ -36,7 +36,7 @@ t.test('list and show', async t => {
   t.match((await run(['model', 'show', 'org/x', '--url', url])).stdout, 'org/x', 'a slash in an id')
   t.same(JSON.parse((await run(['model', 'show', 'qwen3-4b', '--json', '--url', url])).stdout), row)
   const { url: empty } = await api(t, { 'GET /api/models': { models: [] } })
-  t.match((await run(['model', 'list', '--url', empty])).stdout, 'svc model pull')
+  t.match((await run(['model', 'list', '--url', empty])).stdout, 'svc model catalog')
 })
 
 t.test('register, scan, assign, rm', async t => {
@@ -93,7 +93,7 @@ t.test('pulls that end badly', async t => {
   hub.add('org/m', { files: { 'm.gguf': ggufFile({ weights: 900_000 }) } })
   hub.add('org/gated', { gated: 'auto', files: { 'm.gguf': ggufFile() } })
   const pull = (...args: readonly string[]) => run(['model', 'pull', ...args, '--url', url])
-  t.match(await pull('nobody'), { code: 1, stderr: /^Error: nobody knows where 'nobody' comes from.*model\.invalid_source/ })
+  t.match(await pull('nobody'), { code: 1, stderr: /^Error: no source is known for 'nobody': name a repository with --repo and --file, or pick a model of `svc model catalog` \(model\.invalid_source/ })
   t.match(await pull('org/gated'), { code: 1, stderr: /accept its licence at .*HF_TOKEN.*hf\.gated/ })
   hub.fail('cdn', 'm.gguf', { kind: 'corrupt' })
   t.match(await pull('org/m'), { code: 1, stdout: '', stderr: /the pull of 'org\/m' failed: .*pull\.checksum_mismatch\)\nWhat is there is kept for a day/ })
@@ -150,4 +150,58 @@ t.test('progress in words', async t => {
   t.equal(progressText(snapshot({ bytes_total: 0, bytes_downloaded: 0, message: 'checking' })), 'qwen3-4b: 0 %, 0 B of 0 B, checking')
   t.same([0, 999, 1000, 999_949, 999_960, 2_497_280_256, 123_456_789_012, 5e15].map(sizeText), ['0 B', '999 B', '1.0 KB', '1000 KB', '1.0 MB', '2.5 GB', '123 GB', '5000 TB'])
   t.same([0, 59.6, 61, 3599, 7260].map(durationText), ['0s', '1m00s', '1m01s', '59m59s', '2h01m'])
+})
+
+t.test('catalog lists what can be pulled, with size and fit for this machine', async t => {
+  const gateway = await pullGateway(t, { token: 'x' })
+  const svc = (...args: readonly string[]) => run(['model', 'catalog', ...args, '--url', gateway.baseUrl])
+  const { stdout, stderr, code } = await svc()
+  t.equal(code, 0, stderr)
+  const lines = stdout.trimEnd().split('\n')
+  t.match(lines[0], /^ID +FOR +SIZE +FIT/)
+  t.match(stdout, /^qwen3-0\.6b +chat +640 MB +(fits|tight|no engine|unknown)/m)
+  t.notMatch(stdout, /vae/i, 'parts of a bundle are not offered')
+  t.match(stderr, 'svc model search <words>')
+  for (const line of lines) t.ok(textWidth(line) <= 80, line)
+  const embed = (await svc('--for', 'embed')).stdout
+  t.match(embed, 'nomic-embed-text')
+  t.notMatch(embed, 'qwen3-4b')
+  const { json } = await gateway.call('GET', '/api/models/catalogue')
+  t.same(JSON.parse((await svc('--json')).stdout), json)
+})
+
+t.test('catalog judges the fit by the device that would run it', async t => {
+  const entry = (id: string, status: string, more: object = {}): object =>
+    ({ id, capability: 'chat', description: 'x', size_gb: 2.5, license: 'mit', installed: false, bundle_only: false, fit: { status, device: 'cpu', reasons: [] }, ...more })
+  const pullable = [
+    entry('a', 'fits'), entry('b', 'spills'), entry('c', 'too_large'), entry('d', 'unsupported'), entry('e', 'fits', { installed: true }), entry('f', 'fits', { bundle_only: true })
+  ]
+  const { url } = await api(t, { 'GET /api/models/catalogue': { pullable } })
+  const { stdout, stderr } = await run(['model', 'catalog', '--url', url])
+  for (const line of [/^a .* fits /m, /^b .* partly in RAM /m, /^c .* too large /m, /^d .* no engine /m, /^e .* installed /m]) t.match(stdout, line)
+  t.notMatch(stdout, /^f /m)
+  t.match(stderr, 'svc model pull a\n')
+})
+
+t.test('search asks the hub, files lists one repository, and a hub that is down is said to be down', async t => {
+  const gateway = await pullGateway(t)
+  const { hub, baseUrl: url } = gateway
+  hub.add('org/good-GGUF', { files: { 'good-Q4_K_M.gguf': ggufFile({ weights: 600_000 }), 'good-Q8_0.gguf': ggufFile({ weights: 900_000 }) } })
+  hub.add('org/gated-GGUF', { gated: 'auto', files: { 'g.gguf': ggufFile() } })
+  const svc = (...args: readonly string[]) => run(['model', ...args, '--url', url])
+  const found = await svc('search', 'org/g')
+  t.equal(found.code, 0, found.stderr)
+  t.match(found.stdout, /^REPOSITORY +.*ACCESS\n/)
+  t.match(found.stdout, /^org\/good-GGUF .* open$/m)
+  t.match(found.stdout, /^org\/gated-GGUF .* gated$/m)
+  for (const line of found.stdout.split('\n')) t.ok(textWidth(line) <= 80, line)
+  t.match(found.stderr, /svc model files org\/\S+\n.*svc model pull org\/\S+:Q4_K_M/)
+  t.match(JSON.parse((await svc('search', 'org/g', '--json')).stdout), { results: [{}, {}], problem: null })
+  t.match(await svc('search', 'no', 'such', 'thing'), { code: 0, stdout: /Nothing on the hub matches "no such thing"/ })
+  const files = await svc('files', 'org/good-GGUF')
+  t.match(files.stdout, /^FILE +QUANT +SIZE\ngood-Q4_K_M\.gguf +Q4_K_M +600 KB\ngood-Q8_0\.gguf +Q8_0 +900 KB\n$/)
+  t.match(files.stderr, 'svc model pull org/good-GGUF:Q4_K_M')
+  t.match(await svc('files', 'org/nothing'), { code: 1, stderr: /there is no org\/nothing/ })
+  hub.fail('hub', '/api/models', { kind: 'status', status: 503 })
+  t.match(await svc('search', 'gone'), { code: 1, stdout: '', stderr: /^Error: the search failed: .*overloaded \(503\).*\n.*svc model catalog/ })
 })

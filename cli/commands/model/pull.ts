@@ -79,7 +79,7 @@ function tellEnd ({ out }: Cli, snapshot: PullSnapshot, { json }: PullOptions): 
   const { model_id: id, state, path, bytes_total: total, sha256, error, error_code: code } = snapshot
   if (json === true) out.json(snapshot)
   if (state !== 'completed') {
-    throw new CliFailure(`the pull of '${id}' ${state === 'cancelled' ? 'was cancelled' : `failed: ${error ?? 'nobody knows why'}${code == null ? '' : ` (${code})`}`}`,
+    throw new CliFailure(`the pull of '${id}' ${state === 'cancelled' ? 'was cancelled' : `failed: ${error ?? 'for an unknown reason'}${code == null ? '' : ` (${code})`}`}`,
       { hints: state === 'failed' ? [`What is there is kept for a day: \`svc model pull ${id}\` goes on from it.`] : [] })
   }
   if (json !== true) out.line(`${id} is complete: ${path ?? '-'}, ${sizeText(total)}${sha256 == null ? '' : `, sha256 ${sha256.slice(0, 12)}`}`)

@@ -17,5 +17,6 @@ export const searchSchema = z.strictObject({
     library: z.string().nullable(),
     last_modified: z.string().nullable()
   })),
-  cached: z.boolean()
+  cached: z.boolean(),
+  problem: z.string().nullable().meta({ description: 'Why the hub gave no answer; the list is empty then' })
 })

@@ -84,7 +84,7 @@ export class PendingSlots {
       const model = await this.#services.find(id)
       // it parks the slots through the line that this stands in, so nobody may wait for it here
       if (model !== null) void this.fetch(model)
-      else await this.#park(id, `nobody knows where '${id}' comes from`)
+      else await this.#park(id, `no source is known for '${id}'`)
     }
   }
 

@@ -20,6 +20,7 @@ export default definePlugin({
     dispatch: core.dispatch,
     events: core.events,
     files: core.modelFiles,
+    hardware: core.hardware,
     hub: hubRef,
     library: libraryRef,
     models: core.models,

@@ -1,4 +1,5 @@
 import { defineRoute, jsonAnswer, KeptJson, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import { catalogueFit } from './catalogue-fit.js'
 import type { ModelApi } from './model-api.js'
 import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
 import { composed, npuRows, registryRow, upstreamRows, type NpuSlot, type NpuStore } from './rows.js'
@@ -6,7 +7,7 @@ import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
 
 /** What there is: registered models, those of upstreams and of the NPU, and what could be pulled. */
 export function listRoutes (api: ModelApi): AnyRoute[] {
-  const { dispatch, files, library, models } = api
+  const { dispatch, files, hardware, library, models, providers } = api
   const upstreams = (): UpstreamModelRow[] => upstreamRows(dispatch.upstreams(), id => files.guess(id))
   const kept = new KeptJson()
   return [
@@ -43,8 +44,12 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       schema: { response: catalogueSchema },
       handler: async () => {
         const missing = await library.missing()
-        const pullable = library.curated.map(model =>
-          ({ ...model, tags: [...model.tags], installed: models.get(model.id) !== undefined && !missing.has(model.id) }))
+        const facts = { hardware: hardware.info, defaultDevice: hardware.defaultDevice, providers: providers.list() }
+        const pullable = library.curated.map(model => {
+          const { reasons, ...fit } = catalogueFit(model, facts)
+          const installed = models.get(model.id) !== undefined && !missing.has(model.id)
+          return { ...model, tags: [...model.tags], installed, fit: { ...fit, reasons: [...reasons] } }
+        })
         const own = new Set(pullable.map(({ id }) => id))
         const upstream = dispatch.upstreams().filter(({ enabled }) => enabled).flatMap(({ name, models: ids }) => ids
           .filter(id => !own.has(id))

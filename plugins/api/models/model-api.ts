@@ -1,5 +1,5 @@
 import type {
-  ActivityLog, ConfigService, DispatchService, EventBus, ModelFiles, ModelRegistry, ProviderCatalog, SlotService
+  ActivityLog, ConfigService, DispatchService, EventBus, HardwareService, ModelFiles, ModelRegistry, ProviderCatalog, SlotService
 } from 'svc-gateway/plugin'
 import type { HubClient } from '../../services/hub/ref.js'
 import type { ModelLibrary } from '../../services/library/ref.js'
@@ -12,6 +12,7 @@ export interface ModelApi {
   readonly dispatch: DispatchService
   readonly events: EventBus
   readonly files: ModelFiles
+  readonly hardware: HardwareService
   readonly hub: HubClient
   readonly library: ModelLibrary
   readonly models: ModelRegistry

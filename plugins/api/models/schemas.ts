@@ -1,4 +1,4 @@
-import { capabilityAliases, modelCapabilities, modelRowSchema, type ModelCapability } from 'svc-gateway/plugin'
+import { capabilityAliases, deviceSchema, fitStatuses, modelCapabilities, modelRowSchema, type ModelCapability } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { modelListRowSchema } from './record-schema.js'
 
@@ -35,7 +35,12 @@ export const curatedSchema = z.strictObject({
   model_class: z.string(),
   comfyui_subdir: z.string(),
   bundle_only: z.boolean(),
-  installed: z.boolean().meta({ description: 'Whether the registry has it' })
+  installed: z.boolean().meta({ description: 'Whether the registry has it' }),
+  fit: z.strictObject({
+    status: z.enum([...fitStatuses, 'unsupported']).meta({ description: '`spills`: part of it would stay in main memory; `unsupported`: no engine runs it on this machine' }),
+    device: deviceSchema.nullable().meta({ description: 'Device it was judged for; null for `unsupported`' }),
+    reasons: z.array(z.string())
+  }).meta({ description: 'How it suits this machine' })
 })
 
 export const catalogueSchema = z.strictObject({

@@ -49,7 +49,7 @@ export function sourceOf (request: PullRequest, row: Model | undefined, curated:
   const [, hubRepo, quant = null] = REPO_ID.exec(modelId) ?? []
   if (hubRepo !== undefined) return { ...common, ...asked, repo: hubRepo, quant, file: orNull(file), mmproj, tags: ['user-added'], origin: 'add-by-hf' }
   throw svcError('model.invalid_source',
-    `nobody knows where '${modelId}' comes from: name a repository with hf_repo and hf_filename, or pull a model of GET /api/models/catalogue`,
+    `no source is known for '${modelId}': name a repository with hf_repo and hf_filename, or pick a model of GET /api/models/catalogue`,
     { param: 'hf_repo', details: { model: modelId } })
 }
 

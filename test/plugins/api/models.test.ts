@@ -312,10 +312,10 @@ t.test('the hub: inspect and search', async t => {
   const search = async (query: string) => (await gateway.call('GET', `/api/hf/search?${query}`)).json
   t.match(await search('q=many&limit=5'), { cached: false, results: [{ id: 'org/many', gated: false, library: 'gguf' }] })
   t.match(await search('q=many&limit=5'), { cached: true, results: [{}] })
-  t.same(await search('q='), { results: [], cached: false })
-  t.same(await search('q=none'), { results: [], cached: false })
+  t.same(await search('q='), { results: [], cached: false, problem: null })
+  t.same(await search('q=none'), { results: [], cached: false, problem: null })
   hub.fail('hub', '/api/models', { kind: 'status', status: 503 })
-  t.same(await search('q=gated'), { results: [], cached: false }, 'a hub in trouble finds nothing')
+  t.match(await search('q=gated'), { results: [], cached: false, problem: /overloaded \(503\)/ }, 'a hub in trouble finds nothing, and says why')
   t.match(await search('q=gated'), { results: [{ id: 'org/gated', gated: true }] })
   t.equal((await gateway.call('GET', '/api/hf/search?q=x&limit=21')).status, 400)
   const { report } = gateway.gateway

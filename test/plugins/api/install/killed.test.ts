@@ -67,7 +67,7 @@ t.test('killed between the slot and its pull', async t => {
   const file = (name: string): string => readFileSync(join(slots, `${name}.toml`), 'utf8')
   await until(() => file('agent').includes('default = "small"') && file('later').includes('default = "small"'), 'the pull is made up for')
   await until(() => file('lost').includes('pull_failed'), 'what cannot be had is told')
-  t.match(file('lost'), /pull_failed = "nobody knows where 'nobody' comes from"/)
+  t.match(file('lost'), /pull_failed = "no source is known for 'nobody'"/)
   svc.child.kill('SIGTERM')
   await svc.finished
 })

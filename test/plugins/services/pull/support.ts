@@ -3,6 +3,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
 import { createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../../kernel/testing/index.js'
+import apiHf from '../../../../plugins/api/hf/index.js'
 import apiModels from '../../../../plugins/api/models/index.js'
 import hub from '../../../../plugins/services/hub/index.js'
 import library from '../../../../plugins/services/library/index.js'
@@ -47,7 +48,7 @@ export async function pullGateway (t: Test, options: PullOptions = {}): Promise<
   write('etc/svc/svc.toml', `[slots]\nautostart = false\n[models]\nauto_scan_on_start = false\n${store === undefined ? '' : `store = "${store}"\n`}`)
   write('etc/svc/api.env', `HF_ENDPOINT="${fake.url}"\nno_proxy="*"\n${token === undefined ? '' : `HF_TOKEN="${token}"\n`}`)
   const gateway = await createTestGateway({
-    home, runtime, plugins: [apiModels, hub, library, pull], pluginConfig: { pull: { ...quick, ...config } }
+    home, runtime, plugins: [apiHf, apiModels, hub, library, pull], pluginConfig: { pull: { ...quick, ...config } }
   })
   t.teardown(async () => {
     await gateway.close()

@@ -1,0 +1,37 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { cliWords } from '../../cli/route-words.js'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+
+t.test('routes in messages become commands, and what has none stays', async t => {
+  const cases: ReadonlyArray<readonly [message: string, told: string]> = [
+    ['no model has the id \'x\'; GET /api/models lists what there is', 'no model has the id \'x\'; `svc model list` lists what there is'],
+    ['pick a model of GET /api/models/catalogue', 'pick a model of `svc model catalog`'],
+    ['use POST /api/slots/agent-2/unload', 'use `svc slot unload agent-2`'],
+    ['see GET /api/slots/agent/resolved', 'see GET /api/slots/agent/resolved'],
+    ['name a repository with hf_repo and hf_filename', 'name a repository with --repo and --file'],
+    ['unpin it with POST /api/comfyui/pin', 'unpin it with POST /api/comfyui/pin']
+  ]
+  for (const [message, told] of cases) t.equal(cliWords(message), told)
+})
+
+/** Nothing in the command line does what these do. */
+const withoutCommand = [/\/api\/comfyui\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is something else/]
+
+t.test('every route that a message of the gateway names has a command', async t => {
+  const found: string[] = []
+  for (const folder of ['kernel', 'plugins']) {
+    for (const path of await readdir(join(root, folder), { recursive: true })) {
+      if (!path.endsWith('.ts')) continue
+      const text = await readFile(join(root, folder, path), 'utf8')
+      for (const [message] of text.matchAll(/svcError\('[^']+',\s*[`'"][^\n]*\b(?:GET|POST|PUT|DELETE) \/api\/[^\n]*/g)) {
+        const told = cliWords(message.replaceAll(/\$\{[\w.]+\}/g, 'x'))
+        if (/\b(?:GET|POST|PUT|DELETE) \/api\//.test(told) && !withoutCommand.some(pattern => pattern.test(told))) found.push(`${path}: ${told}`)
+      }
+    }
+  }
+  t.same(found, [])
+})
