@@ -13,6 +13,7 @@ import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
 import { Services } from './host/services.js'
 import { createApp } from './http/app.js'
+import { BodyReads } from './http/body-reads.js'
 import { createGuards, type Guards } from './http/guards.js'
 import { HttpServer } from './http/http-server.js'
 import { allowedMethods, dialectAround } from './http/methods.js'
@@ -51,6 +52,7 @@ export interface Gateway {
   readonly app: () => FastifyInstance
   readonly kernel: () => KernelServices
   readonly inference: () => Inference
+  readonly bodies: () => BodyReads
 }
 
 /** Puts the gateway together (kernel/README.md draws it). Nothing happens before `start`. */
@@ -64,6 +66,7 @@ class GatewayRun implements Gateway {
   readonly #services = new Services()
   readonly #server: HttpServer
   readonly #streams = new OpenStreams()
+  #bodies: BodyReads | null = null
   /** Aborts when a stop is asked for. */
   readonly #halt = new AbortController()
   readonly #hurried = new AbortController()
@@ -94,6 +97,7 @@ class GatewayRun implements Gateway {
   readonly app = (): FastifyInstance => present(this.#host?.app)
   readonly kernel = (): KernelServices => present(this.#kernel)
   readonly inference = (): Inference => present(this.#inference)
+  readonly bodies = (): BodyReads => present(this.#bodies)
   readonly hurry = (): void => this.#hurried.abort()
 
   start (): Promise<StartedGateway> {
@@ -169,6 +173,11 @@ class GatewayRun implements Gateway {
   #createHost (kernel: KernelServices): PluginHost {
     const { config, clock, events, log } = kernel
     const guards = this.#guards(kernel)
+    const bodies = this.#bodies = new BodyReads({
+      clock,
+      memoryBytes: config.snapshot.svc.server.body_memory_bytes,
+      idleMs: () => config.snapshot.svc.server.body_idle_timeout_s * 1000
+    })
     const { checkAnswers = false, pluginConfig = {} } = this.#options
     const host: PluginHost = new PluginHost({
       clock,
@@ -182,6 +191,7 @@ class GatewayRun implements Gateway {
         log,
         clock,
         streams: this.#streams,
+        bodies,
         checkAnswers,
         limits: () => {
           const { api_body_limit_bytes: api, v1_body_limit_bytes: v1 } = config.snapshot.svc.server
@@ -191,6 +201,7 @@ class GatewayRun implements Gateway {
       createApp: () => createApp({
         log,
         guards,
+        bodies,
         methodsOf: path => allowedMethods(host.routes.map(({ route }) => route), path),
         dialectOf: path => dialectAround(host.routes.map(({ route }) => route), path),
         isStopping: () => this.#stopping !== null
@@ -291,6 +302,7 @@ class GatewayRun implements Gateway {
     this.#inference?.unsubscribe()
     this.#server.closeAll()
     await closed
+    this.#bodies?.close()
     await this.#attempt('connections', connections?.close())
     if (this.#kernel !== null) await this.#attempt('kernel', closeKernel(this.#kernel))
     this.#unguard()

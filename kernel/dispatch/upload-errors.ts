@@ -7,6 +7,10 @@ export function notAForm (contentType: string | undefined): SvcError {
     : svcError('request.unsupported_media_type', `send multipart/form-data with \`file\` and \`model\`, not ${contentType?.slice(0, 100) ?? 'a body without content type'}`)
 }
 
+export function packedForm (coding: string): SvcError {
+  return svcError('request.unsupported_encoding', `uploads are taken as they are, not with the content encoding '${coding.slice(0, 200)}'; files of sound and pictures are compressed already`)
+}
+
 export function invalidForm (problem: string): SvcError {
   return svcError('request.invalid_form', `the form cannot be read: ${problem}`)
 }

@@ -4,7 +4,7 @@ import { FieldFinder, formBoundary, type FoundField } from './field-finder.js'
 import { UploadBody, type Replacement } from './upload-body.js'
 import { UploadBuffer } from './upload-buffer.js'
 import type { UploadMemory } from './upload-memory.js'
-import { invalidForm, notAForm, spoolFailed, tooLarge, uploadStalled } from './upload-errors.js'
+import { invalidForm, notAForm, packedForm, spoolFailed, tooLarge, uploadStalled } from './upload-errors.js'
 
 export interface UploadSourceOptions {
   readonly clock: Clock
@@ -64,6 +64,8 @@ export class UploadSource {
     const { headers } = this.#request
     // of a connection that breaks the answer's side hears as well
     this.#request.on('error', () => {})
+    const coding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+    if (coding !== '' && coding !== 'identity') return failed(packedForm(coding))
     if (this.#finder === null) return failed(notAForm(headers['content-type']))
     if (Number(headers['content-length'] ?? 0) > limitBytes) return failed(tooLarge(limitBytes))
     this.#request.on('data', this.#received)

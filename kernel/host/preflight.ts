@@ -14,7 +14,7 @@ import type { Services } from './services.js'
 export async function preflight (record: PluginRecord, services: Services, deps: MountDeps): Promise<ReadonlySet<string>> {
   const scratch = Fastify({ logger: false, routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true } })
   const routes = new Set<string>()
-  acceptAnyBody(scratch)
+  acceptAnyBody(scratch, deps.bodies)
   scratch.addHook('onRoute', ({ method, url }) => {
     for (const each of [method].flat()) {
       if (each !== 'HEAD') routes.add(routeKey(each, url))

@@ -1,5 +1,6 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { svcError, type Logger, type WireDialect } from '../contract/index.js'
+import type { BodyReads } from './body-reads.js'
 import { createErrorHandler, sendError } from './error-handler.js'
 import type { Guards } from './guards.js'
 import { FixedPaths } from './methods.js'
@@ -9,6 +10,7 @@ import { requestIdOf } from './request-id.js'
 export interface AppOptions {
   readonly log: Logger
   readonly guards: Guards
+  readonly bodies: BodyReads
   /** Methods that the path has, when it has any. */
   readonly methodsOf: (path: string) => readonly string[]
   /** How failures look at a path that has no route, because of what lies around it. */
@@ -17,7 +19,7 @@ export interface AppOptions {
 }
 
 /** A bare instance with what every request shares: ids, guards, error envelope, buffers as bodies. */
-export function createApp ({ log, guards, methodsOf, dialectOf, isStopping }: AppOptions): FastifyInstance {
+export function createApp ({ log, guards, bodies, methodsOf, dialectOf, isStopping }: AppOptions): FastifyInstance {
   const handleError = createErrorHandler(log)
   const refused = new RefusalLog(log)
   const app = Fastify({
@@ -31,7 +33,7 @@ export function createApp ({ log, guards, methodsOf, dialectOf, isStopping }: Ap
     return503OnClosing: false,
     routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true, ignoreTrailingSlash: true }
   })
-  acceptAnyBody(app)
+  acceptAnyBody(app, bodies)
   app.setErrorHandler(handleError)
   const fixed = new FixedPaths()
   app.addHook('onRoute', ({ method, url }) => fixed.add(method, url))
@@ -93,11 +95,15 @@ export function createApp ({ log, guards, methodsOf, dialectOf, isStopping }: Ap
   return app
 }
 
-/** Bodies stay bytes: the routes decide what they are. */
-export function acceptAnyBody (app: FastifyInstance): void {
+/** Bodies stay bytes: the routes decide what they are. For what goes through Fastify's cycle, which is the scopes of plugins. */
+export function acceptAnyBody (app: FastifyInstance, bodies: BodyReads): void {
   app.removeAllContentTypeParsers()
   // the first for all that comes often: what only the second knows is looked up anew on every request
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.addContentTypeParser(['application/json', '*'], (request, payload, done) => {
+    bodies.read(payload, null, request.routeOptions.bodyLimit, (error, body) => {
+      if (body !== null || error !== null) done(error, body ?? undefined)
+    })
+  })
 }
 
 /** What a page may read besides the body: SDKs and MCP clients look for these. */

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { errorEnvelope, isSvcError, retryHeader, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
 import { leftRequest } from '../dispatch/client-gone.js'
-import { bodyTooLarge } from './whole-body.js'
+import { bodyTooLarge } from './body-errors.js'
 
 /**
  * Answers every failure of a route in the one envelope (DESIGN 8), or as its dialect has it. What we did not expect
@@ -19,7 +19,7 @@ export function createErrorHandler (log: Logger, dialect?: WireDialect) {
 export function sendError (reply: FastifyReply, error: SvcError, requestId: string, dialect?: WireDialect): void {
   const again = retryHeader(error)
   if (again !== null) void reply.header(again[0], again[1])
-  if (error.status === 413) void reply.header('connection', 'close')
+  if (error.status === 413 || error.status === 408) void reply.header('connection', 'close')
   if (dialect?.requestIdHeader !== undefined) void reply.header(dialect.requestIdHeader, requestId)
   const failure = (dialect?.failure ?? errorEnvelope)(error, requestId)
   void reply.code(error.status).header('x-request-id', requestId).header('content-type', 'application/json; charset=utf-8').send(failure)

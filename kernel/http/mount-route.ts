@@ -5,16 +5,17 @@ import {
 } from '../contract/index.js'
 import { checkShape, invalid } from '../config/problems.js'
 import { withoutMark } from '../dispatch/json-scan.js'
+import type { BodyReads } from './body-reads.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
 import { jsonExcess } from './json-bounds.js'
 import { sendSse, type OpenStreams } from './sse-reply.js'
-import { readWhole } from './whole-body.js'
 
 export interface MountDeps {
   readonly log: Logger
   readonly clock: Clock
   readonly streams: OpenStreams
+  readonly bodies: BodyReads
   readonly limits: () => { readonly api: number, readonly v1: number }
   /** Checks every answer against its schema and fails the request when it does not fit: for tests. */
   readonly checkAnswers: boolean
@@ -61,7 +62,7 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
       url,
       ...(route.dialect === undefined ? {} : { errorHandler: createErrorHandler(deps.log, route.dialect) }),
       bodyLimit,
-      ...hook(kind, serve, bodyLimit, deps.log),
+      ...hook(kind, serve, bodyLimit, deps),
       handler: (request, reply) => serve(request, reply, request.body)
     })
   }
@@ -70,12 +71,12 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
 type Serve = (request: FastifyRequest, reply: FastifyReply, raw: unknown) => Promise<FastifyReply> | undefined
 
 /**
- * Serves a route whose handler wants the bytes, past Fastify's parsers: they keep an asynchronous resource for each
+ * Serves a route whose handler wants the body, past Fastify's parsers: they keep an asynchronous resource for each
  * body, which costs an inference request as much as all of its routing. Such a hook never goes on, so what comes after
  * it in Fastify's cycle does not run.
  */
-function hook (kind: BodyKind, serve: Serve, limit: number, log: Logger): { onRequest?: onRequestHookHandler } {
-  if (kind !== 'buffer' && kind !== 'stream') return {}
+function hook (kind: BodyKind, serve: Serve, limit: number, { bodies, log }: MountDeps): { onRequest?: onRequestHookHandler } {
+  if (kind === 'none') return {}
   const give = (request: FastifyRequest, reply: FastifyReply, body: unknown): void => {
     try {
       serve(request, reply, body)?.catch((failure: unknown) => { reply.send(failure) })
@@ -86,10 +87,11 @@ function hook (kind: BodyKind, serve: Serve, limit: number, log: Logger): { onRe
   if (kind === 'stream') return { onRequest: (request, reply) => give(request, reply, request.raw) }
   return {
     onRequest: (request, reply) => {
-      readWhole(request.raw, limit, (error, body) => {
-        if (error === null) give(request, reply, body)
-        else reply.send(error)
-      }, () => log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete'))
+      bodies.read(request.raw, reply.raw, limit, (error, body) => {
+        if (body !== null) give(request, reply, body)
+        else if (error !== null) reply.send(error)
+        else log.debug({ request_id: request.id, url: request.url }, 'the client left before its request was complete')
+      })
     }
   }
 }

@@ -86,6 +86,23 @@ prove('server.upload_idle_timeout_s', async t => {
   t.ok((await answer).status >= 400)
 })
 
+prove('server.body_idle_timeout_s', async t => {
+  const clock = new FakeClock()
+  const gateway = await live(t, { clock })
+  await gateway.change({ server: { body_idle_timeout_s: 4 } })
+  const request = httpRequest(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { 'content-length': '100' } })
+  request.on('error', () => {})
+  request.write('{"model"')
+  const answer = once(request, 'response') as Promise<[{ statusCode: number, resume (): void }]>
+  await until(() => gateway.gateway.bodies().open === 1, 'the body is on its way')
+  await clock.advance(3_900)
+  t.notOk(await settled(answer))
+  await clock.advance(1_200)
+  const [response] = await answer
+  response.resume()
+  t.equal(response.statusCode, 408)
+})
+
 prove('server.shutdown_grace_s', async t => {
   const clock = new FakeClock()
   const gateway = await live(t, { clock })
