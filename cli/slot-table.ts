@@ -43,14 +43,24 @@ export function printSlotSummary (out: Output, records: readonly SlotRecord[]): 
   out.table([name, state, model, port], records)
 }
 
+/** What keeps the gateway from reading a slot's file, if anything does. */
+export function unreadProblems ({ name, kind, metadata }: Pick<SlotRecord, 'name' | 'kind' | 'metadata'>): string[] {
+  return kind === 'unread' ? [metadata.message, ...fileProblems({ name, metadata })] : []
+}
+
+function fileProblems ({ name, metadata }: Pick<SlotRecord, 'name' | 'metadata'>): string[] {
+  return metadata.file_problems.map(({ path, message }) => `slots/${name}.toml: ${path === '' ? '' : `${path} `}${message}`)
+}
+
 /** What is wrong with a slot, if anything, one sentence a line. */
-export function slotProblems ({ name, metadata, config_drift: drift }: SlotRecord): string[] {
-  const { failure, config_error: configError, file_problems: problems } = metadata
+export function slotProblems ({ name, kind, metadata, config_drift: drift }: SlotRecord): string[] {
+  const { failure, config_error: configError } = metadata
+  if (kind === 'unread') return [metadata.message]
   return [
     ...pullProblems({ metadata }),
     ...(failure === undefined ? [] : [`${failure.message} (${failure.code})`]),
     ...(configError === undefined || configError === failure?.message ? [] : [configError]),
-    ...problems.map(({ path, message }) => `slots/${name}.toml: ${path === '' ? '' : `${path} `}${message}`),
+    ...fileProblems({ name, metadata }),
     ...(drift ? [`the engine runs on an older configuration; \`svc slot restart ${name}\` takes the present one`] : [])
   ]
 }

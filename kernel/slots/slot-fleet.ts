@@ -12,7 +12,9 @@ import { isLive } from './leases.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
 import { SlotPorts, type SlotPortsDeps } from './ports.js'
 import { reconcileEngines } from './reconcile.js'
+import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from './gpu-groups.js'
+import { HeldEngines, isUnread } from './held-engines.js'
 import type { Engine, SlotCore } from './slot-core.js'
 import type { SlotActions } from './slot-actions.js'
 import { slotNotFound } from './slot-errors.js'
@@ -58,6 +60,8 @@ export class SlotFleet {
   readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
   /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
   readonly #stranded = new Map<string, Engine>()
+  /** Engines of slots whose files cannot be read. */
+  readonly held: HeldEngines
   /** Ports of slots, also of those that do not run. */
   readonly ports: SlotPorts
   readonly #exits: ExitHub
@@ -71,6 +75,7 @@ export class SlotFleet {
     this.#journal = new SlotJournal(deps)
     this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)) })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
+    this.held = new HeldEngines({ runtime: deps.runtime, exits: this.#exits, log: deps.log })
     this.#launcher = new Launcher({
       runtime: deps.runtime,
       exits: this.#exits,
@@ -111,14 +116,12 @@ export class SlotFleet {
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
     const found = await runtime.list({ [LABEL_INSTANCE]: instance })
     for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address?.port ?? null)
-    const plan = reconcileEngines(found, new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)])))
+    const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
+    const plan = reconcileEngines(found, wanted, name => isUnread(config.snapshot, name))
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
-    for (const { slot, engine } of plan.adopt) {
-      const member = this.#members.get(slot)
-      if (member === undefined) continue
-      member.found = engine
-      member.owner.adopt()
-    }
+    for (const { slot, engine } of plan.adopt) this.#adopt(slot, engine)
+    await Promise.all(plan.hold.map(async ({ slot, engine }) => this.held.hold(slot, engine, await stateFiles.read(slot))))
+    this.#settleHeld()
   }
 
   /** Follows a change of configuration: new slots get an owner, vanished ones are stopped, running ones keep running. */
@@ -129,16 +132,14 @@ export class SlotFleet {
     }
     for (const [name, slot] of after) {
       const before = earlier.get(name)
-      if (before === undefined) {
-        this.#join(name, null)
-        continue
-      }
       const member = this.#members.get(name)
-      if (member === undefined) continue
+      if (before === undefined && this.held.find(name) === null) this.#join(name, null)
+      if (before === undefined || member === undefined) continue
       if (before.model.default !== slot.model.default) this.#deps.plans.overrides.delete(name)
       if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
       member.owner.retime()
     }
+    this.#settleHeld()
     for (const member of this.#members.values()) this.#checkDrift(member)
     this.surroundingsChanged()
   }
@@ -188,27 +189,35 @@ export class SlotFleet {
       member.unwatchExit()
       member.feed.close()
     }))
+    await this.held.close(keepEngines)
     this.#exits.close()
     await this.#deps.stateFiles.flush()
   }
 
-  /** One that resists goes to its slot, which removes it before it starts another. */
-  async #removeFound (engine: EngineInspection, reason: string): Promise<void> {
-    const { runtime, log } = this.#deps
-    log.info({ engine: engine.id, name: engine.name, reason }, 'removing an engine of an earlier run')
-    try {
-      await runtime.remove(engine.id)
-    } catch (error) {
-      log.error({ engine: engine.id, error: messageOf(error) }, 'an engine of an earlier run could not be removed')
-      this.#members.get(engine.labels[LABEL_SLOT] ?? '')?.owner.inherit({
-        id: engine.id,
-        address: engine.address ?? { host: '', port: 0 },
-        label: engine.label,
-        configHash: '',
-        adopted: true,
-        workers: null
-      }, `an engine of an earlier run could not be removed: ${messageOf(error)}`)
+  /** Engines whose slots are known by now: nothing is awaited between the slot's arrival and its engine's adoption. */
+  #settleHeld (): void {
+    const { snapshot } = this.#deps.config
+    for (const name of this.held.names()) {
+      if (isUnread(snapshot, name)) continue
+      const { engine, state } = this.held.take(name)!
+      if (withEngine(snapshot.slots).has(name)) this.#join(name, state)
+      this.#remember(name, engine.address?.port ?? null)
+      const wanted = new Map(this.#members.has(name) ? [[name, this.#wantedHash(name, true)]] : [])
+      const { adopt, remove } = reconcileEngines([engine], wanted)
+      if (adopt.length > 0) this.#adopt(name, engine)
+      for (const { reason } of remove) this.#background(name, this.#removeFound(engine, reason))
     }
+  }
+
+  #adopt (slot: string, engine: EngineInspection): void {
+    const member = this.#members.get(slot)
+    if (member === undefined) return
+    member.found = engine
+    member.owner.adopt()
+  }
+
+  #removeFound (engine: EngineInspection, reason: string): Promise<void> {
+    return removeFound(this.#deps, engine, reason, slot => this.#members.get(slot)?.owner)
   }
 
   #join (name: string, state: SlotStateFile | null): void {

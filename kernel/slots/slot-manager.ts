@@ -3,12 +3,13 @@ import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
-  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices
+  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type UnreadSlot
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { createEngineClient } from './engine-client.js'
+import { unreadNames } from './held-engines.js'
 import type { SlotGpuArbiter } from './gpu-arbiter.js'
 import type { ImagePulls } from './image-pulls.js'
 import { swapModel } from './model-swap.js'
@@ -43,6 +44,12 @@ export class SlotManager implements SlotService {
   }
 
   names (): readonly string[] { return this.#deps.shadows.names() }
+
+  unread (): readonly UnreadSlot[] {
+    const { config, fleet } = this.#deps
+    return unreadNames(config.snapshot, fleet.held.names()).map(name => ({ name, engine: fleet.held.find(name) }))
+  }
+
   config (name: string): NamedSlotConfig { return this.#deps.shadows.find(name)?.slot ?? this.#deps.plans.slot(name) }
   provider (name: string): EngineProvider | null { return this.#deps.plans.providerOf(this.config(name)) }
   device (name: string): Device { return this.#deps.plans.device(this.config(name)) }

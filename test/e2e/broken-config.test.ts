@@ -1,9 +1,10 @@
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Diagnostic } from '../../kernel/contract/index.js'
 import builtins from '../../plugins/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
+import { until } from '../wire/wire-gateway.js'
 import { chat } from './live-gateway.js'
 
 const good = 'provider = "fake"\ndevice = "cpu"\n'
@@ -86,4 +87,74 @@ t.test('two gateways on one home: the second refuses and names the first', async
   const gateway = await start(t, { 'etc/svc/slots/agent.toml': good })
   const second = await createTestGateway({ builtins, home: gateway.home }).then(() => null, (error: unknown) => error as Error)
   t.match(second, { code: 'gateway.home_in_use', message: new RegExp(`process ${process.pid}.*${gateway.baseUrl}`) })
+})
+
+interface Row {
+  readonly name: string
+  readonly kind: string
+  readonly state: string
+  readonly port: number | null
+  readonly container_status: string
+  readonly metadata: { readonly message: string, readonly adopted?: boolean, readonly file_problems?: readonly object[] }
+}
+
+async function row (gateway: TestGateway, name: string): Promise<Row | undefined> {
+  return (await (await gateway.fetch('/api/slots')).json() as Row[]).find(slot => slot.name === name)
+}
+
+/** A home whose slot `agent` serves, left by a gateway that stopped and kept its engines; then the file is replaced. */
+async function restarted (t: Test, text: string): Promise<{ gateway: TestGateway, runtime: FakeEngineRuntime, path: string }> {
+  const runtime = new FakeEngineRuntime()
+  const home = t.testdir()
+  const path = join(home, 'etc/svc/slots/agent.toml')
+  const options = { builtins, plugins: [createFakeProviderPlugin()], runtime, home }
+  const files = { 'etc/svc/slots/agent.toml': good, 'etc/svc/svc.toml': '[slots]\nautostart = false\n' }
+  const first = await createTestGateway({ ...options, files })
+  t.equal((await chat(first.baseUrl, {})).status, 200)
+  await first.gateway.stop()
+  await writeFile(path, text)
+  const gateway = await createTestGateway(options)
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  return { gateway, runtime, path }
+}
+
+t.test('an engine whose slot file is broken at the start is kept, shown, and adopted when the file is mended', async t => {
+  const { gateway, runtime, path } = await restarted(t, `${good}idle_timeout = 3\n`)
+  t.equal(runtime.running, 1, 'it runs on')
+  t.match(await row(gateway, 'agent'), {
+    kind: 'unread', state: 'error', container_status: 'running',
+    metadata: { message: /left running.*svc config reload/, file_problems: [{ path: 'idle_timeout' }] }
+  })
+  await reload(gateway)
+  t.equal(runtime.running, 1, 'a reload of the same broken file changes nothing')
+  await writeFile(path, good)
+  t.strictSame(await reload(gateway), [])
+  t.equal((await chat(gateway.baseUrl, {})).status, 200)
+  t.equal(runtime.started.length, 1, 'the same engine')
+  t.match(await row(gateway, 'agent'), { kind: 'local', state: 'ready', metadata: { adopted: true } })
+})
+
+t.test('a broken slot file that is removed, or mended to something else, ends the engine that was kept for it', async t => {
+  const { gateway, runtime, path } = await restarted(t, 'provider = "fa')
+  t.equal(runtime.running, 1)
+  await rm(path)
+  await reload(gateway)
+  await until(() => runtime.running === 0, 'its slot no longer exists')
+  t.equal(await row(gateway, 'agent'), undefined)
+
+  const other = await restarted(t, 'provider = "fa')
+  await writeFile(other.path, `${good}[server.env]\nNEW = "1"\n`)
+  await reload(other.gateway)
+  t.equal((await chat(other.gateway.baseUrl, {})).status, 200)
+  t.equal(other.runtime.started.length, 2, 'what was started from another configuration goes')
+  t.equal(other.runtime.running, 1)
+})
+
+t.test('an engine that is kept for a broken slot file and ends by itself leaves nothing behind', async t => {
+  const { gateway, runtime } = await restarted(t, 'provider = "fa')
+  await runtime.crash('agent')
+  t.match(await row(gateway, 'agent'), { kind: 'unread', container_status: 'stopped' })
 })

@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import Docker from 'dockerode'
 import t, { type Test } from 'tap'
 import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
@@ -165,6 +165,25 @@ t.test('the real llama.cpp in a container, behind the real gateway', async t => 
     t.strictSame((await containers()).map(container => container.Id).sort(), before, 'the same containers, no orphan')
     const record = await (await fetch(`${gateway.url}/api/slots/agent`)).json() as { metadata: { adopted: boolean } }
     t.equal(record.metadata.adopted, true)
+  })
+
+  await t.test('a container whose slot file is broken at the start runs on, is shown, and is adopted when the file is mended', async t => {
+    const path = `${live.home}/etc/svc/slots/agent.toml`
+    const text = await readFile(path, 'utf8')
+    const running = async (): Promise<string[]> => (await containers()).filter(({ State }) => State === 'running').map(({ Id }) => Id).sort()
+    const before = await running()
+    t.equal(await gateway.kill('SIGTERM'), 0)
+    await writeFile(path, `${text}idle_timeout = 3\n`)
+    gateway = await live.start()
+    t.strictSame(await running(), before, 'the same containers')
+    const rows = await (await fetch(`${gateway.url}/api/slots`)).json() as Array<{ name: string, kind: string }>
+    t.match(rows.find(({ name }) => name === 'agent'), { kind: 'unread', container_status: 'running' })
+    await writeFile(path, text)
+    t.equal((await fetch(`${gateway.url}/api/settings/reload`, { method: 'POST' })).status, 200)
+    const answer = await chat(gateway.url, { model: 'agent' })
+    t.match(await answer.json(), { choices: [{ message: { content: demoSentence } }] })
+    t.strictSame(await running(), before, 'nothing was started anew')
+    t.match(await (await fetch(`${gateway.url}/api/slots/agent`)).json(), { state: 'ready', metadata: { adopted: true } })
   })
 
   await t.test('a graceful stop keeps the containers, a slot that was deleted meanwhile is cleaned up', async t => {

@@ -28,9 +28,9 @@ export type {
 export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
 export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {
-  Convergence, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft, SlotFailure,
-  SlotLease, SlotMetrics,
-  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices
+  Convergence, HeldEngine, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft,
+  SlotFailure, SlotLease, SlotMetrics,
+  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices, UnreadSlot
 } from './slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export { circuitStates, upstreamSources } from './upstreams.js'

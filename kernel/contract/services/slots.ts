@@ -57,6 +57,20 @@ export interface SlotStatus {
   readonly progress: number | null
 }
 
+/** An engine that runs although nothing is known of its slot: the slot's file cannot be read. */
+export interface HeldEngine {
+  /** Image reference, or the label of a process candidate. */
+  readonly label: string
+  readonly address: EngineAddress | null
+}
+
+/** A slot that is left out because its file could not be read at the first load. */
+export interface UnreadSlot {
+  readonly name: string
+  /** What an earlier gateway left running for it; it is kept, and adopted once the file can be read. */
+  readonly engine: HeldEngine | null
+}
+
 /** The right to send one request to a ready engine. While it is held the slot is not evicted or idle-stopped. */
 export interface SlotLease {
   readonly slot: string
@@ -191,6 +205,8 @@ export interface SlotDraft {
 export interface SlotService {
   /** In configuration order; those that another slot's engine serves (`served_by`) stand behind it. */
   names (): readonly string[]
+  /** Slots that are left out because their files cannot be read. */
+  unread (): readonly UnreadSlot[]
   config (name: string): NamedSlotConfig
   status (name: string): SlotStatus
   provider (name: string): EngineProvider | null

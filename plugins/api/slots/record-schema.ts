@@ -127,5 +127,21 @@ export const upstreamRowSchema = z.strictObject({
 }).meta({ title: 'UpstreamRow' })
 export type UpstreamRow = z.output<typeof upstreamRowSchema>
 
-export const slotRowSchema = z.union([slotRecordSchema, upstreamRowSchema])
+/** A slot that is left out because its file cannot be read. */
+export const unreadRowSchema = z.strictObject({
+  name: z.string(),
+  kind: z.literal('unread'),
+  state: z.literal('error'),
+  status: z.literal('error'),
+  port: z.int().nullable(),
+  container_status: z.enum(['running', 'stopped']).meta({ description: 'An engine of an earlier run is kept until the file can be read' }),
+  actual_image: z.string().optional(),
+  _synthetic: z.literal(true),
+  _synthetic_reason: z.string(),
+  metrics: recordMetricsSchema,
+  metadata: z.strictObject({ message: z.string(), file_problems: z.array(fileProblemSchema) })
+}).meta({ title: 'UnreadSlotRow' })
+export type UnreadRow = z.output<typeof unreadRowSchema>
+
+export const slotRowSchema = z.union([slotRecordSchema, upstreamRowSchema, unreadRowSchema])
 export type SlotRow = z.output<typeof slotRowSchema>

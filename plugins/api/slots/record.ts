@@ -183,6 +183,7 @@ function metadataOf ({ config, status, device, problem, diagnostics }: SlotFacts
   }
 }
 
-function problemOf ({ path, message, line }: Diagnostic): NonNullable<SlotRecord['metadata']['file_problems']>[number] {
+/** One problem of a slot's file. Pure. */
+export function problemOf ({ path, message, line }: Diagnostic): NonNullable<SlotRecord['metadata']['file_problems']>[number] {
   return { path, message, ...(line === undefined ? {} : { line }) }
 }

@@ -7,6 +7,7 @@ import { engineMemoryMb } from './engine-memory.js'
 import { slotRecord, type AnchorFacts, type SlotFacts } from './record.js'
 import type { SlotRecord, SlotRow } from './record-schema.js'
 import { fileOf, requireSlot } from './slot-lookup.js'
+import { unreadRow } from './unread-row.js'
 import { upstreamRows } from './upstream-row.js'
 
 export interface RecordServices {
@@ -31,14 +32,17 @@ export class SlotRecords {
     this.#services = services
   }
 
-  /** Slots in configuration order, then upstreams, as JSON: of what did not change since the last time the text is kept. */
+  /**
+   * Slots in configuration order, those whose files cannot be read, then upstreams, as JSON: of what did not change since
+   * the last time the text is kept.
+   */
   async listJson (): Promise<string> {
     const names = this.#services.slots.names()
     const deadline = startDeadline(this.#services.clock, PROBE_MS)
     const records = await mapBounded(names, PROBES_AT_A_TIME, name => this.#recordJson(name, deadline.within))
     deadline.end()
     if (this.#kept.size > names.length) for (const name of this.#kept.keys()) if (!names.includes(name)) this.#kept.delete(name)
-    return `[${[...records.filter(record => record !== null), ...this.#upstreams().map(row => JSON.stringify(row))].join(',')}]`
+    return `[${[...records.filter(record => record !== null), ...this.#others().map(row => JSON.stringify(row))].join(',')}]`
   }
 
   /** A slot, else an upstream of that name. Throws `slot.not_found`. */
@@ -61,6 +65,11 @@ export class SlotRecords {
     const { info, slots } = this.#services
     const { engineId } = slots.status(name)
     return engineId === null ? Promise.resolve(0) : engineMemoryMb(info.runtime.driver, engineId)
+  }
+
+  #others (): SlotRow[] {
+    const unread = this.#services.slots.unread().map(slot => unreadRow(slot, this.#diagnostics(slot.name)))
+    return [...unread, ...this.#upstreams()]
   }
 
   #upstreams (): SlotRow[] {

@@ -73,7 +73,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   let configs: ReadonlyMap<string, NamedSlotConfig> = new Map(slots.map((name, i) =>
     [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name }]))
   const config = {
-    get snapshot () { return { svc, slots: configs } },
+    get snapshot () { return { svc, slots: configs, diagnostics: [] } },
     withoutSecrets: (text: string) => text
   } as unknown as ConfigService
   const overrides = new Map<string, RuntimeOverride>()

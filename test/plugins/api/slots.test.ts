@@ -38,13 +38,15 @@ t.test('listing', async t => {
     }
   })
   const { json } = await gateway.call('GET', '/api/slots')
-  t.same(json.map((row: { name: string }) => row.name), ['agent', 'blinkered', 'odd', 'old', 'seeing', 'cloud'], 'slots, then upstreams that no slot has the name of')
+  t.same(json.map((row: { name: string }) => row.name), ['agent', 'blinkered', 'odd', 'old', 'seeing', 'broken', 'cloud'],
+    'slots, those whose files cannot be read, then upstreams that no slot has the name of')
   t.match(json[0], { kind: 'local', state: 'offline', model_id: 'fake-model', image_status: 'present', container_status: 'stopped', mem_mb: 0 })
   t.notOk('config_drift' in json[0], 'drift is for the detail')
   const seeing = json.filter((row: { vision?: boolean }) => row.vision === true).map((row: { name: string }) => row.name)
   t.same(seeing, ['seeing'], 'vision is said of a slot whose model has a projector that it loads')
   t.match(json[2], { provider: 'nobody', metadata: { config_error: /no provider is named 'nobody'/ } }, 'a slot that cannot run is listed with the reason')
-  t.match(json[5], { _synthetic: true, kind: 'remote', status: 'offline', backend: 'remote', provider: 'remote-upstream', url: 'http://127.0.0.1:9/v1' })
+  t.match(json[5], { kind: 'unread', state: 'error', container_status: 'stopped', metadata: { file_problems: [{ path: 'device', line: 1 }] } })
+  t.match(json[6], { _synthetic: true, kind: 'remote', status: 'offline', backend: 'remote', provider: 'remote-upstream', url: 'http://127.0.0.1:9/v1' })
 
   t.match((await gateway.call('GET', '/api/slots/agent')).json, { name: 'agent', config_drift: false })
   t.match((await gateway.call('GET', '/api/slots/cloud')).json, { name: 'cloud', _synthetic: true })
