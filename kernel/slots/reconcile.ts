@@ -39,7 +39,12 @@ function listed (engines: ReadonlyMap<string, EngineInspection>): ReconcilePlan[
   return [...engines].map(([slot, engine]) => ({ slot, engine }))
 }
 
-function unfit (engine: EngineInspection, hash: string | null | undefined, taken: boolean): string | null {
+/**
+ * Why an engine may not stay; null when it may. Pure.
+ * @param hash as `wanted` above; undefined for a slot that is not there
+ * @param taken another engine of the slot stays
+ */
+export function unfit (engine: EngineInspection, hash: string | null | undefined, taken: boolean): string | null {
   if (hash === undefined) return 'its slot no longer exists'
   if (hash === null) return 'its slot is disabled, cannot be started or may not have its GPU'
   if (engine.state !== 'running') return 'it is not running'

@@ -11,7 +11,7 @@ import type { Member } from './fleet-member.js'
 import { isLive } from './leases.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
 import { SlotPorts, type SlotPortsDeps } from './ports.js'
-import { reconcileEngines } from './reconcile.js'
+import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from './gpu-groups.js'
 import { HeldEngines, isUnread } from './held-engines.js'
@@ -202,18 +202,16 @@ export class SlotFleet {
       const { engine, state } = this.held.take(name)!
       if (withEngine(snapshot.slots).has(name)) this.#join(name, state)
       this.#remember(name, engine.address?.port ?? null)
-      const wanted = new Map(this.#members.has(name) ? [[name, this.#wantedHash(name, true)]] : [])
-      const { adopt, remove } = reconcileEngines([engine], wanted)
-      if (adopt.length > 0) this.#adopt(name, engine)
-      for (const { reason } of remove) this.#background(name, this.#removeFound(engine, reason))
+      const reason = unfit(engine, this.#members.has(name) ? this.#wantedHash(name, true) : undefined, false)
+      if (reason === null) this.#adopt(name, engine)
+      else this.#background(name, this.#removeFound(engine, reason))
     }
   }
 
   #adopt (slot: string, engine: EngineInspection): void {
     const member = this.#members.get(slot)
-    if (member === undefined) return
-    member.found = engine
-    member.owner.adopt()
+    if (member !== undefined) member.found = engine
+    member?.owner.adopt()
   }
 
   #removeFound (engine: EngineInspection, reason: string): Promise<void> {
