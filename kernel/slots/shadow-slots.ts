@@ -109,5 +109,14 @@ export function notItsOwn ({ slot: { name }, anchor }: Shadow, what: string): Sv
 }
 
 function onBehalf ({ slot: { name }, child }: Shadow, lease: SlotLease): SlotLease {
-  return { ...lease, slot: name, modelId: child?.model ?? null }
+  return {
+    slot: name,
+    provider: lease.provider,
+    address: lease.address,
+    modelId: child?.model ?? null,
+    generation: lease.generation,
+    heard: () => { lease.heard() },
+    onRevoked: listener => { lease.onRevoked(listener) },
+    release: broken => { lease.release(broken) }
+  }
 }
