@@ -1,4 +1,4 @@
-import { deviceClassOf, type CircuitView, type NamedSlotConfig, type ProviderCatalog, type ThroughputService } from './contract/index.js'
+import { deviceClassOf, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
 import { Breakers } from './dispatch/breakers.js'
 import { Catalog } from './dispatch/catalog.js'
 import { Connections, originOf } from './dispatch/connections.js'
@@ -20,8 +20,9 @@ import { resolveImage } from './runtime/image-manifest.js'
 import { SlotGpuArbiter } from './slots/gpu-arbiter.js'
 import { GpuStateFile } from './slots/gpu-arbiter-file.js'
 import { checkModelFlags, checkProfileFlags, checkStackFlags } from './slots/argv/flag-texts.js'
+import { imageProblem } from './slots/slot-image.js'
 import { gpuSlots } from './slots/gpu-slots.js'
-import { assertNoRival } from './slots/guards.js'
+import { assertNoRival, type RivalContext } from './slots/guards.js'
 import { isLive } from './slots/leases.js'
 import { probeHealth, type HealthProbe } from './slots/health.js'
 import { EngineTaskRunner } from './slots/engine-tasks.js'
@@ -86,7 +87,9 @@ export function createInference (
     modelFiles: kernel.modelFiles,
     providers,
     events,
+    gpus: () => hardware.info.gpus,
     defaultDevice: slot => plans.device(slot),
+    imageProblem: (name, draft) => runtime.form === 'process' ? null : imageProblem(plans.over(draft), name),
     troubles: (name, draft) => plans.over(draft).troubles(name)
   })
   const fleet: SlotFleet = new SlotFleet({
@@ -102,7 +105,8 @@ export function createInference (
     stateFiles: new SlotStateFiles(`${config.paths.state}/slots`, clock, log),
     assertMayRun: name => {
       gpu.assertAllows(name)
-      const context = { provider: (of: string) => providers.get(of), device: (slot: NamedSlotConfig) => plans.device(slot) }
+      const provider: RivalContext['provider'] = of => providers.get(of)
+      const context: RivalContext = { provider, device: slot => plans.device(slot), gpus: hardware.info.gpus }
       const live = [...config.snapshot.slots.values()].filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
       assertNoRival(name, live, context)
     },

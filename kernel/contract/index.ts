@@ -15,7 +15,7 @@ export { whileConnected } from './while-connected.js'
 export { defineProvider, exclusivities, isProvider } from './provider.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
-  HealthVerdict, WarmUpInput
+  HealthVerdict, SlotPlace, WarmUpInput
 } from './provider.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'
 export { argvSegmentNames } from './provider-launch.js'

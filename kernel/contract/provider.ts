@@ -7,6 +7,7 @@ import type {
 } from './provider-launch.js'
 import type { Surfaces } from './provider-surface.js'
 import type { Device, SlotType } from './schemas/enums.js'
+import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 import type { NamedSlotConfig } from './services/config.js'
@@ -92,6 +93,13 @@ export interface EngineMetrics {
   readonly tokensPerSecond?: number
 }
 
+/** Where a slot runs, and what. */
+export interface SlotPlace {
+  readonly device: Device
+  /** Null for a slot without a model, and for one whose model is not in the registry. */
+  readonly model: Model | null
+}
+
 /**
  * An engine that slots can run. Functions that take a `LaunchInput` are pure: no I/O, no clock, no
  * environment (DESIGN 3). Functions that take an `EngineClient` must honour its signal and may throw.
@@ -114,6 +122,8 @@ export interface EngineProvider {
   readonly takesModel?: boolean
   /** Models that are asked for by their own id instead of being loaded with the slot. */
   readonly catalogue?: readonly CatalogueModel[]
+  /** Whether the engine fetches a model of this id by itself, so that it needs no row of the registry. Pure. */
+  readonly fetches?: (id: string) => boolean
   /** Where its models come from, when that is not the registry. Launches then get `engineModels` instead of `model`. */
   readonly models?: EngineModels
   /** A slot that serves its children and nothing itself: it needs no model and takes no requests. Pure. */
@@ -136,9 +146,10 @@ export interface EngineProvider {
   readonly slotOptions?: z.ZodType
   /**
    * Why a slot with this profile cannot run, where no other field of the contract says it: flags that exclude each
-   * other. Told to whoever writes the slot; null is fine. `profile` is the slot's or its default. Pure.
+   * other, a model that the engine cannot load on this device. Told to whoever writes the slot, and asked of slots that
+   * are only offered; null is fine. `profile` is the slot's or its default. Pure.
    */
-  readonly slotProblem?: (slot: SlotConfig & { readonly name: string }, profile: NamedProfile | null) => string | null
+  readonly slotProblem?: (slot: NamedSlotConfig, profile: NamedProfile | null, place: SlotPlace) => string | null
   /**
    * What the engine reads in a request's `model`, for one that knows its model by another name than the slot does:
    * an engine with a fixed name, or one that takes a hub id. Default: the slot's model id, and the client's own word
@@ -147,9 +158,9 @@ export interface EngineProvider {
   readonly modelName?: (slot: NamedSlotConfig, modelId: string | null) => string
   /**
    * Container image for slots whose profile and file name none: a short name of the manifest, or a reference. A
-   * function where it depends on the slot, whose `options` have the schema's defaults filled in. Pure.
+   * function where it depends on the slot, whose `options` have the schema's defaults filled in, or on its model. Pure.
    */
-  readonly image?: string | ((slot: NamedSlotConfig, device: Device) => string | undefined)
+  readonly image?: string | ((slot: NamedSlotConfig, device: Device, model: Model | null) => string | undefined)
   /** Profile that a slot without one gets; null runs without a profile, which is the default. Pure. */
   readonly defaultProfile?: (device: Device, type: SlotType) => string | null
   readonly argvSegments?: (input: LaunchInput) => ProviderSegments

@@ -1,5 +1,5 @@
 import {
-  isSvcError, type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type ErrorCode, type Finding,
+  isSvcError, type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type ErrorCode, type Finding, type GpuInfo,
   type ModelRegistry, type ProviderCatalog
 } from '../contract/index.js'
 import { requireModelStore } from '../config/model-store-check.js'
@@ -24,7 +24,8 @@ export interface CheckedConfig {
 
 /** Everything that is wrong in the files and between them (SPEC.md `svc config validate`). Never rejects. */
 export async function findingsOf ({ config, models, providers, plans, plugins }: CheckedConfig): Promise<readonly Finding[]> {
-  const context = ruleContext({ providers, defaultDevice: slot => plans.device(slot) }, config)
+  const gpus = (): readonly GpuInfo[] => config.hardware.gpus
+  const context = ruleContext({ providers, models, gpus, defaultDevice: slot => plans.device(slot) }, config)
   const catalogue = providers.list().flatMap(provider => (provider.catalogue ?? []).map(({ id }) => id))
   return [
     ...config.diagnostics.map(findingOfFile),

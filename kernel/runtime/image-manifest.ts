@@ -1,4 +1,4 @@
-import { svcError, type Manifest } from '../contract/index.js'
+import { svcError, type Device, type Manifest } from '../contract/index.js'
 import { parseImageRef } from './image-ref.js'
 
 export { releaseManifest } from './release-manifest.js'
@@ -8,6 +8,8 @@ export interface ResolvedImage {
   readonly ref: string
   readonly digest: string | null
   readonly warning: string | null
+  /** Devices that it is built for; unset is any. */
+  readonly devices?: readonly Device[]
 }
 
 /**
@@ -28,7 +30,15 @@ export function resolveImage (
   const digest = entry.digest === null || entry.digest === '' ? resolved.digest : entry.digest
   const warning = digest !== null ? null
     : `image ${image} (${entry.tag}) has no digest in this release's manifest and is pulled by its tag: what you get may change`
-  return { ref: resolved.ref, digest, warning }
+  return { ref: resolved.ref, digest, warning, ...entry.devices === undefined ? {} : { devices: entry.devices } }
+}
+
+/** Throws `slot.config_error` for a device that the image is not built for. */
+export function assertBuiltFor (image: string, { ref, devices }: ResolvedImage, device: Device): void {
+  if (devices === undefined || devices.includes(device)) return
+  throw svcError('slot.config_error',
+    `image ${image} (${ref}) is built for ${devices.join(', ')} and not for ${device}: name one that is in the slot's \`image\` or in ${overrideVariable(image)}`,
+    { details: { image, device, devices } })
 }
 
 /** `npu-rt` -> `SVC_TOOLBOX_IMAGE_NPU_RT`. */

@@ -27,6 +27,6 @@ export const releaseManifest: Manifest = {
       tag: 'ghcr.io/ggml-org/whisper.cpp:main-cuda-233fe1fc9b48a09e361d3594520838ca266537fe',
       digest: 'sha256:22df236658b55d333be05872149076a39d7b2551a900ac4027eb5d4787f10f68'
     },
-    'imagegen': { tag: 'docker.io/kyuz0/amd-strix-halo-comfyui:latest', digest: null }
+    'imagegen': { tag: 'docker.io/kyuz0/amd-strix-halo-comfyui:latest', digest: null, devices: ['gpu-rocm'] }
   }
 }

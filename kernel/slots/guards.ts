@@ -1,8 +1,11 @@
+import { isAbsolute } from 'node:path'
 import {
-  deviceClassOf, deviceDefaultProfiles, gpuBackendOf, messageOf, svcError, isSvcError, type Device, type EngineProvider,
-  type ErrorCode, type GpuBackend, type NamedProfile, type NamedSlotConfig, type SlotProblem, type SlotRule
+  deviceClassOf, deviceDefaultProfiles, gpuBackendOf, messageOf, shareGpu, svcError, isSvcError, type Device,
+  type EngineProvider, type ErrorCode, type GpuBackend, type GpuInfo, type Model, type NamedProfile, type NamedSlotConfig,
+  type SlotProblem, type SlotRule
 } from '../contract/index.js'
 import { invalid } from '../config/problems.js'
+import { modelOfPath } from '../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'
 import { extraArgsWords, profileWords } from './argv/flag-texts.js'
 import { profileMisfit } from './profile-fit.js'
@@ -12,8 +15,11 @@ import { checkOptions } from './slot-options.js'
 export interface SlotSetContext {
   readonly profiles: ReadonlyMap<string, NamedProfile>
   readonly provider: (name: string) => EngineProvider | undefined
+  /** A model of the registry. */
+  readonly model: (id: string) => Model | undefined
   /** The device of a slot, also of one whose file names none. */
   readonly device: (slot: NamedSlotConfig) => Device
+  readonly gpus: readonly GpuInfo[]
   /** Most slots that may exist; 0 is unlimited. */
   readonly maxSlots: number
   /** Where the gateway listens. */
@@ -21,6 +27,9 @@ export interface SlotSetContext {
 }
 
 type Facts = { readonly param?: string, readonly details?: Readonly<Record<string, unknown>> }
+/** What decides whether slots can run beside each other. */
+export type RivalContext = Pick<SlotSetContext, 'provider' | 'device' | 'gpus'>
+
 export type Report = (slot: NamedSlotConfig, rule: SlotRule, code: ErrorCode, message: string, facts?: Facts) => void
 
 /**
@@ -97,7 +106,7 @@ function checkExclusivity (slots: readonly NamedSlotConfig[], context: SlotSetCo
 
 /** Slots that cannot run beside each other, each with those it clashes with. Pure. */
 export function rivalsOf (
-  slots: readonly NamedSlotConfig[], context: Pick<SlotSetContext, 'provider' | 'device'>
+  slots: readonly NamedSlotConfig[], context: RivalContext
 ): ReadonlyMap<NamedSlotConfig, readonly NamedSlotConfig[]> {
   const running = slots.filter(slot => slot.enabled && slot.served_by === null)
   const rivals = new Map<NamedSlotConfig, readonly NamedSlotConfig[]>()
@@ -113,7 +122,7 @@ export function rivalsOf (
  * that were written by hand may say otherwise, and then the first one that is asked for has the device.
  */
 export function assertNoRival (
-  name: string, running: readonly NamedSlotConfig[], context: Pick<SlotSetContext, 'provider' | 'device'>
+  name: string, running: readonly NamedSlotConfig[], context: RivalContext
 ): void {
   const [, [rival] = []] = [...rivalsOf(running, context)].find(([slot]) => slot.name === name) ?? []
   if (rival === undefined) return
@@ -122,12 +131,12 @@ export function assertNoRival (
     { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` }, heals: true })
 }
 
-function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { provider, device }: Pick<SlotSetContext, 'provider' | 'device'>): boolean {
+function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { provider, device, gpus }: RivalContext): boolean {
   const [deviceA, deviceB] = [device(a), device(b)]
   if (deviceA === 'npu' && deviceB === 'npu' && a.type === 'llm' && b.type === 'llm') return true
-  const sameDevice = deviceClassOf(deviceA) === deviceClassOf(deviceB) &&
-    (a.gpu_index === b.gpu_index || a.gpu_index === null || b.gpu_index === null)
-  if (!sameDevice) return false
+  const deviceClass = deviceClassOf(deviceA)
+  if (deviceClass !== deviceClassOf(deviceB)) return false
+  if (deviceClass === 'gpu' && !shareGpu({ device: deviceA, gpuIndex: a.gpu_index }, { device: deviceB, gpuIndex: b.gpu_index }, gpus)) return false
   const claims = [provider(a.provider)?.exclusivity, provider(b.provider)?.exclusivity]
   if (claims.every(claim => claim === 'exclusive')) return true
   return a.provider === b.provider && claims[0] === 'coexist-by-type' && a.type === b.type
@@ -161,8 +170,12 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
     report(slot, 'options', code as ErrorCode, message, { details, ...(param === null ? {} : { param }) })
   }
   checkProfile(slot, provider, context, report)
+  // what a provider says of a slot it says of options that it can read
+  if (options.length > 0) return
   const profile = slot.profile ?? provider.defaultProfile?.(context.device(slot), slot.type) ?? null
-  const problem = provider.slotProblem?.(slot, profile === null ? null : context.profiles.get(profile) ?? null) ?? null
+  const row = model === null ? null : context.model(model) ?? (isAbsolute(model) ? modelOfPath(model) : null)
+  const place = { device: context.device(slot), model: row }
+  const problem = provider.slotProblem?.(slot, profile === null ? null : context.profiles.get(profile) ?? null, place) ?? null
   if (problem !== null) report(slot, 'args', 'slot.config_error', problem)
 }
 

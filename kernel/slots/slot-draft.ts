@@ -72,6 +72,10 @@ export class SlotChange implements SlotDraft {
     if (this.#touched.size === 0) return
     const problem = this.check().find(({ slot, rule }) => this.#touched.has(slot) && this.#touched.get(slot) !== rule)
     if (problem !== undefined) throw slotProblemError(problem)
+    for (const [slot, leftAlone] of this.#touched) {
+      const missing = leftAlone === null ? this.#deps.imageProblem(slot, this.config) : null
+      if (missing !== null) throw svcError('slot.config_error', `slot '${slot}': ${missing}`, { details: { slot } })
+    }
   }
 
   check (slots: readonly NamedSlotConfig[] = [...this.config.slots.values()]): readonly SlotProblem[] {
@@ -130,13 +134,20 @@ export class SlotChange implements SlotDraft {
   }
 }
 
+/** What the rules ask besides the configuration. */
+export interface RuleDeps extends Pick<SlotWriterDeps, 'providers' | 'gpus' | 'defaultDevice'> {
+  readonly models: Pick<SlotWriterDeps['models'], 'get'>
+}
+
 /** What the rules look at, from the configuration as it is or as it would be. */
 export function ruleContext (
-  { providers, defaultDevice }: Pick<SlotWriterDeps, 'providers' | 'defaultDevice'>, { profiles, svc }: Pick<ConfigDraft, 'profiles' | 'svc'>
+  { providers, models, gpus, defaultDevice }: RuleDeps, { profiles, svc }: Pick<ConfigDraft, 'profiles' | 'svc'>
 ): SlotSetContext {
   return {
     profiles,
     provider: name => providers.get(name),
+    model: id => models.get(id),
+    gpus: gpus(),
     device: defaultDevice,
     maxSlots: svc.slots.max_slots,
     gatewayPort: svc.server.port

@@ -3,7 +3,8 @@ import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
-  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type UnreadSlot
+  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
+  type UnreadSlot
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
@@ -84,6 +85,10 @@ export class SlotManager implements SlotService {
   async troubles (name: string): Promise<readonly LaunchTrouble[]> {
     const { config, plans } = this.#deps
     return await plans.over(config.snapshot).troubles(this.config(name).served_by ?? name)
+  }
+
+  misfit (wish: SlotWish): string | null {
+    return this.#deps.plans.misfit(wish)
   }
 
   profileOutlook (profile: NamedProfile): ProfileOutlook {

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { access, constants, mkdir } from 'node:fs/promises'
-import { basename, extname, isAbsolute, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import {
-  modelRowSchema, svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
+  svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
   type LaunchTrouble,
   type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
-  type ResolvedArgv
+  type ResolvedArgv, type SlotWish
 } from '../contract/index.js'
 import { invalid } from '../config/problems.js'
 import { isMtpEligible } from '../models/eligibility.js'
+import { modelOfPath } from '../models/path-model.js'
 import {
   LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineSpec
 } from '../runtime/container-runtime.js'
@@ -25,6 +26,8 @@ import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
 import { profileMisfit } from './profile-fit.js'
 import { profileOutlook } from './profile-outlook.js'
+import { slotImage } from './slot-image.js'
+import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from './slot-errors.js'
 import { checkOptions } from './slot-options.js'
 
@@ -106,6 +109,7 @@ export class SlotPlans {
   modelProblem (slot: NamedSlotConfig, id: string): string | null {
     const provider = this.providerOf(slot)
     if (provider?.models !== undefined) return provider.models.canonical(id) === null ? notOf(provider, id) : null
+    if (provider?.fetches?.(id) === true) return null
     return this.#deps.models.get(id) === undefined && !isAbsolute(id) ? `model '${id}' is not in the registry` : null
   }
 
@@ -181,10 +185,13 @@ export class SlotPlans {
   }
 
   #image (name: string): ResolvedImage | null {
-    const { slot, profile, provider, device } = this.effective(name)
-    const own = typeof provider.image === 'function' ? provider.image(slot, device) : provider.image
-    const wanted = slot.container_image ?? profile?.image ?? own
-    return wanted === undefined ? null : this.#deps.image(wanted)
+    return slotImage(this.effective(name), this.#deps.image)
+  }
+
+  /** As `SlotService.misfit`. */
+  misfit (wish: SlotWish): string | null {
+    const { config, ...others } = this.#deps
+    return misfitOf(wish, { ...others, profiles: config.snapshot.profiles })
   }
 
   /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
@@ -303,12 +310,13 @@ export class SlotPlans {
   }
 
   /** Null for a slot without a model, and for a model that its engine loads by itself. */
-  #model (slot: NamedSlotConfig, { catalogue = [] }: EngineProvider): Model | null {
+  #model (slot: NamedSlotConfig, { catalogue = [], fetches }: EngineProvider): Model | null {
     const id = this.overrides.get(slot.name)?.model ?? slot.model.default
     if (id === null || catalogue.some(model => model.id === id)) return null
     if (isAbsolute(id)) return modelOfPath(id)
     const model = this.#deps.models.get(id)
     if (model !== undefined) return model
+    if (fetches?.(id) === true) return null
     throw svcError('model.not_found', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
       { param: 'model.default', details: { slot: slot.name, model: id } })
   }
@@ -375,9 +383,4 @@ function notOf (provider: EngineProvider, id: string): string {
 /** The projector that goes with the model, unless the slot or the model does without. */
 export function projectorOf (slot: NamedSlotConfig, model: Model | null): string | null {
   return slot.vision && model?.defaults.vision !== false ? model?.mmproj ?? null : null
-}
-
-/** A model that is only a file: no registry row, its name is the file's. */
-function modelOfPath (path: string): Model {
-  return { ...modelRowSchema.parse({ path }), id: basename(path, extname(path)) }
 }

@@ -1,5 +1,5 @@
 import type {
-  ChangeOptions, ConfigDraft, ConfigService, Device, EventBus, LaunchTrouble, ModelFiles, ModelRegistry, NamedProfile,
+  ChangeOptions, ConfigDraft, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry, NamedProfile,
   NamedSlotConfig, ProviderCatalog, SlotProblem
 } from '../contract/index.js'
 import { companyOf, inCompany } from './anchor-company.js'
@@ -14,7 +14,10 @@ export interface SlotWriterDeps {
   readonly modelFiles: ModelFiles
   readonly providers: ProviderCatalog
   readonly events: EventBus
+  readonly gpus: () => readonly GpuInfo[]
   readonly defaultDevice: (slot: NamedSlotConfig) => Device
+  /** Why the image of a slot of a draft cannot be had; null when it can, or where none is needed. */
+  readonly imageProblem: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => string | null
   /** What would keep a slot of a draft from coming up. */
   readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
 }

@@ -1,7 +1,10 @@
-import type { Clock, ConfigService, EngineProvider, Logger } from '../../../kernel/contract/index.js'
+import type { Clock, ConfigService, EngineProvider, Logger, SlotWish } from '../../../kernel/contract/index.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
+import { layManifest } from '../../../kernel/config/schema/json-files.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { createModelRegistry } from '../../../kernel/models/registry.js'
+import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { misfitOf } from '../../../kernel/slots/slot-misfit.js'
 import type { CandidateSource } from '../../../plugins/api/capabilities/candidates.js'
 import { hostBackends } from '../../../plugins/api/capabilities/host-backends.js'
 import { CliFailure } from '../../failure.js'
@@ -24,7 +27,14 @@ export async function offlineSource (kernel: OfflineKernel): Promise<CandidateSo
   const hardware = cached.probed_at === '' ? await probeHardware({ root: '/', clock, diskPath: models.store }) : cached
   const providers = await declaredProviders(kernel)
   const hosts = hostBackends(hardware, providers)
-  return { models: models.list(), curated, providers, hosts, hardware }
+  const misfit = (wish: SlotWish): string | null => misfitOf(wish, {
+    models,
+    providers: { list: () => providers, get: name => providers.find(provider => provider.name === name) },
+    profiles: config.snapshot.profiles,
+    runtime: { form: config.snapshot.svc.runtime.driver === 'process' ? 'process' : 'container' },
+    image: name => resolveImage(name, layManifest(releaseManifest, config.snapshot.manifest), env)
+  })
+  return { models: models.list(), curated, providers, hosts, hardware, misfit }
 }
 
 /** Rejects when one of them cannot be had: a choice of it would be taken for one that is not legal. */

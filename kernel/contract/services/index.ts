@@ -30,7 +30,7 @@ export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {
   Convergence, HeldEngine, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft,
   SlotFailure, SlotLease, SlotMetrics,
-  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices, UnreadSlot
+  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices, SlotWish, UnreadSlot
 } from './slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export { circuitStates, upstreamSources } from './upstreams.js'

@@ -183,6 +183,15 @@ export interface LaunchTrouble {
   readonly message: string
 }
 
+/** A slot that somebody may want to have. */
+export interface SlotWish {
+  readonly type: SlotType
+  readonly device: Device
+  readonly provider: string
+  /** `file` is the name or path of its file, empty if unknown. Null for a slot without a model. */
+  readonly model: { readonly id: string, readonly file: string } | null
+}
+
 /** The slots as they would be, and with `config` everything else that changes along with them. */
 export interface SlotDraft {
   readonly config: ConfigDraft
@@ -256,6 +265,8 @@ export interface SlotService {
   check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[]
   /** As `SlotDraft.troubles`, of the slot as it is written. Waits for nobody who writes. */
   troubles (name: string): Promise<readonly LaunchTrouble[]>
+  /** Why such a slot could not start here, as far as its engine and its image tell; null when it could. Asks no disk. */
+  misfit (wish: SlotWish): string | null
   /**
    * Several writes as one: `work` shapes a draft, the rules are held against the outcome, then all files are written or
    * none (`ConfigService.change`, with its terms for `work`). What `create` and `update` fill in and re-derive, the

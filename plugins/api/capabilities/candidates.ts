@@ -1,6 +1,6 @@
 import {
   deviceBackends, memoryFit, providerAliases, type Device, type EngineModel, type EngineProvider, type HardwareInfo,
-  type MemoryFit, type Model, type ModelCapability
+  type MemoryFit, type Model, type ModelCapability, type SlotType, type SlotWish
 } from 'svc-gateway/plugin'
 import type { Use } from './children.js'
 import { providerFor, providersFor } from './host-backends.js'
@@ -15,6 +15,8 @@ export interface Candidate {
   readonly backends: readonly string[]
   readonly downloaded: boolean
   readonly pullable: boolean
+  /** Name or path of its file; empty if unknown. */
+  readonly file: string
   /** Engine that brings it along; it runs nowhere else. */
   readonly builtIn: string | null
 }
@@ -33,6 +35,7 @@ export interface CatalogModel {
   readonly size_gb: number
   readonly backend: string
   readonly bundle_only: boolean
+  readonly hf_file: string
 }
 
 export interface CandidateSource {
@@ -43,6 +46,8 @@ export interface CandidateSource {
   readonly hardware: HardwareInfo
   /** Models of engines that have their own, by engine; only what is shown needs them. */
   readonly engineModels?: ReadonlyMap<string, readonly EngineModel[]>
+  /** Why such a slot could not start here; null when it could. */
+  readonly misfit: (wish: SlotWish) => string | null
 }
 
 /** Models for a use, registered ones first; of two with one id the registered one counts. Pure. */
@@ -62,14 +67,14 @@ function insideOf ({ name, children = [] }: EngineProvider, { type, capability }
   const served = children.filter(child => child.type === type).map(({ model: id }): Candidate => {
     const known = own.find(model => model.id === id)
     return known === undefined
-      ? { id, capabilities: [capability], sizeBytes: 0, backends: [], downloaded: true, pullable: false, builtIn: name }
+      ? { id, capabilities: [capability], sizeBytes: 0, backends: [], downloaded: true, pullable: false, file: '', builtIn: name }
       : engineCandidate(known, name)
   })
   return capability === 'chat' ? [...served, ...own.filter(model => model.capabilities.includes('chat')).map(model => engineCandidate(model, name))] : served
 }
 
 function engineCandidate ({ id, capabilities, sizeBytes, installed }: EngineModel, engine: string): Candidate {
-  return { id, capabilities, sizeBytes, backends: [], downloaded: installed, pullable: !installed, builtIn: engine }
+  return { id, capabilities, sizeBytes, backends: [], downloaded: installed, pullable: !installed, file: '', builtIn: engine }
 }
 
 /** One model for a use by its id; a registered one that tells nothing of its capabilities is trusted. Null for no such. Pure. */
@@ -79,20 +84,53 @@ export function candidateById (use: Use, id: string, source: CandidateSource): C
     const fits = model.capabilities.length === 0 || model.capabilities.includes(use.capability)
     return fits ? registeredCandidate(model) : null
   }
-  return candidatesFor(use, { ...source, models: [] }).find(candidate => candidate.id === id) ?? null
+  const known = candidatesFor(use, { ...source, models: [] }).find(candidate => candidate.id === id)
+  return known ?? fetchedCandidate(use, id, source.providers)
 }
 
+/** A model that an engine fetches by itself once it is named. */
+function fetchedCandidate ({ type, capability }: Use, id: string, providers: readonly EngineProvider[]): Candidate | null {
+  const able = providers.filter(({ slotTypes, fetches }) => slotTypes.includes(type) && fetches?.(id) === true)
+  const backends = able.map(({ name }) => name)
+  return backends.length === 0
+    ? null
+    : { id, capabilities: [capability], sizeBytes: 0, backends, downloaded: false, pullable: false, file: '', builtIn: null }
+}
+
+/** What decides where a model may run. Without an `id` it is any model of that size. */
+type Placed = Pick<Candidate, 'sizeBytes' | 'backends' | 'builtIn'> & { readonly id: string | null, readonly file: string }
+
 /** Where a model may run, best device first; of each device the usual engine first. Pure. */
-export function legalPairs (
-  { type }: Pick<Use, 'type'>, candidate: Pick<Candidate, 'sizeBytes' | 'backends' | 'builtIn'>, { hosts, providers, hardware }: CandidateSource
-): readonly LegalPair[] {
+export function legalPairs ({ type }: Pick<Use, 'type'>, candidate: Placed, source: CandidateSource): readonly LegalPair[] {
+  return pairsOf(type, candidate, source)
+    .filter(({ device, provider }) => problemOf(type, candidate, device, provider, source) === null)
+    .map(pair => ({ ...pair, fit: memoryFit(candidate.sizeBytes, pair.device, source.hardware) }))
+}
+
+/** Why a model does not run where it otherwise would, once each: on these devices, or anywhere here. Pure. */
+export function misfitsOf (
+  { type }: Pick<Use, 'type'>, candidate: Placed, only: Device | null, source: CandidateSource
+): readonly string[] {
+  const pairs = pairsOf(type, candidate, source).filter(({ device }) => only === null || device === only)
+  return [...new Set(pairs.flatMap(({ device, provider }) => problemOf(type, candidate, device, provider, source) ?? []))]
+}
+
+function pairsOf (type: SlotType, candidate: Placed, { hosts, providers }: CandidateSource): ReadonlyArray<Omit<LegalPair, 'fit'>> {
   return hosts.flatMap(({ id: device }) => {
     const usual = providerFor(type, device, providers)
     return providersFor(type, device, providers)
       .filter(provider => runs(candidate, provider, device))
       .sort((a, b) => Number(b === usual) - Number(a === usual))
-      .map(provider => ({ device, provider, fit: memoryFit(candidate.sizeBytes, device, hardware) }))
+      .map(provider => ({ device, provider }))
   })
+}
+
+/** What is part of another slot's engine needs no image of its own. */
+function problemOf (
+  type: SlotType, { id, file, builtIn }: Placed, device: Device, { name, slotTypes }: EngineProvider, { misfit }: CandidateSource
+): string | null {
+  if (builtIn !== null || !slotTypes.includes(type)) return null
+  return misfit({ type, device, provider: name, model: id === null ? null : { id, file } })
 }
 
 function registeredCandidate (model: Model): Candidate {
@@ -103,6 +141,7 @@ function registeredCandidate (model: Model): Candidate {
     backends: model.backends,
     downloaded: true,
     pullable: model.hf_repo !== '' && model.hf_filename !== '',
+    file: model.path,
     builtIn: null
   }
 }
@@ -115,6 +154,7 @@ function offeredCandidate (model: CatalogModel): Candidate {
     backends: model.backend === '' ? [] : [model.backend],
     downloaded: false,
     pullable: true,
+    file: model.hf_file,
     builtIn: null
   }
 }

@@ -11,12 +11,13 @@ export function unknownModel (child: CapabilityChild, model: string): SvcError {
 
 export function illegalPair (
   child: CapabilityChild, model: string,
-  { device, provider }: { readonly device: Device | null, readonly provider: string | null }, legal: readonly Device[]
+  { device, provider }: { readonly device: Device | null, readonly provider: string | null }, legal: readonly Device[],
+  reasons: readonly string[]
 ): SvcError {
   const where = [device, provider].filter(part => part !== null).join(' with ')
   const choice = legal.length === 0 ? 'nothing on this host runs it' : `it runs on ${legal.join(', ')}`
-  return svcError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}; ${choice}`,
-    { param: device === null ? 'provider' : 'device', details: { child, model, device, provider, legal_backends: legal } })
+  return svcError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}${reasons.map(reason => `: ${reason}`).join('')}; ${choice}`,
+    { param: device === null ? 'provider' : 'device', details: { child, model, device, provider, legal_backends: legal, reasons } })
 }
 
 export function illegalFit (

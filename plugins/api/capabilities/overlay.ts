@@ -1,8 +1,8 @@
 import type {
-  CapabilityChild, CapabilitySelection, ConfigService, HardwareService, ModelRegistry, NamedSlotConfig, ProviderCatalog,
+  CapabilityChild, CapabilitySelection, ConfigService, Device, HardwareService, ModelRegistry, NamedSlotConfig, ProviderCatalog,
   SlotDraft, SlotService, SlotType
 } from 'svc-gateway/plugin'
-import { legalPairs, type CandidateSource, type CatalogModel } from './candidates.js'
+import { legalPairs, misfitsOf, type CandidateSource, type CatalogModel } from './candidates.js'
 import { invalidSelection } from './capability-errors.js'
 import { backingSlot, childKinds } from './children.js'
 import { hostBackends } from './host-backends.js'
@@ -30,13 +30,14 @@ export class Overlay implements CapabilityOverlay {
 
   /** What selections are made from, at this moment. */
   source (): CandidateSource {
-    const { hardware, library, models, providers } = this.#services
+    const { hardware, library, models, providers, slots } = this.#services
     return {
       models: models.list(),
       curated: library.curated,
       providers: providers.list(),
       hosts: this.backends(),
-      hardware: hardware.info
+      hardware: hardware.info,
+      misfit: wish => slots.misfit(wish)
     }
   }
 
@@ -52,9 +53,13 @@ export class Overlay implements CapabilityOverlay {
     return hostBackends(this.#services.hardware.info, this.#services.providers.list())
   }
 
-  places (type: SlotType, { sizeBytes, runtimes }: PlacedModel): readonly Place[] {
-    return legalPairs({ type }, { sizeBytes, backends: runtimes, builtIn: null }, this.source())
+  places (type: SlotType, model: PlacedModel): readonly Place[] {
+    return legalPairs({ type }, placed(model), this.source())
       .map(({ device, provider, fit }) => ({ device, provider: provider.name, fit: fit.status, fitReasons: fit.reasons }))
+  }
+
+  misfits (type: SlotType, model: PlacedModel, device: Device | null): readonly string[] {
+    return misfitsOf({ type }, placed(model), device, this.source())
   }
 
   slotType (child: CapabilityChild): SlotType {
@@ -142,6 +147,10 @@ export class Overlay implements CapabilityOverlay {
     const served = [...slots.values()].find(slot => slot.served_by === anchor.name && slot.type === childKinds[child].type)
     return served?.name ?? anchor.name
   }
+}
+
+function placed ({ id, file, sizeBytes, runtimes }: PlacedModel): Parameters<typeof legalPairs>[1] {
+  return { id, file, sizeBytes, backends: runtimes, builtIn: null }
 }
 
 /**

@@ -15,6 +15,10 @@ export interface HostBackend {
 
 /** What decides where a model may run. */
 export interface PlacedModel {
+  /** Null is any model of that size. */
+  readonly id: string | null
+  /** Name or path of its file; empty if unknown. */
+  readonly file: string
   /** 0 when nobody knows. */
   readonly sizeBytes: number
   /** Those that run it, as registry rows name them; empty is any, but not the NPU. */
@@ -47,6 +51,8 @@ export interface CapabilityOverlay {
   backends (): readonly HostBackend[]
   /** Where a slot of this type could run a model: devices as in `backends`, each engine of one once. */
   places (type: SlotType, model: PlacedModel): readonly Place[]
+  /** Why it cannot run on a device, or on any, where an engine for it is; once each. */
+  misfits (type: SlotType, model: PlacedModel, device: Device | null): readonly string[]
   /** Type of the slots that serve it. */
   slotType (child: CapabilityChild): SlotType
   /** Slot that serves it, or would. */

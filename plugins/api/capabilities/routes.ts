@@ -1,6 +1,6 @@
 import {
   backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, jsonAnswer, KeptJson, svcError,
-  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type Device, type SlotService
+  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type SlotService
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { applyFailed, invalidSelection } from './capability-errors.js'
@@ -15,6 +15,7 @@ import {
 
 export interface CapabilityApi {
   readonly activity: ActivityLog
+  readonly config: ConfigService
   readonly overlay: Overlay
   readonly slots: SlotService
 }
@@ -24,7 +25,7 @@ const fields = ['device', 'backend', 'provider', 'model', 'enabled']
 
 /** SPEC.md `/api/capabilities`, management 18.2. */
 export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
-  const { activity, overlay, slots } = api
+  const { activity, config, overlay, slots } = api
   const kept = new KeptJson()
   return [
     defineRoute({
@@ -35,7 +36,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       handler: async () => {
         const source = await overlay.offer()
         const { models, curated, providers, hardware, engineModels } = source
-        const parts = [models, curated, hardware, ...providers, JSON.stringify([...engineModels ?? []])]
+        const parts = [models, curated, hardware, config.snapshot, ...providers, JSON.stringify([...engineModels ?? []])]
         const all = kept.of(parts, () => catalogs(source))
         const selections = byGroup(child => selectionView(api, child))
         const [hosts, selected] = [source.hosts, selections].map(part => JSON.stringify(part))

@@ -107,6 +107,7 @@ export class Installer {
       defaultDevice: hardware.defaultDevice,
       backends: overlay.backends(),
       places: (type, model) => overlay.places(type, model),
+      misfits: (type, model, device) => overlay.misfits(type, model, device),
       model: id => index.get(id) ?? null,
       pull
     }

@@ -12,6 +12,8 @@ export interface InstallModel {
   readonly contextLength: number
   /** Runtimes that run it, as registry rows name them; empty is any. */
   readonly runtimes: readonly string[]
+  /** Name or path of its file. */
+  readonly file: string
   /** Its file is here. */
   readonly installed: boolean
   /** How to get it. */
@@ -50,6 +52,7 @@ function fromRow (row: Model, installed: boolean): InstallModel {
     sizeBytes: row.size_bytes,
     contextLength: typeof length === 'number' ? length : row.defaults.context_size ?? 0,
     runtimes: row.backends,
+    file: row.path,
     installed,
     request: { model_id: row.id }
   }
@@ -61,6 +64,7 @@ function fromCurated (model: CuratedModel): InstallModel {
     sizeBytes: bytesOf(model.size_gb),
     contextLength: model.context_length,
     runtimes: model.backend === '' ? [] : [model.backend],
+    file: model.hf_file,
     installed: false,
     request: { model_id: model.id }
   }
@@ -73,6 +77,7 @@ function fromBundle (model: BundleModel): InstallModel {
     sizeBytes: bytesOf(model.size_gb),
     contextLength: model.context_length,
     runtimes: [],
+    file: model.hf_file,
     installed: false,
     request: {
       model_id: model.id,

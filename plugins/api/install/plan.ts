@@ -23,6 +23,7 @@ export interface HostFacts {
   readonly defaultDevice: Device
   readonly backends: readonly HostBackend[]
   readonly places: (type: SlotType, model: PlacedModel) => readonly Place[]
+  readonly misfits: (type: SlotType, model: PlacedModel, device: Device | null) => readonly string[]
   /** What is known under that id; null for nothing. */
   readonly model: (id: string) => InstallModel | null
   /** Whether a pending model is pulled by itself. */
@@ -73,7 +74,7 @@ function planNew (wanted: WantedSlot, model: InstallModel | null, host: HostFact
   const place = wanted.kind === 'npu' ? npuPlace(host) : bestPlace(wanted, model, host)
   if (place === null) {
     const on = wanted.device === null ? 'this host' : `${wanted.device} of this host`
-    return skip('not_applicable_on_this_hardware', `nothing on ${on} runs ${model === null ? `a slot for ${wanted.kind}` : `'${model.id}'`}${tooLarge(wanted, model, host)}`)
+    return skip('not_applicable_on_this_hardware', `nothing on ${on} runs ${model === null ? `a slot for ${wanted.kind}` : `'${model.id}'`}${obstacle(wanted, model, host)}`)
   }
   const { type } = slotKinds[wanted.kind]
   const config = {
@@ -109,7 +110,7 @@ export function bestPlace (
 ): ChosenPlace | null {
   const { type } = slotKinds[kind]
   const rank = (place: Place): number => (place.fit === 'spills' ? 2 : 0) + (place.device === 'cpu' ? 1 : place.device === host.defaultDevice ? 0 : 0.5)
-  return host.places(type, { sizeBytes: model?.sizeBytes ?? 0, runtimes: model?.runtimes ?? [] })
+  return host.places(type, placedModel(model))
     .filter(place => place.fit !== 'too_large' && (device === null ? place.device !== 'npu' : place.device === device))
     .toSorted((a, b) => rank(a) - rank(b))[0] ?? null
 }
@@ -119,10 +120,16 @@ function npuPlace ({ backends }: HostFacts): ChosenPlace | null {
   return npu === undefined || npu.provider === null ? null : { device: 'npu', provider: npu.provider }
 }
 
-function tooLarge ({ kind }: WantedSlot, model: InstallModel | null, host: HostFacts): string {
-  if (model === null || kind === 'npu') return ''
-  const place = host.places(slotKinds[kind].type, { sizeBytes: model.sizeBytes, runtimes: model.runtimes }).find(({ fit }) => fit === 'too_large')
-  return place === undefined ? '' : `: ${place.fitReasons.join('; ')}`
+function placedModel (model: InstallModel | null): PlacedModel {
+  return { id: model?.id ?? null, file: model?.file ?? '', sizeBytes: model?.sizeBytes ?? 0, runtimes: model?.runtimes ?? [] }
+}
+
+function obstacle ({ kind, device }: WantedSlot, model: InstallModel | null, host: HostFacts): string {
+  if (kind === 'npu') return ''
+  const { type } = slotKinds[kind]
+  const tooLarge = model === null ? undefined : host.places(type, placedModel(model)).find(({ fit }) => fit === 'too_large')
+  const reasons = tooLarge?.fitReasons ?? host.misfits(type, placedModel(model), device)
+  return reasons.length === 0 ? '' : `: ${reasons.join('; ')}`
 }
 
 function skip (reason: SkipReason, detail: string): SlotPlan {

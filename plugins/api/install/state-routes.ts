@@ -62,7 +62,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
         const tier = fittingTier(await finder.tiers(), modelBudgetMb(hardware.defaultDevice, hardware.info))
         const picked = tier.slots.find(({ capability }) => capability === 'chat.primary')?.model_id
         const fits = (sizeBytes: number): boolean =>
-          overlay.places('llm', { sizeBytes, runtimes: [] }).some(({ fit }) => fit !== 'too_large' && fit !== 'spills')
+          overlay.places('llm', { id: null, file: '', sizeBytes, runtimes: [] }).some(({ fit }) => fit !== 'too_large' && fit !== 'spills')
         const offered = library.curated.filter(({ capability, bundle_only: bundleOnly }) => capability === 'chat' && !bundleOnly)
         return {
           models: offered.map(model => ({

@@ -1,9 +1,16 @@
-import { definePlugin, defineProvider, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { definePlugin, defineProvider, type EngineProvider, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { choiceProblem, hubModelOf, isHubId } from './engine-choice.js'
 import { argvSegments, containerSpec, imageOf, processSpec, TRANSCRIPTION_PATH } from './launch.js'
 import { optionsOf, optionsSchema } from './options.js'
 import { transcriptEvents } from './transcript-events.js'
 
-export const provider = defineProvider({
+const configSchema = z.strictObject({
+  python: z.string().startsWith('/', { error: 'must be an absolute path' }).optional()
+    .meta({ description: 'Python of the environment that speaches is installed in, for speaches as a process; unset runs containers only' })
+})
+
+const contract: EngineProvider = {
   name: 'stt-engine',
   title: 'Speech to text (speaches, whisper.cpp)',
   family: 'moonshine',
@@ -12,6 +19,7 @@ export const provider = defineProvider({
   cli: true,
   needsModel: false,
   takesModel: true,
+  fetches: isHubId,
   surfaces: { transcription: { path: TRANSCRIPTION_PATH, streaming: true, body: 'multipart', events: transcriptEvents } },
   // 200 serves, 503 loads: the kernel's default verdict
   health: { path: '/health' },
@@ -21,22 +29,29 @@ export const provider = defineProvider({
     aliases: { m: 'model', t: 'threads', l: 'language', ng: 'no-gpu', fa: 'flash-attn', nfa: 'no-flash-attn' },
     managed: ['host', 'port', 'model', 'request-path', 'inference-path', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile']
   },
+  slotProblem: (slot, _profile, place) => choiceProblem(slot, place),
   image: imageOf,
   modelName,
   argvSegments,
   containerSpec,
-  processSpec
-})
+  processSpec: input => processSpec(input, undefined)
+}
+
+export const provider = defineProvider(contract)
 
 /** speaches wants the hub's name of a model that it has; whisper.cpp's server has one model and does not look. Pure. */
 function modelName (slot: NamedSlotConfig, modelId: string | null): string {
-  const { engine, model } = optionsOf(slot)
-  return engine === 'speaches' ? model : modelId ?? 'whisper'
+  if (optionsOf(slot).engine === 'whisper-cpp') return modelId ?? 'whisper'
+  return modelId !== null && !isHubId(modelId) ? modelId : hubModelOf(slot, modelId)
 }
 
 export default definePlugin({
   name: 'stt-engine',
   kind: 'provider',
   apiVersion: 1,
-  register: ctx => ctx.addProvider(provider)
+  configSchema,
+  register: ctx => {
+    const { python } = ctx.config
+    ctx.addProvider(defineProvider({ ...contract, processSpec: input => processSpec(input, python) }))
+  }
 })

@@ -3,21 +3,24 @@ import {
   svcError, type Device, type LaunchInput, type LaunchSpecInput, type Model, type NamedSlotConfig, type ProcessCandidate,
   type ProviderContainerSpec, type ProviderSegments
 } from 'svc-gateway/plugin'
-import { optionsOf } from './options.js'
+import { choiceProblem, engineOf, hubModelOf } from './engine-choice.js'
+import { optionsOf, type Flavour } from './options.js'
 
 /** Where both engines serve transcription; whisper.cpp's server is told so. */
 export const TRANSCRIPTION_PATH = '/v1/audio/transcriptions'
+const server = ['uvicorn', '--factory', 'speaches.main:create_app'] as const
 const HUB = '/home/ubuntu/.cache/huggingface/hub'
 
 /** Short names of the manifest. Pure. */
-export function imageOf (slot: NamedSlotConfig, device: Device): string {
-  const base = optionsOf(slot).engine === 'whisper-cpp' ? 'whisper' : 'speaches'
+export function imageOf (slot: NamedSlotConfig, device: Device, model: Model | null): string {
+  const base = engineOf(slot, model) === 'whisper-cpp' ? 'whisper' : 'speaches'
   return device === 'cpu' ? base : `${base}-${device.slice('gpu-'.length)}`
 }
 
 /** Flags of whisper.cpp's server; speaches takes its settings from the environment. Pure. */
 export function argvSegments (input: LaunchInput): ProviderSegments {
-  const { engine, language, convert } = optionsOf(input.slot)
+  const engine = engineChecked(input)
+  const { language, convert } = optionsOf(input.slot)
   if (engine === 'speaches') return {}
   const { bindHost, port, device, form } = input
   return {
@@ -34,36 +37,36 @@ export function argvSegments (input: LaunchInput): ProviderSegments {
 
 /** Pure. */
 export function containerSpec (input: LaunchSpecInput): ProviderContainerSpec {
-  if (optionsOf(input.slot).engine === 'whisper-cpp') {
+  if (engineChecked(input) === 'whisper-cpp') {
     // the image's entry point is a shell
     return { entrypoint: ['whisper-server'], command: input.argv }
   }
-  if (input.device === 'gpu-vulkan') throw noVulkan(input.slot.name)
   return {
-    command: ['uvicorn', '--factory', 'speaches.main:create_app', ...input.argv],
+    command: [...server, ...input.argv],
     env: speachesEnv(input),
     mounts: [{ source: join(input.stateDir, 'hub'), target: HUB, readOnly: false }]
   }
 }
 
-/** Pure. */
-export function processSpec (input: LaunchSpecInput): ProcessCandidate[] {
-  if (optionsOf(input.slot).engine === 'whisper-cpp') return [{ command: 'whisper-server', args: input.argv, label: 'whisper-server' }]
-  if (input.device === 'gpu-vulkan') throw noVulkan(input.slot.name)
-  const { bindHost, port } = input
-  return [{
-    command: 'speaches', args: ['serve', '--host', bindHost, '--port', String(port), ...input.argv], env: speachesEnv(input), label: 'speaches'
-  }]
+/**
+ * speaches is a module and has no program of its own: it is started as its image does.
+ *
+ * @param python of the environment that it is installed in
+ */
+export function processSpec (input: LaunchSpecInput, python: string | undefined): ProcessCandidate[] {
+  if (engineChecked(input) === 'whisper-cpp') return [{ command: 'whisper-server', args: input.argv, label: 'whisper-server' }]
+  if (python === undefined) throw noPython(input.slot.name)
+  return [{ command: python, args: ['-m', ...server, ...input.argv], env: speachesEnv(input), label: 'speaches' }]
 }
 
 /** The model is fetched before the server says that it is well, and stays in memory. */
-function speachesEnv ({ bindHost, port, device, slot, stateDir, form }: LaunchInput): Record<string, string> {
+function speachesEnv ({ bindHost, port, device, slot, model, stateDir, form }: LaunchInput): Record<string, string> {
   return {
     UVICORN_HOST: bindHost,
     UVICORN_PORT: String(port),
     ENABLE_UI: 'false',
     LOG_LEVEL: 'info',
-    PRELOAD_MODELS: JSON.stringify([optionsOf(slot).model]),
+    PRELOAD_MODELS: JSON.stringify([hubModelOf(slot, model?.id ?? slot.model.default)]),
     STT_MODEL_TTL: '-1',
     WHISPER__INFERENCE_DEVICE: device === 'cpu' ? 'cpu' : 'cuda',
     ...form === 'process' ? { HF_HUB_CACHE: join(stateDir, 'hub') } : {}
@@ -77,7 +80,15 @@ function modelFile ({ model, slot }: LaunchInput): Model {
     { param: 'model.default', details: { slot: slot.name } })
 }
 
-function noVulkan (slot: string): Error {
-  return svcError('slot.config_error', `slot '${slot}' runs speaches, which knows no Vulkan: take \`engine = "whisper-cpp"\` in [options], or another device`,
-    { param: 'device', details: { slot } })
+/** The engine of a launch. Throws `slot.config_error` where it cannot serve the model on the device. */
+function engineChecked ({ slot, device, model }: LaunchInput): Flavour {
+  const problem = choiceProblem(slot, { device, model })
+  if (problem !== null) throw svcError('slot.config_error', problem, { param: 'model.default', details: { slot: slot.name } })
+  return engineOf(slot, model)
+}
+
+function noPython (slot: string): Error {
+  const message = `slot '${slot}' runs speaches without a container engine: set [plugins.config.stt-engine] python to the Python that has it, ` +
+    'such as /opt/speaches/.venv/bin/python, or take a GGML model and whisper-server'
+  return svcError('slot.config_error', message, { details: { slot } })
 }

@@ -26,6 +26,8 @@ function contextOf (overrides: Partial<SlotSetContext> = {}): SlotSetContext {
     profiles: new Map(profiles.map(profile => [profile.name, profile])),
     provider: name => providers.find(provider => provider.name === name),
     device: slot => slot.device ?? 'cpu',
+    model: () => undefined,
+    gpus: [],
     maxSlots: 0,
     gatewayPort: 8080,
     ...overrides

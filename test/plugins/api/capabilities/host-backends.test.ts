@@ -52,7 +52,7 @@ t.test('which engine runs what where', async t => {
 t.test('models of an engine\'s own', async t => {
   const hardware = hardwareSchema.parse({ ram_mb: 65_536, npu })
   const source = {
-    models: [], curated: [], providers: shipped, hosts: hostBackends(hardware, shipped), hardware,
+    models: [], curated: [], providers: shipped, hosts: hostBackends(hardware, shipped), hardware, misfit: () => null,
     engineModels: new Map([['npu-rt', await npuRt.models!.list('/nowhere')]])
   }
   const chat = candidatesFor(chatUse, source)

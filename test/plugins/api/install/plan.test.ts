@@ -49,7 +49,7 @@ t.test('how long a context may be', async t => {
 })
 
 const model = (id: string, over: Partial<InstallModel> = {}): InstallModel =>
-  ({ id, sizeBytes: 2 * 1024 ** 3, contextLength: 40_960, runtimes: [], installed: false, request: { model_id: id }, ...over })
+  ({ id, sizeBytes: 2 * 1024 ** 3, contextLength: 40_960, runtimes: [], file: `${id}.gguf`, installed: false, request: { model_id: id }, ...over })
 const place = (device: Device, fit: FitStatus = 'fits', provider = 'llm-server'): Place => ({ device, provider, fit, fitReasons: [`it ${fit}`] })
 const slot = (name: string, over: Record<string, unknown> = {}): NamedSlotConfig => ({ name, ...slotConfigSchema.parse(over) })
 const main: WantedSlot = { kind: 'chat.primary', slot: 'agent', port: null, modelId: 'm', device: null, profile: null }
@@ -61,6 +61,7 @@ function facts (over: Partial<HostFacts> = {}): HostFacts {
     defaultDevice: 'gpu-rocm',
     backends: [],
     places: () => [place('gpu-vulkan'), place('gpu-rocm'), place('cpu')],
+    misfits: () => [],
     model: id => id === 'm' ? model('m') : id === 'here' ? model('here', { installed: true }) : null,
     pull: true,
     ...over

@@ -55,7 +55,7 @@ t.test('the store', async t => {
 })
 
 t.test('what a slot may say', async t => {
-  const problem = (config: SlotConfigInput): string | null => provider.slotProblem!(slotOf({ device: 'npu', ...config }), null)
+  const problem = (config: SlotConfigInput): string | null => provider.slotProblem!(slotOf({ device: 'npu', ...config }), null, { device: 'npu', model: null })
   t.equal(problem({ model: { default: 'gemma3:4b' } }), null)
   t.match(problem({ model: { default: 'whisper-v3:turbo' } }), /does not chat.*\[npu\]/)
   t.match(problem({ model: { default: 'embed-gemma' } }), /embed-gemma:300m/)

@@ -1,9 +1,10 @@
-import { stat } from 'node:fs/promises'
+import { chmod, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import OpenAI, { APIError, BadRequestError, toFile } from 'openai'
 import t, { type Test } from 'tap'
 import type { LaunchSpecInput } from '../../../../kernel/contract/index.js'
-import { providerConformance } from '../../../../kernel/testing/index.js'
+import { createTestGateway, providerConformance, type TestGateway } from '../../../../kernel/testing/index.js'
+import slotRoutes from '../../../../plugins/api/slots/index.js'
 import sttEngine, { provider } from '../../../../plugins/providers/stt-engine/index.js'
 import { audioGateway, type AudioGateway } from '../../v1/audio/support.js'
 import { wavOf } from '../audio/sound.js'
@@ -124,16 +125,41 @@ t.test('what they are started with', async t => {
 
 t.test('without containers, and what cannot be', async t => {
   const input = (options: object, more: object = {}): LaunchSpecInput => ({
-    slot: { name: 'stt', options, workers: 1 }, device: 'cpu', form: 'process', bindHost: '127.0.0.1', port: 7000, model: null, argv: ['--port', '7000'], stateDir: '/state/slots/stt', ...more
+    slot: { name: 'stt', options, workers: 1, model: { default: null } }, device: 'cpu', form: 'process', bindHost: '127.0.0.1', port: 7000, model: null, argv: ['--port', '7000'], stateDir: '/state/slots/stt', ...more
   }) as never
   t.match(provider.processSpec!(input({ engine: 'whisper-cpp' })), [{ command: 'whisper-server', args: ['--port', '7000'] }])
-  t.match(provider.processSpec!(input({})), [{ command: 'speaches', args: ['serve', '--host', '127.0.0.1', '--port', '7000', '--port', '7000'], env: { HF_HUB_CACHE: '/state/slots/stt/hub' } }])
-  t.throws(() => provider.containerSpec(input({}, { device: 'gpu-vulkan' })), { code: 'slot.config_error', message: /whisper-cpp/ })
+  t.throws(() => provider.processSpec!(input({})), { code: 'slot.config_error', message: /\[plugins\.config\.stt-engine\] python/ })
+  t.throws(() => provider.containerSpec(input({}, { device: 'gpu-vulkan' })), { code: 'slot.config_error', message: /knows no Vulkan/ })
   t.throws(() => provider.argvSegments!(input({ engine: 'whisper-cpp' })), { code: 'slot.config_error', message: /--model/ })
-  const image = provider.image as (slot: unknown, device: string) => string
-  t.strictSame(['cpu', 'gpu-vulkan', 'gpu-cuda'].map(device => image({ options: { engine: 'whisper-cpp' } }, device)), ['whisper', 'whisper-vulkan', 'whisper-cuda'])
-  t.equal(image({ options: {} }, 'gpu-cuda'), 'speaches-cuda')
+  const image = provider.image as (slot: unknown, device: string, model?: unknown) => string
+  t.strictSame(['cpu', 'gpu-vulkan', 'gpu-cuda'].map(device => image({ options: { engine: 'whisper-cpp' } }, device, null)), ['whisper', 'whisper-vulkan', 'whisper-cuda'])
+  t.equal(image({ options: {} }, 'gpu-cuda', null), 'speaches-cuda')
 
   const bare = await gatewayWith(t, `${SLOT}[options]\nengine = "whisper-cpp"\n`)
   await t.rejects(bare.slots.load('stt'), { code: 'slot.load_failed', message: /runs whisper.cpp and has no model/ })
+})
+
+t.test('speaches without containers is a module of the Python that the operator names', async t => {
+  const folder = t.testdir({
+    // what Python says of a module that it does not have, and a server that only answers health
+    python: `#!/bin/sh
+[ "$1 $2 $3 $4" = "-m uvicorn --factory speaches.main:create_app" ] || { echo "No module named $2" >&2; exit 1; }
+exec "${process.execPath}" -e 'require("http").createServer((q, a) => a.end("OK")).listen(process.env.UVICORN_PORT, process.env.UVICORN_HOST)'
+`
+  })
+  await chmod(join(folder, 'python'), 0o755)
+  const files = { 'etc/svc/svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n', 'etc/svc/slots/stt.toml': SLOT }
+  const start = async (config: Record<string, unknown>): Promise<TestGateway> => {
+    const gateway = await createTestGateway({ plugins: [sttEngine, slotRoutes], files, pluginConfig: { 'stt-engine': config } })
+    t.teardown(() => gateway.close())
+    return gateway
+  }
+  const load = (gateway: TestGateway): Promise<Response> => gateway.fetch('/api/slots/stt/load', { method: 'POST' })
+  const gateway = await start({ python: join(folder, 'python') })
+  t.equal((await load(gateway)).status, 200)
+  t.match(await (await gateway.fetch('/api/slots/stt')).json(), { state: 'ready', metadata: { engine: 'speaches' } })
+  await gateway.slots.unload('stt')
+
+  const bare = await start({})
+  t.match(await (await load(bare)).json(), { error: { message: /set \[plugins\.config\.stt-engine\] python to the Python that has it/ } })
 })
