@@ -58,7 +58,7 @@ export const errorCodes = {
   'slot.port_conflict': { status: 400, when: 'the port belongs to another slot or program' },
   'slot.no_free_port': { status: 400, when: 'the port pool is exhausted' },
   'slot.capacity_exhausted': { status: 400, when: 'there are as many slots as max_slots allows' },
-  'slot.managed_arg_denied': { status: 400, when: 'a profile, a model\'s defaults, extra_args or a stack\'s row sets an engine flag that the gateway owns' },
+  'slot.managed_arg_denied': { status: 400, when: 'a profile, a model\'s defaults, extra_args or a stack\'s row sets an engine flag, or `[server] env` a variable, that the gateway owns' },
   'slot.npu_exclusivity_violation': { status: 409, when: 'a second llm slot wants the NPU' },
   'slot.queue_full': { status: 503, heals: true, when: 'as many requests wait for the slot as queue_per_slot allows' },
   'slot.in_use': { status: 409, when: 'other slots or capabilities live in the engine of the slot that is to go; force takes them along' },

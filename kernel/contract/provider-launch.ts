@@ -26,6 +26,11 @@ export interface FlagGrammar {
    */
   readonly managed?: readonly string[]
   /**
+   * Environment variables that do what `managed` flags do. Refused with `slot.managed_arg_denied` in the `[server] env` of
+   * a slot, which would win over what the gateway sets.
+   */
+  readonly managedEnv?: readonly string[]
+  /**
    * Canonical flags that a field of the slot sets. A profile may preset them, since the field wins over it; texts that
    * would win over the field are refused as `managed` is.
    */

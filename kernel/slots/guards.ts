@@ -7,7 +7,7 @@ import {
 import { invalid } from '../config/problems.js'
 import { modelOfPath } from '../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'
-import { extraArgsWords, profileWords } from './argv/flag-texts.js'
+import { extraArgsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { profileMisfit } from './profile-fit.js'
 import { checkOptions } from './slot-options.js'
 
@@ -181,6 +181,7 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
 
 function checkArgs (slot: NamedSlotConfig, provider: EngineProvider, report: Report): void {
   reportRefusal(slot, 'args', 'server.extra_args', report, () => extraArgsWords(slot, provider.flags))
+  reportRefusal(slot, 'args', 'server.env', report, () => serverEnv(slot, provider.flags))
 }
 
 /** What a text of flags is refused for: a flag of the gateway's, an open quote. Whether it is refused. */

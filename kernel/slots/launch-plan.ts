@@ -4,7 +4,7 @@ import {
   type ProviderSegments, type SvcError
 } from '../contract/index.js'
 import type { ContainerForm } from '../runtime/container-runtime.js'
-import { extraArgsWords, modelDefaultsWords, profileWords } from './argv/flag-texts.js'
+import { extraArgsWords, modelDefaultsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { mergeArgv, type MergedArgv } from './argv/merge.js'
 import { mtpFlags } from './mtp.js'
 
@@ -53,7 +53,7 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   const { launch, provider, access } = input
   const argv = planArgv(provider, launch, input.mtp)
   const specInput = { ...launch, argv: argv.argv }
-  const explicit = launch.slot.server.env
+  const explicit = serverEnv(launch.slot, provider.flags)
   const workers = provider.concurrency === undefined ? launch.slot.workers : provider.concurrency(specInput)
   const headers = headersOf(provider, specInput)
   if (launch.form === 'process') {

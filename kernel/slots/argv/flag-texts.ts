@@ -27,6 +27,15 @@ export function extraArgsWords ({ name, server }: Pick<NamedSlotConfig, 'name' |
   return refused(words, managedFlagsAboveFields(words, grammar), `extra_args of slot '${name}'`, 'server.extra_args', { slot: name })
 }
 
+/** The engine's environment, as a slot sets it. Throws `slot.managed_arg_denied`. */
+export function serverEnv (
+  { name, server }: Pick<NamedSlotConfig, 'name' | 'server'>, { managedEnv = [] }: FlagGrammar = {}
+): Readonly<Record<string, string>> {
+  const owned = Object.keys(server.env).filter(variable => managedEnv.includes(variable))
+  if (owned.length > 0) throw managedArgDenied(`[server] env of slot '${name}'`, owned, 'server.env', { slot: name })
+  return server.env
+}
+
 export function profileWords (
   { name, flags }: Pick<NamedProfile, 'name' | 'flags'>, grammar?: FlagGrammar, key = 'flags'
 ): readonly string[] {

@@ -120,6 +120,13 @@ const presets = [
   'gpt-oss-20b-default', 'gpt-oss-120b-default', 'vision-gemma-4b-default', 'vision-gemma-12b-default'
 ]
 
+// every way to say which model runs, where it listens, and how it is reached
+const managed = [
+  'model', 'model-url', 'hf-repo', 'hf-file', 'docker-repo', 'models-dir', 'models-preset', 'alias', 'ctx-size',
+  'host', 'port', 'reuse-port', 'api-prefix', 'api-key', 'api-key-file', 'ssl-key-file', 'ssl-cert-file'
+]
+const fields = ['n-gpu-layers']
+
 /** How llama-server's command line reads, for merging, provenance and guards. */
 export const llamaFlags: FlagGrammar = {
   aliases,
@@ -127,12 +134,10 @@ export const llamaFlags: FlagGrammar = {
     'lora', 'lora-scaled', 'draft-model', 'override-kv', 'override-tensor', 'control-vector', 'control-vector-scaled',
     'logit-bias', 'dry-sequence-breaker', 'reverse-prompt'
   ],
-  // every way to say which model runs, where it listens, and how it is reached; a preset sets all of it
-  managed: [
-    'model', 'model-url', 'hf-repo', 'hf-file', 'docker-repo', 'models-dir', 'models-preset', 'alias', 'ctx-size',
-    'host', 'port', 'reuse-port', 'api-prefix', 'api-key', 'api-key-file', 'ssl-key-file', 'ssl-cert-file', ...presets
-  ],
-  fields: ['n-gpu-layers']
+  // a preset sets all of it
+  managed: [...managed, ...presets],
+  managedEnv: ['LLAMA_API_KEY', ...[...managed, ...fields].map(flag => `LLAMA_ARG_${flag.replaceAll('-', '_').toUpperCase()}`)],
+  fields
 }
 
 export interface Flag {

@@ -37,6 +37,7 @@ export const provider = defineProvider({
   flags: {
     aliases: { a: 'asr', e: 'embed', p: 'port', c: 'ctx-len', pcl: 'prefill-chunk-len', r: 'img-pre-resize', s: 'socket', q: 'q-len' },
     managed: ['host', 'port', 'asr', 'embed', 'ctx-len', 'hf', 'hf-branch'],
+    managedEnv: ['FLM_MODEL_PATH', 'FLM_SERVE_PORT'],
     abbreviates: true
   },
   slotProblem: ({ npu, model, served_by: anchor }) => {

@@ -27,7 +27,12 @@ const contract: EngineProvider = {
   slotOptions: optionsSchema,
   flags: {
     aliases: { m: 'model', t: 'threads', l: 'language', ng: 'no-gpu', fa: 'flash-attn', nfa: 'no-flash-attn' },
-    managed: ['host', 'port', 'model', 'request-path', 'inference-path', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile']
+    managed: ['host', 'port', 'model', 'request-path', 'inference-path', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile'],
+    // speaches takes its settings from the environment; a key of its own would lock the gateway out
+    managedEnv: [
+      'API_KEY', 'PRELOAD_MODELS', 'UVICORN_HOST', 'UVICORN_PORT', 'UVICORN_UDS', 'UVICORN_FD', 'UVICORN_ROOT_PATH',
+      'UVICORN_SSL_KEYFILE', 'UVICORN_SSL_CERTFILE'
+    ]
   },
   slotProblem: (slot, _profile, place) => choiceProblem(slot, place),
   image: imageOf,

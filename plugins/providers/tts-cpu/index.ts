@@ -24,7 +24,12 @@ export const provider = defineProvider({
     }
   },
   exclusivity: 'standard',
-  flags: { managed: ['host', 'port', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile'] },
+  flags: {
+    managed: ['host', 'port', 'uds', 'fd', 'root-path', 'ssl-keyfile', 'ssl-certfile'],
+    managedEnv: [
+      'UVICORN_HOST', 'UVICORN_PORT', 'UVICORN_UDS', 'UVICORN_FD', 'UVICORN_ROOT_PATH', 'UVICORN_SSL_KEYFILE', 'UVICORN_SSL_CERTFILE'
+    ]
+  },
   image: 'tts-cpu',
   defaultProfile: () => 'tts-cpu',
   modelName: () => MODEL,

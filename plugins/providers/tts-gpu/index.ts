@@ -29,6 +29,7 @@ export const provider = defineProvider({
   slotOptions: optionsSchema,
   flags: {
     managed: ['host', 'port', 'model', 'served-model-name', 'omni', 'api-key', 'config', 'uds', 'root-path', 'ssl-keyfile', 'ssl-certfile'],
+    managedEnv: ['VLLM_API_KEY'],
     abbreviates: true
   },
   image: (_slot, device) => device === 'gpu-cuda' ? 'tts-gpu-cuda' : 'tts-gpu',

@@ -138,12 +138,13 @@ t.test('envelopes carry no secrets and no paths of this host', async t => {
   t.equal((await gateway.call('GET', '/api/profiles/mine')).json.flags, flags, 'what is here stays')
 })
 
-t.test('flags that the gateway owns are refused by every writer, in every spelling, and at the launch', async t => {
+t.test('flags and variables that the gateway owns are refused by every writer, in every spelling, and at the launch', async t => {
   const gateway = await api(t, {
     providers: [createFakeProviderPlugin(), llmServer],
     files: {
       'etc/svc/profiles.toml': `${OWN}[profile.old]\nimage = "example.com/x:1"\nflags = "--port 9999 -c 64"\ndevice_class = "cpu"\n`,
       'etc/svc/slots/real.toml': 'provider = "llm-server"\ndevice = "cpu"\nport = 8090\n[model]\ndefault = "fake-model"\n',
+      'etc/svc/slots/keyed.toml': 'device = "cpu"\n[model]\ndefault = "fake-model"\n[server.env]\nLLAMA_API_KEY = "x"\n',
       'etc/svc/slots/bad.toml': 'provider = "llm-server"\ndevice = "cpu"\nport = 8091\nprofile = "old"\n[model]\ndefault = "fake-model"\n'
     }
   })
@@ -158,6 +159,9 @@ t.test('flags that the gateway owns are refused by every writer, in every spelli
     [['PUT', '/api/models/fake-model', { defaults: { extra_args: '--ctx_size 64' } }], /fake-model.*--ctx_size/],
     [['POST', '/api/models', { id: 'more', path: '/usr', defaults: { extra_args: '-ngl 3' } }], /-ngl/],
     [['PUT', '/api/slots/real/config', { server: { extra_args: '--api-key=secret' } }], /--api-key is/],
+    [['PUT', '/api/slots/real/config', { server: { env: { LLAMA_API_KEY: 'x', LLAMA_ARG_PORT: '1', OMP_NUM_THREADS: '2' } } }],
+      /env of slot 'real': LLAMA_API_KEY, LLAMA_ARG_PORT are/],
+    [['POST', '/api/slots', { name: 'late', device: 'cpu', server: { env: { LLAMA_ARG_MODEL: '/etc/passwd' } } }], /LLAMA_ARG_MODEL is/],
     [['PUT', '/api/slots/real/config', { profile: 'old' }], /profile 'old': --port, -c/],
     [['POST', '/api/slots', { name: 'late', device: 'cpu', server: { extra_args: ['--gpt-oss-20b-default'] } }], /gpt-oss/],
     [['POST', '/api/stacks', { slug: 's', stack: { name: 's', slots: [row({ server_extra_args: '--host 0.0.0.0' })] } }], /--host/],
@@ -170,5 +174,7 @@ t.test('flags that the gateway owns are refused by every writer, in every spelli
 
   await refused(t, gateway, ['GET', '/api/slots/bad/resolved'], 400, 'slot.managed_arg_denied', /old/)
   t.match((await gateway.call('POST', '/api/slots/bad/load')).json.error.message, /profile 'old': --port, -c are set by the gateway/)
+  t.match((await gateway.call('POST', '/api/slots/keyed/load')).json.error.message,
+    /env of slot 'keyed': LLAMA_API_KEY is set by the gateway/, 'a variable in a file that was written by hand')
   t.same(await gateway.runtime.list({}), [], 'and nothing was started')
 })
