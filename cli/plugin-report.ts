@@ -1,5 +1,13 @@
 import { z } from 'zod'
 
+const waitingSchema = z.looseObject({
+  version: z.string().nullish(),
+  state: z.string(),
+  phase: z.string().nullish(),
+  code: z.string().nullish(),
+  message: z.string()
+})
+
 /** A plugin as `GET /api/plugins` tells of it, as far as it is shown. */
 export const pluginReportSchema = z.looseObject({
   name: z.string(),
@@ -9,6 +17,8 @@ export const pluginReportSchema = z.looseObject({
   code: z.string().nullish(),
   message: z.string().nullish(),
   origin: z.string().default(''),
+  version: z.string().nullish(),
+  waiting: waitingSchema.nullish(),
   providers: z.array(z.string()).default([])
 })
 export type PluginReport = z.output<typeof pluginReportSchema>
@@ -25,4 +35,12 @@ export function packageOf ({ origin }: PluginReport): string | null {
 export function reasonOf ({ code, phase, message }: Pick<PluginReport, 'code' | 'phase' | 'message'>): string {
   const where = [code, phase == null ? null : `at ${phase}`].filter(part => part != null).join(' ')
   return [where, message].filter(part => part != null && part !== '').join(': ')
+}
+
+/** `0.1.0 active, 0.2.0 waits for a restart`: what is in force and what is not; null when nothing waits. */
+export function waitingText ({ version, waiting }: Pick<PluginReport, 'version' | 'waiting'>): string | null {
+  if (waiting == null) return null
+  const next = waiting.version != null && waiting.version !== version ? waiting.version : 'a changed one'
+  const outcome = waiting.state === 'restart' ? 'waits for a restart' : `failed: ${reasonOf(waiting)}`
+  return `${version ?? 'the one before'} active, ${next} ${outcome}`
 }

@@ -8,6 +8,7 @@ import { GatewayConfigCheck } from './host/config-check.js'
 import {
   builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
 } from './host/discover.js'
+import { Generations } from './host/generations.js'
 import { preparePluginHome } from './host/plugin-home.js'
 import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
@@ -179,6 +180,7 @@ class GatewayRun implements Gateway {
       idleMs: () => config.snapshot.svc.server.body_idle_timeout_s * 1000
     })
     const { checkAnswers = false, pluginConfig = {} } = this.#options
+    const generations = new Generations(config.paths.plugins)
     const host: PluginHost = new PluginHost({
       clock,
       log,
@@ -186,6 +188,8 @@ class GatewayRun implements Gateway {
       events,
       pluginConfig,
       services: this.#services,
+      generations,
+      busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
       logOf: plugin => withPlugin(log, plugin),
       mount: {
         log,
@@ -211,7 +215,7 @@ class GatewayRun implements Gateway {
         ...builtinCandidates(this.#options.builtins ?? []),
         ...inlineCandidates(this.#options.plugins ?? []),
         ...await descriptorCandidates(join(config.paths.etc, 'engines')),
-        ...await packageCandidates(config.paths.plugins, config.snapshot.svc.plugins.allow)
+        ...await packageCandidates(config.paths.plugins, config.snapshot.svc.plugins.allow, generations)
       ],
       providersChanged: () => this.#inference?.providersChanged()
     })

@@ -208,7 +208,7 @@ export function createInference (
     throughput,
     catalog,
     providersChanged: () => {
-      fleet.surroundingsChanged()
+      fleet.providersChanged()
       shadows.forget()
       catalog.invalidate()
     },

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
-import { reasonOf, type PluginReport } from '../plugin-report.js'
+import { reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
 import { Npm } from './npm.js'
 import { OfflineHome } from './offline-home.js'
 import { parsePackageSpec } from './package-spec.js'
@@ -15,11 +15,10 @@ export async function addPlugin (cli: Cli, text: string, paths: Paths): Promise<
   const spec = await parsePackageSpec(text, cli.process.cwd())
   const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
-  const { installed, replaced } = await home.exclusively(async () => {
-    const before = new Set((await store.list()).map(({ name }) => name))
-    const installed = await home.withoutHost(() => store.add(spec))
-    await home.allow(installed.name)
-    return { installed, replaced: before.has(installed.name) }
+  const installed = await home.exclusively(async () => {
+    const added = await home.withoutHost(() => store.add(spec))
+    await home.allow(added.name)
+    return added
   })
   out.line(`${installed.name} ${installed.version} is installed, a plugin of kind ${installed.kind ?? 'unknown'}.`)
   out.pairs([
@@ -29,10 +28,10 @@ export async function addPlugin (cli: Cli, text: string, paths: Paths): Promise<
   ])
   const reports = await reloadPlugins(cli, home, installed.name)
   if (reports === null) return out.line('No gateway runs on this home; the next one loads it at its start.')
-  tellState(cli, installed.name, reports, replaced)
+  tellState(cli, installed.name, reports)
 }
 
-function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[], replaced: boolean): void {
+function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[]): void {
   const down = reports.filter(({ state }) => state !== 'active')
   if (reports.length === 0) throw new CliFailure(`the gateway does not know ${name} after its reload`, { hints: ['`svc plugin list` shows what it knows.'] })
   if (down.length > 0) {
@@ -40,6 +39,12 @@ function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[]
       hints: [`It stays installed. Mend it and add it again, or run \`svc plugin remove ${name}\`.`]
     })
   }
-  out.line(`Plugin ${reports.map(report => report.name).join(', ')} is active.`)
-  if (replaced) out.line('Code that was loaded before stays in force until the gateway is restarted.')
+  const waiting = reports.filter(report => report.waiting != null)
+  if (waiting.some(report => report.waiting?.state === 'failed')) {
+    throw new CliFailure(`the gateway did not take it: plugin ${waiting.map(report => `${report.name}: ${waitingText(report)!}`).join('; ')}`, {
+      hints: ['What ran before goes on. Mend the package and add it again.']
+    })
+  }
+  for (const report of waiting) out.line(`Plugin ${report.name}: ${waitingText(report)!}.`)
+  if (waiting.length === 0) out.line(`Plugin ${reports.map(report => report.name).join(', ')} is active.`)
 }

@@ -3,7 +3,7 @@ import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client.js'
 import { homeOf } from '../offline/home/home-of.js'
 import { addressOf } from '../offline/home/running-gateway.js'
-import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plugin-report.js'
+import { packageOf, pluginListSchema, reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
 import type { Column } from '../table.js'
 import { askedBy, targetOf } from '../target.js'
 import { harmless } from '../text-width.js'
@@ -39,6 +39,10 @@ export async function listPlugins (cli: Cli, command: Command, options: ListOpti
   if (rest > 0) out.line(`${rest} built in, active: svc plugin list --all`)
   for (const row of rows.filter(({ message }) => message != null && message !== '')) {
     out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${reasonOf(row)}`))
+  }
+  for (const row of rows) {
+    const waiting = waitingText(row)
+    if (waiting !== null) out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${waiting}`))
   }
 }
 

@@ -10,7 +10,7 @@ import { inPlugin } from './plugin-scope.js'
 import { checkPluginTable } from './plugin-findings.js'
 import { preflight } from './preflight.js'
 import { fail, isAlive, skip, type PluginRecord } from './record.js'
-import type { Services } from './services.js'
+import { Services } from './services.js'
 import { checkPluginShape } from './shape.js'
 import { createContext } from './stage.js'
 
@@ -18,7 +18,6 @@ export interface BootDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly config: ConfigService
-  readonly services: Services
   readonly mount: MountDeps
   /** Laid over `[plugins.config.<name>]` for this run. */
   readonly pluginConfig: Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -37,6 +36,7 @@ const BUILTIN_IMPORT_MS = 60_000
 export class Boot {
   readonly #deps: BootDeps
   #running: readonly PluginRecord[] = []
+  #services = new Services()
 
   constructor (deps: BootDeps) {
     this.#deps = deps
@@ -49,10 +49,13 @@ export class Boot {
 
   /**
    * Takes the new records through all steps. `standing` are the plugins that are there already: their services,
-   * routes and names are taken. Returns the new ones in dependency order.
+   * routes and names are taken. What the new ones provide goes into `services`. Returns the new ones in dependency order.
    */
-  async run (fresh: readonly PluginRecord[], standing: readonly PluginRecord[]): Promise<readonly PluginRecord[]> {
+  async run (
+    fresh: readonly PluginRecord[], standing: readonly PluginRecord[], services: Services
+  ): Promise<readonly PluginRecord[]> {
     this.#running = fresh
+    this.#services = services
     this.#refuseDisabled(fresh)
     this.#manifest(fresh)
     await Promise.all(fresh.filter(isAlive).map(record => this.#import(record)))
@@ -65,6 +68,12 @@ export class Boot {
     await this.#preflight(ordered, standing)
     this.#cascade(ordered, 'preflight')
     return ordered
+  }
+
+  /** `[plugins.config.<name>]` as it is now. */
+  tableOf (record: PluginRecord): Readonly<Record<string, unknown>> {
+    const name = nameOf(record)
+    return { ...this.#deps.config.snapshot.svc.plugins.config[name], ...this.#deps.pluginConfig[name] }
   }
 
   #refuseDisabled (records: readonly PluginRecord[]): void {
@@ -111,7 +120,7 @@ export class Boot {
       name: record.name,
       requires: Object.values(record.plugin!.requires ?? {}).map(ref => ref.id),
       provides: (record.plugin!.provides ?? []).map(ref => ref.id)
-    })), this.#deps.services.ids)
+    })), this.#services.ids)
     const byName = new Map(alive.map(record => [record.name, record]))
     for (const [name, id] of result.missing) {
       fail(byName.get(name)!, 'order', 'plugin.missing_service', `it requires the service '${id}', which nothing provides`)
@@ -126,8 +135,8 @@ export class Boot {
 
   #config (record: PluginRecord): void {
     record.phase = 'config'
-    const name = nameOf(record)
-    const table = { ...this.#deps.config.snapshot.svc.plugins.config[name], ...this.#deps.pluginConfig[name] }
+    const table = this.tableOf(record)
+    record.table = JSON.stringify(table)
     const checked = checkPluginTable(record.plugin!, table)
     if (checked.problems.length === 0) {
       record.config = checked.value
@@ -143,7 +152,8 @@ export class Boot {
     if (culprit !== null) return skip(record, 'register', culprit)
     const plugin = record.plugin!
     await this.#timed(record, 'register', 'plugin.register_failed', async () => {
-      const { services, clock, logOf, log } = this.#deps
+      const { clock, logOf, log } = this.#deps
+      const services = this.#services
       const staged = createContext(plugin, record.config, services.of(plugin.requires ?? {}), logOf(plugin.name))
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
@@ -175,7 +185,8 @@ export class Boot {
   }
 
   async #preflight (records: readonly PluginRecord[], standing: readonly PluginRecord[]): Promise<void> {
-    const { services, mount, clock } = this.#deps
+    const { mount, clock } = this.#deps
+    const services = this.#services
     const owners = new Map<string, string>()
     for (const record of standing) for (const key of record.routeKeys) owners.set(key, record.name)
     for (const record of records.filter(isAlive)) {
@@ -196,7 +207,7 @@ export class Boot {
       if (culprit !== null) skip(record, phase, culprit)
     }
     for (const record of records) {
-      if (!isAlive(record)) for (const id of record.stage?.provided.keys() ?? []) this.#deps.services.remove(id)
+      if (!isAlive(record)) for (const id of record.stage?.provided.keys() ?? []) this.#services.remove(id)
     }
   }
 

@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import {
   API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type ProviderDescriptor, type SvcError
@@ -8,7 +7,9 @@ import {
 import { checkShape, dotted } from '../config/problems.js'
 import { readToml } from '../config/toml-file.js'
 import { pluginOfDescriptor } from './descriptor-provider.js'
-import type { Candidate, PluginManifest } from './record.js'
+import { importFrom, type Generations } from './generations.js'
+import { parseJson, readPackageSource, type PackageSource } from './package-source.js'
+import type { Candidate } from './record.js'
 import { wrongApiVersion } from './shape.js'
 
 export interface BuiltinPlugin {
@@ -19,72 +20,103 @@ export interface BuiltinPlugin {
 const manifestSchema = z.looseObject({
   apiVersion: z.number(),
   kind: z.enum(pluginKinds),
-  descriptor: z.string().optional()
+  descriptor: z.string().optional(),
+  reload: z.enum(['live', 'restart']).default('live')
 })
 
 const packageSchema = z.looseObject({ version: z.string().default('0.0.0'), svc: z.unknown().optional() })
 
-export function builtinCandidates (list: readonly BuiltinPlugin[]): Candidate[] {
-  return list.map(({ name, load }) => ({ name, origin: 'builtin', manifest: null, problem: null, root: null, load }))
-}
+/** Of a package it is not known where its code will be imported from until it is. */
+const NOWHERE = (): null => null
 
-export function inlineCandidates (plugins: readonly AnyPlugin[]): Candidate[] {
-  return plugins.map((plugin, i) => ({
-    name: nameOf(plugin) ?? `inline-${i}`,
-    origin: 'inline',
-    manifest: null,
-    problem: null,
-    root: null,
-    load: () => Promise.resolve({ default: plugin })
+export function builtinCandidates (list: readonly BuiltinPlugin[]): Candidate[] {
+  return list.map(({ name, load }) => ({
+    name, origin: 'builtin', source: `builtin:${name}`, version: null, revision: null, restarts: false, manifest: null, problem: null, root: NOWHERE, load
   }))
 }
 
-/** Packages of the allow-list, from their package.json alone: nothing of them is imported (DESIGN 3). */
-export function packageCandidates (home: string, allow: readonly string[]): Promise<Candidate[]> {
-  return Promise.all([...new Set(allow)].map(name => packageCandidate(home, name)))
+export function inlineCandidates (plugins: readonly AnyPlugin[]): Candidate[] {
+  return plugins.map((plugin, i) => {
+    const name = nameOf(plugin) ?? `inline-${i}`
+    return {
+      name,
+      origin: 'inline',
+      source: `inline:${name}`,
+      version: null,
+      revision: plugin,
+      restarts: false,
+      manifest: null,
+      problem: null,
+      root: NOWHERE,
+      load: () => Promise.resolve({ default: plugin })
+    }
+  })
+}
+
+/**
+ * Packages of the allow-list, from their package.json alone: nothing of them is imported (DESIGN 3). With `generations`
+ * each is imported from a copy of its own, without from where it is installed.
+ */
+export function packageCandidates (
+  home: string, allow: readonly string[], generations: Generations | null = null
+): Promise<Candidate[]> {
+  return Promise.all([...new Set(allow)].map(name => packageCandidate(home, name, generations)))
 }
 
 /** Descriptors an operator put under `<etc>/engines`. */
 export async function descriptorCandidates (folder: string): Promise<Candidate[]> {
   const names = await readdir(folder).catch(() => [])
   return await Promise.all(names.filter(name => name.endsWith('.toml')).sort().map(async name => {
-    const origin = `descriptor:engines/${name}`
+    const known = unread(name.slice(0, -'.toml'.length), `descriptor:engines/${name}`)
     const read = await readDescriptor(join(folder, name), `engines/${name}`)
-    return read.descriptor === null
-      ? fallen(name.slice(0, -'.toml'.length), origin, read.problem)
-      : candidateOf(read.descriptor, origin, folder)
+    return read.descriptor === null ? fallen(known, read.problem) : describedBy(read.descriptor, known, folder)
   }))
 }
 
-async function packageCandidate (home: string, name: string): Promise<Candidate> {
+async function packageCandidate (home: string, name: string, generations: Generations | null): Promise<Candidate> {
   const folder = join(home, 'node_modules', name)
-  const failed = (problem: SvcError, origin = `package:${name}`): Candidate => fallen(name, origin, problem)
-  let json: unknown
+  const nowhere = unread(name, `package:${name}`)
+  let text: string
+  let source: PackageSource
   try {
-    json = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+    [text, source] = await Promise.all([readFile(join(folder, 'package.json'), 'utf8'), readPackageSource(home, name)])
   } catch (error) {
-    return failed(svcError('plugin.import_failed', `package '${name}' is on the allow-list and not installed; run \`svc plugin add ${name}\``, { cause: error }))
+    return fallen(nowhere, svcError('plugin.import_failed', `package '${name}' is on the allow-list and not installed; run \`svc plugin add ${name}\``, { cause: error }))
   }
-  const pkg = packageSchema.safeParse(json)
-  const origin = `package:${name}@${pkg.data?.version ?? '?'}`
+  const pkg = packageSchema.safeParse(parseJson(text))
+  const version = pkg.data?.version ?? null
+  const known = { ...nowhere, origin: `package:${name}@${version ?? '?'}`, version, revision: source.revision }
   const manifest = manifestSchema.safeParse(pkg.data?.svc)
   if (!manifest.success) {
-    return failed(svcError('plugin.manifest_invalid',
-      `package.json of '${name}' has no valid "svc" field; it needs { "apiVersion": ${API_VERSION}, "kind": "provider" }`), origin)
+    return fallen(known, svcError('plugin.manifest_invalid',
+      `package.json of '${name}' has no valid "svc" field; it needs { "apiVersion": ${API_VERSION}, "kind": "provider" }`))
   }
-  if (manifest.data.apiVersion !== API_VERSION) {
-    return failed(svcError('plugin.api_version', wrongApiVersion(manifest.data.apiVersion).message), origin)
-  }
-  if (manifest.data.descriptor !== undefined) return await packagedDescriptor(folder, manifest.data.descriptor, origin, failed)
-  const known: PluginManifest = { apiVersion: manifest.data.apiVersion, kind: manifest.data.kind }
-  return { name, origin, manifest: known, problem: null, root: `${folder}/`, load: () => importFrom(home, name) }
+  const { apiVersion, kind, descriptor, reload } = manifest.data
+  if (apiVersion !== API_VERSION) return fallen(known, svcError('plugin.api_version', wrongApiVersion(apiVersion).message))
+  const here = generations === null ? () => Promise.resolve(home) : () => generations.open(source)
+  if (descriptor !== undefined) return await packagedDescriptor(known, source, descriptor, here)
+  let root: string | null = null
+  const load = once(async () => {
+    const from = await here()
+    root = `${generations === null ? source.folder : join(from, 'node_modules', name)}/`
+    return await importFrom(from, name)
+  })
+  return { ...known, problem: null, manifest: { apiVersion, kind }, restarts: reload === 'restart', root: () => root, load }
 }
 
+/** Its programs run from where the descriptor is read: a copy that stays as it is while an engine runs from it. */
 async function packagedDescriptor (
-  folder: string, file: string, origin: string, failed: (problem: SvcError, origin: string) => Candidate
+  known: Unread, { name, folder }: PackageSource, file: string, open: () => Promise<string>
 ): Promise<Candidate> {
   const read = await readDescriptor(join(folder, file), file)
-  return read.descriptor === null ? failed(read.problem, origin) : candidateOf(read.descriptor, origin, folder)
+  if (read.descriptor === null) return fallen(known, read.problem)
+  const { descriptor } = read
+  let root: string | null = null
+  const load = once(async () => {
+    root = `${join(await open(), 'node_modules', name)}/`
+    return { default: pluginOfDescriptor(located(descriptor, root)) }
+  })
+  return { ...describedBy(descriptor, known, folder), revision: known.revision, root: () => root, load }
 }
 
 type DescriptorRead = { readonly descriptor: ProviderDescriptor } | { readonly descriptor: null, readonly problem: SvcError }
@@ -109,22 +141,31 @@ async function readDescriptor (path: string, file: string): Promise<DescriptorRe
   return wrong(checked.problems.map(problem => `${dotted(problem.path)} ${problem.message}`).join('; '))
 }
 
+function describedBy (descriptor: ProviderDescriptor, known: Unread, folder: string): Candidate {
+  const load = (): Promise<unknown> => Promise.resolve({ default: pluginOfDescriptor(located(descriptor, folder)) })
+  return { ...known, name: descriptor.name, revision: JSON.stringify(descriptor), problem: null, load }
+}
+
 /** Programs named by a path are meant from the descriptor's own folder. */
-function candidateOf (descriptor: ProviderDescriptor, origin: string, folder: string): Candidate {
+function located (descriptor: ProviderDescriptor, folder: string): ProviderDescriptor {
   const process = descriptor.process?.map(token => token.startsWith('./') ? join(folder, token) : token)
-  const located = { ...descriptor, ...(process === undefined ? {} : { process }) }
-  const load = (): Promise<unknown> => Promise.resolve({ default: pluginOfDescriptor(located) })
-  return { name: descriptor.name, origin, manifest: null, problem: null, root: null, load }
+  return { ...descriptor, ...(process === undefined ? {} : { process }) }
 }
 
-function fallen (name: string, origin: string, problem: SvcError): Candidate {
-  return { name, origin, manifest: null, problem, root: null, load: () => Promise.resolve(null) }
+type Unread = Omit<Candidate, 'problem' | 'load'>
+
+function unread (name: string, source: string): Unread {
+  return { name, origin: source, source, version: null, revision: null, restarts: false, manifest: null, root: NOWHERE }
 }
 
-/** Resolved from the plugin home, not from here: a package finds what is installed beside it. */
-async function importFrom (home: string, name: string): Promise<unknown> {
-  const loader = await import(pathToFileURL(join(home, 'loader.mjs')).href) as { load: (name: string) => Promise<unknown> }
-  return await loader.load(name)
+/** What is wrong is part of what it is: mended, it is another. */
+function fallen (known: Unread, problem: SvcError): Candidate {
+  return { ...known, revision: `${String(known.revision)} ${problem.message}`, problem, load: () => Promise.resolve(null) }
+}
+
+function once<T> (work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | null = null
+  return () => result ??= work()
 }
 
 function nameOf (plugin: unknown): string | null {

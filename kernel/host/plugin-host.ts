@@ -8,15 +8,21 @@ import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes } from './plugin-scope.js'
 import { withDeadline } from './deadline.js'
+import type { Generations } from './generations.js'
 import type { KnownPlugin } from './plugin-findings.js'
-import { planReload } from './reload-plan.js'
+import { judgeReload } from './reload-judgement.js'
 import { renderPlugins, type Fallen } from './render.js'
 import { PluginStarter } from './plugin-starter.js'
-import { fail, isAlive, knownPlugin, newRecord, skip, toReport, type Candidate, type PluginRecord } from './record.js'
+import { fail, isAlive, knownPlugin, newRecord, skip, toReport, waitingFor, type Candidate, type PluginRecord } from './record.js'
+import type { Services } from './services.js'
 
 const CLOSE_DEADLINE_MS = 10_000
 
 export interface PluginHostDeps extends BootDeps {
+  readonly services: Services
+  readonly generations: Generations
+  /** Names of the providers of engines that run. */
+  readonly busyProviders: () => ReadonlySet<string>
   readonly events: EventBus
   readonly createApp: () => FastifyInstance
   /** Requests go to this instance from now on. */
@@ -83,7 +89,7 @@ export class PluginHost implements PluginService {
   /** All steps up to mounting. Throws when a required plugin fell, or none stands. */
   async boot (): Promise<void> {
     const fresh = (await this.#deps.candidates()).map(newRecord)
-    const ordered = await this.#boot.run(fresh, [])
+    const ordered = await this.#boot.run(fresh, [], this.#deps.services)
     this.#setRecords(inOrder(fresh, ordered))
     await this.#render()
     this.#checkRequired()
@@ -96,11 +102,11 @@ export class PluginHost implements PluginService {
     this.#checkRequired()
     for (const record of this.#records) this.#report(record)
     leaveScopes()
+    await this.#sweep()
   }
 
-  /** Reads the allow-list again. What is new goes through all steps, what is gone is stopped; the rest goes on. */
-  reload (): Promise<readonly PluginReport[]> {
-    const result = this.#line.then(() => this.#reload())
+  reload (again: readonly string[] = []): Promise<readonly PluginReport[]> {
+    const result = this.#line.then(() => this.#reload(new Set(again)))
     this.#line = result.catch(() => {})
     return result
   }
@@ -120,8 +126,10 @@ export class PluginHost implements PluginService {
 
   /** Whose code an error comes from, by its stack. */
   ownerOf (error: unknown): string | null {
-    const roots = new Map(this.#records.flatMap(({ name, candidate: { root } }) => root === null ? [] : [[name, root] as const]))
-    return blamedByStack(error, roots)
+    return blamedByStack(error, new Map(this.#records.flatMap(record => {
+      const root = record.candidate.root()
+      return root === null ? [] : [[nameOf(record), root] as const]
+    })))
   }
 
   /** A plugin's own asynchronous work failed and nobody waited for it. During the boot it falls for that. */
@@ -136,25 +144,74 @@ export class PluginHost implements PluginService {
     })
   }
 
-  async #reload (): Promise<readonly PluginReport[]> {
+  async #reload (again: ReadonlySet<string>): Promise<readonly PluginReport[]> {
     await this.#deps.config.reload()
     const wanted = await this.#deps.candidates()
-    const { staying, leaving, fresh: candidates } = planReload(this.#records, wanted,
-      new Set(this.#deps.config.snapshot.svc.plugins.disabled))
-    await this.#starter.stop(leaving)
-    for (const record of leaving) for (const id of record.stage?.provided.keys() ?? []) this.#deps.services.remove(id)
-    const fresh = candidates.map(newRecord)
-    const ordered = await this.#boot.run(fresh, staying)
-    this.#setRecords([...staying, ...inOrder(fresh, ordered)])
+    const lost = await this.#replace(wanted, again)
+    if (lost.length > 0) await this.#bringBack(lost, wanted)
+    for (const record of this.#records) if (isAlive(record) && record.phase !== 'report') this.#report(record)
+    leaveScopes()
+    await this.#sweep()
+    return this.list()
+  }
+
+  /** An engine may run programs and read files of the copy that it was started from, whatever is in force now. */
+  async #sweep (): Promise<void> {
+    const busy = this.#deps.busyProviders()
+    const isKnown = [...busy].every(name => this.#catalog().has(name))
+    try {
+      await this.#deps.generations.sweep((name, folder) => {
+        const own = this.#records.filter(({ candidate }) => candidate.source === `package:${name}`)
+        if (own.length === 0) return !isKnown
+        return own.some(({ candidate, stage }) =>
+          candidate.root()?.startsWith(`${folder}/`) === true || (stage?.providers ?? []).some(provider => busy.has(provider.name)))
+      })
+    } catch (error) {
+      this.#deps.log.warn({ error: messageOf(error) }, 'copies of plugins that nothing uses could not be removed')
+    }
+  }
+
+  /** Puts a reload in force. Resolves with the plugins that ran before and whose successors fell at their start. */
+  async #replace (wanted: readonly Candidate[], again: ReadonlySet<string>): Promise<readonly PluginRecord[]> {
+    const { config, services } = this.#deps
+    const judged = await judgeReload(this.#boot, this.#records, {
+      wanted,
+      again,
+      disabled: new Set(config.snapshot.svc.plugins.disabled),
+      tableOf: record => JSON.stringify(this.#boot.tableOf(record))
+    }, services)
+    const { plan: { staying, settled, leaving }, ordered, fresh } = judged
+    services.adopt(judged.services)
+    this.#setRecords([...staying, ...inOrder(fresh, ordered), ...settled])
+    // at once, so that a call to a new plugin waits for its start, which comes after the end of the one it replaces
+    let go = (): void => {}
+    const starting = this.#starter.start(ordered, new Promise(resolve => { go = resolve }))
     const before = await this.#render()
-    // at once, so that whoever calls a new plugin waits for its start
-    const starting = this.#starter.start(ordered)
+    await this.#starter.stop(leaving)
+    go()
     await this.#closeApp(before)
     await starting
     this.#setRecords(this.#records)
-    for (const record of fresh) this.#report(record)
-    leaveScopes()
-    return this.list()
+    for (const record of fresh) if (!isAlive(record)) this.#report(record)
+    return leaving.filter(record => record.state === 'active' && this.#isFallen(record.candidate.source))
+  }
+
+  #isFallen (source: string): boolean {
+    return this.#records.some(({ candidate, state }) => candidate.source === source && (state === 'failed' || state === 'skipped'))
+  }
+
+  /** What ran before a reload runs again, because what should replace it did not start. */
+  async #bringBack (lost: readonly PluginRecord[], wanted: readonly Candidate[]): Promise<void> {
+    const former = new Map(lost.map(({ candidate }) => [candidate.source, candidate]))
+    const waiting = new Map(this.#records.flatMap(record => {
+      const before = lost.find(({ candidate }) => candidate.source === record.candidate.source)
+      return before === undefined ? [] : [[record.candidate.source, waitingFor(record)] as const]
+    }))
+    await this.#replace(wanted.map(candidate => former.get(candidate.source) ?? candidate), new Set(lost.map(nameOf)))
+    for (const record of this.#records) {
+      const note = waiting.get(record.candidate.source)
+      if (note !== undefined && note.revision !== record.candidate.revision) record.waiting = note
+    }
   }
 
   /** Also called when plugins have risen or fallen: what was made of them is made anew. */

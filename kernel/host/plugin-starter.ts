@@ -19,14 +19,14 @@ export class PluginStarter {
     this.#log = log
   }
 
-  /** Starts what is alive, consumers after their providers, otherwise together. Never rejects. */
-  async start (records: readonly PluginRecord[]): Promise<void> {
+  /** Starts what is alive once `ready` settles, consumers after their providers, otherwise together. Never rejects. */
+  async start (records: readonly PluginRecord[], ready: Promise<void> = Promise.resolve()): Promise<void> {
     const alive = records.filter(record => isAlive(record) && record.stage !== null)
     const byService = new Map(alive.flatMap(record => (record.plugin!.provides ?? []).map(ref => [ref.id, record] as const)))
     // in dependency order: what a plugin waits for has its promise already
     for (const record of alive) {
       const needs = Object.values(record.plugin!.requires ?? {}).flatMap(ref => byService.get(ref.id) ?? [])
-      record.started = this.#startOne(record, needs).finally(() => { record.started = null })
+      record.started = ready.then(() => this.#startOne(record, needs)).finally(() => { record.started = null })
     }
     await Promise.all(alive.map(record => record.started))
   }
@@ -51,6 +51,7 @@ export class PluginStarter {
 
   async #startOne (record: PluginRecord, needs: readonly PluginRecord[]): Promise<void> {
     await Promise.all(needs.map(need => need.started))
+    if (!isAlive(record)) return
     if (this.#stopping.signal.aborted) return fail(record, 'start', 'plugin.start_failed', messageOf(this.#stopping.signal.reason))
     const culprit = needs.find(need => !isAlive(need))
     if (culprit !== undefined) return skip(record, 'start', nameOf(culprit))

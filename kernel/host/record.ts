@@ -1,4 +1,4 @@
-import type { AnyPlugin, BootPhase, ErrorCode, PluginReport, PluginState, SvcError } from '../contract/index.js'
+import type { AnyPlugin, BootPhase, ErrorCode, PluginReport, PluginState, SvcError, WaitingVersion } from '../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import type { Stage } from './stage.js'
 
@@ -6,13 +6,28 @@ import type { Stage } from './stage.js'
 export interface Candidate {
   readonly name: string
   readonly origin: string
+  /** Where it was found, whatever its version or its contents: two candidates with one source replace each other. */
+  readonly source: string
+  /** Version of its package; null for what has none. */
+  readonly version: string | null
+  /** Another value whenever it changed; null for what cannot change. */
+  readonly revision: unknown
+  /** Its author says that a new version takes a restart of the gateway. */
+  readonly restarts: boolean
   /** Read without importing; null for what ships with the gateway. */
   readonly manifest: PluginManifest | null
   /** A problem found while it was looked up. */
   readonly problem: SvcError | null
-  /** Folder its code comes from, as it shows in stacks; null when unknown. */
-  readonly root: string | null
+  /** Folder its code comes from, as it shows in stacks; null when unknown, and before it is loaded. */
+  readonly root: () => string | null
+  /** Imports it; the same module every time. */
   readonly load: () => Promise<unknown>
+}
+
+/** Something newer than what runs. */
+export interface Waiting {
+  readonly revision: unknown
+  readonly report: WaitingVersion
 }
 
 export interface PluginManifest {
@@ -32,6 +47,10 @@ export interface PluginRecord {
   plugin: AnyPlugin | null
   stage: Stage | null
   config: unknown
+  /** Its table of svc.toml when it was judged, as JSON. */
+  table: string
+  /** Something newer that was found where it comes from and is not in force. */
+  waiting: Waiting | null
   /** Routes it really makes, found in the dry run. */
   routeKeys: ReadonlySet<string>
   /** Settles when its onStart is over; requests that come earlier wait for it. */
@@ -50,6 +69,8 @@ export function newRecord (candidate: Candidate): PluginRecord {
     plugin: null,
     stage: null,
     config: undefined,
+    table: '{}',
+    waiting: null,
     routeKeys: new Set(),
     started: null
   }
@@ -66,6 +87,12 @@ export function skip (record: PluginRecord, phase: BootPhase, culprit: string): 
   Object.assign(record, {
     state: 'skipped', phase, code: 'plugin.dependency_failed', message: `it requires a service of plugin '${culprit}', which is not active`
   })
+}
+
+/** What is told of a version that fell beside the one that runs. */
+export function waitingFor ({ candidate, phase, code, message }: PluginRecord): Waiting {
+  const { revision, version } = candidate
+  return { revision, report: { version, state: 'failed', phase, code, message: message ?? 'it did not come up' } }
 }
 
 export function isAlive (record: PluginRecord): boolean {
@@ -90,6 +117,8 @@ export function toReport (record: PluginRecord): PluginReport {
     message: record.message,
     ms: Math.round(record.ms * 10) / 10,
     origin: record.candidate.origin,
+    version: record.candidate.version,
+    waiting: record.waiting?.report ?? null,
     routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
     providers: (stage?.providers ?? []).map(provider => provider.name),
     ...(Object.keys(health).length === 0 ? {} : { health })

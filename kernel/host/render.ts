@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { AnyRoute } from '../contract/index.js'
 import { sendError } from '../http/error-handler.js'
-import type { BootDeps } from './boot.js'
+import type { MountDeps } from '../http/mount-route.js'
 import { isMountable, routeKey } from './conflicts.js'
 import { mountPlugin, unavailable } from './mount.js'
 import { isAlive, type PluginRecord } from './record.js'
+import type { Services } from './services.js'
 
 /** A plugin that went through its dry run and cannot be mounted all the same. */
 export interface Fallen {
@@ -18,7 +19,8 @@ export interface Fallen {
  * first plugin that falls over this: the instance is then of no use.
  */
 export async function renderPlugins (
-  app: FastifyInstance, records: readonly PluginRecord[], { services, mount }: Pick<BootDeps, 'services' | 'mount'>
+  app: FastifyInstance, records: readonly PluginRecord[],
+  { services, mount }: { readonly services: Services, readonly mount: MountDeps }
 ): Promise<Fallen | null> {
   const taken = new Set<string>()
   for (const record of records.filter(isAlive)) {

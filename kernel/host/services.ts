@@ -29,6 +29,19 @@ export class Services {
     return own
   }
 
+  /** The same services without some of them; changes to one do not show in the other. */
+  without (ids: Iterable<string>): Services {
+    const left = new Services()
+    left.#container.register(this.#container.registrations)
+    for (const id of ids) left.remove(id)
+    return left
+  }
+
+  /** Becomes what `other` is. */
+  adopt (other: Services): void {
+    this.#container = other.#container
+  }
+
   /** The library takes nothing back: what remains moves to a new container. */
   remove (id: string): void {
     if (!this.#container.hasRegistration(id)) return

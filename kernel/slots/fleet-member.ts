@@ -1,7 +1,9 @@
 import type { EngineProvider, SlotStatus } from '../contract/index.js'
 import type { EngineInspection } from '../runtime/container-runtime.js'
 import type { PlacedSlot } from './gpu-groups.js'
+import { isLive } from './leases.js'
 import type { SlotOwner } from './slot-owner.js'
+import type { SlotPlans } from './slot-plans.js'
 import type { StatusFeed } from './status-feed.js'
 
 /** What the fleet knows of one slot besides its owner. */
@@ -16,4 +18,16 @@ export interface Member {
   unwatchExit: () => void
   found: EngineInspection | null
   drift: boolean
+}
+
+/** Its provider may have been replaced. An engine that the new one would start alike goes on under it, any other keeps its own. */
+export function takeProvider (member: Member, plans: Pick<SlotPlans, 'provider'>): void {
+  const provider = plans.provider(member.name)
+  if (member.launched !== null && provider !== null && !member.drift) member.launched = { ...member.launched, provider }
+}
+
+/** Names of the providers that the engines which run were started with. */
+export function providersOf (members: readonly Member[], plans: Pick<SlotPlans, 'slot'>): ReadonlySet<string> {
+  const live = members.filter(({ owner }) => isLive(owner.core))
+  return new Set(live.map(({ name, launched }) => launched?.provider.name ?? plans.slot(name).provider))
 }

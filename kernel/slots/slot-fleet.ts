@@ -7,7 +7,7 @@ import { abortable } from '../runtime/waiting.js'
 import { WallTime } from '../state/wall-time.js'
 import { ExitHub } from './exit-hub.js'
 import { lookAgain, watchHealth, type HealthProbe } from './health.js'
-import type { Member } from './fleet-member.js'
+import { providersOf, takeProvider, type Member } from './fleet-member.js'
 import { isLive } from './leases.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
 import { SlotPorts, type SlotPortsDeps } from './ports.js'
@@ -141,6 +141,18 @@ export class SlotFleet {
     }
     this.#settleHeld()
     for (const member of this.#members.values()) this.#checkDrift(member)
+    this.surroundingsChanged()
+  }
+
+  /** Names of the providers that engines which run were started with. */
+  readonly busyProviders = (): ReadonlySet<string> => providersOf([...this.#members.values()], this.#deps.plans)
+
+  /** Providers came, went or were replaced. */
+  providersChanged (): void {
+    for (const member of this.#members.values()) {
+      this.#checkDrift(member)
+      takeProvider(member, this.#deps.plans)
+    }
     this.surroundingsChanged()
   }
 

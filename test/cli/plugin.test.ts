@@ -122,7 +122,11 @@ t.test('a running gateway loads it at once, and its answer decides the exit code
   } })
   const folder = pack('svc-plugin-foo')
   t.match(await plugin('add', folder), { code: 0, stdout: /Plugin foo is active\.\n$/ })
-  t.match(await plugin('add', folder), { code: 0, stdout: /stays in force until the gateway is restarted/ })
+  t.match(fake.seen[0]!.body, { again: ['svc-plugin-foo'] }, 'it is judged again, whatever came of it before')
+  answer = { plugins: [report('svc-plugin-foo', 'active', { version: '0.9.0', waiting: { version: '1.0.0', state: 'restart', message: 'x' } })] }
+  t.match(await plugin('add', folder), { code: 0, stdout: /Plugin foo: 0\.9\.0 active, 1\.0\.0 waits for a restart\.\n$/ })
+  answer = { plugins: [report('svc-plugin-foo', 'active', { version: '0.9.0', waiting: { version: '1.0.0', state: 'failed', code: 'plugin.register_failed', phase: 'register', message: 'it threw' } })] }
+  t.match(await plugin('add', folder), { code: 1, stderr: /foo: 0\.9\.0 active, 1\.0\.0 failed: plugin\.register_failed at register: it threw/ })
   answer = { plugins: [report('svc-plugin-foo', 'failed', { phase: 'register', code: 'plugin.register_failed', message: 'it threw' })] }
   t.match(await plugin('add', folder), { code: 1, stderr: /plugin foo is failed: plugin\.register_failed at register: it threw\n.*svc plugin remove/ })
   answer = (_request, response) => {
@@ -130,7 +134,7 @@ t.test('a running gateway loads it at once, and its answer decides the exit code
     refuse(response, 503, 'plugin.unavailable', 'not now')
   }
   t.match(await plugin('remove', 'svc-plugin-foo'), { code: 1, stdout: 'svc-plugin-foo is removed.\n', stderr: /not now/ })
-  t.equal(fake.seen.length, 4)
+  t.equal(fake.seen.length, 5)
 })
 
 t.test('list shows what the gateway says and what lies on the disk', async t => {

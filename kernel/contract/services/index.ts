@@ -20,7 +20,9 @@ export { jobStates } from './jobs.js'
 export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs.js'
 export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow, RegistryFile } from './models.js'
 export { bootPhases, pluginStates } from './plugins.js'
-export type { BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState } from './plugins.js'
+export type {
+  BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState, WaitingVersion
+} from './plugins.js'
 export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView

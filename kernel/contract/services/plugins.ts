@@ -9,6 +9,17 @@ export const bootPhases = [
 ] as const
 export type BootPhase = typeof bootPhases[number]
 
+/** What was found where an active plugin comes from, and is not in force. */
+export interface WaitingVersion {
+  /** Null for what has none, a descriptor for one. */
+  readonly version: string | null
+  /** It waits for a restart of the gateway, or it failed and has to be mended. */
+  readonly state: 'restart' | 'failed'
+  readonly phase: BootPhase | null
+  readonly code: string | null
+  readonly message: string
+}
+
 export interface PluginReport {
   readonly name: string
   readonly kind: string | null
@@ -22,6 +33,9 @@ export interface PluginReport {
   readonly ms: number
   /** `builtin`, `package:<name>@<version>`, `descriptor:<file>` or `inline`. */
   readonly origin: string
+  /** Of its package; null for what has none. */
+  readonly version: string | null
+  readonly waiting: WaitingVersion | null
   readonly routes: readonly string[]
   readonly providers: readonly string[]
   readonly health?: Readonly<Record<string, unknown>>
@@ -38,8 +52,12 @@ export interface PluginConfigProblem {
 
 export interface PluginService {
   list (): readonly PluginReport[]
-  /** Reads the allow-list again, loads what is new and drops what is gone; running requests go on. */
-  reload (): Promise<readonly PluginReport[]>
+  /**
+   * Reads the allow-list, the packages and the descriptors again: loads what is new or changed, drops what is gone.
+   * Running requests go on, and so does a plugin whose new version fails. What failed is judged again when it has changed,
+   * or when `again` names it, by its own name or that of its package.
+   */
+  reload (again?: readonly string[]): Promise<readonly PluginReport[]>
   /** Settings of the plugins that are active. */
   settings (): readonly PluginSetting[]
   /** What is wrong with a table `[plugins.config.<name>]`. Nothing is, for a plugin that is not loaded. */

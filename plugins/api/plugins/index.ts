@@ -1,5 +1,5 @@
 import { core, definePlugin, defineRoute, svcError, type PluginReport } from 'svc-gateway/plugin'
-import { pluginListSchema, pluginParamsSchema, pluginSchema } from './schemas.js'
+import { pluginListSchema, pluginParamsSchema, pluginSchema, reloadSchema } from './schemas.js'
 
 /**
  * `/api/plugins`: what is loaded and how it fares. A reload loads what the allow-list on disk names and never
@@ -33,14 +33,14 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/api/plugins/reload',
-      summary: 'Load what the allow-list names now, drop what it names no more',
-      description: 'Running requests go on. Installs nothing.',
-      schema: { response: pluginListSchema },
-      handler: ({ actor, requestId }) => activity.audited({
+      summary: 'Load what is new or changed, drop what the allow-list names no more',
+      description: 'Packages, linked folders and `engines/*.toml` are read again. Running requests go on, and so does a plugin whose new version fails. Installs nothing.',
+      schema: { body: reloadSchema, response: pluginListSchema },
+      handler: ({ actor, body, requestId }) => activity.audited({
         category: 'plugin', action: 'plugin.reload', target: 'plugins', actor, request_id: requestId
       }, async note => {
         note({ before: statesOf(plugins.list()) })
-        const reports = await plugins.reload()
+        const reports = await plugins.reload(body.again)
         note({ after: statesOf(reports) })
         return { plugins: reports }
       })

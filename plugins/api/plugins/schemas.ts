@@ -10,11 +10,24 @@ export const pluginSchema = z.strictObject({
   message: z.string().nullable(),
   ms: z.number().meta({ description: 'Milliseconds of its import, register and start' }),
   origin: z.string().meta({ description: '`builtin`, `package:<name>@<version>`, `descriptor:<file>` or `inline`' }),
+  version: z.string().nullable().meta({ description: 'Of its package' }),
+  waiting: z.strictObject({
+    version: z.string().nullable(),
+    state: z.enum(['restart', 'failed']),
+    phase: z.enum(bootPhases).nullable(),
+    code: z.string().nullable(),
+    message: z.string()
+  }).nullable().meta({ description: 'What was found where it comes from and is not in force: it waits for a restart of the gateway, or it failed' }),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
   health: z.record(z.string(), z.unknown()).optional()
 })
 
 export const pluginListSchema = z.strictObject({ plugins: z.array(pluginSchema) })
+
+export const reloadSchema = z.strictObject({
+  again: z.array(z.string()).optional()
+    .meta({ description: 'Plugins or packages that failed and are judged again although they have not changed' })
+})
 
 export const pluginParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Plugin name' }) })

@@ -38,20 +38,28 @@ export class Settings {
 
   /** Throws `config.invalid`, `config.parse_error`, `config.write_failed`; nothing is changed then. */
   async save (call: Caller, patch: Table): Promise<z.output<typeof savedSchema>> {
-    const { config, slots } = this.#services
-    const changed = await this.#audited(call, 'settings.update', note => this.#changing(note, async () => {
-      const next = withoutMasks(patch, config.snapshot.svc)
-      await config.patchSvc(next, result => { this.#checkPlugins(result, next) }).catch(asInvalid)
-    }))
+    const { config, plugins, slots } = this.#services
+    const changed = await this.#audited(call, 'settings.update', async note => {
+      const keys = await this.#changing(note, async () => {
+        const next = withoutMasks(patch, config.snapshot.svc)
+        await config.patchSvc(next, result => { this.#checkPlugins(result, next) }).catch(asInvalid)
+      })
+      if (keys.includes('plugins.allow') || keys.includes('plugins.disabled')) await plugins.reload()
+      return keys
+    })
     const plan = applyPlan(changed, this.keys(), driftedSlots(slots))
     return { ...this.read(), _svc: { apply_plan: plan, warnings: warningsOf(config.snapshot.svc) } }
   }
 
-  /** Reads every configuration file again. Broken files are no error: the answer lists what is wrong in them. */
+  /**
+   * Reads every configuration file again, and what plugins are made of. Broken files are no error: the answer lists what
+   * is wrong in them.
+   */
   async reload (call: Caller): Promise<z.output<typeof reloadedSchema>> {
-    const { config, slots } = this.#services
+    const { config, plugins, slots } = this.#services
     const changed = await this.#audited(call, 'settings.reload', async note => {
       const keys = await this.#changing(note, async () => { await config.reload() })
+      await plugins.reload()
       if (keys.length === 0) note({ after: { problems: config.snapshot.diagnostics.length } })
       return keys
     })
@@ -60,9 +68,9 @@ export class Settings {
     return { ...this.read(), _svc: { revision, diagnostics: diagnostics.map(problem => ({ ...problem })), apply_plan: plan } }
   }
 
-  /** Notes what `change` changed, tells it, and loads or drops plugins where that was changed. */
+  /** Notes what `change` changed, and tells it. */
   async #changing (note: Note, change: () => Promise<void>): Promise<string[]> {
-    const { config, events, plugins } = this.#services
+    const { config, events } = this.#services
     const before = config.snapshot.svc
     await change()
     const after = config.snapshot.svc
@@ -70,7 +78,6 @@ export class Settings {
     if (keys.length === 0) return keys
     note({ before: masked(pick(before, keys)), after: masked(pick(after, keys)) })
     events.emit({ type: 'system.config_save', source: 'system', message: `settings changed: ${keys.join(', ')}`, data: { keys } })
-    if (keys.includes('plugins.allow') || keys.includes('plugins.disabled')) await plugins.reload()
     return keys
   }
 

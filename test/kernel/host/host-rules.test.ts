@@ -10,7 +10,7 @@ import { findConflicts, isMountable, routeKey, type Claim } from '../../../kerne
 import { withDeadline } from '../../../kernel/host/deadline.js'
 import { fillIn, providerOfDescriptor } from '../../../kernel/host/descriptor-provider.js'
 import { orderPlugins, type Node } from '../../../kernel/host/order.js'
-import { newRecord, type Candidate, type PluginRecord } from '../../../kernel/host/record.js'
+import { newRecord, waitingFor, type Candidate, type PluginRecord } from '../../../kernel/host/record.js'
 import { planReload } from '../../../kernel/host/reload-plan.js'
 import { Services } from '../../../kernel/host/services.js'
 import { checkPluginShape } from '../../../kernel/host/shape.js'
@@ -189,25 +189,49 @@ function record (name: string, state: PluginRecord['state'], { requires = [], pr
     provides: provides.map(id => createServiceRef(id)),
     register: () => {}
   })
-  return Object.assign(newRecord(candidate(name, origin)), { state, plugin })
+  const code = state === 'skipped' ? 'plugin.dependency_failed' as const : null
+  return Object.assign(newRecord(candidate(name, origin)), { state, plugin, code })
 }
 
 function candidate (name: string, origin = 'inline'): Candidate {
-  return { name, origin, root: null, manifest: null, problem: null, load: () => Promise.resolve(null) } as Candidate
+  const [source, version = null] = origin.split('@')
+  return {
+    name, origin, source: `${source} ${name}`, version, revision: version, restarts: false, root: () => null, manifest: null, problem: null, load: () => Promise.resolve(null)
+  }
 }
 
 t.test('what a reload changes', async t => {
-  const names = ({ staying, leaving, fresh }: ReturnType<typeof planReload>) => [staying, leaving, fresh].map(list => list.map(({ name }) => name).join(' '))
-  const go = (records: PluginRecord[], wanted: Candidate[], disabled: string[] = []) =>
-    names(planReload(records, wanted, new Set(disabled)))
+  type Wish = Parameters<typeof planReload>[1]
+  const plan = (records: PluginRecord[], wanted: Candidate[], more: Partial<Wish> = {}) =>
+    planReload(records, {
+      wanted, disabled: new Set(), again: new Set(), held: new Set(), tableOf: ({ table }) => table, ...more
+    })
+  const go = (...args: Parameters<typeof plan>): string[] => {
+    const { staying, leaving, fresh } = plan(...args)
+    return [staying, leaving, fresh].map(list => list.map(({ name }) => name).join(' '))
+  }
+  const [old, next] = ['package:a@1.0.0', 'package:a@2.0.0']
   t.strictSame(go([record('a', 'active')], [candidate('a'), candidate('b')]), ['a', '', 'b'], 'one is new')
   t.strictSame(go([record('a', 'active'), record('b', 'active')], [candidate('a')]), ['a', 'b', ''], 'one is gone')
-  t.strictSame(go([record('a', 'failed'), record('b', 'skipped')], [candidate('a'), candidate('b')]), ['', 'a b', 'a b'], 'what had fallen is tried again')
-  t.strictSame(go([record('a', 'active', {}, 'package:a@1.0.0')], [candidate('a', 'package:a@2.0.0')]), ['a', '', ''], 'a new version waits for a restart')
-  t.strictSame(go([record('a', 'active')], [candidate('a')], ['a']), ['', 'a', 'a'], 'one was disabled')
-  t.strictSame(go([record('a', 'active', { provides: ['s.a'] }), record('b', 'active', { requires: ['s.a'], provides: ['s.b'] }), record('c', 'active', { requires: ['s.b'] }), record('d', 'active')],
-    [candidate('b'), candidate('c'), candidate('d')]), ['d', 'a b c', 'b c'], 'who loses a service goes with it, and tries again')
+  t.strictSame(go([record('a', 'failed'), record('b', 'skipped')], [candidate('a'), candidate('b')]), ['', 'b', 'b'], 'what fell for the sake of others is tried again')
+  t.strictSame(go([record('a', 'failed')], [candidate('a')], { again: new Set(['a']) }), ['', 'a', 'a'], 'what is asked for is tried again')
+  t.strictSame(go([record('a', 'failed')], [candidate('a')], { tableOf: () => '{"mended":true}' }), ['', 'a', 'a'], 'another table may mend it')
+  t.strictSame(go([record('a', 'failed', {}, old)], [candidate('a', next)]), ['', 'a', 'a'], 'another version may mend it')
+  t.strictSame(go([record('a', 'active', {}, old)], [candidate('a', next)]), ['', 'a', 'a'], 'a new version replaces the old one')
+  const running = record('a', 'active', {}, old)
+  t.strictSame(go([running], [candidate('a', next)], { held: new Set([running]) }), ['a', '', ''], 'one that fell beside it does not')
+  running.waiting = waitingFor(record('a', 'failed', {}, next))
+  t.strictSame(go([running], [candidate('a', next)]), ['a', '', ''], 'and is judged once')
+  t.strictSame(go([running], [candidate('a', next)], { again: new Set(['a']) }), ['', 'a', 'a'], 'unless it is asked for')
+  const late = plan([record('a', 'active', {}, old)], [{ ...candidate('a', next), restarts: true }])
+  t.strictSame([late.staying.length, late.fresh.length, [...late.late.values()].map(({ version }) => version)], [1, 0, ['2.0.0']], 'one that takes a restart waits')
+  t.strictSame(go([record('a', 'active')], [candidate('a')], { disabled: new Set(['a']) }), ['', 'a', 'a'], 'one was disabled')
+  const chain = [record('a', 'active', { provides: ['s.a'] }, old), record('b', 'active', { requires: ['s.a'], provides: ['s.b'] }), record('c', 'active', { requires: ['s.b'] }), record('d', 'active')]
+  t.strictSame(go(chain, [candidate('b'), candidate('c'), candidate('d')]), ['d', 'a b c', 'b c'], 'a plugin that loses a service goes with it, and tries again')
+  const newer = [candidate('a', next), candidate('b'), candidate('c'), candidate('d')]
+  t.strictSame(go(chain, newer), ['d', 'a b c', 'a b c'], 'the plugins that use a service get the new one')
+  t.strictSame(go(chain, newer, { held: new Set([chain[2]!]) }), ['a b c d', '', ''], 'one that cannot keeps what it uses')
   t.strictSame(go([record('a', 'active', { provides: ['s.a'] }), record('twin', 'failed', { provides: ['s.a'] }), record('b', 'active', { requires: ['s.a'] })],
-    [candidate('a'), candidate('twin'), candidate('b')]), ['a b', 'twin', 'twin'], 'a fallen twin takes nothing with it')
+    [candidate('a'), candidate('twin'), candidate('b')]), ['a b', '', ''], 'a fallen twin takes nothing with it')
   t.strictSame(go([], []), ['', '', ''])
 })

@@ -1,0 +1,25 @@
+import type { Command } from 'commander'
+import type { Cli } from '../cli.js'
+import { CliFailure } from '../failure.js'
+import { reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
+import { harmless } from '../text-width.js'
+import { postReload } from './reload.js'
+
+/** Has the gateway look at its plugins again and tells what is not in force; rejects when something is broken. */
+export async function reloadAll (cli: Cli, command: Command, again: readonly string[], json: boolean): Promise<void> {
+  const reports = await postReload(cli.client(command), again)
+  if (json) cli.out.json({ plugins: reports })
+  else cli.out.line('The gateway has looked at its plugins again.')
+  const waiting = reports.filter(({ waiting }) => waiting?.state === 'restart')
+  if (!json) for (const report of waiting) cli.out.line(harmless(`${report.name}: ${waitingText(report)!}`))
+  const broken = reports.flatMap(report => brokenLine(report) ?? [])
+  if (broken.length === 0) return
+  throw new CliFailure('plugins are not in force', {
+    hints: [...broken, 'What has not changed was not judged again; `svc plugin reload <name>` does so.']
+  })
+}
+
+function brokenLine (report: PluginReport): string | null {
+  if (report.state === 'failed' || report.state === 'skipped') return harmless(`  ${report.name}: ${reasonOf(report)}`)
+  return report.waiting?.state === 'failed' ? harmless(`  ${report.name}: ${waitingText(report)!}`) : null
+}

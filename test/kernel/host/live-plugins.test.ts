@@ -1,0 +1,252 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { PluginReport } from '../../../kernel/contract/index.js'
+import { createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import apiPlugins from '../../../plugins/api/plugins/index.js'
+import apiSettings from '../../../plugins/api/settings/index.js'
+
+type Files = Readonly<Record<string, string>>
+
+interface Home {
+  readonly gateway: TestGateway
+  readonly plugins: string
+  /** Writes files of a package, and its manifest when they have none. */
+  readonly write: (name: string, files: Files, manifest?: object) => void
+  readonly reload: (...again: string[]) => Promise<readonly PluginReport[]>
+  readonly report: (name: string) => PluginReport | undefined
+  readonly get: (path: string) => Promise<unknown>
+  /** Folders that code is imported from. */
+  readonly copies: (name: string) => string[]
+}
+
+async function home (t: Test, allow: readonly string[], packages: Readonly<Record<string, Files>> = {}): Promise<Home> {
+  const root = t.testdir({ etc: { svc: { 'svc.toml': `[plugins]\nallow = ${JSON.stringify(allow)}\n` } } })
+  const plugins = join(root, 'var/lib/svc/plugins')
+  const write = (name: string, files: Files, manifest: object = {}): void => writePackage(join(plugins, 'node_modules', name), name, files, manifest)
+  for (const [name, files] of Object.entries(packages)) write(name, files)
+  const gateway = await createTestGateway({ home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings] })
+  t.teardown(() => gateway.close())
+  return {
+    gateway,
+    plugins,
+    write,
+    reload: async (...again) => {
+      const response = await gateway.fetch('/api/plugins/reload', { method: 'POST', ...(again.length === 0 ? {} : { body: JSON.stringify({ again }) }) })
+      return (await response.json() as { plugins: PluginReport[] }).plugins
+    },
+    report: name => gateway.gateway.report().find(report => report.name === name),
+    get: async path => await (await gateway.fetch(path)).json(),
+    copies: name => existsSync(join(plugins, 'generations', name)) ? readdirSync(join(plugins, 'generations', name)) : []
+  }
+}
+
+function writePackage (folder: string, name: string, files: Files, manifest: object): void {
+  const all = { 'package.json': JSON.stringify({ name, version: '0.1.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' }, ...manifest }), ...files }
+  for (const [path, text] of Object.entries(all)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+}
+
+/** A plugin whose route says what stands in its second file. */
+const plugin = (name: string, more = ''): string => `
+import { core, createServiceRef, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { word } from './word.js'
+export default definePlugin({ name: '${name}', kind: 'routes', apiVersion: 1, register (ctx) {
+  ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/${name}', summary: 'x', handler: () => ({ word }) }))
+  ${more}
+} })`
+const word = (text: string): string => `export const word = '${text}'\n`
+
+t.test('a newer version is really loaded, with the files that it imports, and the old one goes', async t => {
+  const stopping = 'ctx.onStop(() => { globalThis.stopped = word })'
+  const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': { 'index.js': plugin('foo', stopping), 'word.js': word('one') } })
+  t.strictSame(await it.get('/api/test/foo'), { word: 'one' })
+  it.write('svc-plugin-foo', { 'index.js': plugin('foo').replace('/api/test/foo', '/api/test/foo2'), 'word.js': word('two') }, { version: '0.2.0' })
+  await it.reload()
+  t.match(it.report('foo'), { state: 'active', version: '0.2.0', origin: 'package:svc-plugin-foo@0.2.0', waiting: null })
+  t.strictSame(await it.get('/api/test/foo2'), { word: 'two' })
+  t.match(await it.get('/api/test/foo'), { error: { code: 'system.http_404' } }, 'the route of the old one is gone')
+  t.equal((globalThis as { stopped?: string }).stopped, 'one', 'the old one was stopped')
+  t.equal(it.copies('svc-plugin-foo').length, 1, 'its folder was swept')
+  for (const text of ['three', 'two']) {
+    it.write('svc-plugin-foo', { 'index.js': plugin('foo'), 'word.js': word(text) }, { version: '0.2.0' })
+    await it.reload()
+    t.strictSame(await it.get('/api/test/foo'), { word: text }, 'only a file that it imports has changed')
+  }
+})
+
+t.test('mended: an error is told once, and the mended package is loaded', async t => {
+  const it = await home(t, ['svc-plugin-foo', 'svc-plugin-other'], {
+    'svc-plugin-foo': { 'index.js': 'globalThis.tries = (globalThis.tries ?? 0) + 1\nthrow new Error(`boom`)\n' }
+  })
+  const tries = (): unknown => (globalThis as { tries?: number }).tries
+  t.match(it.report('svc-plugin-foo'), { state: 'failed', code: 'plugin.import_failed', message: /boom/ })
+  await it.reload()
+  t.equal(tries(), 1, 'what has not changed is judged once')
+  await it.reload('svc-plugin-foo')
+  t.equal(tries(), 2, 'it is judged again when somebody asks for it')
+  it.write('svc-plugin-foo', { 'index.js': plugin('foo'), 'word.js': word('mended') })
+  await it.reload()
+  t.strictSame(await it.get('/api/test/foo'), { word: 'mended' })
+})
+
+t.test('a version that fails does not replace the one that runs, at any step', async t => {
+  const good = { 'index.js': plugin('foo'), 'word.js': word('good') }
+  const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': good })
+  const cases: ReadonlyArray<readonly [string, Files, object]> = [
+    ['import', { 'index.js': 'throw new Error("boom")' }, {}],
+    ['manifest', {}, { svc: { apiVersion: 7, kind: 'routes' } }],
+    ['shape', { 'index.js': 'export default {}' }, {}],
+    ['register', { 'index.js': plugin('foo', 'throw new Error("no")') }, {}],
+    ['preflight', { 'index.js': plugin('foo', 'ctx.configureScope(() => { throw new Error("no") })') }, {}],
+    ['start', { 'index.js': plugin('foo', 'ctx.onStart(() => { throw new Error("no disk") })') }, {}]
+  ]
+  for (const [phase, files, manifest] of cases) {
+    it.write('svc-plugin-foo', { ...good, ...files }, { version: '0.2.0', ...manifest })
+    const reports = await it.reload()
+    t.match(reports.find(({ name }) => name === 'foo'), { state: 'active', version: '0.1.0', waiting: { version: '0.2.0', state: 'failed', phase } }, phase)
+    t.strictSame(await it.get('/api/test/foo'), { word: 'good' }, phase)
+  }
+  it.write('svc-plugin-foo', good)
+  await it.reload()
+  t.match(it.report('foo'), { state: 'active', version: '0.1.0', waiting: null })
+  it.write('svc-plugin-foo', { ...good, 'word.js': word('better') }, { version: '0.3.0' })
+  await it.reload()
+  t.match(it.report('foo'), { version: '0.3.0', waiting: null })
+  t.strictSame(await it.get('/api/test/foo'), { word: 'better' })
+})
+
+t.test('a package that takes a restart says so, and what runs goes on', async t => {
+  const svc = { apiVersion: 1, kind: 'routes', reload: 'restart' }
+  const it = await home(t, ['svc-plugin-foo'])
+  it.write('svc-plugin-foo', { 'index.js': plugin('foo'), 'word.js': word('one') }, { svc })
+  await it.reload('svc-plugin-foo')
+  it.write('svc-plugin-foo', { 'word.js': word('two') }, { version: '0.2.0', svc })
+  await it.reload()
+  t.match(it.report('foo'), { state: 'active', version: '0.1.0', waiting: { version: '0.2.0', state: 'restart' } })
+  t.strictSame(await it.get('/api/test/foo'), { word: 'one' })
+})
+
+t.test('the plugins that use a service get the new one, or both stay as they are', async t => {
+  const bell = (text: string, key: string): string => text
+    .replace('kind: \'routes\',', `kind: 'routes', ${key},`)
+    .replace('export default', 'const bell = createServiceRef(`live.bell`)\nexport default')
+  const ringer = (sound: string): string => bell(plugin('ringer', `ctx.provide(bell, ${sound})`), 'provides: [bell]')
+  const door = bell(plugin('door', `const { bell: ring } = ctx.services
+    ring()
+    ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/ring', summary: 'x', handler: () => ({ ring: ring() }) }))`), 'requires: { bell }')
+  const it = await home(t, ['svc-plugin-ringer', 'svc-plugin-door'], {
+    'svc-plugin-ringer': { 'index.js': ringer('() => `ding`'), 'word.js': word('') },
+    'svc-plugin-door': { 'index.js': door, 'word.js': word('') }
+  })
+  t.strictSame(await it.get('/api/test/ring'), { ring: 'ding' })
+  it.write('svc-plugin-ringer', { 'index.js': ringer('() => `dong`') })
+  await it.reload()
+  t.strictSame(await it.get('/api/test/ring'), { ring: 'dong' })
+  it.write('svc-plugin-ringer', { 'index.js': ringer('1') }, { version: '0.2.0' })
+  await it.reload()
+  t.strictSame(await it.get('/api/test/ring'), { ring: 'dong' }, 'the plugin that would fall with the new one keeps the old one')
+  t.match([it.report('ringer'), it.report('door')], [
+    { state: 'active', version: '0.1.0', waiting: { version: '0.2.0', state: 'failed', message: /plugin 'svc-plugin-door', which uses its services.*ring is not a function/ } },
+    { state: 'active', waiting: null }
+  ])
+})
+
+t.test('dependencies are fresh, too', async t => {
+  const it = await home(t, [])
+  const dep = (text: string): void => it.write('some-words', { 'index.js': word(text) }, { svc: undefined, version: text === 'one' ? '1.0.0' : '2.0.0' })
+  dep('one')
+  it.write('svc-plugin-foo', { 'index.js': plugin('foo').replace('./word.js', 'some-words') }, { dependencies: { 'some-words': '*' } })
+  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = ["svc-plugin-foo"]\n')
+  await it.reload()
+  t.strictSame(await it.get('/api/test/foo'), { word: 'one' })
+  rmSync(join(it.plugins, 'node_modules/some-words'), { recursive: true })
+  dep('two')
+  await it.reload()
+  t.strictSame(await it.get('/api/test/foo'), { word: 'two' })
+})
+
+t.test('a linked folder is taken as it is at each reload; what it depends on stays where it is', async t => {
+  const it = await home(t, ['svc-plugin-foo'])
+  const folder = join(it.gateway.home, 'mine')
+  writePackage(folder, 'svc-plugin-foo', { 'index.js': plugin('foo').replace('./word.js', 'some-words'), 'node_modules/some-words/index.js': word('linked') }, { dependencies: { 'some-words': '*' } })
+  writePackage(join(folder, 'node_modules/some-words'), 'some-words', {}, { svc: undefined })
+  symlinkSync(folder, join(it.plugins, 'node_modules/svc-plugin-foo'))
+  await it.reload()
+  t.strictSame(await it.get('/api/test/foo'), { word: 'linked' })
+  writeFileSync(join(folder, 'index.js'), plugin('foo').replace('=> ({ word })', '=> ({ word, edited: true })').replace('./word.js', 'some-words'))
+  await it.reload()
+  t.strictSame(await it.get('/api/test/foo'), { word: 'linked', edited: true })
+})
+
+t.test('edited descriptors are taken by both reloads; a broken one leaves the engine as it was', async t => {
+  const it = await home(t, [])
+  const folder = join(it.gateway.home, 'etc/svc/engines')
+  mkdirSync(folder, { recursive: true })
+  const descriptor = (title: string): void => writeFileSync(join(folder, 'tiny.toml'), `name = "tiny"\ntitle = ${title}\napiVersion = 1\nimage = "x"\n[surfaces.chat]\npath = "/chat"\n`)
+  const title = (): string | undefined => it.gateway.gateway.kernel() && it.gateway.gateway.inference().plans.providerOf({ provider: 'tiny' } as never)?.title
+  descriptor('"One"')
+  await it.reload()
+  t.equal(title(), 'One')
+  descriptor('"Two"')
+  await it.reload()
+  t.equal(title(), 'Two')
+  descriptor('"Three"')
+  t.equal((await it.gateway.fetch('/api/settings/reload', { method: 'POST' })).status, 200)
+  t.equal(title(), 'Three')
+  descriptor('3')
+  await it.reload()
+  t.equal(title(), 'Three')
+  t.match(it.report('tiny'), { state: 'active', waiting: { state: 'failed', message: /title/ } })
+})
+
+t.test('copies that nobody uses are swept at the start, also half-made ones', async t => {
+  const files = { 'index.js': plugin('foo'), 'word.js': word('one') }
+  const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': files })
+  const [used] = it.copies('svc-plugin-foo')
+  await it.gateway.gateway.stop()
+  const generations = join(it.plugins, 'generations')
+  for (const left of ['.0a1b2c', 'svc-plugin-foo/0123456789abcdef', 'svc-plugin-gone/0123456789abcdef']) mkdirSync(join(generations, left, 'node_modules'), { recursive: true })
+  const again = await createTestGateway({ home: it.gateway.home, runtime: new FakeEngineRuntime() })
+  t.teardown(() => again.close())
+  t.strictSame(readdirSync(generations), ['svc-plugin-foo'])
+  t.strictSame(readdirSync(join(generations, 'svc-plugin-foo')), [used])
+})
+
+const engine = (image: string, path: string): string => `
+import { definePlugin, defineProvider } from 'svc-gateway/plugin'
+export default definePlugin({ name: 'foo', kind: 'provider', apiVersion: 1, register: ctx => ctx.addProvider(defineProvider({
+  name: 'foo', title: 'Foo', family: 'foo', devices: ['cpu'], slotTypes: ['llm'], cli: true, needsModel: false, exclusivity: 'none',
+  surfaces: { chat: { path: '${path}' } }, health: { path: '/health' }, image: '${image}', containerSpec: () => ({ command: [], env: {} })
+})) })`
+
+t.test('an engine goes on when its provider is replaced, and is marked when it would be started otherwise', async t => {
+  const it = await home(t, ['svc-plugin-foo'])
+  const svc = { apiVersion: 1, kind: 'provider' }
+  it.write('svc-plugin-foo', { 'index.js': engine('registry.test/one', '/v1/chat/completions') }, { svc })
+  mkdirSync(join(it.gateway.home, 'etc/svc/slots'), { recursive: true })
+  writeFileSync(join(it.gateway.home, 'etc/svc/slots/agent.toml'), 'provider = "foo"\ndevice = "cpu"\n')
+  await it.reload()
+  const { slots } = it.gateway
+  await slots.load('agent')
+  const runtime = it.gateway.gateway.kernel().runtime as FakeEngineRuntime
+  const before = runtime.engine('agent')
+  const copies = it.copies('svc-plugin-foo')
+  it.write('svc-plugin-foo', { 'index.js': engine('registry.test/one', '/other/chat') }, { svc, version: '0.2.0' })
+  await it.reload()
+  t.equal(runtime.engine('agent'), before, 'the engine goes on')
+  t.match(slots.status('agent'), { state: 'ready', configDrift: false })
+  t.ok(it.copies('svc-plugin-foo').includes(copies[0]!), 'its folder stays while it runs')
+  it.write('svc-plugin-foo', { 'index.js': engine('registry.test/two', '/other/chat') }, { svc, version: '0.3.0' })
+  await it.reload()
+  t.equal(runtime.engine('agent'), before)
+  t.match(slots.status('agent'), { state: 'ready', configDrift: true })
+  await slots.restart('agent')
+  t.not(runtime.engine('agent'), before)
+  t.match(slots.status('agent'), { configDrift: false })
+  await slots.unload('agent')
+  await it.reload()
+  t.equal(it.copies('svc-plugin-foo').length, 1)
+})
