@@ -20,7 +20,7 @@ export interface Member {
   drift: boolean
 }
 
-/** Its provider may have been replaced. An engine that the new one would start alike goes on under it, any other keeps its own. */
+/** A provider may have been replaced. An engine that the new one would start alike goes on under it, any other keeps its own. */
 export function takeProvider (member: Member, plans: Pick<SlotPlans, 'provider'>): void {
   const provider = plans.provider(member.name)
   if (member.launched !== null && provider !== null && !member.drift) member.launched = { ...member.launched, provider }
