@@ -1,16 +1,14 @@
-import {
-  messageOf, redactLine, svcError, type Clock, type ConfigService, type ConfigSnapshot, type EngineAddress, type EngineClient,
-  type EngineProvider, type EventBus, type Logger, type SlotStatus
-} from '../contract/index.js'
-import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../runtime/container-runtime.js'
+import { messageOf, redactLine, svcError, type ConfigSnapshot, type SlotStatus } from '../contract/index.js'
+import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../runtime/container-runtime.js'
 import { abortable } from '../runtime/waiting.js'
 import { WallTime } from '../state/wall-time.js'
+import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './exit-hub.js'
-import { lookAgain, watchHealth, type HealthProbe } from './health.js'
+import { lookAgain, watchHealth } from './health.js'
 import { providersOf, takeProvider, type Member } from './fleet-member.js'
 import { isLive } from './leases.js'
 import { Launcher, launchBudgets, type PreparedLaunch, type Report } from './launcher.js'
-import { SlotPorts, type SlotPortsDeps } from './ports.js'
+import { SlotPorts } from './ports.js'
 import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from './gpu-groups.js'
@@ -23,35 +21,9 @@ import { SlotOwner } from './slot-owner.js'
 import { slotStatus } from './slot-status.js'
 import type { SlotPlans } from './slot-plans.js'
 import { withEngine } from './shadows.js'
-import type { SlotStateFile, SlotStateFiles } from './slot-state-file.js'
+import type { SlotStateFile } from './slot-state-file.js'
 import { StatusFeed } from './status-feed.js'
 import { idleTimeoutMs, SOFT_IDLE_MS } from './idle-policy.js'
-
-export interface FleetDeps {
-  readonly config: ConfigService
-  readonly plans: SlotPlans
-  readonly runtime: ContainerRuntime
-  readonly clock: Clock
-  readonly events: EventBus
-  readonly log: Logger
-  readonly instance: string
-  readonly stateFiles: SlotStateFiles
-  readonly probe: HealthProbe
-  readonly client: (address: EngineAddress, provider: EngineProvider) => EngineClient
-  /**
-   * Throws why a slot may not have an engine at the moment. Asked right before one is started, and of those that were
-   * found at start, which are removed.
-   */
-  readonly assertMayRun: (name: string) => void
-  /** How ports are given to slots whose files name none. */
-  readonly ports: Pick<SlotPortsDeps, 'customary' | 'reserved' | 'claim'>
-  /** Called when a slot came up, went down, appeared or vanished: routing looks again. */
-  readonly changed: (name: string) => void
-  /** An engine is gone: connections to it are of no use. */
-  readonly engineGone: (engine: Engine) => void
-  /** Called before a stop; the function it gives waits until the device has the engine's memory back. */
-  readonly watchRelease: (slot: string) => Promise<() => Promise<void>>
-}
 
 /** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
 export class SlotFleet {
