@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import {
-  deviceClassOf, deviceDefaultProfiles, gpuBackendOf, messageOf, shareGpu, svcError, isSvcError, type Device,
-  type EngineProvider, type ErrorCode, type GpuBackend, type GpuInfo, type Model, type NamedProfile, type NamedSlotConfig,
+  deviceClassOf, gpuBackendOf, messageOf, shareGpu, svcError, isSvcError, type Device,
+  type EngineProvider, type ErrorCode, type GpuInfo, type Model, type NamedProfile, type NamedSlotConfig,
   type SlotProblem, type SlotRule
 } from '../contract/index.js'
 import { invalid } from '../config/problems.js'
@@ -206,33 +206,8 @@ function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context:
   if (reportRefusal(slot, 'profile', 'profile', report, () => profileWords(profile, provider.flags))) return
   const misfit = profileMisfit(profile, device, slot.type, provider)
   if (misfit === null) return
-  report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}; choose another profile or device`,
+  report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}; choose another profile or device, or set \`profile\` to null for the usual one`,
     { param: 'profile', details: { device, profile: profile.name, device_backend: gpuBackendOf(device), profile_backend: profile.backend } })
-}
-
-export interface CoherenceChange { readonly device?: Device, readonly profile?: string }
-
-/**
- * Device and profile must name the same GPU runtime. Changing one re-derives the other; changing both into a
- * contradiction is refused; changing neither is left alone.
- */
-export function reconcileDeviceProfile (
-  device: Device, profile: NamedProfile | null, changed: { readonly device: boolean, readonly profile: boolean }
-): CoherenceChange {
-  const runtime = gpuBackendOf(device)
-  if (profile === null || profile.backend === null || runtime === profile.backend) return {}
-  if (changed.device && changed.profile) {
-    throw svcError('slot.config_error',
-      `device ${device} and profile '${profile.name}' contradict each other: the profile is for ${profile.backend}`,
-      { details: { device, profile: profile.name, device_backend: runtime, profile_backend: profile.backend }, param: 'profile' })
-  }
-  if (changed.profile) return { device: deviceOf(profile.backend) }
-  if (changed.device) return { profile: deviceDefaultProfiles[device] }
-  return {}
-}
-
-function deviceOf (backend: GpuBackend): Device {
-  return `gpu-${backend}`
 }
 
 /** Values that are undefined belong to no group. */

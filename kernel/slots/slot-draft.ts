@@ -4,7 +4,8 @@ import {
   type NamedSlotConfig, type NewEvent, type SlotDraft, type SlotProblem, type SlotRule
 } from '../contract/index.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
-import { checkSlotSet, reconcileDeviceProfile, slotProblemError, type SlotSetContext } from './guards.js'
+import { deviceOfProfile, keepsProfile, type MoveContext } from './device-profile.js'
+import { checkSlotSet, slotProblemError, type SlotSetContext } from './guards.js'
 import { preferredProfile } from './preferred-profile.js'
 import type { SlotWriterDeps } from './slot-writer.js'
 
@@ -48,7 +49,10 @@ export class SlotChange implements SlotDraft {
     const change = previous === undefined ? {} : { ...this.#adopted(previous, patch), ...this.#coherence(previous, patch) }
     const leftAlone = profileKeys.some(key => Object.hasOwn(patch, key)) || this.#touched.get(name) === null ? null : 'profile'
     this.#touched.set(name, leftAlone)
-    return await this.config.patchSlot(name, { ...patch, ...change })
+    const next = await this.config.patchSlot(name, { ...patch, ...change })
+    const moved = previous !== undefined && patch.profile === undefined && this.#place(next) !== this.#place(previous)
+    if (!moved || keepsProfile(previous, next, this.#moveContext())) return next
+    return await this.config.patchSlot(name, { profile: null })
   }
 
   async delete (name: string): Promise<void> {
@@ -91,29 +95,39 @@ export class SlotChange implements SlotDraft {
     return profile === null ? {} : { profile }
   }
 
-  /** Changing only one of device and profile re-derives the other (reference 2.9). */
-  #coherence (previous: NamedSlotConfig, patch: Raw): { device?: Device, profile?: string } {
+  /** A profile that is chosen alone brings its device along. */
+  #coherence (previous: NamedSlotConfig, patch: Raw): { device?: Device } {
+    if (typeof patch.profile !== 'string') return {}
+    const profile = this.#profile(patch.profile)
+    if (profile === null && patch.profile !== previous.profile) {
+      throw svcError('profiles.not_found', `no profile is named '${patch.profile}'`, { param: 'profile', details: { profile: patch.profile } })
+    }
     // null takes the key out; what is no device at all is refused when the result is checked
     const { device: _, ...undecided } = previous
     const wanted = patch.device === null ? this.#deps.defaultDevice(undecided) : deviceSchema.safeParse(patch.device).data
-    const changed = {
-      device: wanted !== undefined && wanted !== previous.device,
-      profile: typeof patch.profile === 'string' && patch.profile !== previous.profile
+    const said = { device: wanted !== undefined, profile: wanted !== undefined || patch.profile !== previous.profile }
+    const device = deviceOfProfile(wanted ?? this.#deps.defaultDevice(previous), profile, said)
+    return device === null ? {} : { device }
+  }
+
+  #place (slot: NamedSlotConfig): string {
+    return `${this.#deps.defaultDevice(slot)} ${slot.provider} ${slot.type}`
+  }
+
+  #moveContext (): MoveContext {
+    const { defaultDevice, models, providers } = this.#deps
+    return {
+      profiles: this.config.profiles,
+      provider: name => providers.get(name),
+      device: defaultDevice,
+      preferred: ({ model: { default: id } }) => (id === null ? undefined : models.get(id)?.defaults.profile) ?? null
     }
-    const device = wanted ?? this.#deps.defaultDevice(previous)
-    const name = changed.profile ? patch.profile as string : previous.profile
-    const profile = this.#profile(name)
-    if (changed.profile && profile === null) {
-      throw svcError('profiles.not_found', `no profile is named '${String(name)}'`, { param: 'profile', details: { profile: name } })
-    }
-    return reconcileDeviceProfile(device, profile, changed)
   }
 
   /** A profile that was chosen with no device says which. */
   #deviceFor (draft: NamedSlotConfig): Device {
     const device = this.#deps.defaultDevice(draft)
-    const changed = { device: draft.device !== undefined, profile: true }
-    return reconcileDeviceProfile(device, this.#profile(draft.profile), changed).device ?? device
+    return deviceOfProfile(device, this.#profile(draft.profile), { device: draft.device !== undefined, profile: true }) ?? device
   }
 
   #profile (name: string | null): NamedProfile | null {

@@ -124,14 +124,11 @@ export class Overlay implements CapabilityOverlay {
     if (slot.type !== type) {
       throw invalidSelection(child, `slot '${name}' is there already and is an ${slot.type} slot; rename or delete it first`)
     }
-    const moved = slot.device !== device || slot.provider !== provider
     await draft.update(name, {
       device,
       provider,
       ...(slot.enabled ? {} : { enabled: true }),
-      model: { default: model },
-      // another engine or device has other profiles; the default of the new one is right
-      ...(moved ? { profile: null } : {})
+      model: { default: model }
     })
   }
 

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import fc from '../../property.js'
 import t from 'tap'
 import {
-  canonicalJson, deviceDefaultProfiles, type Device, type EngineProvider, type NamedSlotConfig, type SlotConfigInput,
+  canonicalJson, type Device, type EngineProvider, type NamedSlotConfig, type SlotConfigInput,
   type SlotType
 } from '../../../kernel/contract/index.js'
 import type { EngineInspection } from '../../../kernel/runtime/container-runtime.js'
 import { splitArgs } from '../../../kernel/slots/argv/flag-texts.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../../kernel/slots/context-size.js'
-import { reconcileDeviceProfile } from '../../../kernel/slots/guards.js'
+import { deviceOfProfile } from '../../../kernel/slots/device-profile.js'
 import { idleTimeoutMs } from '../../../kernel/slots/idle-policy.js'
 import { planArgv, planLaunch, type LaunchPlan, type PlanInput } from '../../../kernel/slots/launch-plan.js'
 import { portCandidates, type PortClaims } from '../../../kernel/slots/ports.js'
@@ -71,21 +71,21 @@ t.test('profiles that do not suit a slot say why', async t => {
   }
 })
 
-t.test('device and profile stay coherent', async t => {
+t.test('a profile that is chosen alone brings its device along, and a contradiction is refused', async t => {
   const rocm = profileOf({ backend: 'rocm' }, 'rocm')
-  const cases: Array<[string, Device, typeof rocm | null, { device: boolean, profile: boolean }, object | 'refused']> = [
-    ['they agree', 'gpu-rocm', rocm, { device: true, profile: true }, {}],
-    ['no profile', 'cpu', null, { device: true, profile: false }, {}],
-    ['a profile for any runtime', 'gpu-vulkan', profileOf(), { device: true, profile: true }, {}],
-    ['the profile changes, the device follows', 'gpu-vulkan', rocm, { device: false, profile: true }, { device: 'gpu-rocm' }],
-    ['the device changes, the profile follows', 'gpu-vulkan', rocm, { device: true, profile: false }, { profile: 'vulkan' }],
-    ['to the CPU', 'cpu', rocm, { device: true, profile: false }, { profile: deviceDefaultProfiles.cpu }],
-    ['both change into a contradiction', 'gpu-vulkan', rocm, { device: true, profile: true }, 'refused'],
-    ['neither changes', 'gpu-vulkan', rocm, { device: false, profile: false }, {}]
+  const cases: Array<[string, Device, typeof rocm | null, { device: boolean, profile: boolean }, Device | 'refused' | null]> = [
+    ['they agree', 'gpu-rocm', rocm, { device: true, profile: true }, null],
+    ['no profile', 'cpu', null, { device: true, profile: false }, null],
+    ['a profile for any runtime', 'gpu-vulkan', profileOf(), { device: true, profile: true }, null],
+    ['the profile changes, the device follows', 'gpu-vulkan', rocm, { device: false, profile: true }, 'gpu-rocm'],
+    ['the device changes', 'gpu-vulkan', rocm, { device: true, profile: false }, null],
+    ['a contradiction', 'gpu-vulkan', rocm, { device: true, profile: true }, 'refused'],
+    ['a contradiction on the CPU', 'cpu', rocm, { device: true, profile: true }, 'refused'],
+    ['neither is said', 'gpu-vulkan', rocm, { device: false, profile: false }, null]
   ]
-  for (const [name, device, profile, changed, expected] of cases) {
-    if (expected === 'refused') t.throws(() => reconcileDeviceProfile(device, profile, changed), { code: 'slot.config_error', param: 'profile' }, name)
-    else t.strictSame(reconcileDeviceProfile(device, profile, changed), expected, name)
+  for (const [name, device, profile, said, expected] of cases) {
+    if (expected === 'refused') t.throws(() => deviceOfProfile(device, profile, said), { code: 'slot.config_error', param: 'profile' }, name)
+    else t.equal(deviceOfProfile(device, profile, said), expected, name)
   }
 })
 
