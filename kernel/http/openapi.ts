@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { KeptJson, type AnyRoute, type ApiDocument } from '../contract/index.js'
 import { bodyKindOf } from './mount-route.js'
+import { groupOf, groupsOf, isInference } from './openapi-groups.js'
 import { engineErrorSchema, errorSchema, responsesOf } from './openapi-answers.js'
 import { OpenApiSchemas, type Json } from './openapi-schemas.js'
 
@@ -24,16 +25,24 @@ export function openApiDocument (routes: readonly DocumentedRoute[], version: st
   const paths: Record<string, Json> = {}
   const schemas = new OpenApiSchemas()
   const ids = new Set<string>()
-  for (const { plugin, route } of routes) {
+  for (const { route } of routes) {
     const path = openApiPath(route.url)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(plugin, route, operationId(route, ids), schemas) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, operationId(route, ids), schemas) }
   }
   return {
     openapi: '3.1.0',
     info: { title: 'svc', version, description: 'Local inference gateway' },
-    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => a < b ? -1 : 1)),
+    tags: groupsOf(routes.map(({ route }) => route)).map(name => ({ name })),
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => byPath(a, b))),
     components: { schemas: { ...schemas.components, EngineError: engineErrorSchema, Error: errorSchema } }
   }
+}
+
+/** What clients of models use comes first. */
+function byPath (a: string, b: string): number {
+  const order = Number(isInference(b)) - Number(isInference(a))
+  if (order !== 0) return order
+  return a < b ? -1 : 1
 }
 
 /** `/a/:id` and `/a/*` as OpenAPI spells them. */
@@ -41,10 +50,10 @@ export function openApiPath (url: string): string {
   return url.replace(/:([A-Za-z_]\w*)/g, '{$1}').replace(/\*$/, '{path}')
 }
 
-function operation (plugin: string, route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
+function operation (route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
   const { schema = {} } = route
   return {
-    tags: [route.tag ?? plugin],
+    tags: [groupOf(route)],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     operationId: id,

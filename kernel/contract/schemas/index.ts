@@ -27,5 +27,6 @@ export {
   authStyles, externalProviderSchema, modelFiltersSchema, RESERVED_UPSTREAM_NAME, UPSTREAM_NAME_PATTERN, upstreamSchema
 } from './upstream.js'
 export type { AuthStyle, ExternalProvider, Upstream } from './upstream.js'
+export { documentedShape, patchShape } from './documented.js'
 export { manifestSchema } from './manifest.js'
 export type { Manifest } from './manifest.js'

@@ -15,5 +15,5 @@ export const ENV_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** Explicit container environment: keys are shell names, values hold no newline (SPEC.md `env`). */
 export const envSchema = z.record(
   z.string().regex(ENV_NAME_PATTERN, { error: 'must match [A-Za-z_][A-Za-z0-9_]*' }),
-  z.string().regex(/^[^\r\n\0]*$/, { error: 'must not contain a newline' })
+  z.string().regex(/^[^\r\n\u0000]*$/, { error: 'must not contain a newline' })
 ).refine(env => Object.keys(env).length <= MAX_LIST_ENTRIES, { error: `must hold at most ${MAX_LIST_ENTRIES} values` })

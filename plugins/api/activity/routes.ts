@@ -16,6 +16,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/activity',
+      tag: 'Activity',
       summary: 'Audit rows, newest first',
       schema: { querystring: listQuerySchema, response: listSchema },
       queryError: 'activity.invalid_query',
@@ -33,6 +34,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/activity/export',
+      tag: 'Activity',
       summary: 'Audit rows as a file',
       description: `At most the newest ${MOST_EXPORTED}; \`fmt=csv\` gives RFC 4180.`,
       schema: { querystring: exportQuerySchema, response: exportSchema },
@@ -49,6 +51,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/activity/stream',
+      tag: 'Activity',
       summary: 'Audit rows as they are written',
       description: 'First the latest rows, or those after `since` or a browser\'s `Last-Event-ID`, oldest first; then new ones. None is left out.',
       schema: { querystring: streamQuerySchema },

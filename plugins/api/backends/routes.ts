@@ -38,6 +38,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       url: '/api/backends/npu/load',
       summary: 'Load a chat model on the NPU; makes a slot when there is none',
       schema: { body: loadBodySchema, response: loadedSchema },
+      example: { model_id: 'qwen3:0.6b' },
       handler: call => {
         const model = call.body.model_id ?? ''
         if (model === '') throw svcError('backend.model_id_required', 'name the model to load as `model_id`', { param: 'model_id' })
@@ -53,6 +54,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       url: '/api/backends/npu/unload',
       summary: 'Unload a slot from the NPU',
       schema: { body: unloadBodySchema, response: unloadedSchema },
+      example: { slot_name: 'npu' },
       handler: call => {
         const slot = call.body.slot_name ?? ''
         if (slot === '') throw svcError('backend.slot_name_required', 'name the slot to unload as `slot_name`', { param: 'slot_name' })

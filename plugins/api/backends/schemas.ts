@@ -1,4 +1,4 @@
-import { deviceSchema, slotStateSchema } from 'svc-gateway/plugin'
+import { deviceSchema, devices, NAME_PATTERN, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const backendSchema = z.strictObject({
@@ -24,11 +24,11 @@ export const backendSchema = z.strictObject({
 })
 export type Backend = z.output<typeof backendSchema>
 
-export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Backend id: npu, gpu-vulkan, gpu-rocm, gpu-cuda, cpu' }) })
+export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Backend id', enum: [...devices], examples: ['cpu'] }) })
 
 /** What is missing is told with codes of its own. */
-export const loadBodySchema = z.strictObject({ model_id: z.string().optional() })
-export const unloadBodySchema = z.strictObject({ slot_name: z.string().optional() })
+export const loadBodySchema = z.strictObject({ model_id: z.string().meta({ minLength: 1 }).optional() }).meta({ required: ['model_id'] })
+export const unloadBodySchema = z.strictObject({ slot_name: z.string().meta({ pattern: NAME_PATTERN.source }).optional() }).meta({ required: ['slot_name'] })
 
 export const loadedSchema = z.strictObject({
   slot: z.string(),

@@ -48,6 +48,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       url: '/api/capabilities/migrate',
       summary: 'Snap selections that are not legal any more to what is',
       schema: { body: migrateBodySchema, response: migrationSchema },
+      example: { dry_run: true },
       handler: async call => {
         const { dry_run: dryRun } = call.body
         const work = async (): Promise<z.output<typeof migrationSchema>> => {
@@ -65,6 +66,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       summary: 'Choose what serves a capability, and bring it into force',
       description: 'Waits until the engine follows. A selection is kept also when its engine does not (503).',
       schema: { params: placeParamsSchema, body: selectBodySchema, response: selectedSchema },
+      example: { enabled: false },
       handler: call => {
         const { slot: group, child: name } = call.params
         const child = childOf(group, name)

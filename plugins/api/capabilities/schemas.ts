@@ -1,10 +1,10 @@
-import { capabilitySelectionSchema, deviceSchema, fitStatuses, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilitySelectionSchema, deviceSchema, fitStatuses, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** Any text: what is no capability is told with codes of its own. */
 export const placeParamsSchema = z.strictObject({
-  slot: z.string().meta({ description: 'Group: embed, voice, img, vision' }),
-  child: z.string().meta({ description: 'embed, rerank, stt, tts, img, vision' })
+  slot: z.string().meta({ description: 'Group', enum: ['embed', 'voice', 'img', 'vision'], examples: ['embed'] }),
+  child: z.string().meta({ description: 'Capability of the group', enum: [...capabilityChildren], examples: ['embed'] })
 })
 
 export const hostBackendSchema = z.strictObject({
@@ -60,7 +60,7 @@ export const selectBodySchema = z.looseObject({
   provider: shape.provider.unwrap().optional(),
   model: shape.model.unwrap().optional(),
   enabled: z.boolean().optional()
-})
+}).meta({ additionalProperties: false })
 
 export const selectedSchema = z.strictObject({
   ok: z.literal(true),

@@ -35,6 +35,7 @@ export function templateRoutes (api: TemplateApi): AnyRoute[] {
       summary: 'Add or replace a chat template',
       description: 'Written also when the check finds fault; `error` tells. Slots take it at their next start.',
       schema: { body: putBodySchema, response: templateEntrySchema },
+      example: { id: 'short', content: '{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}' },
       handler: async call => {
         const { id, content } = call.body
         requireId(id)
@@ -46,6 +47,7 @@ export function templateRoutes (api: TemplateApi): AnyRoute[] {
       url: '/api/chat-templates/lint',
       summary: 'Check a chat template without writing it',
       schema: { body: lintBodySchema, response: lintSchema },
+      example: { content: '{% for message in messages %}{{ message.content }}{% endfor %}' },
       handler: ({ body }) => catalog.lint(body.content)
     }),
     defineRoute({

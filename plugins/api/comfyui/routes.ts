@@ -22,6 +22,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/comfyui/status',
+      tag: 'Image engine',
       summary: 'The image engine and the GPU that it shares',
       schema: { response: statusSchema },
       handler: ({ signal }) => comfyStatus(api, signal)
@@ -29,9 +30,11 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/switchover',
+      tag: 'Image engine',
       summary: 'Give the GPU to the image engine, or back to language models',
       description: 'Answers 202 when it has begun, 200 when the GPU is in that mode already.',
       schema: { body: switchoverBodySchema, response: switchoverSchema },
+      example: { mode: 'generation' },
       answers: [{ status: 202, description: 'Begun' }],
       bodyError: 'comfyui.invalid_mode',
       handler: async call => {
@@ -43,8 +46,10 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/pin',
+      tag: 'Image engine',
       summary: 'Keep image mode until it is unpinned, or let it end by itself again',
       schema: { body: pinBodySchema, response: pinBodySchema },
+      example: { pinned: true },
       bodyError: 'comfyui.invalid_pin',
       handler: call => activity.audited({
         category: 'comfyui', action: 'comfyui.pin', target: 'gpu', actor: call.actor, request_id: call.requestId
@@ -66,9 +71,11 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/models/fetch',
+      tag: 'Image engine',
       summary: 'Pull curated image models into the engine\'s folder',
       description: 'Progress is that of every pull: /api/models/{id}/pull/status.',
       schema: { body: fetchBodySchema, response: fetchedSchema },
+      example: { selections: [{ capability: 'image', family: 'sdxl' }] },
       bodyError: 'comfyui.fetch.invalid_body',
       status: 202,
       handler: call => activity.audited({
@@ -82,6 +89,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/comfyui/workflows',
+      tag: 'Image engine',
       summary: 'Workflows that can be launched',
       schema: { response: workflowsSchema },
       handler: async () => ({ workflows: (await engine.workflows()).map(({ name, source }) => ({ name, source })) })
@@ -89,6 +97,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/workflows/:name/launch',
+      tag: 'Image engine',
       summary: 'Queue a workflow as its file is',
       description: 'Takes the GPU for the image engine first. Its images stay with the engine; events `image.*` tell how it goes.',
       schema: { params: workflowParamsSchema, response: launchedSchema },
@@ -115,6 +124,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/render/cancel',
+      tag: 'Image engine',
       summary: 'Empty the engine\'s queue and end the image it works on',
       schema: { response: cancelledSchema },
       status: 202,
@@ -131,6 +141,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/restart',
+      tag: 'Image engine',
       summary: 'Stop the image engine and start it anew',
       description: 'Images that are being made may end first, as long as `[slots] drain_timeout_s` allows.',
       schema: { response: restartedSchema },
@@ -146,6 +157,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/comfyui/logs',
+      tag: 'Image engine',
       summary: 'The last lines of the image engine',
       schema: { querystring: logsQuerySchema, response: logsSchema },
       handler: async ({ query: { tail }, signal }) => {
@@ -158,6 +170,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/comfyui/preview',
+      tag: 'Image engine',
       summary: 'The newest image that the engine saved',
       produces: 'image/png',
       handler: async ({ reply, requestId, signal }) => {

@@ -13,6 +13,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/config/urls',
+      tag: 'Settings',
       summary: 'Addresses of the gateway and its companions, as the caller reaches them',
       schema: { response: urlsSchema },
       handler: ({ request }) => discoverUrls({

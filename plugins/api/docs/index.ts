@@ -13,6 +13,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/openapi.json',
+      tag: 'Gateway',
       summary: 'The OpenAPI document of every route that is mounted',
       schema: { response: documentSchema },
       handler: () => jsonAnswer(openapi.json())
@@ -20,6 +21,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/docs',
+      tag: 'Gateway',
       summary: 'This document as a page',
       produces: 'text/html',
       handler: ({ reply, requestId }) => {

@@ -13,6 +13,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/events',
+      tag: 'Events and logs',
       summary: 'The latest events',
       schema: { querystring: listFilterSchema, response: eventListSchema },
       queryError: 'events.invalid_query',
@@ -21,6 +22,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/events/stream',
+      tag: 'Events and logs',
       summary: 'Events as they happen',
       description: 'With `since`, or a browser\'s `Last-Event-ID`, the missed ones come first; `events.gap` tells of those that are lost.',
       schema: { querystring: followFilterSchema },

@@ -14,6 +14,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/hardware',
+      tag: 'Hardware and statistics',
       summary: 'What this machine is, as it was probed last',
       description: 'The uptime is that of this moment.',
       schema: { response: hardwareViewSchema },
@@ -22,6 +23,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/api/hardware/probe',
+      tag: 'Hardware and statistics',
       summary: 'Look at the machine again and keep the result in hardware.json',
       schema: { response: hardwareViewSchema },
       handler: ({ actor, requestId }) => activity.audited({

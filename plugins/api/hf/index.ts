@@ -17,6 +17,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/hf/search',
+      tag: 'Models',
       summary: 'Search the model hub',
       schema: { querystring: searchQuerySchema, response: searchSchema },
       handler: async ({ query: { q, type, limit }, signal }) => {

@@ -9,7 +9,7 @@ const configSchema = z.strictObject({
   max_bytes: z.int().min(1024 * 1024).default(1024 ** 3).meta({ description: 'Bytes that they may have together' })
 })
 
-const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name of the image, with or without .png' }) })
+const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name of the image, with or without .png', pattern: '^[^/]+$', examples: ['00000000-0000-0000-0000-000000000000.png'] }) })
 
 const FOREVER = 'public, max-age=31536000, immutable'
 
@@ -30,6 +30,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/images/cache/:name',
+      tag: 'Image engine',
       summary: 'An image that was made, while it is kept',
       description: 'It never changes, so it may be cached for ever.',
       schema: { params: paramsSchema },

@@ -30,10 +30,12 @@ export function applyRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/install/apply',
+      tag: 'First run',
       summary: 'Set up the slots of a tier',
       description: 'Slots are made at once and come up when their models have arrived. A slot that fails or is skipped stops none of the others; ' +
         'a slot that is there already keeps its model.',
       schema: { body: applyBodySchema, response: appliedSchema },
+      example: { tier: 'auto', pull: false },
       handler: call => {
         const { tier: wanted, ...body } = call.body
         return order(api, call, 'install.apply', wanted, async () => {
@@ -47,8 +49,10 @@ export function applyRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/install/apply-selections',
+      tag: 'First run',
       summary: 'Set up slots one by one',
       schema: { body: selectionsBodySchema, response: selectedSchema },
+      example: { slots: [{ capability: 'embed', model_id: '' }], pull: false },
       handler: call => order(api, call, 'install.apply_selections', 'selections', () => fulfil(api, selectionOrder(call.body)))
     })
   ]

@@ -1,4 +1,4 @@
-import { deviceSchema, hardwareSchema, modelCapabilities, nameSchema, MAX_SLOT_PORT } from 'svc-gateway/plugin'
+import { deviceSchema, hardwareSchema, modelCapabilities, nameSchema, MAX_SLOT_PORT, NAME_PATTERN } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { extensionSkips } from './extensions.js'
 import { skipReasons } from './plan.js'
@@ -46,7 +46,7 @@ export const curatedSchema = z.strictObject({
   custom_allowed: z.literal(true)
 })
 
-const storageDir = z.string().min(1).meta({ description: 'Absolute path that becomes the model store' })
+const storageDir = z.string().min(1).meta({ description: 'Absolute path that becomes the model store', pattern: '^/' })
 const extensionsSchema = z.record(z.string(), z.boolean()).meta({ description: 'What to set up beside the gateway, by id' })
 const pull = z.boolean().default(true).meta({ description: 'Pull the models; false makes the slots and leaves pulling to others' })
 const npuOptIn = z.boolean().default(false).meta({ description: 'Make a slot on the NPU, too' })
@@ -108,9 +108,9 @@ export const appliedSchema = z.strictObject({
   next: z.enum(['pull', 'done']).meta({ description: '`pull`: models are on their way; slots come up when they are there' })
 })
 
-export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name' }) })
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source, examples: ['agent'] }) })
 export const slotModelBodySchema = z.looseObject({ model_id: z.unknown().optional() }).meta({
-  properties: { model_id: { type: 'string', description: 'Written down as it is; nothing is loaded' } }, required: ['model_id']
+  properties: { model_id: { type: 'string', minLength: 1, description: 'Written down as it is; nothing is loaded' } }, required: ['model_id']
 })
 export const slotModelSchema = z.strictObject({
   slot: z.string(), model_id: z.string(), path: z.string().meta({ description: 'The slot file' })
@@ -119,7 +119,7 @@ export const slotModelSchema = z.strictObject({
 export const unitsSchema = z.strictObject({
   services: z.array(z.strictObject({ unit: z.string(), label: z.string(), active: z.boolean(), repairable: z.boolean() }))
 })
-export const unitParamsSchema = z.strictObject({ unit: z.string() })
+export const unitParamsSchema = z.strictObject({ unit: z.string().meta({ description: 'Unit of GET /api/install/services', pattern: '^[A-Za-z0-9@_.:-]+$', examples: ['svc-openwebui.service'] }) })
 export const repairedSchema = z.strictObject({
   unit: z.string(),
   active: z.boolean(),

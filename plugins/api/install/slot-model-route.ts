@@ -8,9 +8,11 @@ export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRou
   return defineRoute({
     method: 'PUT',
     url: '/api/install/slots/:name/model',
+    tag: 'First run',
     summary: 'Write a model into a slot file',
     description: 'Everything else in the file stays. Nothing is loaded, and whether there is such a model is not looked at.',
     schema: { params: nameParamsSchema, body: slotModelBodySchema, response: slotModelSchema },
+    example: { model_id: 'qwen3-4b' },
     handler: call => {
       const { name } = call.params
       const given = call.body.model_id

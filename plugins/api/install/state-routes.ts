@@ -18,6 +18,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/install/state',
+      tag: 'First run',
       summary: 'Whether this is a first run',
       schema: { response: stateSchema },
       handler: async ({ signal }) => {
@@ -31,6 +32,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/install/probe',
+      tag: 'First run',
       summary: 'Look at the hardware again',
       schema: { response: probeSchema },
       handler: call => {
@@ -41,6 +43,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/install/complete',
+      tag: 'First run',
       summary: 'The first run is over',
       description: 'Again and again does nothing more.',
       schema: { response: completedSchema },
@@ -56,6 +59,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/install/curated-models',
+      tag: 'First run',
       summary: 'Models to choose the main one from',
       schema: { response: curatedSchema },
       handler: async () => {

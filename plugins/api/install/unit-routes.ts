@@ -9,6 +9,7 @@ export function unitRoutes ({ activity }: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/install/services',
+      tag: 'First run',
       summary: 'Units that can be restarted from here',
       schema: { response: unitsSchema },
       handler: async () => ({ services: [...await listUnits()] })
@@ -16,6 +17,7 @@ export function unitRoutes ({ activity }: InstallApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/install/services/:unit/repair',
+      tag: 'First run',
       summary: 'Restart one of them',
       schema: { params: unitParamsSchema, response: repairedSchema },
       handler: call => {

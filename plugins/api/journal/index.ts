@@ -17,6 +17,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/journal',
+      tag: 'Events and logs',
       summary: 'The latest entries of the journal',
       schema: { querystring: listQuerySchema, response: listSchema },
       handler: ({ query }) => listEntries(events, query)
@@ -24,6 +25,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/journal/stream',
+      tag: 'Events and logs',
       summary: 'Journal entries as they are made',
       description: `First the last ${REPLAYED} that are wanted, or with \`since\` those after it.`,
       schema: { querystring: streamQuerySchema },

@@ -25,6 +25,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/logs',
+      tag: 'Events and logs',
       summary: 'The last lines of a unit',
       description: 'Without a journal the answer is empty and has a hint.',
       schema: { querystring: logQuerySchema, response: logsSchema },
@@ -39,6 +40,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/logs/stream',
+      tag: 'Events and logs',
       summary: 'Lines of a unit as they are written, one JSON text each',
       description: 'Begins with the last `n` lines. The event `error` tells what keeps lines away.',
       schema: { querystring: logQuerySchema },

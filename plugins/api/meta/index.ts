@@ -13,6 +13,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/meta/enums',
+      tag: 'Status',
       summary: 'Devices, slot types, capabilities and their translations',
       description: 'May be cached for an hour; the ETag changes with the release and with the providers that are loaded.',
       schema: { response: enumsSchema },

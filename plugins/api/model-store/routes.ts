@@ -29,6 +29,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: STORE,
+      tag: 'Models',
       summary: 'Where models live, and where else they could',
       schema: { response: storeSchema },
       handler: () => store.read()
@@ -36,23 +37,28 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: STORE,
+      tag: 'Models',
       summary: 'Make a folder the model store',
       description: 'When there are models in the present one, say `migrate` or `keep`; else the plan of a move is told and nothing done. ' +
         'Slots that are up take it over at their next start.',
       schema: { body: storeBodySchema, response: storeChangedSchema },
+      example: { path: '/srv/models', keep: true },
       handler: call => change(call, call.body.path, call.body)
     }),
     defineRoute({
       method: 'POST',
       url: `${STORE}/migrate`,
+      tag: 'Models',
       summary: 'Make a folder the model store and move the models there',
       description: 'Progress is told by the events `store.progress`.',
       schema: { body: migrateBodySchema, response: storeChangedSchema },
+      example: { path: '/srv/models' },
       handler: call => change(call, call.body.path, { migrate: true, keep: false })
     }),
     defineRoute({
       method: 'GET',
       url: '/api/config/models',
+      tag: 'Models',
       summary: 'The [models] section of svc.toml',
       schema: { response: modelsSchema },
       handler: () => config.snapshot.svc.models
@@ -60,8 +66,10 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
     defineRoute({
       method: 'PUT',
       url: '/api/config/models',
+      tag: 'Models',
       summary: 'Change the [models] section and scan again',
       schema: { body: modelsPatchSchema, response: modelsSavedSchema },
+      example: { auto_scan_on_start: true, file_extensions: ['.gguf'] },
       handler: call => activity.audited({
         category: 'settings', action: 'settings.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
       }, async note => {

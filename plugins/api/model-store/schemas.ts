@@ -1,6 +1,8 @@
-import { modelsSchema } from 'svc-gateway/plugin'
+import { modelsSchema, patchShape } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
+/** The route says what is wrong with one that is not. */
+const absolute = z.string().min(1).meta({ description: 'Absolute path', pattern: '^/' })
 const mb = z.int().nullable()
 
 export const folderStateSchema = z.strictObject({
@@ -27,11 +29,11 @@ export const storeSchema = z.strictObject({
 })
 
 export const storeBodySchema = z.strictObject({
-  path: z.string().min(1),
+  path: absolute,
   migrate: z.boolean().default(false).meta({ description: 'Move what is in the present store' }),
   keep: z.boolean().default(false).meta({ description: 'Leave what is in the present store where it is' })
 })
-export const migrateBodySchema = z.strictObject({ path: z.string().min(1) })
+export const migrateBodySchema = z.strictObject({ path: absolute })
 
 export const planSchema = z.strictObject({
   source: z.string(),
@@ -68,5 +70,5 @@ export const modelsSavedSchema = modelsSchema.extend({ scan: scanSchema })
 /** The config service checks a patch, together with what is there; here it is only described. */
 export const modelsPatchSchema = z.record(z.string(), z.unknown()).meta({
   description: 'What is not in the body stays; null takes a key back to its default',
-  properties: z.toJSONSchema(modelsSchema, { io: 'input' }).properties
+  ...patchShape(modelsSchema)
 })

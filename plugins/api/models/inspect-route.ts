@@ -9,9 +9,9 @@ const MAX_CACHED = 64
 const EXCERPT = 400
 
 const bodySchema = z.strictObject({
-  hf_repo: z.string().optional().meta({ description: '`owner/name`' }),
+  hf_repo: z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$' }).optional().meta({ description: '`owner/name`' }),
   hf_url: z.string().optional().meta({ description: 'Address of the repository or of one of its files' })
-})
+}).meta({ minProperties: 1 })
 
 const inspectedSchema = z.strictObject({
   repo: z.string(),
@@ -38,6 +38,7 @@ export function inspectRoute ({ clock, hub }: ModelApi & { readonly clock: Clock
     url: '/api/models/inspect',
     summary: 'Models in a repository of the hub',
     schema: { body: bodySchema, response: inspectedSchema },
+    example: { hf_repo: 'Qwen/Qwen3-4B-GGUF' },
     handler: async ({ body, signal }) => {
       const repo = repoOf(body, hub)
       const key = `${hub.endpoint} ${String(hub.hasToken)} ${repo}`

@@ -22,6 +22,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       summary: 'Pull a model, or join the pull that runs',
       description: 'Takes what the body leaves open from the registry, else from the catalogue, else from the id itself when it names a repository or a model that an engine fetches by itself.',
       schema: { params: idParamsSchema, body: pullBodySchema, response: pullStartedSchema },
+      example: { hf_repo: 'Qwen/Qwen3-4B-GGUF', hf_filename: 'Qwen3-4B-Q4_K_M.gguf' },
       status: 202,
       handler: call => audited(api, call, 'pull', call.params.id, async note => {
         const { resumed, snapshot } = await pulls.start(requestOf(call.params.id, call.body), call.signal)

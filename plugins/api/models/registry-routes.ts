@@ -21,6 +21,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       summary: 'Register a model',
       description: 'What the body leaves open comes from the header of the file, where it can be read.',
       schema: { body: registerBodySchema, response: registryRowSchema },
+      example: { id: 'qwen3-4b', path: '/srv/models/qwen3-4b.gguf', capabilities: ['chat'] },
       status: 201,
       handler: call => audited(api, call, 'register', call.body.id, async note => {
         const { id, source, ...row } = call.body
@@ -35,6 +36,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/add-from-path',
       summary: 'Register a model file with what its header tells',
       schema: { body: addBodySchema, response: registryRowSchema },
+      example: { path: '/srv/models/qwen3-4b.gguf' },
       status: 201,
       handler: call => audited(api, call, 'add', call.body.path, async note => {
         const { path, id, name, labels, overwrite } = call.body
@@ -55,6 +57,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/:id',
       summary: 'Change a model; `defaults` merge, null takes a key out',
       schema: { params: idParamsSchema, body: updateBodySchema, response: registryRowSchema },
+      example: { name: 'Qwen 3 4B', defaults: { context_size: 8192 } },
       handler: call => audited(api, call, 'update', call.params.id, async note => {
         const { id } = call.params
         if (models.get(id) === undefined) await refuseForeign(api, id)

@@ -22,6 +22,7 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/scan/preview',
       summary: 'What the model files below some folders seem to be; registers nothing',
       schema: { body: previewBodySchema, response: previewSchema },
+      example: { paths: ['/srv/models'], recursive: true },
       handler: async ({ body: { paths, recursive }, signal }) => {
         const { suggestions, truncated } = await library.preview(paths, { recursive, signal })
         return { preview: suggestions.map(previewRow), count: suggestions.length, ...(truncated ? { truncated } : {}) }
@@ -32,6 +33,7 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/scan',
       summary: 'Register the models in the configured folders, or the given ones',
       schema: { body: scanBodySchema, response: scannedSchema },
+      example: { rows: [{ path: '/srv/models/qwen3-4b.gguf' }] },
       handler: call => audited(api, call, 'scan', 'models', async note => {
         const { rows } = call.body
         const result = rows === undefined ? await library.scan() : await addRows(api, rows, call.signal)

@@ -2,7 +2,7 @@ import { capabilityAliases, deviceSchema, fitStatuses, modelCapabilities, modelR
 import { z } from 'zod'
 import { modelListRowSchema } from './record-schema.js'
 
-export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Model id; a slash in it is written %2F' }) })
+export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Model id; a slash in it is written %2F', examples: ['qwen3-4b'] }) })
 
 /** A capability, or another word for one. */
 export const capabilitySchema = z.preprocess(
@@ -54,11 +54,11 @@ export const catalogueSchema = z.strictObject({
 const source = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/, { error: 'must be a short word, such as manual' })
 
 export const registerBodySchema = z.strictObject({
-  id: z.string(), ...modelRowSchema.shape, source: source.default('manual').meta({ description: 'For the event: how it came' })
+  id: z.string().meta({ minLength: 1, maxLength: 256, pattern: '^\\S+$' }), ...modelRowSchema.shape, source: source.default('manual').meta({ description: 'For the event: how it came' })
 })
 
 export const addBodySchema = z.strictObject({
-  path: z.string().meta({ description: 'Absolute path of the model file, or of the first of a split one' }),
+  path: z.string().meta({ description: 'Absolute path of the model file, or of the first of a split one', pattern: '^/' }),
   id: z.string().optional(),
   name: z.string().optional(),
   labels: z.array(capabilitySchema).optional().meta({ description: 'What it can do, where the header and name do not tell' }),

@@ -21,6 +21,7 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/npu/swap-status',
+      tag: 'NPU',
       summary: 'Whether the NPU changes its model, from what to what',
       schema: { response: swapStatusSchema },
       handler: () => {
@@ -31,6 +32,7 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/npu/occupancy',
+      tag: 'NPU',
       summary: 'Who holds the NPU',
       schema: { response: occupancySchema },
       handler: async () => {
@@ -42,6 +44,7 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/slots/flm/models',
+      tag: 'NPU',
       summary: 'Models that the engine of the NPU can run',
       schema: { response: engineModelsSchema },
       handler: async () => ({

@@ -1,4 +1,4 @@
-import { bootPhases, pluginStates } from 'svc-gateway/plugin'
+import { bootPhases, PLUGIN_NAME_PATTERN, pluginStates } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const pluginSchema = z.strictObject({
@@ -30,4 +30,4 @@ export const reloadSchema = z.strictObject({
     .meta({ description: 'Plugins or packages that failed and are judged again although they have not changed' })
 })
 
-export const pluginParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Plugin name' }) })
+export const pluginParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Plugin name', pattern: PLUGIN_NAME_PATTERN.source, examples: ['api-slots'] }) })

@@ -32,6 +32,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles',
       summary: 'Create a profile',
       schema: { body: createBodySchema, response: profileItemSchema },
+      example: { name: 'my-cpu', image: 'ghcr.io/ggml-org/llama.cpp:server', flags: '--threads 8', device_class: 'cpu' },
       status: 201,
       handler: async call => {
         const { name, ...profile } = call.body
@@ -49,6 +50,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       summary: 'Change a profile',
       description: 'What is left out or null stays. Slots that run with it go on as they are and are marked as drifted.',
       schema: { params: nameParamsSchema, body: patchBodySchema, response: profileItemSchema },
+      example: { flags: '--threads 6' },
       handler: async call => {
         const { name } = call.params
         const before = profileOf(api, name)

@@ -22,6 +22,13 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles/import',
       summary: 'Create a profile from an envelope, or tell what would happen',
       schema: { body: importBodySchema, response: importAnswerSchema },
+      example: {
+        dry_run: true,
+        envelope: {
+          kind: 'svc.profile', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z', name: 'imported', checksum: '0000000000000000000000000000000000000000000000000000000000000000',
+          profile: { image: 'ghcr.io/ggml-org/llama.cpp:server', device_class: 'cpu' }
+        }
+      },
       handler: async call => {
         const { envelope, name: wanted, dry_run: dryRun } = call.body
         const opened = openEnvelope(envelope)

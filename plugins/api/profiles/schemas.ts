@@ -1,4 +1,4 @@
-import { nameSchema, profileSchema, slotTypeSchema } from 'svc-gateway/plugin'
+import { documentedShape, NAME_PATTERN, nameSchema, profileSchema, slotTypeSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** The format of the envelope, not of the release. */
@@ -6,7 +6,7 @@ export const ENVELOPE_VERSION = 1
 export const ENVELOPE_KIND = 'svc.profile'
 
 /** Any text: a name that no profile can have is a profile that does not exist. */
-export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Profile name' }) })
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Profile name', pattern: NAME_PATTERN.source, examples: ['cpu-llm'] }) })
 
 /** SPEC.md "Profile", with what this gateway knows about it. */
 export const profileItemSchema = z.strictObject({
@@ -52,7 +52,7 @@ export const envelopeSchema = z.strictObject({
 
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcprofile.json`' }),
+  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcprofile.json`', ...documentedShape(envelopeSchema) }),
   name: nameSchema.optional(),
   dry_run: z.boolean().default(false)
 })

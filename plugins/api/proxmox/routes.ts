@@ -42,6 +42,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       summary: 'Configure the Proxmox host',
       description: 'Without `token_value` the stored one is kept. The settings are saved whether the host answers or not; `status` tells.',
       schema: { body: bodySchema, response: settingsSchema },
+      example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
       bodyError: 'proxmox.config_invalid',
       handler: async call => {
         const settings = await activity.audited(rowOf(call, 'settings.proxmox_save'), async note => {
@@ -77,6 +78,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       summary: 'Ask a Proxmox host once; nothing is saved',
       description: '`token_value` is needed: a stored token is not sent to wherever a test asks for.',
       schema: { body: bodySchema, response: testedSchema },
+      example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
       bodyError: 'proxmox.config_invalid',
       handler: async ({ body, signal }) => {
         const { token_value } = body

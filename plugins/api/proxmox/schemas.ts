@@ -7,7 +7,7 @@ const MAX_HOST = 253
 
 const hostSchema = z.string({ error: 'must be the name or address of the host' }).max(MAX_HOST)
   .refine(isHost, { error: 'must be a host name or an IP address alone, without https:// and without a port' })
-  .meta({ description: 'Name or IP address' })
+  .meta({ description: 'Name or IP address', pattern: `${HOST_NAME.source}|^\\[?[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}\\]?$`, minLength: 1 })
 const portSchema = z.int({ error: 'must be a whole number from 1 to 65535' })
   .min(1, { error: 'must be a whole number from 1 to 65535' }).max(65_535, { error: 'must be a whole number from 1 to 65535' })
 const userSchema = z.string({ error: 'must be a user with its realm, as in svc@pve' }).max(64)

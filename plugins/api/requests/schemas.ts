@@ -22,7 +22,7 @@ const requestSchema = z.strictObject({
 
 export const requestListSchema = z.strictObject({ requests: z.array(requestSchema).meta({ description: 'Oldest first' }) })
 
-export const requestParamsSchema = z.strictObject({ id: z.string().min(1).meta({ description: 'Request id' }) })
+export const requestParamsSchema = z.strictObject({ id: z.string().min(1).meta({ description: 'Request id', pattern: '^[A-Za-z0-9._:-]{1,128}$', examples: ['req-1'] }) })
 
 export const cancelledSchema = z.strictObject({
   id: z.string(),

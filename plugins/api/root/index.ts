@@ -34,14 +34,18 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/',
+      tag: 'Gateway',
       summary: 'Where everything is: a page, or JSON for a client that asks for it',
       schema: { response: frontSchema },
+      answers: [{ type: 'text/html' }],
       handler: call => asksForJson(call) ? front() : sendPage(call, frontPage(front()))
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/openapi.json',
+      tag: 'Gateway',
       summary: 'Leads to the OpenAPI document',
+      status: 302,
       handler: ({ reply, requestId }) => {
         void reply.code(302).headers({ 'location': 'api/openapi.json', 'x-request-id': requestId }).send()
         return handled

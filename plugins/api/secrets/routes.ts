@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import {
   defineRoute, isSvcError, svcError, type ActivityLog, type AnyRoute, type ConfigService, type EventBus, type RouteCall
 } from 'svc-gateway/plugin'
-import { nameParamsSchema, secretListSchema, valueBodySchema } from './schemas.js'
+import { nameParamsSchema, SECRET_NAME, secretListSchema, valueBodySchema } from './schemas.js'
 
 export interface SecretServices {
   readonly activity: ActivityLog
@@ -10,7 +10,6 @@ export interface SecretServices {
   readonly events: EventBus
 }
 
-const NAME = /^[A-Z][A-Z0-9_]{0,63}$/
 /** Control, format, surrogate and unassigned characters, and separators of lines. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
 const MASKED = '•'.repeat(8)
@@ -38,6 +37,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
       summary: 'Set a secret',
       description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway.',
       schema: { params: nameParamsSchema, body: valueBodySchema },
+      example: { value: 'hf_your_token' },
       status: 204,
       handler: async call => {
         const { params: { name }, body: { value } } = call
@@ -63,7 +63,7 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
 }
 
 function requireName (name: string): void {
-  if (NAME.test(name)) return
+  if (SECRET_NAME.test(name)) return
   throw svcError('secret.name_invalid', 'the name of a secret is capital letters, digits and _, begins with a letter, and has at most 64 characters',
     { param: 'name' })
 }

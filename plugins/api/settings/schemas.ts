@@ -1,4 +1,4 @@
-import { applyClasses, svcConfigSchema } from 'svc-gateway/plugin'
+import { applyClasses, patchShape, svcConfigSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const keys = z.array(z.string())
@@ -44,8 +44,7 @@ export const reloadedSchema = svcConfigSchema.extend({
 /** The config service checks a patch, together with what is there; here it is only described. */
 export const patchSchema = z.record(z.string(), z.unknown()).meta({
   description: 'Tables merge, everything else replaces, null takes a key back to its default',
-  properties: z.toJSONSchema(svcConfigSchema, { io: 'input' }).properties,
-  additionalProperties: false
+  ...patchShape(svcConfigSchema)
 })
 
 export const jsonSchemaSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) })

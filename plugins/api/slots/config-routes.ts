@@ -85,6 +85,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name/defaults',
       summary: 'Change the [model] table of the slot file',
       schema: { params: nameParamsSchema, body: defaultsBodySchema, response: slotRecordSchema },
+      example: { context_size: 8192 },
       handler: call => edit(call, call.params.name, 'edit_defaults', { model: call.body })
     }),
     defineRoute({
@@ -92,6 +93,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name/backend',
       summary: 'Move a slot to other hardware: rewrites its device',
       schema: { params: nameParamsSchema, body: backendBodySchema, response: slotRecordSchema },
+      example: { backend: 'cpu' },
       handler: call => edit(call, call.params.name, 'edit_backend', { device: backendDevices[call.body.backend] ?? null })
     })
   ]

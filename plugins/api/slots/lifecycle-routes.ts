@@ -20,6 +20,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       summary: 'Start a slot and wait until it serves',
       description: 'Another model than the configured one is written down once it serves. Loading goes on when the client leaves.',
       schema: { params: nameParamsSchema, body: loadBodySchema, response: slotRecordSchema },
+      example: {},
       handler: call => {
         const { params: { name }, body } = call
         const model = body.model_id ?? body.model
@@ -32,6 +33,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       summary: 'Stop the engine of a slot',
       description: 'Waits for requests in flight up to `[slots] drain_timeout_s`; `force` does not wait.',
       schema: { params: nameParamsSchema, querystring: forceQuerySchema, body: unloadBodySchema, response: slotRecordSchema },
+      example: { force: false },
       handler: call => {
         const { params: { name }, query, body } = call
         return verb(call, name, 'unload', () => slots.unload(name, { force: query.force || body.force === true }))
@@ -50,6 +52,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       summary: 'Put another model in force and wait until it serves',
       description: 'The slot file stays as it is. An unknown model leaves the slot alone.',
       schema: { params: nameParamsSchema, body: swapBodySchema, response: slotRecordSchema },
+      example: { model_id: 'qwen3-4b' },
       handler: call => {
         const { params: { name }, body } = call
         requireSlot(api, name)

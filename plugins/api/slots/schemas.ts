@@ -2,7 +2,7 @@ import { argvSegmentNames, NAME_PATTERN, pullStates, slotConfigSchema, slotState
 import { z } from 'zod'
 
 /** Any text: a name that no slot can have is a slot that does not exist. */
-export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source }) })
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source, examples: ['agent'] }) })
 
 /** `?force`, `?force=true`, `1`, `yes`, `on`. */
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })

@@ -38,6 +38,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       summary: 'Create a stack, made by hand or from a snapshot',
       description: 'Copies of the profiles and words on the models that its rows name are added where they are missing.',
       schema: { body: createBodySchema, response: stackItemSchema },
+      example: { slug: 'two-slots', stack: { name: 'Two slots', slots: [{ slot: 'agent' }, { slot: 'embed', type: 'embedding' }] } },
       status: 201,
       handler: async call => {
         const { slug, stack } = call.body
@@ -52,6 +53,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks/snapshot',
       summary: 'A stack of what is configured now',
       schema: { body: snapshotBodySchema, response: snapshotAnswerSchema },
+      example: { name: 'As it is' },
       handler: async call => {
         const { slug, ...about } = call.body
         if (slug !== undefined) requireSlug(slug)
@@ -74,6 +76,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       summary: 'Replace a stack',
       description: 'The active one counts as modified until it is applied again.',
       schema: { params: slugParamsSchema, body: stackSchema, response: stackItemSchema },
+      example: { name: 'Two slots', slots: [{ slot: 'agent' }] },
       handler: async call => {
         const { slug } = call.params
         const before = stackOf(services, slug)

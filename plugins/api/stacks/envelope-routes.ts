@@ -29,6 +29,13 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
       summary: 'Create a stack from an envelope, or tell what would happen',
       description: 'Profiles that come along are created where this host has none of the name.',
       schema: { body: importBodySchema, response: importAnswerSchema },
+      example: {
+        dry_run: true,
+        envelope: {
+          kind: 'svc.stack', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z', checksum: '0000000000000000000000000000000000000000000000000000000000000000',
+          stack: { name: 'One slot', slots: [{ slot: 'agent' }] }
+        }
+      },
       handler: async call => {
         const { envelope, slug, dry_run: dryRun } = call.body
         if (slug !== undefined) requireSlug(slug)

@@ -1,4 +1,4 @@
-import { capabilityChildren, capabilitySelectionSchema, devices, launchNeeds, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, NAME_PATTERN, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const ENVELOPE_KIND = 'svc.stack'
@@ -6,7 +6,7 @@ export const ENVELOPE_KIND = 'svc.stack'
 export const drifts = ['clean', 'degraded', 'modified', 'none'] as const
 
 /** Any text: a slug that no stack can have is a stack that does not exist. */
-export const slugParamsSchema = z.strictObject({ slug: z.string().meta({ description: 'Slug of the stack' }) })
+export const slugParamsSchema = z.strictObject({ slug: z.string().meta({ description: 'Slug of the stack', pattern: NAME_PATTERN.source, examples: ['saber'] }) })
 
 const driftSchema = z.enum(drifts).meta({ description: 'none: not the active one' })
 
@@ -29,14 +29,14 @@ export const stackListSchema = z.strictObject({
 })
 
 export const createBodySchema = z.strictObject({
-  slug: z.string().meta({ description: 'Has a code of its own when no stack can have it' }),
+  slug: z.string().meta({ description: 'Has a code of its own when no stack can have it', pattern: NAME_PATTERN.source }),
   stack: stackSchema
 })
 
 export const snapshotBodySchema = z.strictObject({
   name: shape.name,
   description: shape.description,
-  slug: z.string().optional().meta({ description: 'Keeps the stack under this slug; without one it is only answered' })
+  slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional().meta({ description: 'Keeps the stack under this slug; without one it is only answered' })
 })
 export const snapshotAnswerSchema = z.union([
   z.strictObject({ created: z.literal(false), stack: stackSchema }),
@@ -136,8 +136,8 @@ export const envelopeSchema = z.strictObject({
 
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcstack.json`' }),
-  slug: z.string().optional(),
+  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcstack.json`', ...documentedShape(envelopeSchema) }),
+  slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional(),
   dry_run: z.boolean().default(false)
 })
 

@@ -35,6 +35,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/hardware',
+      tag: 'Hardware and statistics',
       summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
       description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
       schema: { response: hardwareStatsSchema },
@@ -43,6 +44,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/slots',
+      tag: 'Hardware and statistics',
       summary: 'Counters and memory of every slot',
       schema: { response: slotStatsSchema },
       handler: ({ signal }) => readSlots(services, signal)
@@ -51,6 +53,7 @@ export default definePlugin({
       ctx.addRoute(defineRoute({
         method: 'GET',
         url,
+        tag: 'Hardware and statistics',
         summary: 'Generated tokens over time',
         schema: { querystring: historyQuerySchema, response: historySchema },
         handler: ({ query }) => throughput.history({ windowS: query.window_s, buckets: query.buckets })
@@ -59,6 +62,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/power',
+      tag: 'Hardware and statistics',
       summary: 'Power, temperature and clock of the GPU; null where no sensor tells',
       schema: { response: powerSchema },
       handler: async () => {
@@ -75,6 +79,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/stats/requests',
+      tag: 'Hardware and statistics',
       summary: 'How many /v1 requests ended lately, and how long they took',
       schema: { querystring: requestsQuerySchema, response: requestsSchema },
       handler: ({ query }) => requestStats(query.window_s, requests.summary(query.window_s))

@@ -13,6 +13,7 @@ export function metricsRoutes (services: StatsServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/metrics',
+      tag: 'Hardware and statistics',
       summary: 'Slots, machine and requests in one answer',
       schema: { response: metricsSchema },
       handler: async ({ signal }) => {
@@ -27,6 +28,7 @@ export function metricsRoutes (services: StatsServices): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/metrics/prometheus',
+      tag: 'Hardware and statistics',
       summary: 'The same in the text format of Prometheus',
       produces: 'text/plain',
       handler: async ({ reply, requestId }) => {

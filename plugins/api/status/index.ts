@@ -23,6 +23,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/status',
+      tag: 'Status',
       summary: 'What the gateway is, runs and complains about',
       schema: { response: statusSchema },
       handler: () => statusReport(ctx.services)
@@ -31,6 +32,7 @@ export default definePlugin({
       method: 'GET',
       url: '/api/health',
       alsoAt: ['/health', '/v1/health'],
+      tag: 'Status',
       summary: 'Whether the gateway is well',
       description: 'Answers 200 also when degraded: it serves.',
       schema: { response: healthSchema },
@@ -39,6 +41,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/health/system',
+      tag: 'Status',
       summary: 'Whether the parts of the gateway are well: disks, slots, events, audit trail, tool servers',
       description: 'Answers 200 also when degraded.',
       schema: { response: systemHealthSchema },
@@ -47,6 +50,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/features',
+      tag: 'Status',
       summary: 'What is there to be used on this gateway',
       schema: { response: featuresSchema },
       handler: () => {

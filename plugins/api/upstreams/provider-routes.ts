@@ -14,6 +14,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/providers',
+      tag: 'Upstreams',
       summary: 'List remote providers, without their keys',
       schema: { response: z.array(upstreamObjectSchema) },
       handler: () => api.remotes()
@@ -21,6 +22,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
     defineRoute({
       method: 'GET',
       url: '/api/providers/catalog',
+      tag: 'Upstreams',
       summary: 'Templates for remote providers',
       schema: { response: z.array(templateSchema) },
       handler: () => [...upstreams.templates.map(templateRow), custom]
@@ -28,8 +30,10 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/providers/:name/credentials',
+      tag: 'Upstreams',
       summary: 'Write the key of a provider to api.env',
       schema: { params: nameParamsSchema, body: credentialsBodySchema, response: credentialsSchema },
+      example: { key: 'OPENAI_API_KEY', value: 'sk-your-key' },
       handler: call => {
         const { params: { name }, body: { key, value } } = call
         const { auth_value_env: env } = api.status(name).config

@@ -94,7 +94,7 @@ export const patchBodySchema = z.strictObject({
 })
 export type PatchBody = z.output<typeof patchBodySchema>
 
-export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Upstream name' }) })
+export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Upstream name', pattern: UPSTREAM_NAME_PATTERN.source, examples: ['openai'] }) })
 
 export const deletedSchema = z.strictObject({
   ok: z.literal(true),
@@ -123,8 +123,8 @@ export const templateSchema = z.strictObject({
 })
 
 export const credentialsBodySchema = z.strictObject({
-  key: z.string().meta({ description: 'Name of the variable; must be the upstream\'s `auth_value_env`' }),
-  value: z.string().meta({ description: 'The key itself; written to api.env and never shown again' })
+  key: z.string().meta({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', description: 'Name of the variable; must be the upstream\'s `auth_value_env`' }),
+  value: z.string().meta({ minLength: 1, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$', description: 'The key itself; written to api.env and never shown again' })
 })
 
 export const credentialsSchema = z.strictObject({

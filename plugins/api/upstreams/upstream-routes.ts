@@ -22,6 +22,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       summary: 'Add an upstream to upstreams.toml',
       description: 'Its models can be asked for at once. The key comes along as `auth_value`, or goes to POST /api/providers/{name}/credentials. A secret that is set already is sent to no new address without it.',
       schema: { body: createBodySchema, response: upstreamObjectSchema },
+      example: { name: 'openai', url: 'https://api.openai.com/v1', auth_value_env: 'OPENAI_API_KEY' },
       status: 201,
       handler: call => api.audited(call, 'create', call.body.name, async note => {
         const { auth_value: value, ...body } = call.body
@@ -49,6 +50,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       summary: 'Change an upstream in the file that it stands in',
       description: 'What is left out stays, with its comments. Another address asks for the key again, as `auth_value`. Requests under way end as they began.',
       schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
+      example: { enabled: false },
       handler: call => {
         const { params: { name }, body: { auth_value: value, ...body } } = call
         requireOwnName(name)

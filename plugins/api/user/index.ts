@@ -30,6 +30,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/user/dashboard-layout',
+      tag: 'Dashboard',
       summary: 'The layout of the dashboard as it was saved',
       description: 'Without pins of slots that are gone.',
       schema: { response: savedSchema },
@@ -41,8 +42,10 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'PUT',
       url: '/api/user/dashboard-layout',
+      tag: 'Dashboard',
       summary: 'Save the layout of the dashboard',
       schema: { body: bodySchema },
+      example: { v: 2, order: ['slots', 'memory'], spans: { slots: 6 } },
       handler: ({ body, actor, requestId }) => activity.audited({
         category: 'settings', action: 'settings.dashboard_layout', target: 'dashboard-layout', actor, request_id: requestId
       }, async () => { await file.write(checked(body)) })

@@ -8,15 +8,16 @@ export const cardIds = [
 
 const PIN = 'pin:'
 const MOST_ENTRIES = 500
+const KEY = `^(${cardIds.join('|')}|${PIN}[a-z0-9][a-z0-9_-]{0,31})$`
 
 const cardSchema = z.enum(cardIds, { error: `must be a card: ${cardIds.join(', ')}` })
 /** A card, or the pin of a slot. */
-const keySchema = z.string().refine(key => {
+const keySchema = z.string().meta({ pattern: KEY }).refine(key => {
   const isPin = key.startsWith(PIN) && nameSchema.safeParse(key.slice(PIN.length)).success
   return isPin || cardSchema.safeParse(key).success
 }, { error: `must be a card (${cardIds.join(', ')}) or \`${PIN}<slot>\`` })
 
-const spansSchema = z.record(z.string(), z.number({ error: 'must be a number of columns, 1 to 12' }))
+const spansSchema = z.record(z.string().meta({ pattern: KEY }), z.number({ error: 'must be a number of columns, 1 to 12' }))
   .transform(spans => Object.fromEntries(Object.entries(spans).map(([key, span]) => [key, columns(span)])))
 
 function columns (span: number): number {

@@ -16,8 +16,10 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/audio/speech',
+      tag: 'Audio',
       summary: 'Speech from text, as a stream of audio',
       schema: { body: speechBodySchema },
+      example: { model: 'tts', input: 'Hello', voice: 'alloy' },
       bodyKind: 'buffer',
       produces: 'application/octet-stream',
       handler: call => dispatch.forward(call, { surface: 'speech', path: '/audio/speech', edit: speechDefaults })
@@ -25,15 +27,18 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/audio/transcriptions',
+      tag: 'Audio',
       summary: 'Text from speech',
       description: 'The form is streamed to the engine; fields beyond `file` and `model` are the engine\'s.',
       schema: { body: transcriptionFormSchema, response: transcriptionSchema },
+      example: { file: '@speech.wav', model: 'stt' },
       bodyKind: 'stream',
       handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/v1/audio/voices',
+      tag: 'Audio',
       summary: 'Voices of the speech slots',
       description: 'A slot that is not up has the voices that it last told; none is started.',
       schema: { querystring: voicesQuerySchema, response: voicesSchema },

@@ -20,9 +20,11 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/images/generations',
+      tag: 'Images',
       summary: 'Images from text, made by an image slot',
       description: 'Takes the GPU from language models while it lasts, so the first image may take its time.',
       schema: { body: imageBodySchema, response: imageAnswerSchema },
+      example: { model: 'sdxl-turbo', prompt: 'A lighthouse at dusk', size: '512x512' },
       handler: call => {
         const request = imageRequest(call.body)
         assertUsable(services.providers, request.model)

@@ -16,6 +16,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/messages',
+      tag: 'Messages',
       summary: 'A message of the Messages API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Messages API.',
       schema: { body: messagesBodySchema, response: messagesAnswerSchema },
@@ -28,8 +29,10 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/messages/count_tokens',
+      tag: 'Messages',
       summary: 'How many tokens a request of the Messages API has',
       schema: { body: countBodySchema, response: countAnswerSchema },
+      example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },
       bodyKind: 'buffer',
       dialect: messagesDialect,
       handler: call => dispatch.forward(call, {

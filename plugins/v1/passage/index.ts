@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const ROOT = '/upstream/'
 
-const paramsSchema = z.object({ '*': z.string().meta({ description: 'Slot or model, then the path of the engine' }) })
+const paramsSchema = z.object({ '*': z.string().meta({ description: 'Slot or model, then the path of the engine', examples: ['agent/health'] }) })
 const bodySchema = z.unknown().meta({ type: 'string', format: 'binary', description: 'Whatever the engine takes' })
 
 /** `ANY /upstream/{slot or model}/*`: the engine itself, its page, its WebSockets and whatever `/v1` does not know of it. */
@@ -18,6 +18,7 @@ export default definePlugin({
       ctx.addRoute(defineRoute({
         method,
         url: `${ROOT}*`,
+        tag: 'Engines',
         summary: 'The engine of a slot itself: /upstream/{slot or model}/{path of the engine}',
         description: 'The slot is loaded if it must be. Answers, streams and WebSockets pass unchanged. `[dispatcher] engine_passage` switches it off.',
         schema: { params: paramsSchema, ...(method === 'GET' ? {} : { body: bodySchema }) },

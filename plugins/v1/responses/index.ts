@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { responsesDialect } from './dialect.js'
 
 const responsesBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model' }),
+  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', minLength: 1 }),
   input: z.union([z.string(), z.array(z.looseObject({}))]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish()
@@ -32,6 +32,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/responses',
       alsoAt: ['/responses'],
+      tag: 'Responses',
       summary: 'A response of the Responses API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Responses API.',
       schema: { body: responsesBodySchema, response: responsesAnswerSchema },
