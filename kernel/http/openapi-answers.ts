@@ -65,7 +65,7 @@ function contentFor (type: string | undefined, status: number | undefined, answe
   return status === 204 || status === 304 || answer === null ? {} : { 'application/json': { schema: answer } }
 }
 
-/** Bytes need no schema in OpenAPI 3.1; text is a string. That of a stream would be the one of each of its events, which differ. */
+/** Bytes need no schema in OpenAPI 3.1; text is a string. That of a stream would be the one of each event, and events differ. */
 function contentOf (type: string): Json {
   if (type === 'text/event-stream') return { schema: { description: 'Server-sent events' } }
   return type.startsWith('text/') ? { schema: { type: 'string' } } : {}

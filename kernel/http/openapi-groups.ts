@@ -1,6 +1,6 @@
 import type { AnyRoute } from '../contract/index.js'
 
-/** The group of a route in the document: what its plugin calls it, else what its path does: `/api/chat-templates/x` is of `Chat templates`. Pure. */
+/** The group of a route: what its plugin calls it, else what its path does: `Chat templates` of `/api/chat-templates`. Pure. */
 export function groupOf ({ tag, url }: Pick<AnyRoute, 'tag' | 'url'>): string {
   if (tag !== undefined) return tag
   const words = url.split('/').filter(word => /^[a-z0-9]/i.test(word))

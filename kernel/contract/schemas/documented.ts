@@ -15,11 +15,12 @@ export function patchShape (schema: z.ZodType): Record<string, unknown> {
 
 function asPatch (shape: Json): Record<string, unknown> {
   const { properties, additionalProperties, required: _, default: __, ...rest } = shape
+  const closed = properties === undefined ? additionalProperties : false
+  const others = isTable(additionalProperties) ? orNull(additionalProperties) : closed
   return {
     ...rest,
     ...(properties === undefined ? {} : { properties: mapped(properties as Json) }),
-    ...(isTable(additionalProperties) ? { additionalProperties: orNull(additionalProperties) } : {}),
-    ...(additionalProperties === false || (properties !== undefined && additionalProperties === undefined) ? { additionalProperties: false } : {})
+    ...(others === undefined ? {} : { additionalProperties: others })
   }
 }
 
@@ -28,9 +29,8 @@ function mapped (properties: Json): Record<string, unknown> {
 }
 
 function orNull (shape: Json): Record<string, unknown> {
-  const { description, ...inner } = shape.type === 'object' ? asPatch(shape) : { ...shape, default: undefined }
-  const { default: _, ...clean } = inner as Record<string, unknown>
-  return { ...(description === undefined ? {} : { description }), anyOf: [clean, { type: 'null' }] }
+  const { description, default: _, ...inner } = shape.type === 'object' ? asPatch(shape) : shape
+  return { ...(description === undefined ? {} : { description }), anyOf: [inner, { type: 'null' }] }
 }
 
 function isTable (value: unknown): value is Json {
