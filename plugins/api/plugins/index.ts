@@ -36,6 +36,7 @@ export default definePlugin({
       summary: 'Load what is new or changed, drop what the allow-list names no more',
       description: 'Packages, linked folders and `engines/*.toml` are read again. Running requests go on, and so does a plugin whose new version fails. Installs nothing.',
       schema: { body: reloadSchema, response: pluginListSchema },
+      example: {},
       handler: ({ actor, body, requestId }) => activity.audited({
         category: 'plugin', action: 'plugin.reload', target: 'plugins', actor, request_id: requestId
       }, async note => {
