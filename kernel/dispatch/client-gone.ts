@@ -5,6 +5,40 @@ export function isGone (res: ServerResponse): boolean {
   return res.destroyed || res.req.socket.destroyed
 }
 
+const PROBED = Symbol('who writes an answer')
+
+/** Whoever writes an answer and knows what can be written into it without changing it. */
+export interface Probed {
+  probe (): void
+}
+
+export function probedBy (res: ServerResponse, writer: Probed): void {
+  (res as { [PROBED]?: Probed })[PROBED] = writer
+}
+
+/**
+ * Writes what a client skips, because only a write tells a client that has left from one that has but ended its own side.
+ * What that finds out comes as the end of the connection.
+ */
+export function probe (res: ServerResponse): void {
+  const writer = (res as { [PROBED]?: Probed })[PROBED]
+  if (writer !== undefined) writer.probe()
+  else if (!res.headersSent && takesInterim(res)) res.writeContinue()
+}
+
+/** Whether a client may be sent an interim answer: all that speak HTTP/1.1 skip `100 Continue`, asked for or not. */
+export function takesInterim ({ req: { httpVersionMajor: major, httpVersionMinor: minor } }: ServerResponse): boolean {
+  return major > 1 || minor >= 1
+}
+
+/**
+ * Of an answer whose head is out and which comes in chunks: the next one's length, or the end, begins with a zero. That is
+ * how a chunk's length may be written, and no byte of the answer.
+ */
+export function writeLeadingZero (res: ServerResponse): void {
+  res.socket?.write('0')
+}
+
 /**
  * Why the work for a client is given up. An error, because that is what aborts hand on; neither a failure nor worth more
  * than a debug line.

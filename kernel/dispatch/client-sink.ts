@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { retryHeader, svcError, type Clock, type SvcError, type Timer, type WireDialect } from '../contract/index.js'
 import type { HoldTimes, ReaderSink } from './answer-sink.js'
-import { onClose } from './client-gone.js'
+import { onClose, probedBy, takesInterim, writeLeadingZero } from './client-gone.js'
 import { answerHead, type AnswerHead, openedStreamHeaders, without } from './headers.js'
 import { errorEvent, eventOfUpstreamError, plainDialect, reworded } from './in-stream-error.js'
 import { gapAfter } from './sse-align.js'
@@ -46,6 +46,7 @@ export class ClientSink implements ReaderSink {
   #tail: Buffer = EMPTY
   #refusal: Refusal | null = null
   #bytesOut = 0
+  #probedAt = 0
   #failed = false
 
   /** @param onGone called once when the client leaves, or is cut off, before the answer is complete */
@@ -55,6 +56,7 @@ export class ClientSink implements ReaderSink {
     this.#requestId = requestId
     this.#onGone = onGone
     this.#unwatch = onClose(res, this.#closed)
+    probedBy(res, this)
     res.on('error', ignore)
   }
 
@@ -155,6 +157,17 @@ export class ClientSink implements ReaderSink {
     this.fail(error)
     this.#onGone()
     this.#res.setTimeout(CUT_OFF_LINGER_MS, () => this.#res.destroy())
+  }
+
+  /** Where nothing can be written without changing the answer, a client is taken to have left unless the answer goes on. */
+  probe (): void {
+    const res = this.#res
+    if (this.#phase === 'done' || res.writableNeedDrain) return
+    const goesOn = this.#bytesOut > this.#probedAt
+    this.#probedAt = this.#bytesOut
+    if (!res.headersSent && takesInterim(res)) res.writeContinue()
+    else if (res.headersSent && res.chunkedEncoding) writeLeadingZero(res)
+    else if (!goesOn) res.destroy()
   }
 
   onDrain (resume: () => void): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { HalfClosed } from './half-closed.js'
 
 export type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -8,13 +9,19 @@ const MAX_WAITING = 32
 
 type Pair = readonly [request: IncomingMessage, response: ServerResponse]
 
+/** What one connection is at. */
+interface Line {
+  served: ServerResponse | null
+  readonly waiting: Pair[]
+}
+
 /**
  * Requests of one connection, one after the other. A client may send many without waiting for answers, and leave: what
  * it left behind is never begun. Begun all at once, each would be served to its end for nobody.
  */
 export class ConnectionTurns {
   readonly #serve: RequestListener
-  readonly #waiting = new WeakMap<Socket, Pair[]>()
+  readonly #lines = new WeakMap<Socket, Line>()
 
   constructor (serve: RequestListener) {
     this.#serve = serve
@@ -22,27 +29,34 @@ export class ConnectionTurns {
 
   readonly take: RequestListener = (request, response) => {
     const { socket } = request
-    const waiting = this.#waiting.get(socket)
-    if (waiting === undefined) {
-      this.#begin(socket, request, response)
+    const line = this.#lines.get(socket) ?? this.#open(socket)
+    if (line.served === null) {
+      this.#begin(socket, line, request, response)
       return
     }
-    waiting.push([request, response])
-    if (waiting.length >= MAX_WAITING) socket.pause()
+    line.waiting.push([request, response])
+    if (line.waiting.length >= MAX_WAITING) socket.pause()
   }
 
-  #begin (socket: Socket, request: IncomingMessage, response: ServerResponse): void {
-    const waiting: Pair[] = this.#waiting.get(socket) ?? []
-    this.#waiting.set(socket, waiting)
+  #open (socket: Socket): Line {
+    const line: Line = { served: null, waiting: [] }
+    this.#lines.set(socket, line)
+    socket.once('end', () => {
+      if (line.served !== null) new HalfClosed(socket, () => line.served).ask()
+    })
+    return line
+  }
+
+  #begin (socket: Socket, line: Line, request: IncomingMessage, response: ServerResponse): void {
+    const { waiting } = line
+    line.served = response
     response.once('close', () => {
+      line.served = null
       if (socket.destroyed) return
       const next = waiting.shift()
-      if (next === undefined) {
-        this.#waiting.delete(socket)
-        return
-      }
+      if (next === undefined) return
       if (waiting.length < MAX_WAITING && socket.isPaused()) socket.resume()
-      this.#begin(socket, ...next)
+      this.#begin(socket, line, ...next)
     })
     this.#serve(request, response)
   }

@@ -37,6 +37,8 @@ export class HttpServer {
     const turns = new ConnectionTurns((request, response) => { this.#listener?.(request, response) })
     this.raw = createServer(options, turns.take)
     this.raw.timeout = 0
+    // a client may end its side with the request and read on: not in the types, documented for `net` alone
+    Object.assign(this.raw, { httpAllowHalfOpen: true })
     this.raw.on('clientError', (error, socket) => answerParserError(error, socket, log))
     this.raw.on('checkExpectation', refuseExpectation)
     this.raw.on('upgrade', (request, socket, head) => this.#upgrade(request, socket as Socket, head))

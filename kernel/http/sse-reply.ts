@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer
 } from '../contract/index.js'
-import { clientLeft, isGone, onClose } from '../dispatch/client-gone.js'
+import { clientLeft, isGone, onClose, probedBy, writeLeadingZero } from '../dispatch/client-gone.js'
 
 const KEEP_ALIVE_MS = 15_000
 
@@ -42,6 +42,7 @@ export async function sendSse (
   const gone = (): void => controller.abort(clientLeft(requestId))
   const unwatch = onClose(res, gone)
   res.on('error', gone)
+  probedBy(res, { probe: () => { if (res.chunkedEncoding && !res.writableNeedDrain) writeLeadingZero(res) } })
   res.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache',
