@@ -299,7 +299,7 @@ class GatewayRun implements Gateway {
     upstreams?.close()
     gpu?.halt()
     pressure?.halt()
-    await this.#attempt('slots', fleet?.close(!this.#stopsEngines()))
+    await this.#attempt('slots', fleet?.close(name => !this.#stopsEngine(name)))
     await this.#attempt('GPU arbiter', gpu?.close())
     await this.#attempt('memory pressure', pressure?.close())
     await this.#autostarted
@@ -332,10 +332,12 @@ class GatewayRun implements Gateway {
     this.#log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests do not end although they were told to')
   }
 
-  #stopsEngines (): boolean {
-    const kernel = this.#kernel
-    if (kernel === null) return false
-    return this.#options.stopEngines ?? kernel.config.snapshot.svc.runtime.stop_with_gateway ?? kernel.runtime.form === 'process'
+  /** A container is found again by the next gateway, a child process ends with its parent; unless it is said otherwise. */
+  #stopsEngine (name: string): boolean {
+    const { config } = this.#kernel!
+    const told = this.#options.stopEngines ?? config.snapshot.svc.runtime.stop_with_gateway
+    const slot = config.snapshot.slots.get(name)
+    return told ?? (slot !== undefined && this.#inference?.plans.form(slot) === 'process')
   }
 
   async #attempt (what: string, work: Promise<void> | undefined): Promise<void> {

@@ -17,6 +17,8 @@ import { createModelRegistry } from './models/registry.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
 import { releaseManifest } from './runtime/image-manifest.js'
 import { endFormerEngines } from './runtime/former-engines.js'
+import { openProcessRuntime } from './runtime/process-runtime.js'
+import { RuntimeSet } from './runtime/runtime-set.js'
 import { selectRuntime, type SelectRuntimeOptions } from './runtime/select-runtime.js'
 import { createActivityTable } from './state/activity-table.js'
 import { openDatabase, type Database } from './state/database.js'
@@ -120,9 +122,23 @@ export async function openKernel (
 
 async function openRuntime (options: SelectRuntimeOptions, instance: string): Promise<ContainerRuntime> {
   const { stateDir, env, clock, log, settings: { connect_timeout_s: patienceS } } = options
-  const runtime = await selectRuntime(options)
+  const selected = await selectRuntime(options)
+  const runtime = selected.form === 'process' ? selected : await withProcesses(options, selected)
   await endFormerEngines({ stateDir, instance, env, clock, log, withinMs: patienceS * 1000, runtime })
   return runtime
+}
+
+/** A slot may run as a process beside a container engine. */
+async function withProcesses (
+  { stateDir, env, clock, log }: SelectRuntimeOptions, containers: ContainerRuntime
+): Promise<ContainerRuntime> {
+  try {
+    const reason = 'slots that are to run as processes do so beside the container engine'
+    return new RuntimeSet([containers, await openProcessRuntime({ stateDir, env, clock, log, reason })])
+  } catch (error) {
+    await containers.close()
+    throw error
+  }
 }
 
 export async function closeKernel (kernel: KernelServices): Promise<void> {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { suggest } from './suggest.js'
+import { kindsOf, suggest } from './suggest.js'
 
 /** Whether short plain values may be shown. Only files do: whoever reads the message wrote the file. */
 export type Audience = 'file' | 'client'
@@ -66,7 +66,8 @@ function wrongValue (issue: Extract<RawIssue, { code?: 'invalid_value' }>, audie
   const { input } = issue
   if (input === undefined) return `is required: ${base}`
   if (typeof input !== 'string') return `${base}; got ${typeName(input)}`
-  const meant = suggest(input, allowed)
+  const kinds = kindsOf(input, allowed)
+  const meant = kinds.length > 0 ? kinds.join(' or ') : suggest(input, allowed)
   const guess = meant === null ? '' : `; did you mean ${quoted(meant)}?`
   return audience === 'file' && isPlain(input) && !isSensitive(issue.path ?? []) ? `${base}; got "${input}"${guess}` : `${base}${guess}`
 }

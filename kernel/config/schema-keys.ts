@@ -6,12 +6,14 @@ interface Def {
   readonly shape?: Readonly<Record<string, z.ZodType>>
   readonly innerType?: z.ZodType
   readonly valueType?: z.ZodType
+  readonly keyType?: z.ZodType
+  readonly entries?: Readonly<Record<string, string | number>>
   readonly element?: z.ZodType
   readonly options?: readonly z.ZodType[]
   readonly catchall?: z.ZodType
 }
 
-/** Keys that an object may have at `path`; empty where there is no object with fixed keys. */
+/** Keys that an object or a record may have at `path`; empty where any key is taken. */
 export function keysAt (schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
   let at: z.ZodType | undefined = schema
   for (const key of path) {
@@ -19,7 +21,9 @@ export function keysAt (schema: z.ZodType, path: readonly PropertyKey[]): readon
     at = shape?.[String(key)] ?? valueType ?? element
     if (at === undefined) return []
   }
-  return Object.keys(unwrap(at).shape ?? {})
+  const { shape, keyType } = unwrap(at)
+  if (shape !== undefined) return Object.keys(shape)
+  return keyType === undefined ? [] : Object.values(unwrap(keyType).entries ?? {}).map(String)
 }
 
 /** Whether the schema has a place for a key at `path`: named, in a record, or in an object that takes any key. */

@@ -14,6 +14,12 @@ export function suggest (word: string, known: readonly string[]): string | null 
   return best
 }
 
+/** Words among `known` that begin with the given one: `gpu` is meant for one of `gpu-rocm`, `gpu-cuda`. */
+export function kindsOf (word: string, known: readonly string[]): readonly string[] {
+  const beginning = `${normalise(word)}_`
+  return known.filter(candidate => normalise(candidate).startsWith(beginning))
+}
+
 function normalise (word: string): string {
   return word.slice(0, 64).toLowerCase().replace(/[-\s]/g, '_')
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deviceSchema, slotTypeSchema } from './schemas/enums.js'
+import { deviceSchema, slotRuntimes, slotTypeSchema } from './schemas/enums.js'
 import { envSchema, PLUGIN_NAME_PATTERN } from './schemas/names.js'
 import { exclusivities } from './provider.js'
 import { surfaceNames } from './provider-surface.js'
@@ -24,6 +24,8 @@ export const providerDescriptorSchema = z.strictObject({
   entrypoint: z.array(z.string()).optional(),
   command: z.array(z.string()).default([]).meta({ description: 'Arguments with {placeholders}' }),
   process: z.array(z.string()).min(1).optional().meta({ description: 'Program and arguments for running without a container' }),
+  runtime: z.enum(slotRuntimes).optional()
+    .meta({ description: 'How slots run that do not say so themselves; `process` also beside a container engine, and what an engine without image and command does anyway' }),
   env: envSchema.default({}),
   devices: z.array(deviceSchema).min(1).default(['cpu']),
   slot_types: z.array(slotTypeSchema).min(1).default(['llm']),

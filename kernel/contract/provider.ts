@@ -6,7 +6,7 @@ import type {
   FlagGrammar, LaunchInput, LaunchSpecInput, ProcessCandidate, ProviderContainerSpec, ProviderSegments
 } from './provider-launch.js'
 import type { Surfaces } from './provider-surface.js'
-import type { Device, SlotType } from './schemas/enums.js'
+import type { Device, SlotRuntime, SlotType } from './schemas/enums.js'
 import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
 import type { SlotConfig } from './schemas/slot-config.js'
@@ -174,6 +174,11 @@ export interface EngineProvider {
    * `EngineClient`. For an engine that asks for a key (`LaunchInput.engineKey`). They win over what a client sends. Pure.
    */
   readonly headers?: (input: LaunchSpecInput) => Readonly<Record<string, string>>
+  /**
+   * How slots run that do not say so themselves: `process` also beside a container engine. Default: in a container where
+   * there is a container engine, else as a process.
+   */
+  readonly runtime?: SlotRuntime
   readonly containerSpec: (input: LaunchSpecInput) => ProviderContainerSpec
   /** Ways to run without a container, best first. Absent or empty: containers only. */
   readonly processSpec?: (input: LaunchSpecInput) => readonly ProcessCandidate[]

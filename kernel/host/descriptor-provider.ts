@@ -1,6 +1,9 @@
 import {
-  definePlugin, defineProvider, type AnyPlugin, type EngineProvider, type LaunchSpecInput, type ProviderDescriptor
+  definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineProvider, type LaunchSpecInput,
+  type ProviderDescriptor
 } from '../contract/index.js'
+import type { Problem } from '../config/problems.js'
+import { suggest } from '../config/suggest.js'
 
 /** A provider made from data alone: templates are filled in, nothing else runs (DESIGN 3). */
 export function providerOfDescriptor (descriptor: ProviderDescriptor): EngineProvider {
@@ -19,6 +22,7 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     flags: { managed: managedOf([...descriptor.command, ...program?.slice(1) ?? []]) },
     ...(descriptor.concurrency === 'unlimited' ? { concurrency: () => null } : {}),
     ...(descriptor.image === undefined ? {} : { image: descriptor.image }),
+    ...runtimeOf(descriptor),
     containerSpec: input => ({
       ...(descriptor.entrypoint === undefined ? {} : { entrypoint: descriptor.entrypoint }),
       command: [...fillIn(descriptor.command, input), ...input.argv],
@@ -37,6 +41,12 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
   })
 }
 
+/** What says nothing of a container can only run as a process. */
+function runtimeOf ({ runtime, image, command }: ProviderDescriptor): Pick<EngineProvider, 'runtime'> {
+  if (runtime !== undefined) return { runtime }
+  return image === undefined && command.length === 0 ? { runtime: 'process' } : {}
+}
+
 export function pluginOfDescriptor (descriptor: ProviderDescriptor): AnyPlugin {
   return definePlugin({
     name: descriptor.name,
@@ -44,6 +54,20 @@ export function pluginOfDescriptor (descriptor: ProviderDescriptor): AnyPlugin {
     apiVersion: descriptor.apiVersion,
     register: ctx => ctx.addProvider(providerOfDescriptor(descriptor))
   })
+}
+
+/** What looks like a placeholder; JSON does not. */
+const PLACEHOLDER = /\{([A-Za-z][\w-]*)\}/g
+
+/** Placeholders that do not exist, each with where it stands: the engine would be given the braces. Pure. */
+export function unknownPlaceholders ({ command, process: program = [] }: ProviderDescriptor): readonly Problem[] {
+  return Object.entries({ command, process: program }).flatMap(([list, tokens]) => tokens.flatMap((token, i) =>
+    [...token.matchAll(PLACEHOLDER)].flatMap(([whole, key = '']) => {
+      if ((descriptorPlaceholders as readonly string[]).includes(key)) return []
+      const meant = suggest(key, descriptorPlaceholders)
+      const help = meant === null ? `known are ${descriptorPlaceholders.map(name => `{${name}}`).join(', ')}` : `did you mean {${meant}}?`
+      return [{ path: [list, String(i)], message: `names the placeholder ${whole}, which does not exist; ${help}`, unknown: false }]
+    })))
 }
 
 /** Flags that the template fills in: `--port {port}`, `--model={model_path}`. They are the gateway's. Pure. */
@@ -74,7 +98,7 @@ export function fillIn (tokens: readonly string[], input: LaunchSpecInput): stri
   const filled: string[] = []
   for (const token of tokens) {
     let known = true
-    const text = token.replace(/\{([a-z_]+)\}/g, (whole, key: string) => {
+    const text = token.replace(PLACEHOLDER, (whole, key: string) => {
       if (!Object.hasOwn(values, key)) return whole
       if (values[key] === null) known = false
       return values[key] ?? ''

@@ -6,7 +6,7 @@ import {
 } from '../contract/index.js'
 import { checkShape, dotted } from '../config/problems.js'
 import { readToml } from '../config/toml-file.js'
-import { pluginOfDescriptor } from './descriptor-provider.js'
+import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
 import { importFrom, type Generations } from './generations.js'
 import { parseJson, readPackageSource, type PackageSource } from './package-source.js'
 import type { Candidate } from './record.js'
@@ -137,8 +137,9 @@ async function readDescriptor (path: string, file: string): Promise<DescriptorRe
     table = text.data
   }
   const checked = checkShape(providerDescriptorSchema, table, { audience: 'file' })
-  if (checked.value !== null) return { descriptor: checked.value }
-  return wrong(checked.problems.map(problem => `${dotted(problem.path)} ${problem.message}`).join('; '))
+  const problems = checked.value === null ? checked.problems : unknownPlaceholders(checked.value)
+  if (checked.value !== null && problems.length === 0) return { descriptor: checked.value }
+  return wrong(problems.map(problem => `${dotted(problem.path)} ${problem.message}`).join('; '))
 }
 
 function describedBy (descriptor: ProviderDescriptor, known: Unread, folder: string): Candidate {

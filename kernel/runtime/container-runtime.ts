@@ -60,6 +60,9 @@ export interface EngineSpec {
   readonly form: ContainerForm | ProcessForm
 }
 
+/** How an engine runs. */
+export type EngineForm = EngineSpec['form']['kind']
+
 export type EngineRunState = 'created' | 'running' | 'exited'
 
 export interface EngineInspection {
@@ -103,15 +106,15 @@ export interface LogOptions {
 }
 
 /**
- * What runs engines. One driver is active in a gateway. Every method may be called at any time and from
+ * What runs engines: a driver, or several side by side (`RuntimeSet`). Every method may be called at any time and from
  * several callers at once; ids are the driver's own and are the only way to name an engine.
  * Failures are `SvcError`s: `runtime.failed`, `runtime.image_missing`, `runtime.digest_mismatch`,
  * `runtime.not_found`, `runtime.unavailable`, `slot.port_conflict`.
  */
 export interface ContainerRuntime {
   readonly info: RuntimeInfo
-  /** Which form of a launch this driver takes. */
-  readonly form: 'container' | 'process'
+  /** Which form of a launch this driver takes; of a set, the one that slots get which ask for none. */
+  readonly form: EngineForm
   /** Whether the image is there already. Always true for processes. */
   imagePresent (image: string, digest: string | null, signal: AbortSignal): Promise<boolean>
   /**

@@ -4,7 +4,6 @@ import { connectDocker } from './docker-connect.js'
 import { parseDockerHost } from './docker-endpoint.js'
 import { createDockerRuntime } from './docker-runtime.js'
 import { hostOf, isSameHost, readEngineHosts, writeEngineHosts, type EngineHost } from './engine-hosts.js'
-import { openProcessRuntime } from './process-runtime.js'
 
 export interface FormerEnginesOptions {
   readonly stateDir: string
@@ -13,11 +12,9 @@ export interface FormerEnginesOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly withinMs: number
-  /** What this run uses. Its own engines are for the slots to judge. */
+  /** What this run uses, child processes among it. Its engines are for the slots to judge. */
   readonly runtime: ContainerRuntime
 }
-
-const PROCESSES: EngineHost = { driver: 'process', endpoint: null }
 
 /**
  * Ends what earlier runs of this home left on engine hosts that this one does not use, and writes down what it uses: a
@@ -28,8 +25,8 @@ export async function endFormerEngines (options: FormerEnginesOptions): Promise<
   const { stateDir, runtime, log } = options
   const used = hostOf(runtime.info)
   const known = await readEngineHosts(stateDir)
-  // child processes cost a look into a folder, and homes of earlier releases have no file that names them
-  const all = [...known.former, ...known.used === null ? [] : [known.used], PROCESSES]
+  // child processes are always within reach: the process driver stands beside every other, and the slots judge its engines
+  const all = [...known.former, ...known.used === null ? [] : [known.used]].filter(({ driver }) => driver !== 'process')
   const others = all.filter((host, i) => !isSameHost(host, used) && all.findIndex(other => isSameHost(host, other)) === i)
   const left: EngineHost[] = []
   for (const host of others) {
@@ -57,10 +54,9 @@ async function endAll (options: FormerEnginesOptions, host: EngineHost): Promise
   }
 }
 
-async function open ({ stateDir, env, clock, log, withinMs }: FormerEnginesOptions, host: EngineHost): Promise<ContainerRuntime> {
+async function open ({ env, clock, log, withinMs }: FormerEnginesOptions, host: EngineHost): Promise<ContainerRuntime> {
   const reason = 'it was used by an earlier run'
-  if (host.endpoint === null) return await openProcessRuntime({ stateDir, env, clock, log, reason })
-  const endpoint = parseDockerHost(host.endpoint, env)
+  const endpoint = parseDockerHost(host.endpoint ?? '', env)
   if (typeof endpoint === 'string') throw new Error(endpoint)
   return createDockerRuntime({ engine: await connectDocker(endpoint, { clock, withinMs }), clock, log, reason })
 }

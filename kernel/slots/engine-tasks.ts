@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import {
   messageOf, redactLine, svcError, type ConfigService, type EngineProvider, type EngineTask, type EngineTaskOptions,
-  type EngineTasks, type EventBus, type Logger
+  type EngineTasks, type EventBus, type Logger, type NamedSlotConfig
 } from '../contract/index.js'
-import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineSpec } from '../runtime/container-runtime.js'
+import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { abortable } from '../runtime/waiting.js'
 import { chooseCandidate } from './process-candidates.js'
@@ -11,7 +11,7 @@ import type { SlotPlans, SlotPlansDeps } from './slot-plans.js'
 
 export interface EngineTaskDeps extends Pick<SlotPlansDeps, 'image' | 'access' | 'path'> {
   readonly config: ConfigService
-  readonly plans: Pick<SlotPlans, 'image'>
+  readonly plans: Pick<SlotPlans, 'form' | 'image'>
   readonly runtime: ContainerRuntime
   readonly instance: string
   readonly events: EventBus
@@ -97,16 +97,17 @@ export class EngineTaskRunner implements EngineTasks {
   }
 
   async #prepare ({ purpose, provider, container, processes }: EngineTask): Promise<Prepared> {
-    const { runtime, instance, path, config } = this.#deps
-    const access = this.#deps.access(provider.devices[0]!, null, runtime.form)
+    const { instance, path, config } = this.#deps
+    const form = this.#formOf(provider)
+    const access = this.#deps.access(provider.devices[0]!, null, form)
     const common = {
       name: `svc-${instance.slice(0, 8)}-${purpose}-${randomBytes(3).toString('hex')}`,
       labels: { [LABEL_INSTANCE]: instance, [LABEL_TASK]: purpose },
       port: null
     }
-    if (runtime.form === 'process') {
-      const { form, env } = await chooseCandidate(`${provider.title}'s ${purpose}`, provider, processes, path, config.snapshot.svc.slots.publish_host)
-      return { spec: { ...common, env: { ...env, ...access.env }, form }, image: null }
+    if (form === 'process') {
+      const { form: program, env } = await chooseCandidate(`${provider.title}'s ${purpose}`, provider, processes, path, config.snapshot.svc.slots.publish_host)
+      return { spec: { ...common, env: { ...env, ...access.env }, form: program }, image: null }
     }
     const image = container.image === undefined ? this.#imageOf(provider) : { ref: container.image, digest: null, warning: null }
     return {
@@ -136,11 +137,20 @@ export class EngineTaskRunner implements EngineTasks {
     }
   }
 
+  /** As the first slot with this engine runs, else as such a slot would. */
+  #formOf (provider: EngineProvider): EngineForm {
+    return this.#deps.plans.form(this.#slotOf(provider) ?? { provider: provider.name, runtime: null })
+  }
+
+  #slotOf (provider: EngineProvider): NamedSlotConfig | undefined {
+    const slots = [...this.#deps.config.snapshot.slots.values()]
+    return slots.find(({ provider: name, served_by: anchor }) => name === provider.name && anchor === null)
+  }
+
   /** That of the first slot with this engine, else what such a slot would get. */
   #imageOf (provider: EngineProvider): ResolvedImage {
     const { config, plans } = this.#deps
-    const slots = [...config.snapshot.slots.values()]
-    const slot = slots.find(({ provider: name, served_by: anchor }) => name === provider.name && anchor === null)
+    const slot = this.#slotOf(provider)
     const own = slot === undefined ? null : plans.image(slot.name)
     if (own !== null) return own
     const profile = config.snapshot.profiles.get(provider.defaultProfile?.(provider.devices[0]!, provider.slotTypes[0]!) ?? '')

@@ -63,7 +63,7 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   }
   const spec = provider.containerSpec(specInput)
   const image = spec.image === undefined ? input.image : { ref: spec.image, digest: null }
-  if (image === null) throw noImage(launch.slot.name)
+  if (image === null) throw noImage(launch.slot.name, provider)
   const network = spec.network ?? 'bridge'
   const form: ContainerForm = {
     kind: 'container',
@@ -92,8 +92,9 @@ function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPla
   return given.length === 0 ? null : Object.fromEntries(given.map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-function noImage (slot: string): SvcError {
-  return svcError('slot.config_error', `slot '${slot}' has no container image: give it a profile or an \`image\``, { details: { slot } })
+function noImage (slot: string, provider: EngineProvider): SvcError {
+  const beside = provider.processSpec === undefined ? '' : ', or `runtime = "process"` to run the engine as a process'
+  return svcError('slot.config_error', `slot '${slot}' has no container image: give it a profile or an \`image\`${beside}`, { details: { slot } })
 }
 
 function hashOf (value: unknown): string {

@@ -162,11 +162,11 @@ export class SlotFleet {
     }, this.#wall)
   }
 
-  /** Ends every owner. Engines stay when `keepEngines`. */
-  async close (keepEngines: boolean): Promise<void> {
+  /** Ends every owner. Engines stay of those slots that `keepsEngine` says. */
+  async close (keepsEngine: (name: string) => boolean): Promise<void> {
     await this.departed()
     await Promise.all([...this.#members].map(async ([name, member]) => {
-      await member.owner.close(keepEngines).catch((error: unknown) => {
+      await member.owner.close(keepsEngine(name)).catch((error: unknown) => {
         this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot could not be closed in good order')
       })
       member.unwatchExit()

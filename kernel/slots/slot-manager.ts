@@ -3,7 +3,7 @@ import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
-  type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
+  type SlotOutlook, type SlotProblem, type SlotRuntime, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
   type UnreadSlot
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
@@ -54,6 +54,11 @@ export class SlotManager implements SlotService {
 
   config (name: string): NamedSlotConfig { return this.#deps.shadows.find(name)?.slot ?? this.#deps.plans.slot(name) }
   provider (name: string): EngineProvider | null { return this.#deps.plans.providerOf(this.config(name)) }
+  runtime (name: string): SlotRuntime {
+    const { plans, shadows } = this.#deps
+    return plans.form(plans.slot(shadows.find(name)?.anchor ?? name))
+  }
+
   device (name: string): Device { return this.#deps.plans.device(this.config(name)) }
 
   /** Other names that requests may use for slots, with the slots they mean. */
@@ -71,13 +76,13 @@ export class SlotManager implements SlotService {
   }
 
   outlook (name: string): SlotOutlook {
-    const { plans, runtime, shadows } = this.#deps
+    const { plans, shadows } = this.#deps
     const shadow = shadows.find(name)
     if (shadow !== null) return { ...this.outlook(shadow.anchor), contextSize: null, vision: false }
     const { slot, provider, profile, model } = plans.effective(name)
     return {
       profile: profile?.name ?? null,
-      image: runtime.form === 'process' ? null : plans.image(name)?.ref ?? null,
+      image: plans.image(name)?.ref ?? null,
       contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null,
       vision: slot.type === 'llm' && (provider.models === undefined ? projectorOf(slot, model) !== null : slot.vision)
     }
@@ -168,7 +173,7 @@ export class SlotManager implements SlotService {
       trialPlans: () => plans.over(this.#deps.config.snapshot),
       profileFor: (of, wanted) => writer.preferredProfile(of, this.device(name), wanted),
       status: of => this.status(of),
-      imageOf: (trial, of) => this.#deps.runtime.form === 'process' ? null : trial.image(of),
+      imageOf: (trial, of) => trial.image(of),
       fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),
       restart: of => this.#admitted(of, never, owner => owner.restart(false, never)),
       load: of => this.#admitted(of, never, owner => owner.load(never)),
@@ -303,9 +308,10 @@ export class SlotManager implements SlotService {
 
   #image (name: string): ResolvedImage {
     const runs = this.#deps.shadows.find(name)?.anchor ?? name
-    const image = this.#deps.runtime.form === 'process' ? null : this.#deps.plans.image(runs)
+    const { plans } = this.#deps
+    const image = plans.image(runs)
     if (image !== null) return image
-    throw svcError('slot.config_error', `slot '${name}' runs no container image${this.#deps.runtime.form === 'process' ? ': engines run as processes here' : ''}`,
+    throw svcError('slot.config_error', `slot '${name}' runs no container image${plans.form(plans.slot(runs)) === 'process' ? ': its engine runs as a process' : ''}`,
       { details: { slot: name } })
   }
 }

@@ -11,7 +11,7 @@ import { invalid } from '../config/problems.js'
 import { isMtpEligible } from '../models/eligibility.js'
 import { modelOfPath } from '../models/path-model.js'
 import {
-  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineSpec
+  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineForm, type EngineSpec
 } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
@@ -164,14 +164,14 @@ export class SlotPlans {
 
   plan (name: string, port: number): LaunchPlan & { readonly image: ResolvedImage | null } {
     const effective = this.effective(name)
-    const { runtime, config } = this.#deps
+    const { config } = this.#deps
     const launch = this.#input(effective, port)
-    const image = runtime.form === 'process' ? null : this.image(name)
+    const image = this.image(name)
     const plan = planLaunch({
       launch,
       provider: effective.provider,
       mtp: this.#mtp(effective),
-      access: this.#deps.access(effective.device, effective.slot.gpu_index, runtime.form),
+      access: this.#deps.access(effective.device, effective.slot.gpu_index, launch.form),
       image,
       publishHost: config.snapshot.svc.slots.publish_host
     })
@@ -179,13 +179,20 @@ export class SlotPlans {
     return { ...plan, image: { ref: plan.form.image, digest: plan.form.digest, warning: image?.warning ?? null } }
   }
 
-  /** The image a slot would run, or null for one that has none. */
+  /** How a slot runs: a process everywhere, a container only where there is a container engine. */
+  form ({ runtime, provider }: Pick<NamedSlotConfig, 'runtime' | 'provider'>): EngineForm {
+    const asked = runtime ?? this.#deps.providers.get(provider)?.runtime ?? null
+    return asked === 'process' ? 'process' : this.#deps.runtime.form
+  }
+
+  /** The image a slot would run, or null for one that has none, and for one that runs as a process. */
   image (name: string): ResolvedImage | null {
     return this.#kept.of('image', name, () => this.#image(name))
   }
 
   #image (name: string): ResolvedImage | null {
-    return slotImage(this.effective(name), this.#deps.image)
+    const effective = this.effective(name)
+    return this.form(effective.slot) === 'process' ? null : slotImage(effective, this.#deps.image)
   }
 
   /** As `SlotService.misfit`. */
@@ -208,12 +215,12 @@ export class SlotPlans {
   /** What would keep the slot from coming up, as far as that can be known without a start. */
   async troubles (name: string): Promise<readonly LaunchTrouble[]> {
     return await launchTroubles(this.effective.bind(this, name), {
-      device: ({ device, slot }) => this.#deps.access(device, slot.gpu_index, this.#deps.runtime.form),
+      device: ({ device, slot }) => this.#deps.access(device, slot.gpu_index, this.form(slot)),
       model: async effective => {
         if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
         return await this.#missing(effective)
       },
-      image: () => this.#deps.runtime.form === 'process' ? null : this.image(name),
+      image: () => this.image(name),
       launch: async ({ provider }) => {
         const { form } = this.plan(name, 0)
         if (form.kind !== 'container') await chooseCandidate(`slot '${name}'`, provider, form.candidates, this.#deps.path, '127.0.0.1')
@@ -251,8 +258,8 @@ export class SlotPlans {
   }
 
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, port: number): LaunchInput {
-    const { config, runtime, hardware, models } = this.#deps
-    const form = runtime.form
+    const { config, hardware, models } = this.#deps
+    const form = this.form(slot)
     const chatTemplatePath = this.#chatTemplate(slot, model)
     const mmprojPath = projectorOf(slot, model)
     const roots = [...config.snapshot.svc.models.roots, models.store]

@@ -65,7 +65,7 @@ export class FakeEngineRuntime implements ContainerRuntime {
   pull (): Promise<void> { return Promise.resolve() }
 
   create (spec: EngineSpec): Promise<string> {
-    const id = `fake-${++this.#count}`
+    const id = `fake-${this.form === 'process' ? 'process-' : ''}${++this.#count}`
     this.#entries.set(id, { id, spec, engine: null, exitCode: null })
     return Promise.resolve(id)
   }
@@ -106,7 +106,8 @@ export class FakeEngineRuntime implements ContainerRuntime {
       .map(inspection))
   }
 
-  async* logs (_id: string, _options: LogOptions): AsyncGenerator<string> {
+  async* logs (id: string, _options: LogOptions): AsyncGenerator<string> {
+    if (!this.#entries.has(id)) throw svcError('runtime.not_found', `no engine ${id}`)
     yield 'a line of the fake engine'
   }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { defaultProviderOf, nameSchema, type SlotType } from '../../../kernel/contract/schemas/index.js'
+import { defaultProviderOf, nameSchema, type SlotRuntime, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
@@ -7,14 +7,15 @@ import { slotRecordSchema, type SlotRecord } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
 import { requireModelless, requireProvider } from './known-provider.js'
 import {
-  contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, engineOption, hardwareOption, hasContext, portOption, providerOption, typeOption,
-  type Hardware
+  contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, engineOption, hardwareOption, hasContext, portOption, providerOption,
+  runtimeOption, typeOption, type Hardware
 } from './slot-options.js'
 
 interface CreateOptions {
   readonly type: SlotType
   readonly provider?: string
   readonly hardware?: Hardware
+  readonly runtime?: SlotRuntime
   readonly model?: string
   readonly port?: number
   readonly ctxSize?: number
@@ -33,6 +34,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
     .addOption(typeOption())
     .addOption(providerOption())
     .addOption(hardwareOption())
+    .addOption(runtimeOption())
     .addOption(portOption())
     .addOption(contextOption(`, default ${DEFAULT_CONTEXT_SIZE}`))
     .addOption(engineOption())
@@ -59,7 +61,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
 
 /** The default context size is sent as if it had been typed, so that provenance tells where it comes from. */
 function bodyOf (name: string, options: CreateOptions): object {
-  const { type, provider, hardware, model, port, option } = options
+  const { type, provider, hardware, model, port, runtime, option } = options
   const contextSize = options.ctxSize ?? (hasContext(type) ? DEFAULT_CONTEXT_SIZE : undefined)
   return {
     name,
@@ -67,6 +69,7 @@ function bodyOf (name: string, options: CreateOptions): object {
     provider,
     device: hardware === undefined ? undefined : deviceOf(hardware),
     port,
+    runtime,
     options: option,
     ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } }
   }

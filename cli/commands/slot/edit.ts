@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
-import { slotConfigSchema } from '../../../kernel/contract/schemas/index.js'
+import { slotConfigSchema, type SlotRuntime } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { pathOf, type ApiClient } from '../../client.js'
 import { usageFailure } from '../../failure.js'
@@ -9,7 +9,7 @@ import { collectEnv, numberOf, orNone } from '../../option-value.js'
 import { isServing, slotRecordSchema } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
 import { requireProvider } from './known-provider.js'
-import { contextOption, deviceOf, engineOption, hardwareOption, portOption, providerOption, type Hardware } from './slot-options.js'
+import { contextOption, deviceOf, engineOption, hardwareOption, portOption, providerOption, runtimeOption, type Hardware } from './slot-options.js'
 
 interface EditOptions {
   readonly model?: string
@@ -17,6 +17,7 @@ interface EditOptions {
   readonly ctxSize?: number
   readonly provider?: string
   readonly hardware?: Hardware
+  readonly runtime?: SlotRuntime
   readonly profile?: string
   readonly idleTimeout?: number
   readonly extraArgs?: string
@@ -38,6 +39,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
     .addOption(contextOption())
     .addOption(providerOption())
     .addOption(hardwareOption())
+    .addOption(runtimeOption())
     .option('--profile <profile>', 'profile; none takes it out')
     .addOption(new Option('--idle-timeout <seconds>', 'idle seconds before it is unloaded; 0 never')
       .argParser(numberOf(slotConfigSchema.shape.idle_timeout_s)))
@@ -68,6 +70,7 @@ function patchOf (options: EditOptions, env: object | undefined): object {
   return {
     port: options.port,
     provider: options.provider,
+    runtime: options.runtime,
     device: hardware === undefined ? undefined : deviceOf(hardware),
     profile: profile === undefined ? undefined : orNone(profile),
     idle_timeout_s: options.idleTimeout,

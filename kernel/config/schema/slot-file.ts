@@ -20,7 +20,7 @@ export interface FoldedSlot {
 }
 
 /** Keys of older releases that mean nothing any more. Read and left alone. */
-const ignoredKeys = new Set(['name', 'runtime', 'lru'])
+const ignoredKeys = new Set(['name', 'lru'])
 
 /** Folds both placements of a slot file into one (DESIGN 7, README of this folder). Pure. */
 export function foldSlotFile (raw: Table): FoldedSlot {
@@ -123,7 +123,6 @@ function nameProblems (name: string, entries: readonly SlotEntry[]): readonly Pr
     if (entry.canonical[0] === 'name' && entry.value !== name) {
       return problem(`must be ${name}, the name of the file without .toml; rename one of the two`)
     }
-    if (entry.canonical[0] === 'runtime' && entry.value !== 'container') return problem('must be container; leave it out')
     return []
   })
 }

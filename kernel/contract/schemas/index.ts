@@ -3,9 +3,9 @@ export {
   backendDevices, capabilityAliases, defaultProvider, defaultProviderOf, deviceBackends, deviceClasses, deviceClassOf,
   deviceClassSchema,
   deviceDefaultProfiles, devices, deviceSchema, gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, providerAliases,
-  slotRoleOf, slotRoles, slotStates, slotStateSchema, slotTypes, slotTypeSchema, specProviders
+  slotRoleOf, slotRoles, slotRuntimes, slotStates, slotStateSchema, slotTypes, slotTypeSchema, specProviders
 } from './enums.js'
-export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotState, SlotType } from './enums.js'
+export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotRuntime, SlotState, SlotType } from './enums.js'
 export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 export { MAX_SLOT_PORT, MIN_CONTEXT_SIZE, slotConfigSchema, slotImageSchema, speechFormats } from './slot-config.js'
 export type { SlotConfig, SlotConfigInput } from './slot-config.js'

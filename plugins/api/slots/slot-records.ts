@@ -98,7 +98,7 @@ export class SlotRecords {
       device: slots.device(name),
       provider: slots.provider(name),
       metrics: slots.metrics(name),
-      runtime: info.runtime.driver === 'process' ? 'process' as const : 'container' as const,
+      runtime: slots.runtime(name),
       anchor: this.#anchor(slot.served_by),
       diagnostics: this.#diagnostics(name)
     }

@@ -76,7 +76,8 @@ t.test('what old and short files mean', async t => {
     ['tts on a gpu', 'type = "tts"\ndevice = "gpu-rocm"', { provider: 'tts-gpu' }],
     ['transcription', 'type = "transcription"', { provider: 'stt-engine' }],
     ['a profile named after its provider', 'type = "tts"\nprofile = "tts-gpu"', { provider: 'tts-gpu' }],
-    ['keys that mean nothing any more', 'runtime = "container"\nlru = true', { type: 'llm' }],
+    ['keys that mean nothing any more', 'lru = true', { type: 'llm' }],
+    ['a runtime', 'runtime = "container"', { type: 'llm', runtime: 'container' }],
     ['extra_args as text', 'extra_args = "-a \'b c\'"', { server: { extra_args: '-a \'b c\'' } }],
     ['free options', '[options]\nanything = [1, { x = 2 }]', { options: { anything: [1, { x: 2 }] } }]
   ]
@@ -114,7 +115,7 @@ t.test('everything wrong with a file at once, in the words of the file', async t
     ['device = "cpu"\n[slot]\ndevice = "npu"', 'slot.device says something else than device; keep one of the two'],
     ['backend = "vulcan"', /^backend must be one of rocm, .*did you mean vulkan\?; better, write `device`$/],
     ['name = "other"', 'name must be agent, the name of the file without .toml; rename one of the two'],
-    ['runtime = "systemd"', 'runtime must be container; leave it out'],
+    ['runtime = "systemd"', 'runtime must be one of container, process; got "systemd"'],
     ['vision = "yes"', 'vision must be true or false, got text'],
     ['default_response_format = "mp4"', /^default_response_format must be one of mp3, .*got "mp4"; did you mean mp3\?$/],
     ['profile = "Bad Name"', /^profile must be lowercase letters/],

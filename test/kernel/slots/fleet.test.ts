@@ -23,7 +23,7 @@ async function rig (t: Test, behave: (slot: string, nth: number) => EngineBehavi
   const harness = createFleetHarness({ clock, runtime, slots: ['a'], ...options })
   await started(clock, harness.fleet.start())
   t.teardown(async () => {
-    const closing = harness.fleet.close(false)
+    const closing = harness.fleet.close(() => false)
     for (let i = 0; i < 20; i++) await clock.advance(60_000)
     await closing
     assert.deepEqual(runtime.doubles, [], 'never two engines of one slot')
@@ -99,7 +99,7 @@ t.test('a gateway that stops does not wait for a load that nobody will use', asy
     await started(clock, fleet.owner('a').load(never))
     const restart = fleet.owner('a').restart(false, never).catch((error: { code: string }) => error.code)
     await clock.advance(when === 'while the new one loads' ? 5_000 : 500)
-    const closing = fleet.close(true)
+    const closing = fleet.close(() => true)
     t.ok(await isOver(clock, closing, 5_000), when)
     t.equal(await restart, 'gateway.stopping', when)
     t.equal(runtime.engines.size, when === 'while the new one loads' ? 1 : 0, `${when}: what loads goes on and is adopted later`)
@@ -113,7 +113,7 @@ t.test('an engine that serves stays when the gateway stops, and the next one ado
   const first = createFleetHarness({ clock, runtime, slots: ['a'] })
   await first.fleet.start()
   await started(clock, first.fleet.owner('a').load(never))
-  await first.fleet.close(true)
+  await first.fleet.close(() => true)
   t.equal(runtime.created.length, 1)
   await clock.advance(3_600_000)
   const { fleet, state } = await rig(t, undefined, { clock, runtime, states: first.states })
@@ -133,7 +133,7 @@ t.test('a slot whose file names no port is adopted too', async t => {
   first.configure({ a: {} })
   await started(clock, first.fleet.owner('a').load(never))
   t.equal(first.fleet.status('a').port, 7501)
-  await first.fleet.close(true)
+  await first.fleet.close(() => true)
 
   const again = createFleetHarness({ ...options, states: first.states })
   again.configure({ a: {}, b: { port: 7502 } })
@@ -141,7 +141,7 @@ t.test('a slot whose file names no port is adopted too', async t => {
   await clock.advance(100)
   t.match(again.fleet.status('a'), { state: 'ready', adopted: true, port: 7501 })
   t.equal(runtime.created.length, 1)
-  const closing = again.fleet.close(false)
+  const closing = again.fleet.close(() => false)
   await clock.advance(10_000)
   await closing
 })
@@ -195,7 +195,7 @@ t.test('engines of an earlier run: what may not stay is removed, and nothing sta
   const first = createFleetHarness({ clock, runtime, slots: ['a', 'gone'] })
   await first.fleet.start()
   await started(clock, Promise.all([first.fleet.owner('a').load(never), first.fleet.owner('gone').load(never)]))
-  await first.fleet.close(true)
+  await first.fleet.close(() => true)
   const { fleet, outcome } = await rig(t, undefined, { clock, runtime, hash: () => 'another hash' })
   t.match(fleet.status('a'), { state: 'error', failure: { code: 'runtime.failed' }, engineId: 'fake-1' })
   await outcome(fleet.owner('a').ensureReady(never), 1_000)
@@ -254,7 +254,7 @@ t.test('an engine that still loads its model when the gateway stops is adopted b
     const ready = fleet.owner('a').ensureReady(never).catch((error: { code: string }) => error.code)
     await clock.advance(10_000)
     t.equal(fleet.status('a').state, 'warming')
-    t.ok(await isOver(clock, fleet.close(true), 1_000))
+    t.ok(await isOver(clock, fleet.close(() => true), 1_000))
     t.equal(await ready, 'gateway.stopping')
   }
   const { fleet } = await rig(t, undefined, { clock, runtime, states: states! })

@@ -40,7 +40,7 @@ async function rig (t: Test, behave: (slot: string) => EngineBehaviour = () => (
   t.teardown(async () => {
     if (dead) return
     arbiter.halt()
-    const closing = fleet.close(false).then(() => arbiter.close())
+    const closing = fleet.close(() => false).then(() => arbiter.close())
     for (let i = 0; i < 20; i++) await clock.advance(60_000)
     await closing
     assert.equal(clock.pending, 0, 'no timer is left')
@@ -346,7 +346,7 @@ t.test('the next gateway goes on where this one stopped', async t => {
   const crash = async (first: Rig): Promise<Rig> => {
     first.die()
     first.arbiter.halt()
-    await first.outcome(first.fleet.close(true), 5_000)
+    await first.outcome(first.fleet.close(() => true), 5_000)
     return await rig(t, undefined, disk, runtime, clock)
   }
   let now = await rig(t, undefined, disk, runtime, clock)
@@ -388,7 +388,7 @@ t.test('the idle time counts from the last image over a restart, also after a ki
   await clock.advance(31_000)
   first.die()
   first.arbiter.halt()
-  await first.outcome(first.fleet.close(true), 5_000)
+  await first.outcome(first.fleet.close(() => true), 5_000)
   const second = await rig(t, undefined, disk, runtime, clock)
   await clock.advance(20 * 60_000)
   t.equal(second.arbiter.status().mode, 'img', 'half an hour after the last image, not after the first')

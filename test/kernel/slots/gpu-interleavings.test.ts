@@ -158,7 +158,7 @@ class Script {
   async restart (): Promise<void> {
     this.rig.die()
     this.rig.arbiter.halt()
-    await this.over(this.rig.fleet.close(true), 'close')
+    await this.over(this.rig.fleet.close(() => true), 'close')
     await this.over(this.rig.arbiter.close(), 'close of the arbiter')
     this.rig = this.newRig()
     await this.start()
@@ -181,7 +181,7 @@ class Script {
     await this.arrives('img')
     await this.arrives('llm')
     this.rig.arbiter.halt()
-    await this.over(this.rig.fleet.close(false), 'close')
+    await this.over(this.rig.fleet.close(() => false), 'close')
     await this.over(this.rig.arbiter.close(), 'close of the arbiter')
     assert.deepEqual([...this.runtime.engines.keys()], [], 'no orphan engine')
     assert.equal(this.clock.pending, 0, 'no timer left')

@@ -165,7 +165,7 @@ class Script {
 
   async restartGateway (): Promise<void> {
     let closed = false
-    const closing = this.fleet.close(true).then(() => { closed = true })
+    const closing = this.fleet.close(() => true).then(() => { closed = true })
     for (let i = 0; i < 50 && !closed; i++) await this.clock.advance(10_000)
     assert.ok(closed, 'close ended')
     await closing
@@ -197,7 +197,7 @@ class Script {
     assert.equal(this.answered, this.asked, 'every waiter was answered')
     for (const slot of SLOTS) await this.leavable(slot)
     let closed = false
-    void this.fleet.close(false).then(() => { closed = true })
+    void this.fleet.close(() => false).then(() => { closed = true })
     await this.clock.advance(1_000_000)
     assert.ok(closed, 'close ended')
     assert.deepEqual([...this.runtime.engines.keys()], [], 'no orphan engine')

@@ -142,7 +142,7 @@ async function rig (
   it.pressure.start()
   t.teardown(async () => {
     await it.pressure.close()
-    const closing = harness.fleet.close(false)
+    const closing = harness.fleet.close(() => false)
     for (let i = 0; i < 10; i++) await clock.advance(60_000)
     await closing
     if (clock.pending > 0) throw new Error('a timer is left')
