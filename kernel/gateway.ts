@@ -337,7 +337,8 @@ class GatewayRun implements Gateway {
     const { config } = this.#kernel!
     const told = this.#options.stopEngines ?? config.snapshot.svc.runtime.stop_with_gateway
     const slot = config.snapshot.slots.get(name)
-    return told ?? (slot !== undefined && this.#inference?.plans.form(slot) === 'process')
+    const form = slot === undefined ? this.#kernel!.runtime.form : this.#inference!.plans.form(slot)
+    return told ?? form === 'process'
   }
 
   async #attempt (what: string, work: Promise<void> | undefined): Promise<void> {

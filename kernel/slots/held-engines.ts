@@ -68,9 +68,11 @@ export class HeldEngines {
     return held === undefined ? null : { label: held.engine.label, address: held.engine.address }
   }
 
-  async close (keepEngines: boolean): Promise<void> {
-    const held = this.names().map(name => this.take(name)!)
-    if (!keepEngines) await Promise.all(held.map(({ engine }) => this.#remove(engine)))
+  async close (keepsEngine: (slot: string) => boolean): Promise<void> {
+    await Promise.all(this.names().map(async name => {
+      const { engine } = this.take(name)!
+      if (!keepsEngine(name)) await this.#remove(engine)
+    }))
   }
 
   async #remove (engine: EngineInspection): Promise<void> {

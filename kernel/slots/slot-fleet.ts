@@ -172,7 +172,7 @@ export class SlotFleet {
       member.unwatchExit()
       member.feed.close()
     }))
-    await this.held.close(keepEngines)
+    await this.held.close(keepsEngine)
     this.#exits.close()
     await this.#deps.stateFiles.flush()
   }

@@ -27,7 +27,7 @@ export function misfitOf (
   const slot: NamedSlotConfig = { ...slotConfigSchema.parse({ type, device, provider: name, model: { default: wanted?.id ?? null } }), name: 'new' }
   const profile = profiles.get(provider.defaultProfile?.(device, type) ?? '') ?? null
   const problem = provider.slotProblem?.(slot, profile, { device, model }) ?? null
-  if (problem !== null || runtime.form === 'process') return problem
+  if (problem !== null || runtime.form === 'process' || provider.runtime === 'process') return problem
   const options = checkOptions(slot, provider).value ?? slot.options
   try {
     slotImage({ slot: { ...slot, options }, profile, provider, device, model }, image)
