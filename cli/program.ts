@@ -8,6 +8,7 @@ import { addCompletionCommands } from './commands/completion.js'
 import { addConfigCommands } from './commands/config/index.js'
 import { addDemoCommand } from './commands/demo.js'
 import { addDoctorCommands } from './commands/doctor.js'
+import { addEngineCommands } from './commands/engine/index.js'
 import { addMigrateCommands } from './commands/migrate.js'
 import { addModelCommands } from './commands/model/index.js'
 import { addPluginCommands } from './commands/plugin/index.js'
@@ -65,6 +66,7 @@ export function createProgram (cli: Cli): Command {
   addRegistryCommands(program, cli)
   addMigrateCommands(program, cli)
   addPluginCommands(program, cli)
+  addEngineCommands(program, cli)
   addCompletionCommands(program, cli)
   return program
 }

@@ -9,6 +9,7 @@ const failureSchema = z.looseObject({
 
 const metadataSchema = z.looseObject({
   message: z.string().default(''),
+  engine: z.string().nullish(),
   in_flight: z.number().default(0),
   waiting: z.number().default(0),
   failure: failureSchema.optional(),

@@ -8,11 +8,17 @@ export function addDemoCommand (program: Command, cli: Cli): void {
   program.command('demo')
     .description('start a gateway, stream one answer through it, and stop it again')
     .addOption(homeOption())
+    .option('--no-install', 'do not download the embedded engine where there is no other')
     .addHelpText('after', '\nWithout --home it works in the folder .svc/demo of the current one.')
     .addHelpText('after', examples('svc demo'))
-    .action(async (options: { home?: string }) => {
+    .action(async (options: { home?: string, install: boolean }) => {
+      const given = options.home ?? ''
+      const home = given === '' ? join(cli.process.cwd(), '.svc', 'demo') : resolve(cli.process.cwd(), given)
+      if (options.install) {
+        const { bringForDemo } = await import('../serve/bring-engine.js')
+        await bringForDemo(cli, home, 'fail')
+      }
       const { runDemo } = await import('../serve/demo.js')
-      const home = options.home ?? ''
-      await runDemo(cli, home === '' ? join(cli.process.cwd(), '.svc', 'demo') : resolve(cli.process.cwd(), home))
+      await runDemo(cli, home)
     })
 }

@@ -16,6 +16,7 @@ export function addServeCommand (program: Command, cli: Cli): void {
       .env('SVC_PORT').argParser(parsePort))
     .addOption(homeOption())
     .option('--demo', 'set up slot agent with a tiny model, so that there is something to talk to')
+    .option('--no-install', 'with --demo: do not download the embedded engine where there is no other')
     .option('--reload', 'read the configuration again when its files change')
     .addOption(new Option('--log-level <level>', 'least severity of log lines; default is of svc.toml, else info')
       .env('SVC_LOG_LEVEL').choices(logLevels))
@@ -25,7 +26,11 @@ export function addServeCommand (program: Command, cli: Cli): void {
     .addOption(new Option('--check-answers', 'fail requests whose answer does not fit its schema: for tests').hideHelp())
     .addHelpText('after', '\nThe first Ctrl-C or SIGTERM stops it in good order, the second hurries, the third exits at once.')
     .addHelpText('after', examples('svc serve --demo --home .svc', 'svc serve --host 0.0.0.0 --port 9000'))
-    .action(async (options: ServeOptions) => {
+    .action(async (options: ServeOptions & { readonly install: boolean }) => {
+      if (options.demo === true && options.install) {
+        const { bringForDemo } = await import('../serve/bring-engine.js')
+        await bringForDemo(cli, options.home, 'warn')
+      }
       // the kernel is loaded for this command only: no other one pays for it
       const { serve } = await import('../serve/serve.js')
       await serve(cli, options)

@@ -30,6 +30,11 @@ export class Npm {
     await this.#run('install', ['--save-prod', '--save-exact', ...specs])
   }
 
+  /** Without the optional dependencies of these packages: what is wanted of them is named. */
+  async installExactly (...specs: readonly string[]): Promise<void> {
+    await this.#run('install', ['--omit=optional', '--save-prod', '--save-exact', ...specs])
+  }
+
   async uninstall (name: string): Promise<void> {
     await this.#run('uninstall', [name])
   }
@@ -73,7 +78,7 @@ async function findNpm (env: Readonly<Record<string, string | undefined>>): Prom
     const command = join(folder, 'npm')
     if (folder !== '' && await isThere(command, constants.X_OK)) return { command, args: [] }
   }
-  throw new CliFailure('npm was found neither beside Node nor on PATH', { hints: ['Install npm; plugins are npm packages.'] })
+  throw new CliFailure('npm was found neither beside Node nor on PATH', { hints: ['Install npm: plugins and engines come as npm packages.'] })
 }
 
 function isThere (path: string, mode: number): Promise<boolean> {

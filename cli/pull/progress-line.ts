@@ -35,7 +35,8 @@ function shareOf ({ bytes_downloaded: done, bytes_total: total, state }: PullSna
   return total === 0 ? (state === 'completed' ? 1 : 0) : Math.min(1, done / total)
 }
 
-function barOf (share: number, width: number): string {
+/** Pure. */
+export function barOf (share: number, width: number): string {
   const full = Math.round(share * width)
   return `${'='.repeat(Math.max(0, full - 1))}${full > 0 ? '>' : ''}${' '.repeat(width - full)}`
 }

@@ -11,7 +11,7 @@ const PROMPT = 'Hello, who are you?'
 export async function runDemo (cli: Cli, home: string): Promise<void> {
   const { out, signal } = cli
   out.note(`Starting a gateway in ${home} ...`)
-  const child = new GatewayChild(['--demo', '--port', '0', '--stop-engines', '--home', home], cli.process.cwd())
+  const child = new GatewayChild(['--demo', '--no-install', '--port', '0', '--stop-engines', '--home', home], cli.process.cwd())
   let failure: unknown = null
   try {
     const url = await child.ready(READY_MS, signal)

@@ -36,6 +36,8 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
   }
   const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)
   await withGateway(cli, command, home, async gateway => {
+    const { offerEngine } = await import('./offline-engine.js')
+    await offerEngine(cli, command, { home, isOwn: gateway.isOwn, asks: options.auto !== true, downloads: options.pull })
     const outcome = await provision(cli, gateway, options)
     if (outcome === null) return cli.out.line('Nothing was changed.')
     if (options.json !== true) printOutcome(cli, outcome)

@@ -115,4 +115,6 @@ export interface ProcessCandidate {
   readonly label: string
   /** Files that must exist for this candidate to count, such as an optional dependency's entry. */
   readonly requiresFiles?: readonly string[]
+  /** Command that installs it, for the message of a slot that lacks it. */
+  readonly install?: string
 }

@@ -16,11 +16,16 @@ export async function chooseCandidate (
     const { args, workingDir = null, label, env = {} } = candidate
     return { form: { kind: 'process', command, args, workingDir, label, bindHost }, env }
   }
-  const tried = candidates.map(candidate => candidate.label)
+  const tried = [...new Set(candidates.map(candidate => candidate.label))]
+  const commands = [...new Set(candidates.flatMap(({ install }) => install === undefined ? [] : [`run \`${install}\``]))]
   throw svcError('runtime.unavailable', tried.length === 0
     ? `${who} needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
-    : `${who} cannot run: none of ${tried.join(', ')} is installed and no container engine is in use; install one or start Docker or Podman`,
+    : `${who} cannot run: no container engine is in use, and ${absent(tried)}; ${[...commands, 'start Docker or Podman', `install ${tried[0]!}`].join(', or ')}`,
   { details: { provider: provider.name, tried }, heals: false })
+}
+
+function absent ([first, ...more]: readonly string[]): string {
+  return more.length === 0 ? `${first!} is not installed` : `neither ${first!} nor ${more.join(' nor ')} is installed`
 }
 
 /** Absolute path of a program, or null. `node` is the Node that runs the gateway. */

@@ -18,6 +18,7 @@ import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import type { Cli } from '../../cli.js'
 import type { ApiClient } from '../../client.js'
+import { findsProcessEngine } from '../engines/engines.js'
 import { gatewayAt } from '../home/running-gateway.js'
 import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
@@ -39,9 +40,10 @@ export async function gatherFacts (
   const parts = await loadParts({ paths }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
   const store = storeOf(env, svc.models, paths)
-  const [hasSystemctl, folders, container, hardware, nodes, disk, ports, files, gateway] = await Promise.all([
+  const [hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, files, gateway] = await Promise.all([
     isOnPath('systemctl', env.PATH ?? ''),
     writableFolders(paths, store),
+    findsProcessEngine(cli, paths, svc),
     containerEngine(cli, svc, parts, clock),
     probeHardware({ root: '/', clock, diskPath: store }).catch((): HardwareInfo | null => null),
     openableNodes(),
@@ -57,6 +59,7 @@ export async function gatherFacts (
     nodeVersion: process.versions.node,
     nodeLeast: leastNode,
     driver: svc.runtime.driver,
+    hasProcessEngine,
     user: userInfo().username,
     hasSystemctl,
     folders,

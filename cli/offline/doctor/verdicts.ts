@@ -43,12 +43,18 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return fail(bad.map(({ path, what, problem }) => `${path} (${what}) ${problem!}`).join('; '),
       'Run it as the user of the gateway, or `svc doctor perms` to see who owns what.')
   },
-  engine ({ driver, engines }) {
-    if (driver === 'process') return ok('[runtime] driver is process: engines are child processes')
+  engine ({ driver, engines, hasProcessEngine: isEquipped }) {
+    const bare = 'neither llama-server nor the embedded engine is installed'
+    const install = 'Run `svc engine install embedded`'
+    if (driver === 'process') {
+      const message = '[runtime] driver is process: engines are child processes'
+      return isEquipped ? ok(message) : warn(`${message}, and ${bare}`, `${install}, or install llama-server.`)
+    }
     const found = engines.find(({ problem }) => problem === null)
     const passed = engines.filter(({ problem }) => problem !== null).map(({ source, problem }) => `${source} ${problem!}`).join('; ')
     if (found !== undefined) return ok(`${found.name} (${found.source})`)
     const next = 'Start Docker or Podman (systemctl start docker, or podman.socket), or set DOCKER_HOST.'
+    if (driver === 'auto' && !isEquipped) return warn(`no container engine answers, and ${bare}: ${passed}`, `${install}. Or: ${next}`)
     return driver === 'auto' ? warn(`no container engine answers, so engines are child processes: ${passed}`, next)
       : fail(`[runtime] driver is ${driver}, and none answers: ${passed}`, next)
   },

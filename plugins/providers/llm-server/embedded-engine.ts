@@ -1,19 +1,27 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { EmbeddedEngine } from './launch.js'
+import { installedFolder, LIBRARY } from './ref.js'
 
 /**
- * Where the embedded engine and its optional dependency are. Without the dependency the marker names the place
- * where `npm install node-llama-cpp` next to the gateway would put it, so installing it needs no restart.
+ * Where the embedded engine is, and where its library may be: next to the gateway, as in a checkout, or in the state
+ * folder. Without the former it names the place where `npm install` would put it, so installing it needs no restart.
  */
-export function locateEmbeddedEngine (): EmbeddedEngine {
-  return { main: fileURLToPath(new URL('./embedded/main.js', import.meta.url)), marker: markerPath() }
+export function locateEmbeddedEngine (state: string): EmbeddedEngine {
+  return { main: programAt('./embedded/main.js'), library: ownLibrary(), installed: installedFolder(state) }
 }
 
-function markerPath (): string {
+/** The program that tells whether this machine runs a library. */
+export const libraryCheck = programAt('./embedded/check-library.js')
+
+function programAt (path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url))
+}
+
+export function ownLibrary (): string {
   try {
-    return createRequire(import.meta.url).resolve('node-llama-cpp')
+    return createRequire(import.meta.url).resolve(LIBRARY)
   } catch {
-    return fileURLToPath(new URL('../../../../node_modules/node-llama-cpp/dist/index.js', import.meta.url))
+    return fileURLToPath(new URL(`../../../../node_modules/${LIBRARY}/dist/index.js`, import.meta.url))
   }
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import {
-  definePlugin, defineProvider, deviceDefaultProfiles, type BodyEdits, type Device, type JsonBody, type SlotType, type Surface
+  core, definePlugin, defineProvider, deviceDefaultProfiles, type BodyEdits, type Device, type JsonBody, type SlotType,
+  type Surface
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
@@ -9,6 +10,7 @@ import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
 import { containerSpec, engineChoices, processCandidates } from './launch.js'
+import { libraryIn } from './ref.js'
 import { responseEvents } from './response-events.js'
 import { responseFormat } from './response-format.js'
 
@@ -17,7 +19,7 @@ const binarySchema = z.string().min(1)
   .meta({ description: 'llama-server to run where engines are child processes; unset looks on PATH' })
 
 const preferSchema = z.enum(engineChoices).default('auto')
-  .meta({ description: 'Engine of child processes: llama-server else the embedded one, llama-server only, or the embedded one on CPU slots' })
+  .meta({ description: 'Engine of child processes: llama-server else the embedded one, llama-server only, or the embedded one wherever it can run' })
 
 const configSchema = z.strictObject({ binary: binarySchema.optional(), prefer: preferSchema })
 
@@ -30,8 +32,9 @@ export default definePlugin({
   kind: 'provider',
   apiVersion: 1,
   configSchema,
+  requires: { config: core.config },
   register (ctx) {
-    const embedded = locateEmbeddedEngine()
+    const embedded = locateEmbeddedEngine(ctx.services.config.paths.state)
     ctx.addProvider(defineProvider({
       name: 'llm-server',
       title: 'llama.cpp server',
@@ -67,7 +70,7 @@ export default definePlugin({
     }))
     ctx.addSetting({ key: 'binary', schema: binarySchema, description: 'llama-server binary of child-process slots', apply: 'gateway-restart' })
     ctx.addSetting({ key: 'prefer', schema: preferSchema, description: 'Engine of child-process slots', apply: 'gateway-restart' })
-    ctx.addHealth(() => ({ embedded_engine: existsSync(embedded.marker) ? 'installed' : 'absent' }))
+    ctx.addHealth(() => ({ embedded_engine: [embedded.library, libraryIn(embedded.installed)].some(existsSync) ? 'installed' : 'absent' }))
   }
 })
 

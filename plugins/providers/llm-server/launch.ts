@@ -1,19 +1,22 @@
 import { svcError, type LaunchSpecInput, type ProcessCandidate, type ProviderContainerSpec } from 'svc-gateway/plugin'
+import { buildFor, buildIn, EMBEDDED, gpuOfDevice, libraryIn } from './ref.js'
 
 export const engineChoices = ['auto', 'binary', 'embedded'] as const
 
 export interface EngineChoice {
   /** Absolute path or command name of llama-server that is tried first. */
   readonly binary?: string | undefined
-  /** `auto`: llama-server, else the embedded engine. `binary`: llama-server only. `embedded`: on CPU slots nothing else. */
+  /** `auto`: llama-server, else the embedded engine. `binary`: llama-server only. `embedded`: nothing else where it can run. */
   readonly prefer: typeof engineChoices[number]
 }
 
 export interface EmbeddedEngine {
   /** Absolute path of the engine program. */
   readonly main: string
-  /** File that exists when node-llama-cpp is installed. */
-  readonly marker: string
+  /** Entry of the library next to the gateway; may be absent. */
+  readonly library: string
+  /** Folder that `svc engine install embedded` installs into; may be absent. */
+  readonly installed: string
 }
 
 /** llama.cpp's images have the server as their entrypoint, so the command is its arguments. Pure. */
@@ -22,16 +25,29 @@ export function containerSpec (input: LaunchSpecInput): ProviderContainerSpec {
   return { command: input.argv }
 }
 
-/** Ways to run without a container. The embedded engine computes on the CPU, so only CPU slots get it. Pure. */
+/** Ways to run without a container: llama-server, then the embedded engine where it has a build for the device. Pure. */
 export function processCandidates (input: LaunchSpecInput, choice: EngineChoice, embedded: EmbeddedEngine): ProcessCandidate[] {
   assertModel(input)
   const binaries = [choice.binary, 'llama-server'].filter((command, i, all) => command !== undefined && all.indexOf(command) === i)
     .map(command => ({ command: command!, args: input.argv, label: 'llama-server' }))
-  if (input.device !== 'cpu' || choice.prefer === 'binary') return binaries
-  const inProcess: ProcessCandidate = {
-    command: 'node', args: [embedded.main, ...input.argv], label: 'embedded', requiresFiles: [embedded.main, embedded.marker]
-  }
-  return choice.prefer === 'embedded' ? [inProcess] : [...binaries, inProcess]
+  if (choice.prefer === 'binary') return binaries
+  const inProcess = embeddedCandidates(input, embedded)
+  return choice.prefer === 'embedded' && inProcess.length > 0 ? inProcess : [...binaries, ...inProcess]
+}
+
+/** Next to the gateway there is only what computes on the CPU; what was installed for this machine may use its GPU. */
+function embeddedCandidates (
+  { device, argv }: LaunchSpecInput, { main, library, installed }: EmbeddedEngine
+): ProcessCandidate[] {
+  const gpu = gpuOfDevice(device)
+  const build = gpu === undefined ? null : buildFor(process.platform, process.arch, gpu)
+  if (gpu === undefined || build === null) return []
+  const install = `svc engine install ${EMBEDDED}`
+  const candidate = (env: Readonly<Record<string, string>>, ...files: readonly string[]): ProcessCandidate =>
+    ({ command: 'node', args: [main, ...argv], env, label: EMBEDDED, requiresFiles: [main, ...files], install })
+  const entry = libraryIn(installed)
+  const own = { SVC_EMBEDDED_LIBRARY: entry, ...(gpu === null ? {} : { SVC_EMBEDDED_GPU: gpu }) }
+  return [...(gpu === null ? [candidate({}, library)] : []), candidate(own, entry, buildIn(installed, build))]
 }
 
 /** Without a model llama-server would start as a router for many models, and look healthy. */

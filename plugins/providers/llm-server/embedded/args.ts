@@ -29,6 +29,8 @@ export interface EngineArgs {
   /** Largest input in embedding and reranking modes, in tokens; null takes the context size. */
   readonly physicalBatch: number | null
   readonly threads: number | null
+  /** Null leaves it to the library, as words such as `all` do. */
+  readonly gpuLayers: number | null
   readonly chatTemplateFile: string | null
   readonly sampling: SamplingDefaults
 }
@@ -41,7 +43,7 @@ export interface ParsedArgs {
 
 const understood = new Set([
   'model', 'host', 'port', 'alias', 'ctx-size', 'embedding', 'reranking', 'parallel', 'kv-unified', 'context-shift', 'pooling',
-  'ubatch-size', 'threads', 'chat-template-file', 'jinja', 'metrics', 'device', ...Object.keys(samplingDefaults)
+  'ubatch-size', 'threads', 'chat-template-file', 'jinja', 'metrics', 'device', 'n-gpu-layers', ...Object.keys(samplingDefaults)
 ])
 
 /**
@@ -74,6 +76,7 @@ export function parseEngineArgs (argv: readonly string[]): ParsedArgs {
       pooling: poolingOf(text('pooling')),
       physicalBatch: flags.has('ubatch-size') ? number('ubatch-size', 512, 1) : null,
       threads: flags.has('threads') ? number('threads', 1, 1) : null,
+      gpuLayers: layersOf(text('n-gpu-layers')),
       chatTemplateFile: text('chat-template-file'),
       sampling: samplingOf(flags)
     },
@@ -111,4 +114,8 @@ function poolingOf (value: string | null): Pooling | null {
   const pooling = poolings.find(name => name === value)
   if (pooling === undefined) throw new RangeError(`--pooling must be one of ${poolings.join(', ')}`)
   return pooling
+}
+
+function layersOf (text: string | null): number | null {
+  return text !== null && /^\d+$/.test(text) ? Number(text) : null
 }

@@ -4,6 +4,7 @@ import { parseEngineArgs, type ParsedArgs } from './args.js'
 import { loadEngine, type Engine } from './engine.js'
 import { createHttpServer } from './http-server.js'
 import { createLog } from './log.js'
+import type { HostLibrary } from './model-host.js'
 import { createRouter } from './routes.js'
 
 /** Longest that requests may take to let go of the model when the engine stops. */
@@ -31,7 +32,7 @@ log.info(`listening on http://${args.host}:${(server.address() as AddressInfo).p
 
 try {
   const startedAt = performance.now()
-  engine = await loadEngine(args, log)
+  engine = await loadEngine(args, readLibrary(), log)
   const { model, threads } = engine.host
   log.info(`model loaded in ${Math.round(performance.now() - startedAt)} ms: ${args.alias}, ${Math.round(model.size / 2 ** 20)} MiB, ` +
     `context ${engine.contextSize}, ${engine.pool.slots.length} slot(s), ${threads} thread(s), mode ${args.mode}`)
@@ -45,6 +46,11 @@ function readArgs (): ParsedArgs {
   } catch (error) {
     fail(messageOf(error))
   }
+}
+
+function readLibrary (): HostLibrary {
+  const { SVC_EMBEDDED_LIBRARY: path = '', SVC_EMBEDDED_GPU: gpu } = process.env
+  return { path: path === '' ? null : path, gpu: gpu === 'cuda' || gpu === 'vulkan' ? gpu : null }
 }
 
 /** Drops every request and ends with code 0. A second signal does nothing: the end is near in any case. */

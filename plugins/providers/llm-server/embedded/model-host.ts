@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { pathToFileURL } from 'node:url'
 import type * as NodeLlamaCpp from 'node-llama-cpp'
 import type { Llama, LlamaModel, LlamaModelOptions } from 'node-llama-cpp'
 import { poolings, type EngineArgs, type Pooling } from './args.js'
@@ -18,25 +19,40 @@ export interface ModelHost {
   readonly pooling: Pooling | null
 }
 
+/** What a slot of a GPU says where nobody chose a number. */
+const ALL_LAYERS = 999
+
 /** Below this size more threads only wait for each other. Bytes. */
 const SMALL_MODEL_BYTES = 64 * 1024 * 1024
 
-/** Loads the library and the model on the CPU. Rejects with the library's own words. */
-export async function loadModel (args: EngineArgs, log: EngineLog): Promise<ModelHost> {
-  const module = await import('node-llama-cpp')
+/** What the process that starts the engine says beside its command line. */
+export interface HostLibrary {
+  /** Absolute path of the library's entry; null takes the one that is installed with the gateway. */
+  readonly path: string | null
+  readonly gpu: 'cuda' | 'vulkan' | null
+}
+
+/** Loads the library, and the model on the CPU or the GPU of the library's build. Rejects with the library's own words. */
+export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, log: EngineLog): Promise<ModelHost> {
+  const module = await (path === null ? import('node-llama-cpp') : import(pathToFileURL(path).href) as Promise<LlamaModule>)
   const llama = await module.getLlama({
-    gpu: false,
+    gpu: gpu ?? false,
     build: 'never',
     skipDownload: true,
     progressLogs: false,
     maxThreads: 0, // no limit: every context gets its own number below
     logLevel: module.LlamaLogLevel.warn,
     logger: (_level, message) => log.warn(`llama.cpp: ${message.trim()}`)
+  }).catch((error: unknown) => {
+    if (gpu === null) throw error
+    throw new Error(`the ${gpu} build of the engine finds no GPU that it can use here`, { cause: error })
   })
   const info = await module.readGgufFileInfo(args.model, { sourceType: 'filesystem', readTensorInfo: false, logWarnings: false })
   const { architecture } = info.metadata.general
   const model = await llama.loadModel({
     modelPath: args.model,
+    // more layers than any model has is llama-server's word for all; the library puts as many there as the GPU has room for
+    ...gpu === null ? {} : { gpuLayers: args.gpuLayers === null || args.gpuLayers >= ALL_LAYERS ? 'auto' : args.gpuLayers },
     ...args.pooling === null ? {} : { metadataOverrides: poolingOverride(architecture, args.pooling) }
   })
   return {

@@ -7,6 +7,7 @@ import { locateEmbeddedEngine } from '../../../../plugins/providers/llm-server/e
 import { engineMetrics, loadedModel, parseMetrics } from '../../../../plugins/providers/llm-server/engine-status.js'
 import plugin from '../../../../plugins/providers/llm-server/index.js'
 import { containerSpec, processCandidates, type EngineChoice } from '../../../../plugins/providers/llm-server/launch.js'
+import { buildFor, libraryIn } from '../../../../plugins/providers/llm-server/ref.js'
 import { launchInput, registeredProvider, type LaunchWish } from './support.js'
 
 for (const { name, run } of [...providerConformance(registeredProvider()), ...pluginConformance(plugin)]) {
@@ -17,28 +18,49 @@ for (const { name, run } of [...providerConformance(registeredProvider()), ...pl
 }
 
 t.test('ways to run without a container', async t => {
-  const embedded = { main: '/e/main.js', marker: '/n/index.js' }
+  const embedded = { main: '/e/main.js', library: '/n/index.js', installed: '/s/engines/embedded' }
   const labels = (choice: EngineChoice, wish: LaunchWish = {}): string[] =>
     processCandidates({ ...launchInput(wish), argv: ['--port', '1'] }, choice, embedded).map(c => `${c.label}=${c.command}`)
+  const server = 'llama-server=llama-server'
+  const inside = 'embedded=node'
+  const gpu = process.arch === 'x64' ? [inside] : []
   const table: Array<[choice: EngineChoice, wish: LaunchWish, expected: string[]]> = [
-    [{ prefer: 'auto' }, {}, ['llama-server=llama-server', 'embedded=node']],
-    [{ prefer: 'auto', binary: '/opt/ls' }, {}, ['llama-server=/opt/ls', 'llama-server=llama-server', 'embedded=node']],
-    [{ prefer: 'auto', binary: 'llama-server' }, {}, ['llama-server=llama-server', 'embedded=node']],
-    [{ prefer: 'auto' }, { device: 'gpu-vulkan' }, ['llama-server=llama-server']],
-    [{ prefer: 'binary' }, {}, ['llama-server=llama-server']],
-    [{ prefer: 'embedded' }, {}, ['embedded=node']],
-    [{ prefer: 'embedded' }, { device: 'gpu-cuda' }, ['llama-server=llama-server']]
+    [{ prefer: 'auto' }, {}, [server, inside, inside]],
+    [{ prefer: 'auto', binary: '/opt/ls' }, {}, ['llama-server=/opt/ls', server, inside, inside]],
+    [{ prefer: 'auto', binary: 'llama-server' }, {}, [server, inside, inside]],
+    [{ prefer: 'auto' }, { device: 'gpu-vulkan' }, [server, ...gpu]],
+    [{ prefer: 'auto' }, { device: 'gpu-rocm' }, [server]],
+    [{ prefer: 'binary' }, {}, [server]],
+    [{ prefer: 'embedded' }, {}, [inside, inside]],
+    [{ prefer: 'embedded' }, { device: 'gpu-cuda' }, gpu.length === 0 ? [server] : gpu],
+    [{ prefer: 'embedded' }, { device: 'gpu-rocm' }, [server]]
   ]
-  for (const [choice, wish, expected] of table) t.same(labels(choice, wish), expected)
-  const [, inProcess] = processCandidates({ ...launchInput(), argv: ['--port', '1'] }, { prefer: 'auto' }, embedded)
-  t.same(inProcess, { command: 'node', args: ['/e/main.js', '--port', '1'], label: 'embedded', requiresFiles: ['/e/main.js', '/n/index.js'] })
+  for (const [choice, wish, expected] of table) t.same(labels(choice, wish), expected, `${choice.prefer} ${wish.device ?? 'cpu'}`)
+  const [, own, installed] = processCandidates({ ...launchInput(), argv: ['--port', '1'] }, { prefer: 'auto' }, embedded)
+  const common = { command: 'node', args: ['/e/main.js', '--port', '1'], label: 'embedded', install: 'svc engine install embedded' }
+  t.same(own, { ...common, env: {}, requiresFiles: ['/e/main.js', '/n/index.js'] })
+  const entry = '/s/engines/embedded/node_modules/node-llama-cpp/dist/index.js'
+  t.match(installed, { ...common, env: { SVC_EMBEDDED_LIBRARY: entry }, requiresFiles: ['/e/main.js', entry, /@node-llama-cpp\/\S+\/package\.json$/] })
+})
+
+t.test('a GPU slot needs the GPU build of the library', async t => {
+  const embedded = { main: '/e/main.js', library: '/n/index.js', installed: '/i' }
+  for (const [device, gpu] of [['gpu-vulkan', 'vulkan'], ['gpu-cuda', 'cuda']] as const) {
+    if (buildFor(process.platform, process.arch, gpu) === null) continue
+    const [, candidate] = processCandidates({ ...launchInput({ device }), argv: [] }, { prefer: 'auto' }, embedded)
+    t.match(candidate, { env: { SVC_EMBEDDED_GPU: gpu }, requiresFiles: ['/e/main.js', libraryIn('/i'), new RegExp(`-${gpu}/package\\.json$`)] })
+  }
+  t.equal(buildFor('linux', 'arm64', null), '@node-llama-cpp/linux-arm64')
+  t.equal(buildFor('linux', 'x64', 'cuda'), '@node-llama-cpp/linux-x64-cuda')
+  t.equal(buildFor('linux', 'arm64', 'cuda'), null)
+  t.equal(buildFor('linux', 's390x', null), null)
 })
 
 t.test('a container gets the arguments, and no launch goes without a model', async t => {
   t.same(containerSpec({ ...launchInput(), argv: ['--port', '1'] }), { command: ['--port', '1'] })
   const nothing = { ...launchInput({ model: null }), argv: [] }
   t.throws(() => containerSpec(nothing), { code: 'slot.config_error', message: /no model/ })
-  t.throws(() => processCandidates(nothing, { prefer: 'auto' }, locateEmbeddedEngine()), { code: 'slot.config_error' })
+  t.throws(() => processCandidates(nothing, { prefer: 'auto' }, locateEmbeddedEngine('/state')), { code: 'slot.config_error' })
 })
 
 t.test('what it serves and where', async t => {
@@ -52,9 +74,9 @@ t.test('what it serves and where', async t => {
   t.equal(provider.defaultProfile?.('gpu-rocm', 'embedding'), 'embed')
   t.equal(provider.defaultProfile?.('gpu-rocm', 'reranking'), 'rerank')
   t.equal(provider.defaultProfile?.('gpu-vulkan', 'reranking'), 'vulkan')
-  const { main, marker } = locateEmbeddedEngine()
+  const { main, library } = locateEmbeddedEngine('/state')
   t.ok(existsSync(main))
-  t.ok(existsSync(marker), 'node-llama-cpp is a dependency of the tests')
+  t.ok(existsSync(library), 'node-llama-cpp is a dependency of the tests')
 })
 
 t.test('the plugin checks its configuration', async t => {

@@ -201,7 +201,7 @@ t.test('pulls that fail say why, in the engine\'s words', async t => {
 
 t.test('what cannot be pulled here is refused at once', async t => {
   const bare = await gatewayFor(t, { env: { PATH: '/nowhere' } })
-  t.match(await bare.call('POST', `/api/models/${TAG}/pull`), { status: 503, json: { error: { code: 'runtime.unavailable', message: /none of flm, flm is installed/ } } })
+  t.match(await bare.call('POST', `/api/models/${TAG}/pull`), { status: 503, json: { error: { code: 'runtime.unavailable', message: /no container engine is in use, and flm is not installed; start Docker or Podman, or install flm/ } } })
   t.match(await bare.call('GET', `/api/models/${TAG}/pull/status`), { status: 404, json: { error: { code: 'model.pull_job_not_found' } } })
   t.match(await bare.call('POST', '/api/models/nobody/pull'), { status: 422, json: { error: { code: 'model.invalid_source' } } })
   t.notOk(existsSync(join(bare.home, STORE)), 'and leaves nothing')
