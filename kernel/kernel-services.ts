@@ -150,7 +150,7 @@ export async function closeKernel (kernel: KernelServices): Promise<void> {
   await kernel.lock.release()
 }
 
-/** SVC_ACTIVITY_RETENTION_DAYS wins over svc.toml (management 30.4); what is no whole number of days does not count. */
+/** SVC_ACTIVITY_RETENTION_DAYS wins over svc.toml; what is no whole number of days does not count. */
 function activitySettings (settings: ActivitySettings, env: KernelServices['env']): ActivitySettings {
   const { SVC_ACTIVITY_RETENTION_DAYS: text = '' } = env
   const days = svcConfigSchema.shape.activity.unwrap().shape.retention_days.safeParse(/^\d+$/.test(text) ? Number(text) : null)

@@ -3,7 +3,7 @@ import { dirname, join, posix } from 'node:path'
 import t from 'tap'
 import { root, sources } from './repository.js'
 
-/** Layers of the kernel: a file imports from its own rank or a lower one (DESIGN 2). */
+/** Layers of the kernel: a file imports from its own rank or a lower one. */
 const ranks: ReadonlyArray<readonly string[]> = [
   ['contract'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['host'],
   ['.'], ['testing']
@@ -88,7 +88,7 @@ t.test('no files import each other in a circle', async t => {
 })
 
 t.test('the kernel names no provider', async t => {
-  // SPEC.md's enum, its seed profiles and its image names are data
+  // the closed enum, the seed profiles and its image names are data
   const data = /^kernel\/(contract\/schemas\/|config\/profiles\/|runtime\/release-manifest|testing\/)/
   for (const { path, text } of product.filter(({ path }) => path.startsWith('kernel/') && !data.test(path))) {
     t.notMatch(text, /'(llm-server|npu-rt|tts-cpu|tts-gpu|imagegen|stt-engine|comfyui)'/, path)
@@ -152,7 +152,13 @@ t.test('a file has one noun', async t => {
   for (const { path } of product) t.notMatch(path, /\b(utils?|helpers?|common|misc)\b/, path)
 })
 
-t.test('the top level is what DESIGN 2 says', async t => {
+t.test('no comment cites a document that is not in the repository', async t => {
+  const cited = new RegExp([String.raw`\b(?:SPEC|STYLE|DESIGN)\.m` + 'd', String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement) \d+(?:\.\d|\))`].join('|'))
+  const citing = sources('kernel', 'plugins', 'cli', 'test', 'plugin-template').filter(({ text }) => cited.test(text)).map(({ path }) => path)
+  t.strictSame(citing, [], 'say the fact itself, or name a README of this repository')
+})
+
+t.test('the top level has only what belongs there', async t => {
   const allowed = [
     'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'README.md', 'package-lock.json',
     'eslint.config.js', '.ci', '.gitignore', 'LICENSE', '.git', 'node_modules', 'dist', '.svc', '.tap', '.npmrc'

@@ -7,7 +7,7 @@ export interface Failure {
   readonly why?: string
 }
 
-/** By their numbers in the list of such failures: C for what users report, F for where that touches SPEC.md. */
+/** By their numbers in the list of such failures: C for what users report, F for where that touches promises of the gateway. */
 export const failures: Readonly<Record<string, Failure>> = {
   C1: {
     failure: 'The client has left, and the engine goes on for nobody.',
@@ -122,7 +122,7 @@ export const failures: Readonly<Record<string, Failure>> = {
       'wire/queue.test.ts': ['a full line turns newcomers away, with a time to come back', 'no more requests at the engine than it has workers; the others stand in line, seen and in order'],
       'wire/awake.test.ts': ['looking at the gateway keeps no model awake, wakes none, and image mode ends all the same']
     },
-    why: 'The line has no priorities: SPEC.md names none.'
+    why: 'Two classes and no more: streams stand before chores, and nobody waits for ever.'
   },
   C16: {
     failure: 'A reload of the configuration kills models that run, or starts them twice.',
@@ -149,7 +149,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C19: {
     failure: 'No keys for clients, no limits for each.',
     shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] },
-    why: 'SPEC.md has no authentication. The gateway listens on this host alone, guards its Host and Origin, and warns whoever opens it wider.'
+    why: 'There is no authentication. The gateway listens on this host alone, guards its Host and Origin, and warns whoever opens it wider.'
   },
   C20: {
     failure: 'No figures for each model, and no reason for a request that waits.',
@@ -187,7 +187,7 @@ export const failures: Readonly<Record<string, Failure>> = {
       'wire/pressure.test.ts': ['while memory is short, idle slots make room and come back when they are asked for'],
       'kernel/slots/planning.test.ts': ['idle time']
     },
-    why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: SPEC.md has no place for it.'
+    why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: there is no place for it.'
   },
   C25: {
     failure: 'Two engines fight for the NPU, or one runs on the CPU and does not say so.',
@@ -251,17 +251,17 @@ export const failures: Readonly<Record<string, Failure>> = {
       'plugins/api/slots.test.ts': ['the command line'],
       'kernel/slots/planning.test.ts': ['env: the slot\'s own wins over the device\'s, and that over the provider\'s', 'merges provider, profile and extra_args; MTP lies below the profile\'s own flags']
     },
-    why: 'No route shows the whole environment: SPEC.md gives the answer with the command line its shape.'
+    why: 'No route shows the whole environment: the answer with the command line has no place for it.'
   },
   C33: {
     failure: 'Agents cannot manage the gateway, and web pages can.',
     shownBy: { 'kernel/http/http.test.ts': ['the Origin guard'] },
-    why: 'Web pages of another origin are refused. The tool servers of SPEC.md (/mcp/admin, /mcp/memory) are not built yet.'
+    why: 'Web pages of another origin are refused. The tool servers (/mcp/admin, /mcp/memory) are not built yet.'
   },
   C34: {
     failure: 'How long a model stays cannot be said for each, let alone for ever.',
     shownBy: { 'kernel/slots/planning.test.ts': ['idle time'] },
-    why: 'SPEC.md has it for each slot, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
+    why: 'Each slot has it, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
   },
   C35: {
     failure: 'A plugin that only watches throws or hangs, and requests go down with it.',
@@ -309,7 +309,7 @@ export const failures: Readonly<Record<string, Failure>> = {
       'wire/exposure.test.ts': ['a gateway that listens beyond this machine says that it asks nobody who they are'],
       'plugins/api/settings.test.ts': ['reading and changing']
     },
-    why: 'There is no place for authentication to hook in but a proxy in front: SPEC.md has none.'
+    why: 'There is no place for authentication to hook in but a proxy in front.'
   },
   F7: {
     failure: 'Only main memory is watched while the GPU runs out of its own.',

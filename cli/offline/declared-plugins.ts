@@ -32,7 +32,7 @@ export const curated = [...curatedText, ...curatedMedia]
 const IMPORT_MS = 5_000
 
 /**
- * The plugins that a gateway on this home would have. Declaring has no effect (DESIGN 3), so it can be done here: that of
+ * The plugins that a gateway on this home would have. Declaring has no effect, so it can be done here: that of
  * engines, and of what has a table in svc.toml. Of the other plugins of the release only the name is known. Never rejects.
  */
 export async function declaredPlugins (kernel: OfflineKernel): Promise<readonly DeclaredPlugin[]> {

@@ -40,7 +40,7 @@ const storeSchema = z.looseObject({ effective: z.string() })
 
 const NOTHING = 'none'
 
-/** Asks what a first run needs to know, one thing after the other (SPEC.md `svc setup`). Null when the review is declined. */
+/** Asks what a first run needs to know, one thing after the other. Null when the review is declined. */
 export async function askSelections (cli: Cli, client: ApiClient, known: Known): Promise<Selections | null> {
   const prompt = new Prompt(cli)
   try {

@@ -28,7 +28,7 @@ const PROBE_MS = 30_000
 const SETTLE_MS = 30_000
 const LOOK_MS = 200
 
-/** From a bare machine to slots whose models are there (SPEC.md `svc setup`). */
+/** From a bare machine to slots whose models are there. */
 export async function runSetup (cli: Cli, command: Command, options: SetupOptions): Promise<void> {
   const { stdin, stderr } = cli.process
   if (options.auto !== true && (stdin.isTTY !== true || stderr.isTTY !== true)) {

@@ -20,7 +20,7 @@ export interface WriteOptions {
 const FOREIGN_TEMP_AGE_MS = 10 * 60_000
 
 /**
- * Writes a file so that a crash at any instant leaves the old content or the new, whole (DESIGN 7): temp file in
+ * Writes a file so that a crash at any instant leaves the old content or the new, whole: temp file in
  * the same folder, fsync, rename, fsync of the folder. Follows a symbolic link to what it points at and keeps mode and
  * owner. Makes missing folders. Rejects with the error of the file system and leaves no temp file behind.
  */

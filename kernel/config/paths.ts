@@ -7,7 +7,7 @@ export interface PathOptions {
 }
 
 /**
- * Where everything lives: `/etc/svc` and `/var/lib/svc`, or both below SVC_HOME (DESIGN 7). Pure: touches no file.
+ * Where everything lives: `/etc/svc` and `/var/lib/svc`, or both below SVC_HOME. Pure: touches no file.
  * A relative SVC_HOME is taken from the working directory once, here, so that a later chdir changes nothing.
  * `models` is the default store; SVC_MODEL_STORE replaces it (`storeOf` in kernel/models weighs it against svc.toml).
  */
@@ -30,7 +30,7 @@ export function resolvePaths (env: Readonly<Record<string, string | undefined>>,
   })
 }
 
-/** SVC_MODEL_STORE made absolute, or null. Top precedence for the model store (SPEC.md "Top-level config"). */
+/** SVC_MODEL_STORE made absolute, or null. Top precedence for the model store. */
 export function modelStoreOverride (env: Readonly<Record<string, string | undefined>>): string | null {
   const given = env.SVC_MODEL_STORE
   return given === undefined || given === '' ? null : resolve(given)

@@ -9,7 +9,7 @@ export interface SecretsEnv {
 const LINE = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/
 
 /**
- * api.env: `KEY="value"` a line, backslash and double quote escaped by a backslash (management 11). Also reads what
+ * api.env: `KEY="value"` a line, backslash and double quote escaped by a backslash. Also reads what
  * systemd's EnvironmentFile takes: no quotes, single quotes, comments, `export`. The last line of a key wins.
  * Problems name line and key, never a value. Pure.
  */

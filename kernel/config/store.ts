@@ -42,7 +42,7 @@ export interface ConfigServiceOptions {
 interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnapshot) => void }
 
 /**
- * Reads everything under the configuration root and keeps it (DESIGN 7; rules in README.md of this folder). Rejects
+ * Reads everything under the configuration root and keeps it (rules in README.md of this folder). Rejects
  * only when svc.toml is broken: with `config.parse_error` or `validation.invalid` that list all problems of all files.
  */
 export async function createConfigService (options: ConfigServiceOptions): Promise<ConfigService> {

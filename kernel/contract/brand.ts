@@ -1,6 +1,6 @@
 /**
  * Brands: how the host recognises things that cross a package border. A plugin may carry its own copy
- * of a library, so identity is a registered symbol and never `instanceof` (DESIGN 3).
+ * of a library, so identity is a registered symbol and never `instanceof`.
  */
 export const PLUGIN_BRAND = Symbol.for('svc.plugin')
 export const ROUTE_BRAND = Symbol.for('svc.route')

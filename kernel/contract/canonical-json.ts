@@ -7,7 +7,7 @@ export function canonicalJson (value: unknown): string {
     : inner)
 }
 
-/** `sha256:` and hex over the canonical JSON of an envelope's body; keys that are null count as absent (DESIGN 7). */
+/** `sha256:` and hex over the canonical JSON of an envelope's body; keys that are null count as absent. */
 export function bodyChecksum (body: unknown): string {
   return `sha256:${createHash('sha256').update(canonicalJson(withoutNulls(body))).digest('hex')}`
 }

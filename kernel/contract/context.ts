@@ -12,7 +12,7 @@ export type PluginKind = typeof pluginKinds[number]
 
 /**
  * What every plugin may do in `register`. All of it stages and touches nothing; after `register` has
- * returned, every method throws `plugin.late_call` (DESIGN 3).
+ * returned, every method throws `plugin.late_call`.
  */
 export interface BaseContext<R extends Requires, C extends z.ZodType> {
   readonly name: string

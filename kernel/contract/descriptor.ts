@@ -12,7 +12,7 @@ export const descriptorPlaceholders = [
 ] as const
 
 /**
- * A provider with no code: an image or a program, a command template and the paths it serves (DESIGN 3).
+ * A provider with no code: an image or a program, a command template and the paths it serves.
  * Lives in a package (`"svc": { "descriptor": "./engine.toml" }`) or in `<etc>/engines/<name>.toml`.
  */
 export const providerDescriptorSchema = z.strictObject({

@@ -1,5 +1,5 @@
 /**
- * The one table of error codes (DESIGN 8). test/kernel/contract/error-codes.test.ts holds it against the code
+ * The one table of error codes. test/kernel/contract/error-codes.test.ts holds it against the code
  * and against the README, both ways. `heals` stands in rows of failures that pass by themselves: asking again
  * later may help. All others stay until somebody changes something, and say so to SDKs (`x-should-retry: false`).
  */

@@ -13,7 +13,7 @@ export interface SvcErrorOptions {
 }
 
 /**
- * The one error type (DESIGN 8). Discriminate on `code`; do not subclass.
+ * The one error type. Discriminate on `code`; do not subclass.
  * `message` says what, which, and the next step; it is shown to clients for every status.
  */
 export class SvcError extends Error {
@@ -45,7 +45,7 @@ export function svcError (code: ErrorCode, message: string, options?: SvcErrorOp
   return new SvcError(code, errorCodes[code].status, message, options)
 }
 
-/** Body of every non-2xx answer of the service's own, on every path (DESIGN 8). */
+/** Body of every non-2xx answer of the service's own, on every path. */
 export interface ErrorEnvelope {
   readonly error: {
     readonly code: string

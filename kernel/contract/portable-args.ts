@@ -11,8 +11,8 @@ const SECRET_VALUE = /^(sk|pk|hf|gh[opsu]|xox[abp])[-_][\w-]{8,}$|:\/\/[^/\s]*@/
 const HOST_PATH = /(^|[=,])(~|\.{1,2})?\/|^[A-Za-z]:[\\/]|^file:/
 
 /**
- * Engine flags as they may leave this host: without paths that mean something only here, and without secrets (SPEC.md
- * "Envelopes"). A flag goes together with its values. Pure.
+ * Engine flags as they may leave this host: without paths that mean something only here, and without secrets.
+ * A flag goes together with its values. Pure.
  */
 export function portableArgs (words: readonly string[]): PortableArgs {
   const kept: string[] = []

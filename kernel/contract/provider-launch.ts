@@ -5,7 +5,7 @@ import type { NamedProfile } from './schemas/profile.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 
 /**
- * Segments of an engine's argv, lowest precedence first; the last occurrence of a flag wins (DESIGN 5).
+ * Segments of an engine's argv, lowest precedence first; the last occurrence of a flag wins.
  * The kernel adds `profile` (with the MTP bundle) and `extra_args`; a provider contributes the others.
  */
 export const argvSegmentNames = [

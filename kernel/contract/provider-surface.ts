@@ -4,7 +4,7 @@ import type { SvcError } from './errors.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 import type { BodyEdits, JsonBody } from './services/dispatch.js'
 
-/** The dispatch targets of SPEC.md "Inference surface"; each `/v1` route aims at one of them. */
+/** The dispatch targets; each `/v1` route aims at one of them. */
 export const surfaceNames = [
   'chat', 'completions', 'embeddings', 'rerank', 'transcription', 'speech', 'image', 'responses', 'messages', 'count-tokens'
 ] as const

@@ -102,7 +102,7 @@ export interface SlotPlace {
 
 /**
  * An engine that slots can run. Functions that take a `LaunchInput` are pure: no I/O, no clock, no
- * environment (DESIGN 3). Functions that take an `EngineClient` must honour its signal and may throw.
+ * environment. Functions that take an `EngineClient` must honour its signal and may throw.
  */
 export interface EngineProvider {
   readonly name: string

@@ -9,7 +9,7 @@ const HIDDEN_IN_LINE = '***REDACTED***'
 export type CleanText = (text: string) => string
 
 /**
- * A copy that JSON can hold, with every value under a secret's key replaced (management 13.1): api_key, apikey, key, token,
+ * A copy that JSON can hold, with every value under a secret's key replaced: api_key, apikey, key, token,
  * secret, password, credential, authorization, at any depth, however it is spelled, also as the end of a longer name
  * (`HF_TOKEN`, `x-api-key`). `clean` sees every other text, keys included. Cuts what is deeper than 12 levels or refers to
  * itself. Never throws for plain data.
@@ -57,7 +57,7 @@ function hides (key: string, item: unknown): boolean {
 }
 
 /**
- * A line without what could be a secret (management 9): authorization values, bearer tokens, `--api-key` values, user names
+ * A line without what could be a secret: authorization values, bearer tokens, `--api-key` values, user names
  * and passwords of URLs, keys by their usual beginning, and assignments of names that end in KEY, TOKEN, SECRET or
  * PASSWORD. Pure.
  */

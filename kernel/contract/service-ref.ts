@@ -2,7 +2,7 @@ import { hasBrand, SERVICE_REF_BRAND } from './brand.js'
 
 /**
  * A typed name of a service. Refs are the only way from one plugin to another and to the kernel:
- * a plugin lists what it needs in `requires` and gets the instances as `ctx.services` (DESIGN 3).
+ * a plugin lists what it needs in `requires` and gets the instances as `ctx.services`.
  */
 export interface ServiceRef<T> {
   readonly id: string

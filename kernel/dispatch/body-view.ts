@@ -19,7 +19,7 @@ export type BodyProblem = 'invalid_json' | 'not_an_object' | 'too_complex'
 
 /**
  * The top level of a JSON body, found in one pass that skips strings with a native search, so that a 20 MB
- * image costs no parse (DESIGN 6). Checks the structure of the whole body; the inside of strings is the
+ * image costs no parse. Checks the structure of the whole body; the inside of strings is the
  * engine's to judge. Holds offsets into the buffer and copies nothing.
  */
 export class BodyView implements JsonBody {

@@ -70,7 +70,7 @@ export class ClientSink implements ReaderSink {
 
   /**
    * Keeps a streaming client's connection alive: after the grace the head of the stream goes out, then comment
-   * lines, until the upstream's first byte (DESIGN 6).
+   * lines, until the upstream's first byte.
    */
   hold (clock: Clock, { holdMs, pingMs }: HoldTimes): void {
     if (pingMs === 0 || this.#phase !== 'waiting') return
@@ -238,7 +238,7 @@ export class ClientSink implements ReaderSink {
 /** A write that came too late for its client: `close` has told already. */
 function ignore (): void {}
 
-/** A refusal before anything was sent. Tells SDKs whether a retry makes sense (DESIGN 6). */
+/** A refusal before anything was sent. Tells SDKs whether a retry makes sense. */
 export function writeError (res: ServerResponse, error: SvcError, requestId: string, dialect: WireDialect = plainDialect): void {
   const headers = ['x-request-id', requestId]
   if (dialect.requestIdHeader !== undefined) headers.push(dialect.requestIdHeader, requestId)

@@ -2,7 +2,7 @@ import { Pool, type Dispatcher } from 'undici'
 
 /**
  * Connection pools to engines and upstreams, one per origin. They set no limit on time: an engine may think for
- * as long as it likes, and what is configured is given with each request (DESIGN 6).
+ * as long as it likes, and what is configured is given with each request.
  */
 export class Connections {
   readonly #pools = new Map<string, Pool>()

@@ -48,7 +48,7 @@ export interface DispatcherDeps extends CallContext {
 
 type ClientCall = RouteCall<unknown, unknown, Buffer>
 
-/** The one path of every `/v1` request: resolve, wait for the slot, forward, answer (DESIGN 6). */
+/** The one path of every `/v1` request: resolve, wait for the slot, forward, answer. */
 export class GatewayDispatcher implements DispatchService {
   readonly #deps: DispatcherDeps
   readonly #flights = new Flights(error => this.#told(error))

@@ -4,7 +4,7 @@ import type { AnswerSink, ReaderSink } from './answer-sink.js'
 import { slowReader } from './client-sink.js'
 
 /**
- * One upstream answer for several clients (DESIGN 6 "Single flight"). The fastest reader sets the pace; one
+ * One upstream answer for several clients. The fastest reader sets the pace; one
  * that falls further behind it than the bound is cut off, so that none can stall the others.
  */
 export class FanOut implements AnswerSink, TokenCount {

@@ -48,7 +48,7 @@ interface Flight {
 /**
  * Requests that wait for a slot. While it is not up yet, those with the same path and the same rewritten body share
  * one upstream call; the flight closes to newcomers when the slot is ready, so all see the answer from its first
- * byte (DESIGN 6 "Single flight").
+ * byte.
  */
 export class Flights {
   readonly #boarding = new Map<string, Flight>()

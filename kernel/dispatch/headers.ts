@@ -1,6 +1,6 @@
 import type { EngineAddress } from '../contract/index.js'
 
-/** Headers that belong to one connection, and those the gateway sets itself (reference 1.8). */
+/** Headers that belong to one connection, and those the gateway sets itself. */
 const notForwarded = new Set([
   'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding',
   'upgrade', 'host', 'content-length', 'expect', 'origin', 'referer',

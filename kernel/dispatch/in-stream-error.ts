@@ -3,7 +3,7 @@ import { errorEnvelope, svcError, type SvcError, type WireDialect } from '../con
 /** How most of `/v1` speaks: OpenAI's wire format with the error envelope. */
 export const plainDialect: WireDialect = { failure: errorEnvelope }
 
-/** The last event of a stream that failed: the error envelope, and no `[DONE]` after it (SPEC.md "Events" 7). */
+/** The last event of a stream that failed: the error envelope, and no `[DONE]` after it. */
 export function errorEvent (error: SvcError, requestId: string, dialect: WireDialect = plainDialect): Buffer {
   return eventOf(dialect.failure(error, requestId), dialect)
 }

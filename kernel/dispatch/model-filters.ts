@@ -1,6 +1,6 @@
 import type { Upstream } from '../contract/index.js'
 
-/** Whether an upstream's model is listed. Filters only hide; what is hidden can still be asked for by name (reference 1.2). */
+/** Whether an upstream's model is listed. Filters only hide; what is hidden can still be asked for by name. */
 export function isListed (id: string, filters: Upstream['model_filters']): boolean {
   if (filters === undefined) return true
   const { models, include, exclude } = filters

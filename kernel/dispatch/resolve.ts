@@ -155,7 +155,7 @@ const chains: ReadonlyMap<string, readonly SlotRole[]> = new Map([
 ])
 
 /**
- * Slots that a virtual name stands for among those of a type, best first (reference 1.4): those that play the roles
+ * Slots that a virtual name stands for among those of a type, best first: those that play the roles
  * of its chain, then the operator's default.
  */
 export function virtualChain (snapshot: RouteSnapshot, role: string, type: SlotType): readonly SlotRoute[] {

@@ -11,7 +11,7 @@ const USAGE = Buffer.from('"completion_tokens"')
 const USAGE_TAIL_BYTES = 4096
 
 /**
- * Counts what passes, changes nothing (SPEC.md "Streaming responses" 5). One content-bearing delta counts as one
+ * Counts what passes, changes nothing. One content-bearing delta counts as one
  * token; the first one gives the time to first token.
  */
 export class SseMeter {

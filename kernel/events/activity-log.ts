@@ -47,7 +47,7 @@ const MOST_WAITING = 200
 /** Rows that a follower reads at a time. */
 const PAGE = 200
 
-/** The durable audit trail (SPEC.md "Events", management 13). Prunes at the start and every 200 rows. */
+/** The durable audit trail. Prunes at the start and every 200 rows. */
 export function createActivityLog (options: ActivityLogOptions): OwnedActivityLog {
   const { store, clock, log, settings, clean = text => text } = options
   const followers = new Wakers()

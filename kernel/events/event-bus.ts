@@ -5,7 +5,6 @@ import {
 import { gapEvent, passes } from './event-filter.js'
 import { EventQueue } from './event-queue.js'
 
-/** SPEC.md "Events", reference management 14. */
 const RING_SIZE = 500
 const QUEUE_SIZE = 256
 const MAX_LIMIT = 1000

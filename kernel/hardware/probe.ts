@@ -21,7 +21,7 @@ export interface ProbeOptions {
 const TIMEOUT_MS = 3000
 
 /**
- * What this machine is (reference management 6.1), from /proc, /sys, /dev and /etc. Never rejects and takes at most
+ * What this machine is, from /proc, /sys, /dev and /etc. Never rejects and takes at most
  * `timeoutMs` (3000); what cannot be told stays at the schema's default.
  */
 export async function probeHardware (options: ProbeOptions): Promise<HardwareInfo> {

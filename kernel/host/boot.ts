@@ -30,7 +30,7 @@ const STEP_DEADLINE_MS = 5_000
 const BUILTIN_IMPORT_MS = 60_000
 
 /**
- * The boot steps from manifest to preflight (DESIGN 3). Each takes what is still alive and marks what falls; no
+ * The boot steps from manifest to preflight. Each takes what is still alive and marks what falls; no
  * failure reaches another plugin, except those that need the fallen one.
  */
 export class Boot {

@@ -22,7 +22,7 @@ export interface CheckedConfig {
   readonly plugins: readonly KnownPlugin[]
 }
 
-/** Everything that is wrong in the files and between them (SPEC.md `svc config validate`). Never rejects. */
+/** Everything that is wrong in the files and between them. Never rejects. */
 export async function findingsOf ({ config, models, providers, plans, plugins }: CheckedConfig): Promise<readonly Finding[]> {
   const gpus = (): readonly GpuInfo[] => config.hardware.gpus
   const context = ruleContext({ providers, models, gpus, defaultDevice: slot => plans.device(slot) }, config)

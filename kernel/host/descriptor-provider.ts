@@ -5,7 +5,7 @@ import {
 import type { Problem } from '../config/problems.js'
 import { suggest } from '../config/suggest.js'
 
-/** A provider made from data alone: templates are filled in, nothing else runs (DESIGN 3). */
+/** A provider made from data alone: templates are filled in, nothing else runs. */
 export function providerOfDescriptor (descriptor: ProviderDescriptor): EngineProvider {
   const { process: program } = descriptor
   return defineProvider({

@@ -54,7 +54,7 @@ export function inlineCandidates (plugins: readonly AnyPlugin[]): Candidate[] {
 }
 
 /**
- * Packages of the allow-list, from their package.json alone: nothing of them is imported (DESIGN 3). With `generations`
+ * Packages of the allow-list, from their package.json alone: nothing of them is imported. With `generations`
  * each is imported from a copy of its own, without from where it is installed.
  */
 export function packageCandidates (

@@ -11,7 +11,7 @@ const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, descrip
 
 /**
  * Makes the folder that third-party plugins are installed in, and links this gateway into it: so that
- * `svc-gateway/plugin` means one and the same module for the host and for every plugin (DESIGN 3).
+ * `svc-gateway/plugin` means one and the same module for the host and for every plugin.
  */
 export async function preparePluginHome (home: string): Promise<void> {
   const modules = join(home, 'node_modules')

@@ -33,7 +33,7 @@ export interface PluginHostDeps extends BootDeps {
   readonly providersChanged: () => void
 }
 
-/** Owner of all plugins, from discovery to stop. Collects failures and keeps serving (DESIGN 3). */
+/** Owner of all plugins, from discovery to stop. Collects failures and keeps serving. */
 export class PluginHost implements PluginService {
   readonly #deps: PluginHostDeps
   readonly #boot: Boot
@@ -276,7 +276,7 @@ export class PluginHost implements PluginService {
     throw svcError('plugin.unavailable', `no plugin is active: ${reasons.join('; ')}`)
   }
 
-  /** One line per plugin (DESIGN 3, the last step). */
+  /** One line per plugin. */
   #report (record: PluginRecord): void {
     if (isAlive(record)) Object.assign(record, { state: 'active', phase: 'report' })
     const { name, state, phase, code, message, ms, origin } = toReport(record)

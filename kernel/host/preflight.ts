@@ -8,7 +8,7 @@ import type { Services } from './services.js'
 
 /**
  * Mounts one plugin on a scratch instance, so that what would take the real one down is found first: a plugin's
- * failure inside Fastify cannot be caught once it has happened (reference/stack-facts.md). Resolves with the
+ * failure inside Fastify cannot be caught once it has happened. Resolves with the
  * routes that it really makes; rejects with what is wrong.
  */
 export async function preflight (record: PluginRecord, services: Services, deps: MountDeps): Promise<ReadonlySet<string>> {

@@ -4,7 +4,7 @@ import { leftRequest } from '../dispatch/client-gone.js'
 import { bodyTooLarge } from './body-errors.js'
 
 /**
- * Answers every failure of a route in the one envelope (DESIGN 8), or as its dialect has it. What we did not expect
+ * Answers every failure of a route in the one envelope, or as its dialect has it. What we did not expect
  * stays in the log.
  */
 export function createErrorHandler (log: Logger, dialect?: WireDialect) {

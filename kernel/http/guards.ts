@@ -33,7 +33,7 @@ const machineNames: ReadonlySet<string> = new Set(['host.docker.internal', 'host
 const ONLY_V1 = '/v1'
 
 /**
- * There is no authentication (SPEC.md "Authentication"), so the browser is the way in: a web page may point a
+ * There is no authentication, so the browser is the way in: a web page may point a
  * name of its own at this machine (DNS rebinding), or call it from its own origin. An IP address as Host is
  * harmless: rebinding needs a name.
  */

@@ -8,7 +8,7 @@ const COLUMNS = ['id', 'kind', 'target', 'state', 'progress', 'message', 'error'
 const FINAL: ReadonlySet<JobState> = new Set(['completed', 'failed', 'cancelled'])
 const DEFAULT_LIMIT = 200
 
-/** Rows of jobs in the state database (DESIGN 7). Statements are prepared once. */
+/** Rows of jobs in the state database. Statements are prepared once. */
 export function createJobStore ({ connection, transaction }: Database, clock: Clock): JobStore {
   const list = COLUMNS.join(', ')
   const insert = connection.prepare(`INSERT INTO jobs (${list}) VALUES (${COLUMNS.map(() => '?').join(', ')})`)

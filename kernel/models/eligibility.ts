@@ -6,7 +6,7 @@ const wantedBy: Readonly<Record<SlotType, readonly ModelCapability[]>> = {
   llm: ['chat', 'vision'], embedding: ['embed'], reranking: ['rerank'], transcription: ['asr'], tts: ['tts'], image: ['image']
 }
 
-/** Words in an id or file name that tell what a model is for (management 4.11). In order: rerankers are named after embedders. */
+/** Words in an id or file name that tell what a model is for. In order: rerankers are named after embedders. */
 const tokens: readonly (readonly [ModelCapability, RegExp])[] = [
   ['rerank', /rerank/],
   ['embed', /embed|bge|(^|[^a-z0-9])e5-|nomic|gte-|jina-embed/],
@@ -37,7 +37,7 @@ export function fitsSlotType (model: Omit<Described, 'tags'>, type: SlotType): b
   return wantedBy[type].some(capability => able.includes(capability))
 }
 
-/** Multi-token prediction: tag `mtp`, or `mtp` as a word of its own in the id or file name (SPEC.md "MTP rules"). Pure. */
+/** Multi-token prediction: tag `mtp`, or `mtp` as a word of its own in the id or file name. Pure. */
 export function isMtpEligible (model: Omit<Described, 'capabilities'>): boolean {
   if (model.tags.some(tag => tag.toLowerCase() === 'mtp')) return true
   return [model.id, basename(model.path)].some(name => /(^|[^a-z0-9])mtp([^a-z0-9]|$)/i.test(name))

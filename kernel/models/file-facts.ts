@@ -7,7 +7,7 @@ import type { GgufHeader } from './gguf-header.js'
 const encoders = /^(bert|nomic-bert|nomic-bert-moe|jina-bert|neo-bert|modern-bert|t5encoder|gemma-embedding|eurobert)/
 const RANK_POOLING = 4
 
-/** What a header means for a slot (DESIGN 2, kernel/models). `path` is of the file, or of the first part of a split one. Pure. */
+/** What a header means for a slot. `path` is of the file, or of the first part of a split one. Pure. */
 export function factsOf (path: string, header: GgufHeader): ModelFileFacts {
   const { values } = header
   const architecture = text(values['general.architecture']) ?? 'unknown'

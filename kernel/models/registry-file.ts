@@ -14,7 +14,7 @@ export interface RegistryRows {
 export const MODEL_ID_PATTERN = /^[^\s\0-\x1f\x7f]{1,256}$/
 
 /**
- * Reads registry.toml (reference 3.7): `[models.<id>]`, or a list of `[[models]]` with `id`. An id that was left unquoted,
+ * Reads registry.toml: `[models.<id>]`, or a list of `[[models]]` with `id`. An id that was left unquoted,
  * so that TOML split it at its dots, is put together again. A bad row is left out, the others stand. Pure.
  */
 export function readRegistry (data: Table): RegistryRows {

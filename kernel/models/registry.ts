@@ -31,7 +31,7 @@ export interface ModelRegistryOptions {
 const LOOK_EVERY_MS = 1000
 
 /**
- * The models of this home (SPEC.md "Top-level config", reference 3.7). Reads come from memory; at most once a second one of
+ * The models of this home. Reads come from memory; at most once a second one of
  * them asks for the file's time and reads it again when another process wrote it. Never rejects for a bad file.
  */
 export async function createModelRegistry (options: ModelRegistryOptions): Promise<ModelRegistry> {

@@ -1,7 +1,7 @@
 import type { EngineAddress, MountSpec, RuntimeInfo } from '../contract/index.js'
 
 /**
- * Labels on everything the gateway starts, so that a later run finds it again (DESIGN 4).
+ * Labels on everything the gateway starts, so that a later run finds it again.
  * `svc.instance` is the home, `svc.slot` the slot, `svc.config` the hash of what it was started from.
  */
 export const LABEL_INSTANCE = 'svc.instance'

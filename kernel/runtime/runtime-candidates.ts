@@ -15,7 +15,7 @@ export interface Candidate {
 }
 
 /**
- * Where to look, in order (DESIGN 4): `DOCKER_HOST`, Docker's sockets, the rootless and the rootful Podman socket.
+ * Where to look, in order: `DOCKER_HOST`, Docker's sockets, the rootless and the rootful Podman socket.
  * Pure. Empty for the process driver.
  */
 export function runtimeCandidates (driver: DriverSetting, env: Environment, uid: number | null): readonly Candidate[] {

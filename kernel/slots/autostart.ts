@@ -2,7 +2,7 @@ import type { ConfigService, SlotService } from '../contract/index.js'
 import { needsModel } from './needs-model.js'
 
 /**
- * Loads every enabled slot that has a model, one after the other, in configuration order (SPEC.md `enabled`). A
+ * Loads every enabled slot that has a model, one after the other, in configuration order. A
  * slot that fails is left to its next request; one that `mayStart` refuses, as image slots are while the GPU serves
  * language models, too. Never rejects.
  */

@@ -7,7 +7,7 @@ const SOUND_AFTER_MS = 60_000
 
 /**
  * Pause after the n-th failure in a row. The first failure costs nothing, so that the next request simply
- * tries again; from the second on the pause doubles from 5 s to 5 min (DESIGN 5).
+ * tries again; from the second on the pause doubles from 5 s to 5 min.
  */
 export function backoffMs (attempts: number): number {
   if (attempts <= 1) return 0

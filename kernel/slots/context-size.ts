@@ -20,7 +20,7 @@ export function nativeContext (
 
 /**
  * Context size a slot runs with, in tokens: what the slot says, else the model's own size up to 32768, else
- * 8192. Never silently 4096 (SPEC.md "Slot configuration", rule 1).
+ * 8192. Never silently 4096.
  * @param native the model's own size
  */
 export function contextSizeFor (slot: SlotConfig, native: number | null): number {

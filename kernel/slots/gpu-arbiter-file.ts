@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { writeFileAtomic } from '../config/atomic-file.js'
 import { gpuModes, messageOf, type Logger } from '../contract/index.js'
 
-/** `<state>/gpu_arbiter.json` (reference 2.15). `last_img_activity` in epoch seconds. */
+/** `<state>/gpu_arbiter.json`. `last_img_activity` in epoch seconds. */
 const gpuStateSchema = z.looseObject({
   mode: z.enum(gpuModes),
   pinned: z.boolean().default(false),

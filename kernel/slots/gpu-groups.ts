@@ -8,7 +8,7 @@ export interface PlacedSlot {
 
 export type GpuSide = 'llm' | 'img'
 
-/** Who shares a GPU with an image engine. Derived from the configuration, never declared (reference 2.15). */
+/** Who shares a GPU with an image engine. Derived from the configuration, never declared. */
 export interface GpuGroups {
   /** Image slots on a GPU, the default one first. */
   readonly img: readonly NamedSlotConfig[]

@@ -33,7 +33,7 @@ export type RivalContext = Pick<SlotSetContext, 'provider' | 'device' | 'gpus'>
 export type Report = (slot: NamedSlotConfig, rule: SlotRule, code: ErrorCode, message: string, facts?: Facts) => void
 
 /**
- * Every rule between slots and inside one, on all slots as they would be, in their order (reference 2.9). Pure. Every
+ * Every rule between slots and inside one, on all slots as they would be, in their order. Pure. Every
  * writer asks here before it writes; a clash is told for each slot that has a part in it. A provider that is not there
  * is no problem: its plugin may be away for now, which is told when the slot is loaded.
  */

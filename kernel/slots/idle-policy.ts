@@ -1,6 +1,6 @@
 import { deviceClassOf, type Device, type EngineProvider, type NamedSlotConfig } from '../contract/index.js'
 
-/** A ready slot is called idle after this long without a request. Nothing is stopped for it (reference 2.14). */
+/** A ready slot is called idle after this long without a request. Nothing is stopped for it. */
 export const SOFT_IDLE_MS = 300_000
 
 export interface IdleFacts {

@@ -39,7 +39,7 @@ export interface LaunchPlan {
   readonly headers: Readonly<Record<string, string>> | null
 }
 
-/** The merged command line of a slot, shared by launch and by `GET /api/slots/{name}/resolved` (DESIGN 5). */
+/** The merged command line of a slot, shared by launch and by `GET /api/slots/{name}/resolved`. */
 export function planArgv (provider: EngineProvider, launch: LaunchInput, mtp: boolean): MergedArgv {
   const own: ProviderSegments = provider.argvSegments?.(launch) ?? {}
   const extra = extraArgsWords(launch.slot, provider.flags)

@@ -16,7 +16,7 @@ export type GpuMemoryReader = () => Promise<GpuMemory | null>
 /**
  * Takes a reading while an engine still runs and gives the wait for afterwards: until the GPU has taken the
  * engine's memory back. The driver frees it a little later than the process goes, and an engine that is started
- * into that gap finds too little (DESIGN 5). The wait is nothing where sysfs shows nothing, and five seconds at most.
+ * into that gap finds too little. The wait is nothing where sysfs shows nothing, and five seconds at most.
  */
 export async function watchRelease (read: GpuMemoryReader, clock: Clock): Promise<() => Promise<void>> {
   const before = await read()

@@ -3,7 +3,7 @@ import type { GpuBackend, NamedProfile, SlotConfig } from '../contract/index.js'
 const draftDevices: Readonly<Record<GpuBackend, string>> = { rocm: 'ROCm0', vulkan: 'Vulkan0', cuda: 'CUDA0' }
 
 /**
- * Whether a launch uses multi-token prediction (SPEC.md "MTP rules"): the slot forces it either way; under
+ * Whether a launch uses multi-token prediction: the slot forces it either way; under
  * Auto the profile must opt in and the model must be eligible.
  */
 export function mtpEffective (slot: SlotConfig, profile: NamedProfile | null, modelEligible: boolean): boolean {

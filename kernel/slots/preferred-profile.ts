@@ -9,7 +9,7 @@ export interface PreferenceContext {
 
 /**
  * The profile that a model asks for, when it suits the slot; otherwise null, and the event that tells why it was skipped
- * (SPEC.md "Preferred profile"). Pure.
+ *. Pure.
  */
 export function preferredProfile (
   slot: NamedSlotConfig, device: Device, modelId: string | null, { models, providers, profiles }: PreferenceContext

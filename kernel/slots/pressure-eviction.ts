@@ -21,7 +21,7 @@ export const SWEEP_MS = 30_000
 const kindNames: Readonly<Record<MemoryPool['kind'], string>> = { ram: 'memory', vram: 'video memory', gtt: 'memory for the GPU' }
 
 /**
- * Unloads idle slots while memory is short (`[slots] evict_pressure_mb`, reference 2.14): one at a time, and after each
+ * Unloads idle slots while memory is short (`[slots] evict_pressure_mb`): one at a time, and after each
  * it looks again, when the engine is gone and its memory with it. Looks every 30 s; the setting applies live.
  */
 export class PressureEviction {

@@ -28,7 +28,7 @@ function exclusiveMode (profile: NamedProfile): SlotType | null {
   return null
 }
 
-/** The engine of SPEC.md that a profile is named or made after. An engine of somebody else's may borrow its profile. */
+/** The built-in engine that a profile is named or made after. A third-party engine may borrow its profile. */
 function ownerOf ({ name, image, cloned_from: origin }: NamedProfile): string | null {
   return [name, origin, image].find(word => word !== null && isOfSpec(word)) ?? null
 }

@@ -86,7 +86,7 @@ export class SlotChange implements SlotDraft {
     return checkSlotSet(slots, ruleContext(this.#deps, this.config))
   }
 
-  /** With another model comes the profile that it prefers, unless the patch says otherwise (SPEC.md "Preferred profile"). */
+  /** With another model comes the profile that it prefers, unless the patch says otherwise. */
   #adopted (previous: NamedSlotConfig, patch: Raw): { profile?: string } {
     const model = asTable(patch.model).default
     if (typeof model !== 'string' || model === previous.model.default) return {}

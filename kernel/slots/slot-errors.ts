@@ -12,7 +12,7 @@ export function unservedMessage (slot: string, anchor: string, enabled: boolean)
     : 'and is switched off there; switch it on in its [npu] table and restart it')
 }
 
-/** The refusal of a waiter in the words of the error table (DESIGN 5 and 8). */
+/** The refusal of a waiter in the words of the error table. */
 export function refusalError (slot: string, refusal: Refusal): SvcError {
   const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
   return svcError(refusal.code, `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}${refusal.message}`, {

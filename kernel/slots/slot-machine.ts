@@ -1,6 +1,6 @@
 import type { SlotState } from '../contract/index.js'
 
-/** Which state may follow which (reference/gateway-core.md 2.1). A state may always follow itself. */
+/** Which state may follow which. A state may always follow itself. */
 const followers: Readonly<Record<SlotState, readonly SlotState[]>> = {
   offline: ['pulling', 'starting'],
   pulling: ['starting', 'error', 'offline'],

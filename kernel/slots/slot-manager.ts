@@ -137,7 +137,7 @@ export class SlotManager implements SlotService {
     return this.#admitted(name, signal, owner => owner.acquire(signal, light, { low }))
   }
 
-  /** Another model than the configured one is loaded, and written down once it serves (reference 2.2). */
+  /** Another model than the configured one is loaded, and written down once it serves. */
   async load (name: string, { model, signal = never }: { model?: string, signal?: AbortSignal } = {}): Promise<void> {
     const slot = this.config(name)
     if (slot.served_by !== null && model === undefined) return this.ensureReady(name, signal)

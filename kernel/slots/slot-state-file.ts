@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { messageOf, slotStateSchema, type Clock, type Logger, type Timer } from '../contract/index.js'
 import { writeFileAtomic } from '../config/atomic-file.js'
 
-/** `<state>/slots/<name>/state.json` (reference 2.1). `updated_at` and `last_used_at` in epoch seconds. */
+/** `<state>/slots/<name>/state.json`. `updated_at` and `last_used_at` in epoch seconds. */
 const slotStateFileSchema = z.looseObject({
   name: z.string(),
   state: slotStateSchema,

@@ -1,7 +1,7 @@
 import type { Clock, EngineClient, EngineProvider, SlotVoices } from '../contract/index.js'
 import { abortable, linkedAbort } from '../runtime/waiting.js'
 
-/** SPEC.md "Limits", voices proxy timeout. */
+/** How long an engine has to list its voices. */
 const VOICES_MS = 2_000
 
 /** The voices of a running engine. One that is not up, too slow, or has no such listing is `offline`, never an error. */

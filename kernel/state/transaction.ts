@@ -1,7 +1,7 @@
 import type Libsql from 'libsql'
 
 /**
- * The embedded database (DESIGN 7): libsql, which has better-sqlite3's synchronous API. Two differences that were met:
+ * The embedded database: libsql, which has better-sqlite3's synchronous API. Two differences that were met:
  * `get()` adds a key `_metadata` to the row, `all()` does not; a closed connection keeps its files open until its
  * statements are collected.
  */

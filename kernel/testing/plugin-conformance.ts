@@ -11,7 +11,7 @@ export interface PluginConformanceOptions {
   readonly beside?: readonly AnyPlugin[]
 }
 
-/** What every plugin must keep to, checked in a whole gateway (DESIGN 3). */
+/** What every plugin must keep to, checked in a whole gateway. */
 export function pluginConformance (plugin: AnyPlugin, options: PluginConformanceOptions = {}): readonly ConformanceCheck[] {
   const gatewayOptions = (): TestGatewayOptions => ({
     plugins: [plugin, ...options.beside ?? []],

@@ -36,7 +36,7 @@ export interface ProviderConformanceOptions {
 const PORT = 7654
 const verdicts: readonly HealthVerdict[] = ['ok', 'loading', 'failed']
 
-/** What every provider must keep to, checked without starting an engine (DESIGN 3). */
+/** What every provider must keep to, checked without starting an engine. */
 export function providerConformance (
   provider: EngineProvider, options: ProviderConformanceOptions = {}
 ): readonly ConformanceCheck[] {

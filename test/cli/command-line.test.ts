@@ -100,7 +100,7 @@ t.test('README.md has the exit codes', t => {
   t.end()
 })
 
-t.test('the options of SPEC.md exist', async t => {
+t.test('every documented option exists', async t => {
   const expected: Readonly<Record<string, readonly string[]>> = {
     'serve': ['--host', '--port', '--reload', '--home', '--demo', '--log-level'],
     'setup': ['--auto', '--storage-dir', '--no-pull', '--no-extensions', '--json'],

@@ -117,7 +117,7 @@ export async function reranks (t: Test, url: string, path = '/rerank'): Promise<
   t.same([...results].sort((a, b) => b.relevance_score - a.relevance_score).map(({ index }) => index), [1, 3, 2, 0], path)
 }
 
-/** Two modes in one engine give scores that mean nothing (SPEC.md "Profile"), so such a slot is refused before it starts. */
+/** Two modes in one engine give scores that mean nothing, so such a slot is refused before it starts. */
 export async function refusesBothModes (t: Test, url: string): Promise<void> {
   const refused = await openai(url).embeddings.create({ model: 'both', input: 'x' }).catch((error: unknown) => error)
   t.match(refused, { code: 'slot.load_failed', message: /one engine for embeddings and reranking/, error: { details: { reason: 'slot.config_error' } } })

@@ -10,7 +10,7 @@ interface FileOptions {
   readonly json?: true
 }
 
-/** Four work on the files of a home, the others ask the gateway (SPEC.md "Command-line client"). */
+/** Four work on the files of a home, the others ask the gateway. */
 export function addConfigCommands (program: Command, cli: Cli): void {
   const config = program.command('config').description('look at the configuration files, change and check them')
   config.command('show')

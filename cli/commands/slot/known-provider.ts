@@ -5,7 +5,7 @@ import type { ApiClient } from '../../client.js'
 import { usageFailure } from '../../failure.js'
 import { pluginListSchema } from '../../plugin-report.js'
 
-/** A name that is not of SPEC.md must be the provider of an active plugin: a typo would make a slot that never starts. */
+/** A name that is not built in must be the provider of an active plugin: a typo would make a slot that never starts. */
 export async function requireProvider (client: ApiClient, provider: string): Promise<void> {
   if (specProviders.some(name => name === provider)) return
   const plugins = await client.call({ path: '/api/plugins' }, pluginListSchema).catch((error: unknown) => {

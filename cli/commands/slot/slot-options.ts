@@ -5,7 +5,7 @@ import {
 import { InvalidArgumentError, Option } from 'commander'
 import { collectOption, numberOf } from '../../option-value.js'
 
-/** SPEC.md "Command-line client"; providers of plugins have other names and are taken too. */
+/** Built-in values; providers of plugins have other names and are taken too. */
 const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
 
 const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cuda: 'gpu-cuda', cpu: 'cpu' } as const satisfies Record<string, Device>

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { Cli } from '../../cli.js'
 import { CliFailure, Interrupted } from '../../failure.js'
 
-/** SPEC.md: `$EDITOR`, then `$VISUAL`, then `vi`. */
+/** `$EDITOR`, then `$VISUAL`, then `vi`. */
 export function editorOf (env: Readonly<Record<string, string | undefined>>): string {
   return [env.EDITOR, env.VISUAL].find(name => (name ?? '').trim() !== '') ?? 'vi'
 }

@@ -10,7 +10,7 @@ import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { ConfigText } from './config-text.js'
 
-/** Brings svc.toml to the present version and keeps the old text beside it (SPEC.md "Versioning"). `steps` are the release's. */
+/** Brings svc.toml to the present version and keeps the old text beside it. `steps` are the release's. */
 export async function migrateSvcToml (
   cli: Cli, paths: Paths, steps: readonly ConfigMigration[] = configMigrations
 ): Promise<void> {

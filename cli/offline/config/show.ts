@@ -7,7 +7,7 @@ import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
 import { ConfigText } from './config-text.js'
 
-/** Prints svc.toml with its comments, and with no secret (management 29.2). */
+/** Prints svc.toml with its comments, and with no secret. */
 export async function showConfig (cli: Cli, paths: Paths, options: { readonly json?: true }): Promise<void> {
   const { out } = cli
   const file = new ConfigText(paths)

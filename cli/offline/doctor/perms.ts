@@ -14,7 +14,7 @@ export interface PermsOptions {
   readonly fix?: true
 }
 
-/** Who owns what of a home (management 29.3). The owner of the state folder is the user of the gateway. */
+/** Who owns what of a home. The owner of the state folder is the user of the gateway. */
 export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions): Promise<void> {
   const { out } = cli
   if (options.fix === true && process.getuid?.() !== 0) {

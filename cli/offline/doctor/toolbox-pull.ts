@@ -29,10 +29,10 @@ export interface ImageRow {
 
 const PARALLEL = 4
 const PATIENCE_MS = 15_000
-/** The manifest has no images (SPEC.md "svc doctor toolbox-pull"). */
+/** The manifest has no images. */
 const NO_IMAGES = 2
 
-/** Whether everybody can pull the images of the manifest (management 29.3): a token for anyone, then the manifest's head. */
+/** Whether everybody can pull the images of the manifest: a token for anyone, then the manifest's head. */
 export async function checkToolbox (cli: Cli, paths: Paths, options: ToolboxOptions): Promise<void> {
   const images = Object.entries((await wantedManifest(cli, paths, options)).toolbox_images)
   if (images.length === 0) throw new CliFailure('the manifest has no toolbox images', { exitCode: NO_IMAGES })

@@ -16,7 +16,7 @@ const ok = (message: string): Verdict => ({ status: 'ok', message, next: null })
 const warn = (message: string, next: string | null = null): Verdict => ({ status: 'warn', message, next })
 const fail = (message: string, next: string): Verdict => ({ status: 'fail', message, next })
 
-/** Every check, whatever the others say (management 29.3). Pure. */
+/** Every check, whatever the others say. Pure. */
 export function verdicts (facts: DoctorFacts): readonly Check[] {
   return Object.entries(checks).map(([id, judge]) => ({ id, ...judge(facts) }))
 }

@@ -1,6 +1,6 @@
 import type { Model, ModelCapability } from '../../../kernel/contract/index.js'
 
-/** Folders of the canonical layout, below the models' root (management 29.7). */
+/** Folders of the canonical layout, below the models' root. */
 export const leaves = [
   'llamacpp/chat', 'llamacpp/embed', 'llamacpp/rerank', 'flm/chat', 'flm/embed', 'whispercpp/stt', 'whispercpp/moonshine', 'kokoro/tts', 'sd-cpp/img',
   'collections/omni'

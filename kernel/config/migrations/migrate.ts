@@ -10,7 +10,7 @@ export function currentVersion (migrations: readonly ConfigMigration[] = configM
 }
 
 /**
- * Brings a parsed svc.toml to the present version (SPEC.md "Versioning"). A file of a newer release is refused: guessing
+ * Brings a parsed svc.toml to the present version. A file of a newer release is refused: guessing
  * at it could lose settings. Pure; a version that is no whole number is left for the schema to report.
  */
 export function migrateConfig (config: Table, migrations: readonly ConfigMigration[] = configMigrations): Migrated {

@@ -1,5 +1,5 @@
 /**
- * The twelve seed profiles of SPEC.md "Profile", in the format of profiles.toml. Images are short names of the
+ * The twelve seed profiles, in the format of profiles.toml. Images are short names of the
  * manifest. Flags hold no model, port or context size: those come from the slot and its provider.
  */
 export const seedsToml = `

@@ -2,7 +2,7 @@ import { profileSchema, type NamedProfile } from '../../contract/index.js'
 import { parseToml, type Table } from '../toml-file.js'
 import { seedsToml } from './seeds-toml.js'
 
-/** Built in and immutable: the code wins over a table of the same name in profiles.toml (SPEC.md "Profile"). */
+/** Built in and immutable: the code wins over a table of the same name in profiles.toml. */
 export const seedProfiles: ReadonlyMap<string, NamedProfile> = readSeeds()
 
 function readSeeds (): ReadonlyMap<string, NamedProfile> {

@@ -14,7 +14,7 @@ export interface CapabilitiesFile {
 
 /**
  * capabilities.toml: `[selections.<group>.<child>]`. Version 1 said `backend` for the device; empty text means unset
- * (reference 3.4). Pure.
+ *. Pure.
  */
 export function readCapabilities (data: unknown, previous: CapabilitySelections): CapabilitiesFile {
   const problems: Problem[] = unknownTopKeys(data, 'schema_version', 'selections')

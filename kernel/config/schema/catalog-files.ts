@@ -44,7 +44,7 @@ interface NamedTables<S extends z.ZodType> {
 }
 
 /**
- * A file of tables by name. A seed's name always means the seed (SPEC.md "Profile", "Stack"), so a table with one is
+ * A file of tables by name. A seed's name always means the seed, so a table with one is
  * reported and not used.
  */
 function readNamed<S extends z.ZodType> (

@@ -11,7 +11,7 @@ export interface SlotEntry {
   readonly rank: 0 | 1 | 2
 }
 
-/** Keys that stand for a key of a table when they are written flat (DESIGN 7). */
+/** Keys that stand for a key of a table when they are written flat. */
 const flatHomes: ReadonlyMap<string, readonly string[]> = new Map([
   ['ctx_size', ['model', 'context_size']],
   ['context_size', ['model', 'context_size']],

@@ -22,7 +22,7 @@ export interface FoldedSlot {
 /** Keys of older releases that mean nothing any more. Read and left alone. */
 const ignoredKeys = new Set(['name', 'lru'])
 
-/** Folds both placements of a slot file into one (DESIGN 7, README of this folder). Pure. */
+/** Folds both placements of a slot file into one (README of this folder). Pure. */
 export function foldSlotFile (raw: Table): FoldedSlot {
   const entries = slotEntries(raw)
   const winners = winnersOf(entries)
@@ -103,7 +103,7 @@ function own<T> (record: Readonly<Record<string, T>>, key: string): T | undefine
   return Object.hasOwn(record, key) ? record[key] : undefined
 }
 
-/** What a file that leaves `type` or `provider` out means (reference 2.5, SPEC.md "Device, provider, profile values"). */
+/** What a file that leaves `type` or `provider` out means. */
 function derive (value: Table): void {
   if (value.type === undefined && value.image !== undefined) value.type = 'image'
   if (value.provider !== undefined) return

@@ -16,7 +16,7 @@ export interface PatchedSlot {
 }
 
 /**
- * A slot file with a patch in it (reference 2.2): scalars and lists replace, tables merge one level deep, null deletes.
+ * A slot file with a patch in it: scalars and lists replace, tables merge one level deep, null deletes.
  * A value stays where the user wrote it, whatever placement the patch uses; what is new goes where the file keeps its
  * kind. Values that do not change are not touched. Pure.
  */

@@ -1,5 +1,5 @@
 /**
- * The three seed stacks of SPEC.md "Stack" (reference 3.10), in the format of stacks.toml. Each brings embeddings and
+ * The three seed stacks, in the format of stacks.toml. Each brings embeddings and
  * reranking along; their engine is what the device implies.
  */
 const retrieval = `

@@ -2,7 +2,7 @@ import { stackSchema, type NamedStack } from '../../contract/index.js'
 import { parseToml, type Table } from '../toml-file.js'
 import { stackSeedsToml } from './seeds-toml.js'
 
-/** Built in and immutable: the code wins over a table of the same slug in stacks.toml (SPEC.md "Stack"). */
+/** Built in and immutable: the code wins over a table of the same slug in stacks.toml. */
 export const seedStacks: ReadonlyMap<string, NamedStack> = readSeeds()
 
 function readSeeds (): ReadonlyMap<string, NamedStack> {

@@ -1,4 +1,4 @@
-/** What rows of the audit trail are about (reference/management.md 13.1); the types of events begin with one of these. */
+/** What rows of the audit trail are about; the types of events begin with one of these. */
 export const activityCategories = [
   'slot', 'model', 'profile', 'stack', 'capability', 'backend', 'provider', 'upstream', 'mcp', 'agent', 'approval', 'updater', 'comfyui',
   'pull', 'plugin', 'services', 'memory', 'board', 'install', 'gpu', 'settings', 'secrets',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { deviceSchema } from './enums.js'
 import { PLUGIN_NAME_PATTERN } from './names.js'
 
-/** What the overlay maps onto slots, by group (SPEC.md `/api/capabilities`, management 18.1). */
+/** What the overlay maps onto slots, by group. */
 export const capabilityGroups = {
   embed: ['embed', 'rerank'],
   voice: ['stt', 'tts'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The closed vocabularies of SPEC.md "Slot configuration" and "Device, provider, profile values". */
+/** The closed vocabularies of slot files. */
 export const devices = ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu', 'npu'] as const
 export type Device = typeof devices[number]
 export const deviceSchema = z.enum(devices)
@@ -28,7 +28,7 @@ export type SlotRole = typeof slotRoles[number]
 export const slotRuntimes = ['container', 'process'] as const
 export type SlotRuntime = typeof slotRuntimes[number]
 
-/** The role of a slot: the one it was given, else the one that its name says (SPEC.md "Slot configuration"). */
+/** The role of a slot: the one it was given, else the one that its name says. */
 export function slotRoleOf ({ name, role }: { readonly name: string, readonly role: SlotRole | null }): SlotRole | null {
   if (role !== null) return role
   return name === 'agent' ? 'primary' : slotRoles.find(known => known === name) ?? null
@@ -51,11 +51,11 @@ export const capabilityAliases: Readonly<Record<string, ModelCapability>> = {
   img: 'image'
 }
 
-/** Providers that SPEC.md names. Third-party providers add their own names at run time. */
+/** Built-in providers. Third-party providers add their own names at run time. */
 export const specProviders = ['llm-server', 'npu-rt', 'tts-cpu', 'tts-gpu', 'imagegen', 'stt-engine'] as const
 export const defaultProvider: typeof specProviders[number] = 'llm-server'
 
-/** The profile a device falls back to (SPEC.md "Profile"). */
+/** The profile a device falls back to. */
 export const deviceDefaultProfiles: Readonly<Record<Device, string>> = {
   'gpu-rocm': 'rocm', 'gpu-vulkan': 'vulkan', 'gpu-cuda': 'cuda', 'cpu': 'cpu-llm', 'npu': 'npu-rt'
 }
@@ -74,7 +74,7 @@ export function gpuBackendOf (device: Device): GpuBackend | null {
   return device === 'cpu' || device === 'npu' ? null : device.slice('gpu-'.length) as GpuBackend
 }
 
-/** Names that older files use for the providers of SPEC.md; readers translate them. */
+/** Names that older files use for the built-in providers; readers translate them. */
 export const providerAliases: Readonly<Record<string, typeof specProviders[number]>> = {
   'llama-server': 'llm-server', 'flm': 'npu-rt', 'kokoro': 'tts-cpu', 'qwen3tts': 'tts-gpu', 'comfyui': 'imagegen',
   'moonshine': 'stt-engine'
@@ -87,7 +87,7 @@ export const backendDevices: Readonly<Record<string, Device>> = {
 }
 
 /**
- * The provider of a slot that names none (SPEC.md "Device, provider, profile values"): the one its profile is named
+ * The provider of a slot that names none: the one its profile is named
  * after, else what its device and type imply.
  */
 export function defaultProviderOf (

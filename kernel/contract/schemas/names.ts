@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { MAX_LIST_ENTRIES } from './free-table.js'
 
-/** Slot and profile names: lowercase alphanumerics, `-`, `_`, at most 32, leading alphanumeric (SPEC.md). */
+/** Slot and profile names: lowercase alphanumerics, `-`, `_`, at most 32, leading alphanumeric. */
 export const NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,31}$/
 export const nameSchema = z.string().regex(NAME_PATTERN, {
   error: 'must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 32 characters'
@@ -12,7 +12,7 @@ export const PLUGIN_NAME_PATTERN = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 
 export const ENV_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Explicit container environment: keys are shell names, values hold no newline (SPEC.md `env`). */
+/** Explicit container environment: keys are shell names, values hold no newline. */
 export const envSchema = z.record(
   z.string().regex(ENV_NAME_PATTERN, { error: 'must match [A-Za-z_][A-Za-z0-9_]*' }),
   z.string().regex(/^[^\r\n\u0000]*$/, { error: 'must not contain a newline' })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { deviceClassSchema, gpuBackendSchema } from './enums.js'
 
-/** A profile: image plus tuned engine flags (SPEC.md "Profile"). */
+/** A profile: image plus tuned engine flags. */
 export const profileSchema = z.strictObject({
   image: z.string().min(1).meta({ description: 'Container image reference, or a short name of the manifest' }),
   flags: z.string().default('').meta({ description: 'Engine flags, without model, port and context size' }),

@@ -54,8 +54,8 @@ const slotMetaSchema = z.strictObject({
 }).meta({ description: 'What the installer keeps about the slot' })
 
 /**
- * A slot after both placements of a slot file are folded into one (DESIGN 7). All defaults of SPEC.md
- * "Slot configuration" live here and nowhere else. Units: seconds, tokens, TCP ports.
+ * A slot after both placements of a slot file are folded into one. All defaults of slots
+ * live here and nowhere else. Units: seconds, tokens, TCP ports.
  */
 export const slotConfigSchema = z.strictObject({
   type: slotTypeSchema.default('llm').meta({ description: 'What the slot serves' }),

@@ -47,7 +47,7 @@ export const stackModelSchema = z.strictObject({
   mmproj: z.literal('present').nullable().default(null).meta({ description: 'Whether it has a projector sidecar' })
 })
 
-/** A stack: slots and what they refer to, as one portable bundle (SPEC.md "Stack"). */
+/** A stack: slots and what they refer to, as one portable bundle. */
 export const stackSchema = z.strictObject({
   name: z.string().min(1),
   description: z.string().default(''),

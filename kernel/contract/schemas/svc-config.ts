@@ -5,7 +5,7 @@ import { PLUGIN_NAME_PATTERN, nameSchema } from './names.js'
 import { tomlValueSchema } from './toml-value.js'
 
 /**
- * svc.toml (SPEC.md "Top-level config", DESIGN 7). Every default, bound, description and apply class of these keys lives
+ * svc.toml. Every default, bound, description and apply class of these keys lives
  * here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
  */
 const port = z.int().min(1024).max(65535)

@@ -4,7 +4,7 @@ export const activityKinds = ['action', 'event'] as const
 export const activityOutcomes = ['ok', 'error', 'pending'] as const
 export const activitySeverities = ['info', 'warn', 'error', 'ok'] as const
 
-/** A durable audit row to be (SPEC.md "Events"). `before` and `after` are redacted on the way in. */
+/** A durable audit row to be. `before` and `after` are redacted on the way in. */
 export interface NewActivity {
   readonly kind?: typeof activityKinds[number]
   readonly category: string

@@ -8,7 +8,7 @@ import type { SvcConfig } from '../schemas/svc-config.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
 
-/** One thing wrong in one file. All problems of a load are reported together (SPEC.md "Slot configuration"). */
+/** One thing wrong in one file. All problems of a load are reported together. */
 export interface Diagnostic {
   /** Path below the configuration root, such as `slots/agent.toml`. */
   readonly file: string

@@ -134,7 +134,7 @@ export interface ComposeOptions {
   readonly dialect?: WireDialect
 }
 
-/** The dispatcher: the one path of every `/v1` request (DESIGN 6). */
+/** The dispatcher: the one path of every `/v1` request. */
 export interface DispatchService {
   /**
    * Resolves the body's `model`, waits for its slot, forwards, and answers on `call.reply`, which it takes over at

@@ -24,7 +24,7 @@ export interface GpuStatus {
 }
 
 /**
- * Decides who has the GPU (SPEC.md `POST /v1/images/generations`, reference 2.15). Loading or using an image slot
+ * Decides who has the GPU. Loading or using an image slot
  * through `SlotService` enters image mode by itself; this is for those who want the mode and not the slot.
  */
 export interface GpuArbiter {

@@ -3,7 +3,7 @@ import type { SettingDefinition } from '../setting.js'
 export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
 export type PluginState = typeof pluginStates[number]
 
-/** The twelve boot steps, in order (DESIGN 3). A failed plugin names the one it fell at. */
+/** The twelve boot steps, in order. A failed plugin names the one it fell at. */
 export const bootPhases = [
   'discover', 'manifest', 'import', 'shape', 'order', 'config', 'register', 'conflicts', 'preflight', 'mount', 'start', 'report'
 ] as const

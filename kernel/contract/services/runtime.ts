@@ -1,6 +1,6 @@
 export type RuntimeDriver = 'docker' | 'podman' | 'process'
 
-/** The active driver and why it was taken (DESIGN 4). */
+/** The active driver and why it was taken. */
 export interface RuntimeInfo {
   readonly driver: RuntimeDriver
   readonly version: string

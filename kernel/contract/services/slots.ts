@@ -129,7 +129,7 @@ export interface SlotMetrics {
   readonly tokenCount: number
 }
 
-/** The voices of a speech slot (SPEC.md "Slots"), each as its engine words it: a name, or an object with an `id`. */
+/** The voices of a speech slot, each as its engine words it: a name, or an object with an `id`. */
 export interface SlotVoices {
   readonly name: string
   readonly voices: readonly unknown[]
@@ -160,7 +160,7 @@ export const slotRules = [
 ] as const
 export type SlotRule = typeof slotRules[number]
 
-/** What is wrong with one slot among others (reference 2.9). `param` is the key at fault, dotted. */
+/** What is wrong with one slot among others. `param` is the key at fault, dotted. */
 export interface SlotProblem {
   readonly slot: string
   readonly rule: SlotRule
@@ -201,7 +201,7 @@ export interface SlotDraft {
   update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
   /** Removes the file; the engine goes once that is written. */
   delete (name: string): Promise<void>
-  /** The profile that a model asks for, when it suits the slot on the device (SPEC.md "Preferred profile"), else null. */
+  /** The profile that a model asks for, when it suits the slot on the device, else null. */
   preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null
   /** What would keep the slot, as the draft has it, from coming up here. Asks the disk, and no engine and no network. */
   troubles (name: string): Promise<readonly LaunchTrouble[]>
@@ -209,7 +209,7 @@ export interface SlotDraft {
 
 /**
  * The slots. Nobody outside asks for a state and then acts on it: `acquire` and `ensureReady` decide inside
- * the slot's owner (DESIGN 5). Names that do not exist throw `slot.not_found`.
+ * the slot's owner. Names that do not exist throw `slot.not_found`.
  */
 export interface SlotService {
   /** In configuration order; those that another slot's engine serves (`served_by`) stand behind it. */

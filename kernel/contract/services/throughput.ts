@@ -7,7 +7,7 @@ export interface ThroughputQuery {
   readonly buckets: number
 }
 
-/** Generated tokens over time (management 6.5). */
+/** Generated tokens over time. */
 export interface ThroughputHistory {
   readonly window_s: number
   /** Length of one piece. */

@@ -31,7 +31,7 @@ export function flagKey (token: string, grammar: FlagGrammar = {}): string {
 
 /**
  * Merges segments into one argv, lowest precedence first. The last occurrence of a flag wins, keeps its own
- * spelling and stands where it stood; the others are dropped and counted. Pure (DESIGN 5).
+ * spelling and stands where it stood; the others are dropped and counted. Pure.
  */
 export function mergeArgv (segments: ArgvSegments, grammar: FlagGrammar = {}): MergedArgv {
   const units = argvSegmentNames.flatMap(name => parse(segments[name] ?? [], name, grammar))

@@ -1,7 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { activityRoutes } from './routes.js'
 
-/** `/api/activity`: the durable trail of who did what, and what happened (SPEC.md "Other event surfaces", management 13). */
+/** `/api/activity`: the durable trail of who did what, and what happened. */
 export default definePlugin({
   name: 'api-activity',
   kind: 'routes',

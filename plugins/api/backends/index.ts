@@ -2,7 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { overlayRef } from '../capabilities/ref.js'
 import { backendRoutes } from './routes.js'
 
-/** `/api/backends`: the hardware that engines run on, and what runs there (management 18.5). */
+/** `/api/backends`: the hardware that engines run on, and what runs there. */
 export default definePlugin({
   name: 'api-backends',
   kind: 'routes',

@@ -15,7 +15,7 @@ export interface ChildKind extends Use {
   readonly npuToggle: 'asr' | 'embed' | null
 }
 
-/** management 18.1. */
+/** What each child of a capability is made of. */
 export const childKinds: Readonly<Record<CapabilityChild, ChildKind>> = {
   embed: { slots: ['embed'], type: 'embedding', capability: 'embed', npuToggle: 'embed' },
   rerank: { slots: ['rerank', 'embed-rerank'], type: 'reranking', capability: 'rerank', npuToggle: null },

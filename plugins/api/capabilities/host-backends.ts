@@ -26,7 +26,7 @@ export function hostBackends (hardware: HardwareInfo, providers: readonly Engine
   })
 }
 
-/** The engine for a type of slot on a device: the one that SPEC.md names, else the first that can. Pure. */
+/** The engine for a type of slot on a device: the default one, else the first that can. Pure. */
 export function providerFor (type: SlotType, device: Device, providers: readonly EngineProvider[]): EngineProvider | null {
   const able = providersFor(type, device, providers)
   const usual = defaultProviderOf(type, device, null)

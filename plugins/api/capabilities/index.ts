@@ -4,7 +4,7 @@ import { Overlay } from './overlay.js'
 import { overlayRef } from './ref.js'
 import { capabilityRoutes } from './routes.js'
 
-/** `/api/capabilities`: the overlay that maps capabilities onto slots (SPEC.md, management 18). */
+/** `/api/capabilities`: the overlay that maps capabilities onto slots. */
 export default definePlugin({
   name: 'api-capabilities',
   kind: 'routes',

@@ -11,7 +11,7 @@ export interface Migrated {
   readonly row: MigrationRow
 }
 
-/** One stored selection, judged: what it should become, and why (management 29.5). Pure. */
+/** One stored selection, judged: what it should become, and why. Pure. */
 export function migrated (child: CapabilityChild, selection: CapabilitySelection, source: CandidateSource): Migrated {
   const kind = childKinds[child]
   const { model } = selection

@@ -20,7 +20,7 @@ export interface OverlayServices {
 
 const empty: CapabilitySelection = { device: null, provider: null, model: null, enabled: false }
 
-/** Selections as they are, and the slots behind them (management 18.3). */
+/** Selections as they are, and the slots behind them. */
 export class Overlay implements CapabilityOverlay {
   readonly #services: OverlayServices
 

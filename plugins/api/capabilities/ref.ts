@@ -2,7 +2,7 @@ import {
   createServiceRef, type CapabilityChild, type CapabilitySelection, type Device, type FitStatus, type SlotDraft, type SlotType
 } from 'svc-gateway/plugin'
 
-/** Hardware of this host that something can run on (management 18.2). */
+/** Hardware of this host that something can run on. */
 export interface HostBackend {
   readonly id: Device
   readonly label: string
@@ -45,7 +45,7 @@ export interface SelectionChange {
   readonly pendingReload: boolean
 }
 
-/** The overlay that maps embeddings, reranking, speech and images onto slots (SPEC.md `/api/capabilities`). */
+/** The overlay that maps embeddings, reranking, speech and images onto slots. */
 export interface CapabilityOverlay {
   /** In the order in which they are best. */
   backends (): readonly HostBackend[]

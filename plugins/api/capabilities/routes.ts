@@ -23,7 +23,7 @@ export interface CapabilityApi {
 const never = new AbortController().signal
 const fields = ['device', 'backend', 'provider', 'model', 'enabled']
 
-/** SPEC.md `/api/capabilities`, management 18.2. */
+/** `/api/capabilities`. */
 export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
   const { activity, config, overlay, slots } = api
   const kept = new KeptJson()

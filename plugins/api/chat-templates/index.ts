@@ -3,7 +3,7 @@ import { LintProcess } from './lint-process.js'
 import { templateRoutes } from './routes.js'
 import { TemplateCatalog } from './template-catalog.js'
 
-/** `/api/chat-templates`: bundled and operators' own chat templates, checked (management 23). */
+/** `/api/chat-templates`: bundled and operators' own chat templates, checked. */
 export default definePlugin({
   name: 'api-chat-templates',
   kind: 'routes',

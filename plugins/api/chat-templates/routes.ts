@@ -11,7 +11,7 @@ export interface TemplateApi {
   readonly catalog: TemplateCatalog
 }
 
-/** SPEC.md `/api/chat-templates`, management 23. */
+/** `/api/chat-templates`. */
 export function templateRoutes (api: TemplateApi): AnyRoute[] {
   const { catalog } = api
   return [

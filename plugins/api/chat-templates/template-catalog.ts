@@ -43,7 +43,7 @@ export class TemplateCatalog {
     return content === null || file === undefined ? null : { ...await this.#entry(file), content }
   }
 
-  /** Written also when the lint finds fault: whoever edits a template wants to keep it (management 23). */
+  /** Written also when the lint finds fault: whoever edits a template wants to keep it. */
   async put (id: string, content: string): Promise<TemplateEntry> {
     this.#lints.requireRoom()
     await writeTemplate(this.#folder, id, content, false)

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Ids become file names: lowercase letters, digits, `_` and `-`, at most 41 (management 23). */
+/** Ids become file names: lowercase letters, digits, `_` and `-`, at most 41. */
 export const TEMPLATE_ID = /^[a-z0-9][a-z0-9_-]{0,40}$/
 /** Far above any template; a stray file must not be read into memory. */
 export const MAX_TEMPLATE_BYTES = 512 * 1024

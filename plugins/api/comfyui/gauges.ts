@@ -15,7 +15,7 @@ export interface Gauges {
 }
 
 const GIB = 1024 ** 3
-/** Of the GTT pool: 50 of 80 GB on the machine that management 3.3 describes. */
+/** Of the GTT pool: 50 of 80 GB on the machine that it was set for. */
 const PRESSURE = 5 / 8
 const nothing: Gauges = { memory: null, util: null, temp: null, clock: null }
 

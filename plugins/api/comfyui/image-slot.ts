@@ -46,7 +46,7 @@ export async function lookAt (
   return await engine.jobs(client, signal).then(jobs => ({ reachable: true, jobs }), () => none)
 }
 
-/** The engine is given so long to answer (management 3.1: 4 s). */
+/** The engine is given so long to answer. */
 const ENGINE_TIMEOUT_MS = 4_000
 
 export function engineDeadline (signal: AbortSignal): AbortSignal {

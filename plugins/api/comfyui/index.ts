@@ -4,7 +4,7 @@ import { pullsRef } from '../../services/pull/ref.js'
 import { Orders } from './orders.js'
 import { engineRoutes, modeRoutes } from './routes.js'
 
-/** `/api/comfyui`: the image engine, and the GPU that it shares with language models (management 3, reference 2.15). */
+/** `/api/comfyui`: the image engine, and the GPU that it shares with language models. */
 export default definePlugin({
   name: 'api-comfyui',
   kind: 'routes',

@@ -8,7 +8,7 @@ export interface FetchServices {
   readonly pulls: ModelPulls
 }
 
-/** Starts the pulls that are asked for, or joins those that run (management 3.2). Ids of the jobs. */
+/** Starts the pulls that are asked for, or joins those that run. Ids of the jobs. */
 export async function fetchModels (
   { engine, pulls }: FetchServices, body: FetchBody, gpus: readonly GpuInfo[], signal: AbortSignal
 ): Promise<readonly string[]> {

@@ -11,7 +11,7 @@ export interface StatusServices extends ImageSlotServices {
   readonly hardware: HardwareService
 }
 
-/** Everything about the image engine (management 3.3). What cannot be learned is null or nothing; it never fails for it. */
+/** Everything about the image engine. What cannot be learned is null or nothing; it never fails for it. */
 export async function comfyStatus (services: StatusServices, signal: AbortSignal): Promise<ComfyStatus> {
   const { engine, gpu, hardware, slots } = services
   const slot = imageSlot(services)
@@ -60,7 +60,7 @@ export function modeName (mode: GpuMode): ComfyMode {
   return mode === 'img' ? 'generation' : 'inference'
 }
 
-/** The rule of management 3.3. Pure. */
+/** What the engine does, by its answers first and by its container where it does not answer. Pure. */
 export function engineState (reachable: boolean, running: number, container: ComfyStatus['container']['state']): ComfyStatus['engine'] {
   if (reachable) return running > 0 ? 'generating' : 'running'
   return container === 'running' ? 'starting' : 'stopped'

@@ -5,7 +5,7 @@ import type { SwitchoverAnswer, SwitchoverBody } from './schemas.js'
 import { modeName } from './status.js'
 
 /**
- * Gives the GPU to the image engine or back (management 3.2). Answers when the switch has begun, and resolves when it is
+ * Gives the GPU to the image engine or back. Answers when the switch has begun, and resolves when it is
  * over; rejects when it did not come about. Without `force` nothing that works is stopped.
  */
 export async function switchOver (

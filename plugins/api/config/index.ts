@@ -2,7 +2,7 @@ import { core, definePlugin, defineRoute, type ProviderCatalog, type SlotService
 import { urlsSchema } from './schemas.js'
 import { discoverUrls } from './urls.js'
 
-/** `/api/config`: where a dashboard finds the services around the gateway; public (SPEC.md "Authentication", management 21). */
+/** `/api/config`: where a dashboard finds the services around the gateway; public. */
 export default definePlugin({
   name: 'api-config',
   kind: 'routes',

@@ -2,7 +2,7 @@ import { core, definePlugin, defineRoute, handled, jsonAnswer } from 'svc-gatewa
 import { contentPolicy, page } from './page.js'
 import { documentSchema } from './schemas.js'
 
-/** `/api/openapi.json` and a page that shows it (DESIGN 9). The page needs nothing from anywhere else. */
+/** `/api/openapi.json` and a page that shows it. The page needs nothing from anywhere else. */
 export default definePlugin({
   name: 'api-docs',
   kind: 'routes',

@@ -2,7 +2,7 @@ import { core, definePlugin, defineRoute, sse, type EventBus, type EventFilter, 
 import { resumePoint } from './resume-point.js'
 import { eventListSchema, followFilterSchema, listFilterSchema } from './schemas.js'
 
-/** `/api/events`: what happened lately, and what happens (SPEC.md "Other event surfaces", management 14). */
+/** `/api/events`: what happened lately, and what happens. */
 export default definePlugin({
   name: 'api-events',
   kind: 'routes',

@@ -3,7 +3,7 @@ import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { hardwareViewSchema } from './schemas.js'
 import { hardwareView } from './view.js'
 
-/** `/api/hardware`: what this machine is (SPEC.md "Management surface", management 6.2). */
+/** `/api/hardware`: what this machine is. */
 export default definePlugin({
   name: 'api-hardware',
   kind: 'routes',

@@ -4,7 +4,7 @@ import { z } from 'zod'
 const mib = z.int().meta({ description: 'MiB' })
 
 /**
- * The probe, and its main facts once more without nesting (management 6.1 and 6.3). Keys that operators keep in
+ * The probe, and its main facts once more without nesting. Keys that operators keep in
  * hardware.json come along.
  */
 export const hardwareViewSchema = hardwareSchema.extend({

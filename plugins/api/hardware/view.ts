@@ -15,7 +15,7 @@ const labels: Readonly<Record<HardwareInfo['platform'], string>> = {
 }
 
 /**
- * The answer of `/api/hardware` (management 6.3).
+ * The answer of `/api/hardware`.
  * @param uptimeS of the host at this moment; that of the probe is as old as the probe. Pure.
  */
 export function hardwareView (info: HardwareInfo, uptimeS: number): HardwareView {

@@ -5,7 +5,7 @@ import { searchQuerySchema, searchSchema } from './schemas.js'
 const CACHE_MS = 30_000
 const MAX_CACHED = 200
 
-/** `/api/hf`: search on the model hub (management 5). A hub that does not answer finds nothing; `problem` says why. */
+/** `/api/hf`: search on the model hub. A hub that does not answer finds nothing; `problem` says why. */
 export default definePlugin({
   name: 'api-hf',
   kind: 'routes',

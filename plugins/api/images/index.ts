@@ -13,7 +13,7 @@ const paramsSchema = z.strictObject({ name: z.string().meta({ description: 'Name
 
 const FOREVER = 'public, max-age=31536000, immutable'
 
-/** The image cache and `/api/images` (management 24). */
+/** The image cache and `/api/images`. */
 export default definePlugin({
   name: 'api-images',
   kind: 'routes',

@@ -24,7 +24,7 @@ interface Order {
   readonly pull: boolean
 }
 
-/** Making the slots of a first run (management 2.1, 2.2). */
+/** Making the slots of a first run. */
 export function applyRoutes (api: InstallApi): AnyRoute[] {
   return [
     defineRoute({

@@ -1,4 +1,4 @@
-/** What can be set up beside the gateway (management 2.5). */
+/** What can be set up beside the gateway. */
 export const extensions = [
   { id: 'openwebui', kind: 'app', default: true },
   { id: 'comfyui', kind: 'app', default: true },

@@ -29,7 +29,7 @@ export async function steadyModelList (config: ConfigService): Promise<readonly 
   }
 }
 
-/** What a first run has done so far, by the configuration alone (management 2.2). Pure. */
+/** What a first run has done so far, by the configuration alone. Pure. */
 export function firstRunFacts (
   models: Pick<ModelRegistry, 'list'>, slots: readonly string[], sentinel: boolean
 ): { readonly first_run: boolean, readonly has_models: boolean, readonly has_default_slot: boolean } {

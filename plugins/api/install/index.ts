@@ -14,7 +14,7 @@ import { unitRoutes } from './unit-routes.js'
 const loadSchema = z.boolean().default(true)
   .meta({ description: 'Load a slot when its model has arrived; off leaves that to its first request' })
 
-/** `/api/install`: from a bare machine to slots that serve (SPEC.md, management 2). */
+/** `/api/install`: from a bare machine to slots that serve. */
 export default definePlugin({
   name: 'api-install',
   kind: 'routes',

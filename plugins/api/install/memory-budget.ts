@@ -5,7 +5,7 @@ const KIB_PER_TOKEN = 128
 const RESERVE_MB = 1024
 const FLOOR = 2048
 const STEP = 1024
-/** As the kernel derives it where nobody says otherwise (SPEC.md "Slot configuration", rule 1). */
+/** As the kernel derives it where nobody says otherwise. */
 const DERIVED_CAP = 32_768
 const SAFE = 8192
 
@@ -23,7 +23,7 @@ export function modelBudgetMb (device: Device, hardware: HardwareInfo): number {
 
 /**
  * Context window for a new slot, in tokens: the model's own up to 32768, else 8192, and no more than has room beside its
- * weights at 128 KiB a token with 1 GiB to spare; a multiple of 1024 then, and 2048 at least (management 2.2). Pure.
+ * weights at 128 KiB a token with 1 GiB to spare; a multiple of 1024 then, and 2048 at least. Pure.
  */
 export function fittingContext (
   { contextLength, sizeBytes }: { readonly contextLength: number, readonly sizeBytes: number }, budgetMb: number

@@ -45,7 +45,7 @@ export type SlotPlan =
 const NPU_CONTEXT = 16_384
 
 /**
- * Whether and how a slot is made on this host (management 2.2). A slot that is there already keeps what it has: it gets a
+ * Whether and how a slot is made on this host. A slot that is there already keeps what it has: it gets a
  * model only when it has none. Pure.
  */
 export function planSlot (wanted: WantedSlot, host: HostFacts): SlotPlan {

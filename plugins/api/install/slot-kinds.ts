@@ -1,6 +1,6 @@
 import type { CapabilityChild, SlotType } from 'svc-gateway/plugin'
 
-/** What a first run makes a slot for (management 2.3). */
+/** What a first run makes a slot for. */
 export const slotKindNames = ['chat.primary', 'chat.coder', 'embed', 'stt', 'tts', 'rerank', 'vision', 'img', 'npu'] as const
 export type SlotKindName = typeof slotKindNames[number]
 

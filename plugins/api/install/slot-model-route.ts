@@ -3,7 +3,7 @@ import { defineRoute, svcError, type AnyRoute } from 'svc-gateway/plugin'
 import type { InstallApi } from './install-api.js'
 import { nameParamsSchema, slotModelBodySchema, slotModelSchema } from './schemas.js'
 
-/** The model that a slot loads by default: what `svc slot swap` writes down (management 2.2). */
+/** The model that a slot loads by default: what `svc slot swap` writes down. */
 export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRoute {
   return defineRoute({
     method: 'PUT',

@@ -11,7 +11,7 @@ import { fittingTier } from './tiers.js'
 const WEB_UI = 'http://127.0.0.1:3001/health'
 const WEB_UI_MS = 1_000
 
-/** How far the first run is, and what it chooses from (management 2.1). */
+/** How far the first run is, and what it chooses from. */
 export function stateRoutes (api: InstallApi): AnyRoute[] {
   const { activity, config, finder, hardware, library, models, overlay, slots } = api
   return [

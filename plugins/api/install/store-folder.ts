@@ -13,7 +13,7 @@ export function storagePath (given: string): string {
 
 /**
  * Makes a folder the model store. A first run goes on whatever becomes of it: what is wrong is returned, and the store stays
- * where it was when the folder cannot be used or the setting not written (management 2.2).
+ * where it was when the folder cannot be used or the setting not written.
  */
 export async function adoptStore (
   { config, models }: { readonly config: ConfigService, readonly models: ModelRegistry }, path: string

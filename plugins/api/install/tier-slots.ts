@@ -44,7 +44,7 @@ function overridden (wanted: WantedSlot, { model_id: modelId, device, profile }:
 }
 
 /**
- * What an automatic first run makes of a tier (SPEC.md `svc setup --auto`): a slot to chat with unless there is one, one for
+ * What an automatic first run makes of a tier: a slot to chat with unless there is one, one for
  * code where an agent will use it. The rest becomes defaults of the capability overlay, for the operator to switch on. Pure.
  */
 export function automatic (

@@ -5,7 +5,7 @@ import { deviceSchema, messageOf, modelCapabilities, svcError } from 'svc-gatewa
 import { z } from 'zod'
 import { slotKindNames } from './slot-kinds.js'
 
-/** In the order of a picker, the least first (management 2.4). */
+/** In the order of a picker, the least first. */
 export const tierNames = ['Lite', 'Default', 'Pro', 'Max'] as const
 export type TierName = typeof tierNames[number]
 

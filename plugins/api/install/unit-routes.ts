@@ -3,7 +3,7 @@ import type { InstallApi } from './install-api.js'
 import { repairedSchema, unitParamsSchema, unitsSchema } from './schemas.js'
 import { listUnits, repairUnit } from './units.js'
 
-/** The units of the machine that a first run may have to bring up again (management 2.6). */
+/** The units of the machine that a first run may have to bring up again. */
 export function unitRoutes ({ activity }: InstallApi): AnyRoute[] {
   return [
     defineRoute({

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { messageOf, svcError } from 'svc-gateway/plugin'
 
-/** Units that may be restarted from here, and no others (management 2.6). */
+/** Units that may be restarted from here, and no others. */
 export const repairableUnits = [
   { unit: 'svc-openwebui.service', label: 'Open WebUI' },
   { unit: 'svc-api.service', label: 'Gateway' },

@@ -3,7 +3,7 @@ import type { JournalEntry, JournalQuery } from './schemas.js'
 
 const EVERYTHING: ReadonlySet<string> = new Set(['merged', 'all', 'svc'])
 
-/** The event in the journal's envelope (management 15). Pure. */
+/** The event in the journal's envelope. Pure. */
 export function entryOf ({ id, ts, type, severity, source, message, data }: GatewayEvent): JournalEntry {
   return { id, ts, source, level: severity, msg: message, slot: slotOf(source, data), data: { ...data, type, source } }
 }

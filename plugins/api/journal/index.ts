@@ -6,7 +6,7 @@ import { listQuerySchema, listSchema, streamQuerySchema, type JournalEntry, type
 /** Entries that a new reader of the stream gets first. */
 const REPLAYED = 50
 
-/** `/api/journal`: the events in the envelope of the journal panel (SPEC.md "Other event surfaces", management 15). */
+/** `/api/journal`: the events in the envelope of the journal panel. */
 export default definePlugin({
   name: 'api-journal',
   kind: 'routes',

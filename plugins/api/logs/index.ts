@@ -11,7 +11,7 @@ const configSchema = z.strictObject({
 
 const NOT_ALL = 'lines of an engine have no time and no severity that is known here: `since` and `level` do not count'
 
-/** `/api/logs`: what the units of the service wrote (SPEC.md "Management surface", management 9). */
+/** `/api/logs`: what the units of the service wrote. */
 export default definePlugin({
   name: 'api-logs',
   kind: 'routes',

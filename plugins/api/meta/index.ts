@@ -2,7 +2,7 @@ import { core, definePlugin, defineRoute, handled } from 'svc-gateway/plugin'
 import { enumsDocument, enumsTag, namesTag } from './enums.js'
 import { enumsSchema } from './schemas.js'
 
-/** `/api/meta`: the vocabularies that dashboards and scripts build on (SPEC.md "Meta"). */
+/** `/api/meta`: the vocabularies that dashboards and scripts build on. */
 export default definePlugin({
   name: 'api-meta',
   kind: 'routes',

@@ -5,7 +5,7 @@ import { z } from 'zod'
 
 const toDevice = z.record(z.string(), deviceSchema)
 
-/** `GET /api/meta/enums` (SPEC.md "Meta", management 22). */
+/** `GET /api/meta/enums`. */
 export const enumsSchema = z.strictObject({
   devices: z.array(z.strictObject({
     id: deviceSchema,

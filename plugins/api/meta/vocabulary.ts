@@ -11,7 +11,7 @@ export const deviceTexts: Readonly<Record<Device, { readonly label: string, read
 
 export const recommendedDevice: Device = 'gpu-rocm'
 
-/** Tags with a meaning of their own (management 22); models may carry any other. */
+/** Tags with a meaning of their own; models may carry any other. */
 export const curatedModelTags = [
   'mtp', 'tool-calling', 'reasoning', 'coder', 'vision', 'curated', 'user-added', 'chat', 'code', 'coding', 'frontier',
   'long-context', 'multilingual', 'default', 'rocmfp4', 'balanced', 'tiny', 'lite-bundle', 'smoke-test', 'fast', 'low-vram', 'mit',

@@ -4,7 +4,7 @@ import { storeRoutes } from './routes.js'
 import { ModelStore } from './store.js'
 
 /**
- * `/api/settings/models/store` and `/api/config/models`: where models live (management 10.3, 21). Apart from the other
+ * `/api/settings/models/store` and `/api/config/models`: where models live. Apart from the other
  * settings, which must be there also when the model library is not.
  */
 export default definePlugin({

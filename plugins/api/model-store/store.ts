@@ -21,7 +21,7 @@ type Changed = z.output<typeof storeChangedSchema>
 
 const PROGRESS_MS = 1000
 
-/** Where models live, and moving them (management 10.3). One change at a time. */
+/** Where models live, and moving them. One change at a time. */
 export class ModelStore {
   readonly #services: StoreServices
   readonly #stopped = new AbortController()

@@ -8,7 +8,7 @@ import { pullRoutes } from './pull-routes.js'
 import { registryRoutes } from './registry-routes.js'
 import { scanRoutes } from './scan-routes.js'
 
-/** `/api/models`: the registry, the catalogue, files on disk, repositories of the hub (management 4). */
+/** `/api/models`: the registry, the catalogue, files on disk, repositories of the hub. */
 export default definePlugin({
   name: 'api-models',
   kind: 'routes',

@@ -30,7 +30,7 @@ const inspectedSchema = z.strictObject({
 
 type Inspected = Omit<z.output<typeof inspectedSchema>, 'cached'>
 
-/** What a repository of the hub has to offer (management 4.8). Answers are kept for five minutes. */
+/** What a repository of the hub has to offer. Answers are kept for five minutes. */
 export function inspectRoute ({ clock, hub }: ModelApi & { readonly clock: Clock }): AnyRoute {
   const cache = new Map<string, { readonly at: number, readonly value: Inspected }>()
   return defineRoute({

@@ -5,7 +5,7 @@ import type { ModelApi } from './model-api.js'
 import { pullBodySchema, pullListSchema, pullSchema, pullStartedSchema, type PullBody } from './pull-schemas.js'
 import { idParamsSchema } from './schemas.js'
 
-/** Downloads: started, followed, cancelled (management 4.4 to 4.6). */
+/** Downloads: started, followed, cancelled. */
 export function pullRoutes (api: ModelApi): AnyRoute[] {
   const { pulls } = api
   return [
@@ -80,7 +80,7 @@ function requestOf (modelId: string, body: PullBody): PullRequest {
   }
 }
 
-/** The hub's coordinates, or who fetches it instead (management 4.4). */
+/** The hub's coordinates, or who fetches it instead. */
 function originOf ({ source, hf_repo, hf_file, revision }: PullSnapshot) {
   return hf_repo === '' ? { source } : { hf_repo, hf_file, revision }
 }

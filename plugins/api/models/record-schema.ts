@@ -12,7 +12,7 @@ const base = {
 
 const { metadata, mmproj, ...shape } = modelRowSchema.shape
 
-/** A model of the registry (management 4.1 and 4.3). */
+/** A model of the registry. */
 export const registryRowSchema = z.strictObject({
   ...base,
   ...shape,

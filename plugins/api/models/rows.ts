@@ -6,13 +6,13 @@ import type { modelTypes, ModelListRow, NpuModelRow, RegistryRow, UpstreamModelR
 
 type ModelType = typeof modelTypes[number]
 
-/** Names that stand for whatever serves a purpose; they are no models (management 4.3). */
+/** Names that stand for whatever serves a purpose; they are no models. */
 const aliases: ReadonlySet<string> = new Set([
   'chat', 'primary', 'tiny', 'medium', 'embed', 'rerank', 'npu', 'coding', 'coder', 'whisper', 'moonshine', 'kokoro', 'vibevoice', 'tts-1',
   'tts-1-hd', 'bge-reranker', 'nomic-embed'
 ])
 
-/** Folders of the gateway's own layout, `<store>/<recipe>/<capability>/…` (management 29.7). */
+/** Folders of the gateway's own layout, `<store>/<recipe>/<capability>/…`. */
 const recipes: ReadonlySet<string> = new Set([
   'llamacpp/chat', 'llamacpp/embed', 'llamacpp/rerank', 'flm/chat', 'flm/embed', 'whispercpp/stt', 'whispercpp/moonshine', 'kokoro/tts', 'sd-cpp/img',
   'collections/omni'
@@ -89,7 +89,7 @@ export function npuRows (stores: readonly NpuStore[], slots: readonly NpuSlot[])
   return [...rows.values()]
 }
 
-/** Its id is the first other spelling that the engine knows: one that nothing else has (management 4.3). */
+/** Its id is the first other spelling that the engine knows: one that nothing else has. */
 function npuRow (
   provider: EngineProvider | null, tag: string, { capabilities, installed }: Pick<EngineModel, 'capabilities' | 'installed'>
 ): NpuModelRow | null {

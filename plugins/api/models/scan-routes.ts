@@ -63,7 +63,7 @@ function previewRow ({ id, path, resolved_path, kind, confidence, row, hints, pr
   }
 }
 
-/** One after the other; a row that cannot be registered is skipped with its reason (management 4.2). */
+/** One after the other; a row that cannot be registered is skipped with its reason. */
 async function addRows ({ library, models }: ModelApi, rows: readonly unknown[], signal: AbortSignal): Promise<ScanResult> {
   const added: string[] = []
   const skipped: Array<{ path: string, reason: string }> = []

@@ -1,7 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { npuRoutes } from './routes.js'
 
-/** `/api/npu`: what the NPU does, and `/api/slots/flm/models`: what it could run (management 18.6, reference 2.8). */
+/** `/api/npu`: what the NPU does, and `/api/slots/flm/models`: what it could run. */
 export default definePlugin({
   name: 'api-npu',
   kind: 'routes',

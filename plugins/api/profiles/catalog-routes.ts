@@ -6,7 +6,7 @@ import { profileItem, profileUsers, type ProfileItem } from './profile-item.js'
 import { changedProfile, guardUsers, profileMisfits, requireWords } from './profile-change.js'
 import { createBodySchema, nameParamsSchema, patchBodySchema, profileItemSchema } from './schemas.js'
 
-/** Profiles as a catalogue. Seeds can be read and cloned, not changed (SPEC.md "Profile"). */
+/** Profiles as a catalogue. Seeds can be read and cloned, not changed. */
 export function catalogRoutes (api: ProfileApi): AnyRoute[] {
   const { config, slots } = api
   return [

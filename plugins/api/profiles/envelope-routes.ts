@@ -6,7 +6,7 @@ import { requireWords } from './profile-change.js'
 import { badEnvelope, importWithoutName } from './profile-errors.js'
 import { envelopeSchema, importAnswerSchema, importBodySchema, nameParamsSchema } from './schemas.js'
 
-/** Profiles on their way to and from other hosts (SPEC.md "Profiles"). */
+/** Profiles on their way to and from other hosts. */
 export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
   const { clock, config, info } = api
   return [

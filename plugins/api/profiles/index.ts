@@ -2,7 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { catalogRoutes } from './catalog-routes.js'
 import { envelopeRoutes } from './envelope-routes.js'
 
-/** `/api/profiles`: the catalogue of profiles and their envelopes (SPEC.md "Profiles", reference 3.8 and 3.9). */
+/** `/api/profiles`: the catalogue of profiles and their envelopes. */
 export default definePlugin({
   name: 'api-profiles',
   kind: 'routes',

@@ -8,7 +8,7 @@ export const ENVELOPE_KIND = 'svc.profile'
 /** Any text: a name that no profile can have is a profile that does not exist. */
 export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Profile name', pattern: NAME_PATTERN.source, examples: ['cpu-llm'] }) })
 
-/** SPEC.md "Profile", with what this gateway knows about it. */
+/** A profile, with what this gateway knows about it. */
 export const profileItemSchema = z.strictObject({
   name: z.string(),
   ...profileSchema.shape,
@@ -25,7 +25,7 @@ export const createBodySchema = z.strictObject({ name: nameSchema, ...profileSch
 
 const { shape } = profileSchema
 
-/** Null keeps a field (reference 3.8). */
+/** Null keeps a field. */
 export const patchBodySchema = z.strictObject({
   image: shape.image.nullish(),
   flags: shape.flags.unwrap().nullish(),
@@ -38,7 +38,7 @@ export const patchBodySchema = z.strictObject({
 })
 export type ProfilePatch = z.output<typeof patchBodySchema>
 
-/** `.svcprofile.json` (SPEC.md "Profile envelope"). */
+/** `.svcprofile.json`. */
 export const envelopeSchema = z.strictObject({
   kind: z.literal(ENVELOPE_KIND),
   schema_version: z.literal(ENVELOPE_VERSION),

@@ -70,7 +70,7 @@ export function hostStatus ({ node, status, lxc, qemu }: NodeFacts): HostStatus 
   }
 }
 
-/** As `/api/stats/hardware` has it (management 6.7). Pure. */
+/** As `/api/stats/hardware` has it. Pure. */
 export function slimHost (status: HostAnswer): SlimHost {
   if (!status.ok) return status
   const {

@@ -6,7 +6,7 @@ import { proxmoxRoutes } from './routes.js'
 import { SettingsFile } from './settings-file.js'
 
 /**
- * `/api/settings/proxmox`: the virtualization host that this machine is a guest of (management 6.7). The host is asked while
+ * `/api/settings/proxmox`: the virtualization host that this machine is a guest of. The host is asked while
  * somebody looks and not otherwise; `/api/stats/hardware` shows what is known and never waits for it.
  */
 export default definePlugin({

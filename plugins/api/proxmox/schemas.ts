@@ -41,7 +41,7 @@ export const bodySchema = z.strictObject({
 })
 export type SettingsBody = z.output<typeof bodySchema>
 
-/** `/etc/svc/proxmox.json` (management 6.7). Keys that are not known are left aside. */
+/** `/etc/svc/proxmox.json`. Keys that are not known are left aside. */
 export const fileSchema = z.object({
   proxmox: z.object({
     host: hostSchema,

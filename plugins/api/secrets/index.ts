@@ -1,7 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { secretRoutes } from './routes.js'
 
-/** `/api/secrets`: the operator's keys, written and never read back (SPEC.md "Authentication", management 11). */
+/** `/api/secrets`: the operator's keys, written and never read back. */
 export default definePlugin({
   name: 'api-secrets',
   kind: 'routes',

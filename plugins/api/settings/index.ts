@@ -1,7 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { settingsRoutes } from './routes.js'
 
-/** `/api/settings`: svc.toml over HTTP (SPEC.md "Management surface", management 10). */
+/** `/api/settings`: svc.toml over HTTP. */
 export default definePlugin({
   name: 'api-settings',
   kind: 'routes',

@@ -99,7 +99,7 @@ function invalid (fields: ReadonlyArray<{ readonly path: string, readonly messag
     { details: { fields }, param: fields[0]!.path })
 }
 
-/** The group's own code for what every other writer calls `validation.*` (management 10.1). */
+/** The group's own code for what every other writer calls `validation.*`. */
 function asInvalid (error: unknown): never {
   if (!isSvcError(error) || !error.code.startsWith('validation.')) throw error
   const { message, details, param } = error

@@ -8,7 +8,7 @@ export interface AuditServices {
 }
 
 /**
- * Writes down who did what to a slot and how it ended (management 13). `work` notes what was there before and
+ * Writes down who did what to a slot and how it ended. `work` notes what was there before and
  * after; for verbs that change no configuration that is state and model.
  */
 export function audited<T> (

@@ -12,7 +12,7 @@ import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
 import { fileOf, requireSlot } from './slot-lookup.js'
 
-/** Slots as configuration: list, create, read, change, delete (reference 2.8). */
+/** Slots as configuration: list, create, read, change, delete. */
 export function configRoutes (api: SlotApi): AnyRoute[] {
   const { slots, records } = api
   const edit = async (call: Caller, name: string, action: string, patch: Readonly<Record<string, unknown>>) => {

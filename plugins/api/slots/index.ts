@@ -8,7 +8,7 @@ import { SlotRecords } from './slot-records.js'
 import { slotMemory, slotMetrics } from './slot-usage.js'
 import { streamRoutes } from './stream-routes.js'
 
-/** `/api/slots`: slots as configuration, as engines that run, and as streams (SPEC.md "Slots", reference 2.7 and 2.8). */
+/** `/api/slots`: slots as configuration, as engines that run, and as streams. */
 export default definePlugin({
   name: 'api-slots',
   kind: 'routes',

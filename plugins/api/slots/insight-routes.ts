@@ -54,7 +54,7 @@ export function insightRoutes (api: SlotApi): AnyRoute[] {
   ]
 }
 
-/** A slot without a profile that is no llm slot has no command line to show, whatever else is wrong with it (SPEC.md "Slots"). */
+/** A slot without a profile that is no llm slot has no command line to show, whatever else is wrong with it. */
 function resolvedOf (api: SlotApi, name: string): ResolvedArgv {
   const { type, profile } = requireSlot(api, name)
   try {

@@ -5,7 +5,7 @@ import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unl
 import type { SlotApi } from './slot-api.js'
 import { requireSlot } from './slot-lookup.js'
 
-/** Verbs of an operator. Each answers with the slot's record once it is done (reference 2.8). */
+/** Verbs of an operator. Each answers with the slot's record once it is done. */
 export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
   const { slots, records } = api
   const verb = async (call: Caller, name: string, action: string, run: () => Promise<void>): Promise<unknown> => {

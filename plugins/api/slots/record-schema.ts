@@ -53,7 +53,7 @@ const metadataSchema = z.strictObject({
     .meta({ description: 'What is wrong in the slot file; its last good content is in force' })
 }).meta({ title: 'SlotMetadata' })
 
-/** A real slot (reference 2.7). Times in epoch seconds, memory in MiB, context in tokens. */
+/** A real slot. Times in epoch seconds, memory in MiB, context in tokens. */
 export const slotRecordSchema = z.strictObject({
   name: z.string(),
   kind: z.literal('local'),
@@ -109,7 +109,7 @@ export const slotRecordSchema = z.strictObject({
 }).meta({ title: 'SlotRecord' })
 export type SlotRecord = z.output<typeof slotRecordSchema>
 
-/** A configured upstream that no slot has the name of (reference 2.7). */
+/** A configured upstream that no slot has the name of. */
 export const upstreamRowSchema = z.strictObject({
   name: z.string(),
   kind: z.enum(['slot', 'remote']),

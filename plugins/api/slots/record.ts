@@ -32,7 +32,7 @@ export interface SlotFacts {
   readonly diagnostics: readonly Diagnostic[]
 }
 
-/** The record of `GET /api/slots` and `/api/slots/{name}` (reference 2.7). Pure. */
+/** The record of `GET /api/slots` and `/api/slots/{name}`. Pure. */
 export function slotRecord (facts: SlotFacts): SlotRecord {
   const { config, status, device, outlook } = facts
   const models = servedModels(facts)

@@ -1,7 +1,7 @@
 import { createServiceRef, slotStateSchema, type SseEvent } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
-/** What a slot has done and does (reference 2.8). */
+/** What a slot has done and does. */
 export const slotCountersSchema = z.strictObject({
   tokens_per_sec: z.number(),
   mem_rss_mb: z.int().nullable(),

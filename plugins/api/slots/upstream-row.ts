@@ -1,7 +1,7 @@
 import type { UpstreamView } from 'svc-gateway/plugin'
 import type { UpstreamRow } from './record-schema.js'
 
-/** Upstreams as rows among the slots; a slot hides the upstream that has its name (reference 2.7). Pure. */
+/** Upstreams as rows among the slots; a slot hides the upstream that has its name. Pure. */
 export function upstreamRows (upstreams: readonly UpstreamView[], slotNames: ReadonlySet<string>): UpstreamRow[] {
   return upstreams.filter(({ name }) => !slotNames.has(name)).map(upstreamRow)
 }

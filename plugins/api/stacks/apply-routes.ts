@@ -8,7 +8,7 @@ import { outcomeText, type StackRunner } from './stack-runner.js'
 import { audited } from './stack-store.js'
 import { summaryOf, warningsOf } from './summary.js'
 
-/** SPEC.md "Stacks": apply, and what it would do. */
+/** Applying a stack, and what it would do. */
 export function applyRoutes (services: StackServices, runner: StackRunner): AnyRoute[] {
   return [
     defineRoute({

@@ -10,7 +10,7 @@ import { addStack, audited, bodyOf, replaceStack, requireFlags, requireSlug, tel
 
 type Caller = Pick<RouteCall, 'actor' | 'requestId'>
 
-/** Stacks as a catalogue. Seeds can be read, applied and exported, not changed (SPEC.md "Stack"). */
+/** Stacks as a catalogue. Seeds can be read, applied and exported, not changed. */
 export function catalogRoutes (services: StackServices): AnyRoute[] {
   const { config } = services
   const create = async (call: Caller, action: string, slug: string, stack: Stack): Promise<void> => {

@@ -10,7 +10,7 @@ import { addStack, audited, bodyOf, requireFlags, requireSlug, tell } from './st
 
 interface ProfileFate { readonly name: string, readonly status: 'created' | 'local' }
 
-/** Stacks on their way to and from other hosts (SPEC.md "Stacks"). */
+/** Stacks on their way to and from other hosts. */
 export function envelopeRoutes (services: StackServices): AnyRoute[] {
   const { clock, config, info, models } = services
   return [

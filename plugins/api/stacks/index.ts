@@ -6,7 +6,7 @@ import { catalogRoutes } from './catalog-routes.js'
 import { envelopeRoutes } from './envelope-routes.js'
 import { StackRunner } from './stack-runner.js'
 
-/** `/api/stacks`: bundles of slots, capabilities and what they refer to (SPEC.md "Stacks", reference 3.9 and 3.10). */
+/** `/api/stacks`: bundles of slots, capabilities and what they refer to. */
 export default definePlugin({
   name: 'api-stacks',
   kind: 'routes',

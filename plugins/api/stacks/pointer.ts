@@ -66,7 +66,7 @@ export interface StackState {
   readonly drift: typeof drifts[number]
 }
 
-/** Reference 3.10, 9. Pure. */
+/** Whether what was applied last is still what is configured. Pure. */
 export function stackState (pointer: StackPointer | null, config: Configured & Pick<ConfigDraft, 'stacks'>): StackState {
   if (pointer === null) return { active: null, drift: 'none' }
   const active = pointer.active_slug

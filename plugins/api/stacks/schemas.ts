@@ -12,7 +12,7 @@ const driftSchema = z.enum(drifts).meta({ description: 'none: not the active one
 
 const { shape } = stackSchema
 
-/** SPEC.md "Stack", with what this gateway knows about it. */
+/** A stack, with what this gateway knows about it. */
 export const stackItemSchema = z.strictObject({
   slug: z.string(),
   ...shape,
@@ -123,7 +123,7 @@ export const applyReportSchema = z.strictObject({
 }).meta({ title: 'StackApplyReport' })
 export const applyAnswerSchema = z.union([applyPreviewSchema, applyReportSchema])
 
-/** `.svcstack.json` (SPEC.md "Stacks"). */
+/** `.svcstack.json`. */
 export const envelopeSchema = z.strictObject({
   kind: z.literal(ENVELOPE_KIND),
   schema_version: z.literal(STACK_VERSION),

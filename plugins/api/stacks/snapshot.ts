@@ -5,7 +5,7 @@ import type { StackServices } from './stack-api.js'
 
 type Sources = Pick<StackServices, 'config' | 'overlay'>
 
-/** A stack of the enabled slots and capabilities as they are configured now (reference 3.10). Applying it changes nothing. */
+/** A stack of the enabled slots and capabilities as they are configured now. Applying it changes nothing. */
 export function snapshotOf ({ config, overlay }: Sources, about: Pick<Stack, 'name' | 'description'>): Stack {
   const { slots, capabilities } = config.snapshot
   const children = capabilityChildren.filter(child => capabilities[child]?.enabled === true)

@@ -10,7 +10,7 @@ import { hostDisplayRef } from './ref.js'
 import { readHardware, readSlots, type StatsServices } from './stats-services.js'
 import { ShownHost } from './virtualization-host.js'
 
-/** `/api/stats`, `/api/metrics`: what machine, slots, upstreams and clients do (management 6.2). Nothing is measured unasked. */
+/** `/api/stats`, `/api/metrics`: what machine, slots, upstreams and clients do. Nothing is measured unasked. */
 export default definePlugin({
   name: 'api-stats',
   kind: 'routes',

@@ -6,7 +6,7 @@ import { readHardware, readSlots, type StatsServices } from './stats-services.js
 
 const REQUEST_WINDOW_S = 60
 
-/** `/api/metrics`: everything at once, for programs that watch the gateway (management 20). */
+/** `/api/metrics`: everything at once, for programs that watch the gateway. */
 export function metricsRoutes (services: StatsServices): AnyRoute[] {
   const { hardware, info, requests, slots, throughput, upstreams } = services
   return [

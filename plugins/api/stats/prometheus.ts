@@ -21,7 +21,7 @@ type Sample = readonly [labels: Labels, value: number | null]
 const MIB = 1024 * 1024
 const UP: ReadonlySet<string> = new Set(['ready', 'serving', 'idle'])
 
-/** The numbers of the gateway in the text format of Prometheus (management 20). What is unknown is left out. Pure. */
+/** The numbers of the gateway in the text format of Prometheus. What is unknown is left out. Pure. */
 export function metricsText ({ version, slots, upstreams, requestsInFlight, reading }: MetricFacts): string {
   const ofSlots = (value: (slot: MetricFacts['slots'][number]) => number): Sample[] =>
     slots.map(slot => [{ slot: slot.status.name }, value(slot)])

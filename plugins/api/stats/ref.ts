@@ -10,7 +10,7 @@ export const hostFailedSchema = z.strictObject({
   error: z.string().meta({ description: 'What is wrong, and what mends it' })
 })
 
-/** A virtualization host that answered (management 6.4). */
+/** A virtualization host that answered. */
 export const slimHostSchema = z.strictObject({
   configured: z.literal(true),
   ok: z.literal(true),

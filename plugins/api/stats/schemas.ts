@@ -41,7 +41,7 @@ const unknownHostSchema = z.strictObject({
 })
 export type UnknownHost = z.output<typeof unknownHostSchema>
 
-/** `GET /api/stats/hardware` (management 6.4). `gpu_*` speak of one GPU, the one that engines would take. */
+/** `GET /api/stats/hardware`. `gpu_*` speak of one GPU, the one that engines would take. */
 export const hardwareStatsSchema = z.strictObject({
   sampled_at: z.string().meta({ description: 'ISO 8601 UTC; at most 30 seconds ago' }),
   ram_used_mb: mib,
@@ -73,7 +73,7 @@ export type HardwareStats = z.output<typeof hardwareStatsSchema>
 /** `GET /api/stats/slots`: by slot name. */
 export const slotStatsSchema = z.record(z.string(), z.strictObject({ ...slotCountersSchema.shape, ...slotMemorySchema.shape }))
 
-/** `GET /api/stats/power` (management 6.6). */
+/** `GET /api/stats/power`. */
 export const powerSchema = z.strictObject({
   gpu_power_w: watts.meta({ description: 'W; on a processor with graphics the power of both' }),
   gpu_temp_c: degrees,
@@ -87,7 +87,7 @@ export const historyQuerySchema = z.strictObject({
   window_s: z.coerce.number().int().min(5).max(3600).default(100).meta({ description: 'Seconds to look back' })
 })
 
-/** `GET /api/stats/throughput/history` (management 6.5). */
+/** `GET /api/stats/throughput/history`. */
 export const historySchema = z.strictObject({
   window_s: z.int(),
   bucket_s: z.int().meta({ description: 'Seconds of one piece' }),
@@ -115,7 +115,7 @@ export const requestsSchema = z.strictObject({
   errors: z.int().meta({ description: 'Refused, failed or broken off; a client that leaves is no error' })
 })
 
-/** `GET /api/metrics` (management 20). */
+/** `GET /api/metrics`. */
 export const metricsSchema = z.strictObject({
   slots: slotStatsSchema,
   hardware: hardwareStatsSchema,

@@ -16,7 +16,7 @@ export class ShownHost implements HostDisplay {
 }
 
 /**
- * Whether this machine is a guest of Proxmox (management 6.7): a container tells by its host's kernel, a virtual machine by
+ * Whether this machine is a guest of Proxmox: a container tells by its host's kernel, a virtual machine by
  * its firmware. One sign of a container without the other is uncertain: it may be the Proxmox host itself, or another
  * manager of containers. Pure.
  */

@@ -1,7 +1,7 @@
 import type { ConfigService, HardwareInfo, PluginService } from 'svc-gateway/plugin'
 import type { Features } from './schemas.js'
 
-/** What a dashboard may offer here: a feature is there when something answers its route (management 20). Pure. */
+/** What a dashboard may offer here: a feature is there when something answers its route. Pure. */
 export function featuresOf (
   plugins: PluginService, { memory }: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
 ): Features {

@@ -4,7 +4,7 @@ import { identity, statusReport } from './report.js'
 import { featuresSchema, healthSchema, statusSchema, systemHealthSchema } from './schemas.js'
 import { systemHealth } from './system-health.js'
 
-/** `/api/status`, `/api/health`, `/api/features`: whether the gateway is well, what it runs and offers (management 20). */
+/** `/api/status`, `/api/health`, `/api/features`: whether the gateway is well, what it runs and offers. */
 export default definePlugin({
   name: 'api-status',
   kind: 'routes',

@@ -39,7 +39,7 @@ const diagnosticSchema = z.strictObject({
   code: z.string().meta({ description: 'What a request that runs into it is refused with' })
 })
 
-/** `GET /api/status` (management 20, DESIGN 4). */
+/** `GET /api/status`. */
 export const statusSchema = z.strictObject({
   ...identity,
   hardware: z.strictObject({
@@ -76,7 +76,7 @@ const activityCheckSchema = z.strictObject({
   reason: z.string().nullable()
 })
 
-/** `GET /api/health/system` (management 20). */
+/** `GET /api/health/system`. */
 export const systemHealthSchema = z.strictObject({
   status: z.enum(overallStatuses),
   checks: z.strictObject({
@@ -90,7 +90,7 @@ export const systemHealthSchema = z.strictObject({
 })
 export type SystemHealth = z.output<typeof systemHealthSchema>
 
-/** `GET /api/features` (management 20). */
+/** `GET /api/features`. */
 export const featuresSchema = z.strictObject({
   comfyui_switchover: z.boolean(),
   memory: z.boolean(),

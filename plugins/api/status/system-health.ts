@@ -7,7 +7,7 @@ import type { SystemHealth } from './schemas.js'
 const FLOOR_MB = 500
 const MIB = 1024 * 1024
 
-/** Whether the parts of the gateway are well (management 20). Looks at two file systems and at memory; asks no engine. */
+/** Whether the parts of the gateway are well. Looks at two file systems and at memory; asks no engine. */
 export async function systemHealth ({ activity, config, plugins, slots }: StatusServices): Promise<SystemHealth> {
   const names = slots.names()
   const errored = names.filter(name => slots.status(name).state === 'error').length

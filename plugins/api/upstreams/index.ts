@@ -3,7 +3,7 @@ import { providerRoutes } from './provider-routes.js'
 import { UpstreamApi } from './upstream-api.js'
 import { upstreamRoutes } from './upstream-routes.js'
 
-/** `/api/upstreams` and `/api/providers`: remote providers as rows, how they are, and their keys (management 16). */
+/** `/api/upstreams` and `/api/providers`: remote providers as rows, how they are, and their keys. */
 export default definePlugin({
   name: 'api-upstreams',
   kind: 'routes',

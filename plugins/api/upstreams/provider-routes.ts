@@ -7,7 +7,7 @@ import { CUSTOM } from './upstream-change.js'
 /** Eight bullets, however long the key is. */
 const MASKED = '••••••••'
 
-/** External providers: what there is, what there could be, and their keys (management 16.2). */
+/** External providers: what there is, what there could be, and their keys. */
 export function providerRoutes (api: UpstreamApi): AnyRoute[] {
   const { config, upstreams } = api.services
   return [

@@ -3,7 +3,7 @@ import {
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
-/** One upstream, without its key (management 16.1). */
+/** One upstream, without its key. */
 export const upstreamObjectSchema = z.strictObject({
   name: z.string(),
   kind: z.enum(['slot', 'remote']),

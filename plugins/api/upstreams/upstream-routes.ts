@@ -5,7 +5,7 @@ import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, tes
 import type { UpstreamApi } from './upstream-api.js'
 import { checkFallback, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
 
-/** Upstreams as rows of upstreams.toml and providers.toml, and how they are (management 16.2). */
+/** Upstreams as rows of upstreams.toml and providers.toml, and how they are. */
 export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
   const { config, upstreams } = api.services
   return [

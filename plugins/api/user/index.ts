@@ -18,7 +18,7 @@ const savedSchema = z.union([
   z.strictObject({}).meta({ description: 'None was saved' })
 ])
 
-/** `/api/user`: what the dashboard remembers (SPEC.md "Management surface", management 8). */
+/** `/api/user`: what the dashboard remembers. */
 export default definePlugin({
   name: 'api-user',
   kind: 'routes',

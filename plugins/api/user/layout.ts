@@ -1,7 +1,7 @@
 import { nameSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
-/** Cards of the dashboard (management 8, second version of the layout). */
+/** Cards of the dashboard, second version of the layout. */
 export const cardIds = [
   'slots', 'memory', 'throughput', 'quickchat', 'services', 'utilization', 'attention', 'slottrack', 'approvals', 'power', 'scheduler'
 ] as const

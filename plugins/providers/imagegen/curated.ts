@@ -1,7 +1,7 @@
 import type { CuratedModel } from '../../services/library/ref.js'
 import type { CuratedImage } from './ref.js'
 
-/** File below `workflows` that drives a class of models (reference 1.12); a class that is not here has none. */
+/** File below `workflows` that drives a class of models; a class that is not here has none. */
 const workflows: Readonly<Record<string, string>> = {
   'sdxl-turbo': 'sdxl_turbo_simple',
   'sdxl': 'sdxl_turbo_simple',

@@ -1,6 +1,6 @@
 import { createServiceRef, type CatalogueModel, type EngineClient } from 'svc-gateway/plugin'
 
-/** A curated image model (SPEC.md "Image model catalogue") and how the engine is driven for it. */
+/** A curated image model and how the engine is driven for it. */
 export interface CuratedImage extends CatalogueModel {
   readonly modelClass: string
   /** Folder below the engine's `models`. */

@@ -69,7 +69,7 @@ function usableModel (catalogue: readonly CuratedImage[], id: string): CuratedIm
   return model
 }
 
-/** What was really run, under the names of reference 1.12. */
+/** What was really run. */
 function meta (model: CuratedImage, params: GraphParams): Record<string, unknown> {
   const { width, height, batch_size, seed, steps, cfg, negative_prompt, filename_prefix } = params
   const ran = { width, height, batch_size, seed, steps, cfg, negative_prompt, filename_prefix }

@@ -79,7 +79,7 @@ function withoutNullFormat (body: JsonBody): BodyEdits | null {
   return body.has('encoding_format') ? null : { drop: ['encoding_format'] }
 }
 
-/** The device's own, but ROCm has profiles made for embedding and reranking (SPEC.md "Profile"). Pure. */
+/** The device's own, but ROCm has profiles made for embedding and reranking. Pure. */
 function defaultProfile (device: Device, type: SlotType): string {
   if (device === 'gpu-rocm' && type === 'embedding') return 'embed'
   if (device === 'gpu-rocm' && type === 'reranking') return 'rerank'

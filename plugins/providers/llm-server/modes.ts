@@ -1,7 +1,7 @@
 import { svcError, type LaunchInput, type Model, type SlotType } from 'svc-gateway/plugin'
 import type { Flag } from './flags.js'
 
-/** Largest physical batch for slots whose inputs must fit into one batch (SPEC.md "Limits"). Tokens. */
+/** Largest physical batch for slots whose inputs must fit into one batch. Tokens. */
 const POOLED_BATCH = 8192
 
 /**
@@ -9,7 +9,7 @@ const POOLED_BATCH = 8192
  * stand in `slot_overrides`, above the profile: an embedding slot on a chat profile needs another batch size
  * than the one tuned for chat, because a pooled input is read in one physical batch.
  *
- * @throws SvcError `slot.config_error` when embedding and reranking meet in one engine (SPEC.md "Profile").
+ * @throws SvcError `slot.config_error` when embedding and reranking meet in one engine.
  */
 export function modeFlags (input: LaunchInput, given: readonly Flag[], profile: readonly Flag[]): string[] {
   const { slot, model } = input

@@ -5,7 +5,7 @@ export function gigabytes (bytes: number): number {
   return Number((bytes / 1e9).toPrecision(3))
 }
 
-/** A model that is known to work well, and where to get it (SPEC.md "Image model catalogue", management 4.9). */
+/** A model that is known to work well, and where to get it. */
 export interface CuratedModel {
   readonly id: string
   readonly display_name: string

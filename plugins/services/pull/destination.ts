@@ -23,7 +23,7 @@ export function folderOf (modelId: string, existing: readonly string[]): string 
 }
 
 /**
- * Where each file goes, relative to the store (management 4.6): `<id>/<file>`, or `<capability>/<id>/model.gguf` when a
+ * Where each file goes, relative to the store: `<id>/<file>`, or `<capability>/<id>/model.gguf` when a
  * capability is given; relative to the image engine's models for what is one of those. Throws `model.invalid_source` for
  * names that no file can have, or that are one and the same where case does not count. Pure.
  */

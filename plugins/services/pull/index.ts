@@ -7,7 +7,7 @@ import { Pulls } from './pulls.js'
 import { pullsRef } from './ref.js'
 import { pullConfigSchema } from './settings.js'
 
-/** Downloads of models: resumable, checked, one job a model (SPEC.md, management 4.4 to 4.7). */
+/** Downloads of models: resumable, checked, one job a model. */
 export default definePlugin({
   name: 'pull',
   kind: 'service',

@@ -1,7 +1,7 @@
 import type { EventBus } from 'svc-gateway/plugin'
 import type { PullSnapshot } from './ref.js'
 
-/** Tells the bus how a pull goes (management 4.7): its beginning, every tenth of the way, its end. */
+/** Tells the bus how a pull goes: its beginning, every tenth of the way, its end. */
 export class PullEvents {
   readonly #events: EventBus
   #tenth = 0

@@ -16,7 +16,7 @@ export interface PullFile {
   readonly expected_sha256: string | null
 }
 
-/** A pull at one moment (management 4.5). Times in epoch seconds. */
+/** A pull at one moment. Times in epoch seconds. */
 export interface PullSnapshot {
   /** 16 hex digits. */
   readonly id: string
@@ -47,7 +47,7 @@ export interface PullSnapshot {
   readonly files: readonly PullFile[]
 }
 
-/** What to pull. What is left open comes from the registry row or the curated entry of the id (management 4.4). */
+/** What to pull. What is left open comes from the registry row or the curated entry of the id. */
 export interface PullRequest {
   readonly model_id: string
   readonly hf_repo?: string
@@ -70,7 +70,7 @@ export interface StartedPull {
 }
 
 /**
- * Downloads of models (SPEC.md "Endpoints", management 4.4 to 4.7). One job a model; jobs are rows of the state database
+ * Downloads of models. One job a model; jobs are rows of the state database
  * and go on by themselves when the gateway starts again. A model of the hub is registered when all its files are complete and
  * checked. One of an engine with models of its own is fetched by that engine's program, and its id may be any spelling of it.
  */

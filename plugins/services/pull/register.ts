@@ -53,7 +53,7 @@ export function pulledRow (record: HubRecord, seen: ModelSuggestion | null, befo
   }
 }
 
-/** `meta.json` in a folder whose files are all called `model` says what they are (management 4.6). */
+/** `meta.json` in a folder whose files are all called `model` says what they are. */
 export async function writeMeta (modelId: string, record: HubRecord, quant: string): Promise<void> {
   if (record.meta === null) return
   const [first] = record.files

@@ -4,7 +4,7 @@ import { speechDefaults } from './speech.js'
 import { unreadableAudio } from './transcription.js'
 import { KnownVoices } from './voices.js'
 
-/** Speech, its voices, and transcription (SPEC.md "Inference surface"). */
+/** Speech, its voices, and transcription. */
 export default definePlugin({
   name: 'v1-audio',
   kind: 'routes',

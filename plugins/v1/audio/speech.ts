@@ -1,7 +1,7 @@
 import type { BodyEdits, JsonBody, NamedSlotConfig } from 'svc-gateway/plugin'
 
 /**
- * What a speech request leaves open, from the slot that serves it (SPEC.md "audio/speech"). Absent, null and, for
+ * What a speech request leaves open, from the slot that serves it. Absent, null and, for
  * the two names, an empty text all leave it open; any other value of the request wins. An upstream has no defaults.
  * Pure.
  */

@@ -5,7 +5,7 @@ const decoderTrouble = /\bff(?:mpeg|probe)\b|subprocess|CalledProcessError|non-z
 
 /**
  * Engines decode audio with a tool of their own and, when that fails, answer with its name and command line. The
- * client learns instead what is wrong (reference 1.10); every other refusal passes as it is. Pure.
+ * client learns instead what is wrong; every other refusal passes as it is. Pure.
  */
 export function unreadableAudio (status: number, body: string): SvcError | null {
   if (!decoderTrouble.test(body)) return null

@@ -67,7 +67,7 @@ export function slotEdits (request: ImageRequest, slot: NamedSlotConfig | null):
   }
 }
 
-/** Each side within 64 to 2048 and down to a multiple of 8 (reference 1.12). Pure. */
+/** Each side within 64 to 2048 and down to a multiple of 8. Pure. */
 export function fittedSize (size: string): string {
   return size.toLowerCase().split('x').map(side => {
     const pixels = Math.min(2048, Math.max(64, Number(side)))

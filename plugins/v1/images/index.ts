@@ -7,7 +7,7 @@ import { assertUsable } from './model-check.js'
 import { imageMakerRef } from './ref.js'
 import { imageAnswerSchema, imageBodySchema } from './schemas.js'
 
-/** Images from text (SPEC.md `POST /v1/images/generations`). See README.md. */
+/** Images from text. See README.md. */
 export default definePlugin({
   name: 'v1-images',
   kind: 'routes',

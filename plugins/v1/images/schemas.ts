@@ -9,7 +9,7 @@ const negativePrompt = z.string().nullish().meta({ description: 'What must not b
 /** Options beyond the wire format; clients send them in `extra_body` or beside the others. */
 const extraBodySchema = z.looseObject({ seed, steps, cfg, negative_prompt: negativePrompt })
 
-/** Body of `POST /v1/images/generations` (SPEC.md). What is not named here is ignored. */
+/** Body of `POST /v1/images/generations`. What is not named here is ignored. */
 export const imageBodySchema = z.looseObject({
   model: z.string().optional().meta({ description: 'Curated image model, image slot or upstream model', minLength: 1 }),
   prompt: z.string().nullish().meta({ description: 'What the image shows', anyOf: undefined, type: 'string', minLength: 1 }),

@@ -1,6 +1,6 @@
 import type { ModelObject } from 'svc-gateway/plugin'
 
-/** Keeps the rows of one owner. The query wins over the header (reference 1.2). */
+/** Keeps the rows of one owner. The query wins over the header. */
 export function filterByOwner (
   models: readonly ModelObject[], query: string | undefined, header: string | string[] | undefined
 ): readonly ModelObject[] {

@@ -23,7 +23,7 @@ export interface OmniServices {
 }
 
 /**
- * Answers a chat request with the tool loop when it can have it (SPEC.md "chat/completions" 2); false when it is to go
+ * Answers a chat request with the tool loop when it can have it; false when it is to go
  * the plain way.
  */
 export function answerWithTools (

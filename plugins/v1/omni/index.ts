@@ -2,7 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { imageMakerRef } from '../images/ref.js'
 import { answerWithTools } from './answer.js'
 
-/** The tool loop of chat requests with `omni: true` (SPEC.md "chat/completions"). See README.md. */
+/** The tool loop of chat requests with `omni: true`. See README.md. */
 export default definePlugin({
   name: 'v1-omni',
   kind: 'service',

@@ -5,7 +5,7 @@ import { runTools, type ToolRun } from './tool-runs.js'
 import type { SpokenAudio } from './tool.js'
 import { declared, type Toolbox } from './toolbox.js'
 
-/** Answers of the caller's model for one request (reference 1.11). */
+/** Answers of the caller's model for one request. */
 export const MOST_ROUNDS = 8
 
 export interface LoopServices {

@@ -4,12 +4,12 @@ import { thinkingEdits } from './thinking.js'
 
 const STREAMED = 'With `stream: true` the answer is `text/event-stream`: chunks as `data:` lines, then `data: [DONE]`.'
 
-/** Keys that mean something to the gateway alone: engines must not see them (SPEC.md "chat/completions"). */
+/** Keys that mean something to the gateway alone: engines must not see them. */
 const GATEWAY_KEYS = ['omni']
 
 /**
  * Chat and legacy completions. The body is documented by the schema and not validated by it: what the gateway
- * does not use is the engine's to judge, and unknown options pass through (DESIGN 9).
+ * does not use is the engine's to judge, and unknown options pass through.
  */
 export default definePlugin({
   name: 'v1-text',

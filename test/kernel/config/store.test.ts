@@ -27,7 +27,7 @@ t.test('an empty home is all defaults', async t => {
   ])
 })
 
-t.test('the seeds of SPEC.md', async t => {
+t.test('the seeds of a first start are all there', async t => {
   const mtp = [...seedProfiles.values()].filter(profile => profile.mtp).map(profile => profile.name)
   t.same(mtp, ['rocm-dnse', 'rocm-moe'])
   t.match(seedProfiles.get('embed'), { flags: /--embedding .*-ub 8192/, device_class: 'gpu', seed: true })

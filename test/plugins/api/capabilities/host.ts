@@ -9,7 +9,7 @@ export const HARDWARE = JSON.stringify({
   npu: { present: true, vendor: 'amd', name: 'NPU' }
 })
 
-/** Engines by the names of SPEC.md, so that what is derived from these names is seen. */
+/** Engines by the names of the built-in ones, so that what is derived from these names is seen. */
 export const engines: readonly AnyPlugin[] = [
   createFakeProviderPlugin({
     name: 'llm-server', family: 'llm-server', devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'], slotTypes: ['llm', 'embedding', 'reranking'],

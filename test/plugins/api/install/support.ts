@@ -32,7 +32,7 @@ export function manifest (name: string, slots: ReadonlyArray<readonly [string, s
   })
 }
 
-/** A gateway that sets itself up from a hub of this machine, with engines by the names of SPEC.md. */
+/** A gateway that sets itself up from a hub of this machine, with engines by the names of the built-in ones. */
 export async function installGateway (t: Test, options: InstallOptions = {}): Promise<InstallGateway> {
   const { home = t.testdir(), hub: given, files = {}, svc = '' } = options
   const hub = given ?? await FakeHub.start(t)

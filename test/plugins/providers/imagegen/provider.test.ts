@@ -74,7 +74,7 @@ t.test('how it is launched', async t => {
     mounts: ['models', 'output', 'input', 'user'].map(folder =>
       ({ source: `/var/lib/svc/comfyui/${folder}`, target: `/opt/ComfyUI/${folder}`, readOnly: false })),
     shmSizeBytes: 8 * 1024 ** 3
-  }, 'checkpoints are where SPEC.md says')
+  }, 'checkpoints are in the image cache')
   t.strictSame(provider.processSpec!(launch('gpu-rocm', provider, 'process')), [], 'without a ComfyUI on the host only containers')
   const own = registeredProvider({ main: '/srv/comfy/main.py', python: '/srv/comfy/venv/bin/python', data_root: '/data' })
   t.strictSame(own.processSpec!(launch('cpu', own, 'process')), [{
