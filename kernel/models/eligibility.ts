@@ -37,6 +37,14 @@ export function fitsSlotType (model: Omit<Described, 'tags'>, type: SlotType): b
   return wantedBy[type].some(capability => able.includes(capability))
 }
 
+/** Why a slot of this type cannot serve the model, where more than a guess says what it is for; null when it can. Pure. */
+export function typeMisfit (model: Omit<Described, 'tags'>, type: SlotType): string | null {
+  const isNamed = [model.id, basename(model.path)].some(name => capabilitiesOfName(name) !== null)
+  const isKnown = model.capabilities.length > 0 || isNamed
+  if (!isKnown || fitsSlotType(model, type)) return null
+  return `'${model.id}' is a model for ${capabilitiesOf(model).join(' and ')} and the slot is of type ${type}`
+}
+
 /** Multi-token prediction: tag `mtp`, or `mtp` as a word of its own in the id or file name. Pure. */
 export function isMtpEligible (model: Omit<Described, 'capabilities'>): boolean {
   if (model.tags.some(tag => tag.toLowerCase() === 'mtp')) return true

@@ -3,7 +3,6 @@ import {
 } from '../contract/index.js'
 import { abortable } from '../runtime/waiting.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
-import { capabilitiesOf, capabilitiesOfName, fitsSlotType } from '../models/eligibility.js'
 import { isServing } from './slot-machine.js'
 import type { RuntimeOverride, SlotPlans } from './slot-plans.js'
 
@@ -13,6 +12,8 @@ export interface SwapDeps {
   readonly trialPlans: () => SlotPlans
   /** The profile that goes with a model; null is the slot's own. */
   readonly profileFor: (slot: NamedSlotConfig, model: string) => string | null
+  /** What a writer of the slot's file would be refused with, for the sake of this model. */
+  readonly refusals: (slot: NamedSlotConfig, model: string, profile: string | null) => readonly string[]
   readonly status: (name: string) => SlotStatus
   /** Makes the image ready, or tells why it cannot be had. */
   readonly fetchImage: (name: string, image: ResolvedImage, signal: AbortSignal) => Promise<ImagePullStatus>
@@ -58,13 +59,10 @@ async function assertLaunchable (
   const trial = deps.trialPlans()
   put(trial, name, wanted)
   // refusals of the configuration keep their code and the field that they name
-  const effective = trial.effective(name)
+  trial.effective(name)
   const troubles: readonly LaunchTrouble[] = await abortable(trial.troubles(name), signal)
-  const { model: row } = effective
-  const misfit = row !== null && isKnown(row) && !fitsSlotType(row, slot.type)
-    ? [`it is a model for ${capabilitiesOf(row).join(' and ')} and the slot is of type ${slot.type}`]
-    : []
-  const reasons = [...misfit, ...troubles.map(({ message }) => message)]
+  const refusals = deps.refusals(slot, model, wanted?.profile ?? null)
+  const reasons = [...new Set([...refusals, ...troubles.map(({ message }) => message)])]
   if (reasons.length > 0) throw notGiven(name, model, reasons, deps.status(name))
   const image = deps.imageOf(trial, name)
   if (image === null) return
@@ -98,13 +96,6 @@ function notGiven (slot: string, model: string, reasons: readonly string[], { st
 function isFailure (error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === 'slot.load_failed' || code === 'slot.crash_looping' || code === 'model.not_found'
-}
-
-type Row = Parameters<typeof fitsSlotType>[0]
-
-/** Whether anything but the lack of a better guess says what the model can do. */
-function isKnown ({ capabilities, id, path }: Row): boolean {
-  return capabilities.length > 0 || capabilitiesOfName(id) !== null || capabilitiesOfName(path.slice(path.lastIndexOf('/') + 1)) !== null
 }
 
 function put (plans: SlotPlans, name: string, override: RuntimeOverride | null): void {

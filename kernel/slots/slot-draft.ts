@@ -11,7 +11,10 @@ import type { SlotWriterDeps } from './slot-writer.js'
 
 type Raw = Readonly<Record<string, unknown>>
 
-/** Keys that a slot's profile depends on: a write that touches none of them leaves a profile that does not fit alone. */
+/**
+ * Keys that a slot's profile depends on: a write that touches none of them leaves a profile that does not fit alone. So it is
+ * with its model.
+ */
 const profileKeys = ['profile', 'device', 'backend', 'type', 'provider']
 
 /** Slots as they would be: fills in what callers leave open, and holds the whole against the rules at the end. */
@@ -20,8 +23,8 @@ export class SlotChange implements SlotDraft {
   /** To be told once it is written. */
   readonly events: NewEvent[] = []
   readonly #deps: SlotWriterDeps
-  /** Slots that were written, each with the rule that does not concern the write. */
-  readonly #touched = new Map<string, SlotRule | null>()
+  /** Slots that were written, each with the rules that do not concern the write. */
+  readonly #touched = new Map<string, ReadonlySet<SlotRule>>()
 
   constructor (deps: SlotWriterDeps, config: ConfigDraft) {
     this.#deps = deps
@@ -33,7 +36,7 @@ export class SlotChange implements SlotDraft {
     const device = this.#deviceFor(draft)
     const profile = draft.profile ?? this.preferredProfile(draft, device, draft.model.default)
     const slot = { ...draft, device, profile }
-    this.#touched.set(name, null)
+    this.#touched.set(name, new Set())
     return await this.config.createSlot(name, {
       ...raw,
       device,
@@ -47,8 +50,9 @@ export class SlotChange implements SlotDraft {
   async update (name: string, patch: Raw): Promise<NamedSlotConfig> {
     const previous = this.config.slots.get(name)
     const change = previous === undefined ? {} : { ...this.#adopted(previous, patch), ...this.#coherence(previous, patch) }
-    const leftAlone = profileKeys.some(key => Object.hasOwn(patch, key)) || this.#touched.get(name) === null ? null : 'profile'
-    this.#touched.set(name, leftAlone)
+    const before = this.#touched.get(name)
+    const leftAlone = rulesLeftAlone(patch)
+    this.#touched.set(name, before === undefined ? leftAlone : new Set([...leftAlone].filter(rule => before.has(rule))))
     const next = await this.config.patchSlot(name, { ...patch, ...change })
     const moved = previous !== undefined && patch.profile === undefined && this.#place(next) !== this.#place(previous)
     if (!moved || keepsProfile(previous, next, this.#moveContext())) return next
@@ -74,10 +78,10 @@ export class SlotChange implements SlotDraft {
   /** Throws what is wrong with a slot of this change. What is wrong with others, and was before, stops nobody. */
   guard (): void {
     if (this.#touched.size === 0) return
-    const problem = this.check().find(({ slot, rule }) => this.#touched.has(slot) && this.#touched.get(slot) !== rule)
+    const problem = this.check().find(({ slot, rule }) => this.#touched.get(slot)?.has(rule) === false)
     if (problem !== undefined) throw slotProblemError(problem)
     for (const [slot, leftAlone] of this.#touched) {
-      const missing = leftAlone === null ? this.#deps.imageProblem(slot, this.config) : null
+      const missing = !leftAlone.has('profile') ? this.#deps.imageProblem(slot, this.config) : null
       if (missing !== null) throw svcError('slot.config_error', `slot '${slot}': ${missing}`, { details: { slot } })
     }
   }
@@ -166,6 +170,15 @@ export function ruleContext (
     maxSlots: svc.slots.max_slots,
     gatewayPort: svc.server.port
   }
+}
+
+function rulesLeftAlone (patch: Raw): ReadonlySet<SlotRule> {
+  const touches = (keys: readonly string[]): boolean => keys.some(key => Object.hasOwn(patch, key))
+  const model = Object.hasOwn(asTable(patch.model), 'default')
+  return new Set<SlotRule>([
+    ...touches(profileKeys) ? [] : ['profile' as const],
+    ...model || touches(['type', 'provider']) ? [] : ['model' as const]
+  ])
 }
 
 function asTable (value: unknown): Record<string, unknown> {

@@ -172,6 +172,7 @@ export class SlotManager implements SlotService {
       plans,
       trialPlans: () => plans.over(this.#deps.config.snapshot),
       profileFor: (of, wanted) => writer.preferredProfile(of, this.device(name), wanted),
+      refusals: (of, wanted, profile) => writer.refusals(of, wanted, profile),
       status: of => this.status(of),
       imageOf: (trial, of) => trial.image(of),
       fetchImage: (of, image, inner) => this.#deps.pulls.fetch(of, image, inner),

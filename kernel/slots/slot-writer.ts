@@ -80,6 +80,16 @@ export class SlotWriter {
     return checkSlotSet(slots, ruleContext(this.#deps, { svc: snapshot.svc, profiles: profiles ?? snapshot.profiles }))
   }
 
+  /** What would be wrong with a slot that has another model, and is not wrong with it now. */
+  refusals (slot: NamedSlotConfig, model: string, profile: string | null): readonly string[] {
+    const slots = [...this.#deps.config.snapshot.slots.values()]
+    const messages = (all: readonly NamedSlotConfig[]): string[] =>
+      this.check(all).filter(({ slot: name }) => name === slot.name).map(({ message }) => message)
+    const before = new Set(messages(slots))
+    const changed = { ...slot, profile: profile ?? slot.profile, model: { ...slot.model, default: model } }
+    return messages(slots.map(other => other.name === slot.name ? changed : other)).filter(message => !before.has(message))
+  }
+
   /** The profile a model asks for, when it suits the slot; otherwise null, and the skip is told. */
   preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null {
     const { config, events } = this.#deps

@@ -207,7 +207,7 @@ t.test('swaps', async t => {
     t.equal(before.state, 'ready')
     for (const [model, message] of [
       ['lost', /cannot be given 'lost'.*cannot be read at \/nowhere\/lost\.gguf; it goes on with 'fake-model'/],
-      ['judge', /it is a model for rerank and the slot is of type llm/],
+      ['judge', /'judge' is a model for rerank and the slot is of type llm/],
       ['giant', /does not fit cpu/]
     ] as const) {
       await t.rejects(slots.swap('agent', model), { code: 'slot.config_error', param: 'model', message }, model)

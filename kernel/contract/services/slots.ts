@@ -156,7 +156,7 @@ export interface ImagePullStatus {
 }
 
 export const slotRules = [
-  'capacity', 'anchor', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'profile'
+  'capacity', 'anchor', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'profile', 'fit'
 ] as const
 export type SlotRule = typeof slotRules[number]
 

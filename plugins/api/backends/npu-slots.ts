@@ -26,8 +26,9 @@ export async function loadOnNpu (
   const engine = anchor === undefined ? providers.get(usual ?? '') ?? null : slots.provider(anchor.name)
   const model = modelFor(services, engine, id)
   if (anchor !== undefined) {
-    if (!anchor.enabled) await slots.update(anchor.name, { enabled: true })
-    await slots.load(anchor.name, { model })
+    // in one write, which is refused as a whole
+    if (!anchor.enabled) await slots.update(anchor.name, { enabled: true, model: { default: model } })
+    await slots.load(anchor.name, anchor.enabled ? { model } : {})
     return { slot: anchor.name, created: false }
   }
   const slot = nameFor(model, config)

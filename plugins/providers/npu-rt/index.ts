@@ -5,6 +5,7 @@ import { healthVerdict, npuMetrics } from './engine-status.js'
 import { argvSegments, containerSpec, processSpec } from './launch.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
 import { models } from './models.js'
+import { warmUp } from './warm-up.js'
 
 const text = (path: string): Surface => ({ path, streaming: true, body: 'json', refusal })
 
@@ -53,6 +54,7 @@ export const provider = defineProvider({
   concurrency: () => 1,
   containerSpec,
   processSpec,
+  warmUp,
   metrics: npuMetrics
 })
 

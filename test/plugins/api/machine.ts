@@ -8,16 +8,15 @@ import sttEngine from '../../../plugins/providers/stt-engine/index.js'
 import ttsCpu from '../../../plugins/providers/tts-cpu/index.js'
 import ttsGpu from '../../../plugins/providers/tts-gpu/index.js'
 import { writeTree } from '../../kernel/config/support.js'
-import type { Recording } from '../../kernel/hardware/machines/recording.js'
+import { deviceNodesOf, type Recording } from '../../kernel/hardware/machines/recording.js'
 import { api, apiPlugins, type Api, type ApiOptions } from './support.js'
 
 /** The engines that come with the release; imagegen is one of `apiPlugins`. */
 export const shippedEngines: readonly AnyPlugin[] = [llmServer, npuRt, sttEngine, ttsCpu, ttsGpu]
 
-const nodes = /^dev\/(?:kfd|nvidia\d+|dri\/renderD\d+|accel\/accel\d+)$/
-
 /** The whole API with the engines of the release, on a machine that was recorded: its files, device nodes and nvidia-smi. */
-export async function apiOn (t: Test, { tree, nvidiaSmi }: Recording, options: ApiOptions = {}): Promise<Api> {
+export async function apiOn (t: Test, machine: Recording, options: ApiOptions = {}): Promise<Api> {
+  const { tree, nvidiaSmi } = machine
   const root = join(t.testdir(), 'machine')
   writeTree(root, tree)
   const bin = join(root, 'bin')
@@ -28,7 +27,7 @@ export async function apiOn (t: Test, { tree, nvidiaSmi }: Recording, options: A
   }
   return await api(t, {
     machine: { root, env: { PATH: bin } },
-    deviceNodes: Object.keys(tree).filter(path => nodes.test(path)).map(path => `/${path}`),
+    deviceNodes: deviceNodesOf(machine),
     group: apiPlugins,
     providers: shippedEngines,
     ...options

@@ -116,3 +116,10 @@ export const pciIds = [
   '\ta780  Raptor Lake-S GT1 [UHD Graphics 770]',
   '\t1586  Ethernet of another maker'
 ].join('\n') + '\n'
+
+const nodes = /^dev\/(?:kfd|nvidia\d+|dri\/renderD\d+|accel\/accel\d+)$/
+
+/** Device nodes that engines could be given there. */
+export function deviceNodesOf ({ tree }: Recording): string[] {
+  return Object.keys(tree).filter(path => nodes.test(path)).map(path => `/${path}`)
+}

@@ -11,6 +11,8 @@ import audioRoutes from '../../../../plugins/v1/audio/index.js'
 import modelRoutes from '../../../../plugins/v1/models/index.js'
 import textRoutes from '../../../../plugins/v1/text/index.js'
 import vectorRoutes from '../../../../plugins/v1/vectors/index.js'
+import { writeTree } from '../../../kernel/config/support.js'
+import { deviceNodesOf, type Recording } from '../../../kernel/hardware/machines/recording.js'
 import { reservePorts } from '../../../ports.js'
 import type { FakeState } from './fake/server.js'
 
@@ -48,6 +50,8 @@ export interface NpuGatewayOptions {
   readonly pluginConfig?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly runtime?: ContainerRuntime
   readonly deviceNodes?: readonly string[]
+  /** Instead of a machine that is told. */
+  readonly machine?: Recording
 }
 
 /** A folder with the program `flm` in it, which does what the file `orders` beside it says (fake/orders.ts). */
@@ -63,11 +67,15 @@ const pool = await reservePorts()
 
 /** A gateway whose slot `npu` runs the fake FastFlowLM as a child process, on a machine that seems to have an NPU. */
 export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> {
-  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true, pluginConfig = {}, runtime, deviceNodes = NPU_NODES } = options
+  const { plugins = [], files = {}, anchor = ANCHOR, env = {}, svc = '', home, stopEngines = true, pluginConfig = {}, runtime, machine } = options
+  const deviceNodes = options.deviceNodes ?? (machine === undefined ? NPU_NODES : deviceNodesOf(machine))
   const folder = flmOnPath(t)
+  const hardwareRoot = join(folder, '..', 'machine')
+  if (machine !== undefined) writeTree(hardwareRoot, machine.tree)
   const gateway = await createTestGateway({
     ...home === undefined ? {} : { home },
     ...runtime === undefined ? {} : { runtime },
+    ...machine === undefined ? {} : { hardwareRoot },
     stopEngines,
     pluginConfig,
     deviceNodes,
@@ -75,7 +83,7 @@ export async function npuGateway (t: Test, options: NpuGatewayOptions = {}): Pro
     env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, ...env },
     files: {
       'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${pool.toml}${svc}`,
-      'etc/svc/hardware.json': NPU,
+      ...machine === undefined ? { 'etc/svc/hardware.json': NPU } : {},
       ...anchor === '' ? {} : { 'etc/svc/slots/npu.toml': anchor },
       ...files
     }

@@ -93,6 +93,9 @@ export class FlmServer {
     }
     this.#locked = true
     try {
+      await whileOrdered(() => /^hold-npu$/m.test(orders()))
+      // a driver or firmware that does not work shows only here; the wording is ours
+      if (/^broken-npu$/m.test(orders())) return send(response, 200, { error: 'NPU command failed' })
       await this.#run(handler, exchange)
     } finally {
       this.#locked = false
