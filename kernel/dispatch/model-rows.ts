@@ -171,7 +171,7 @@ function displayName (deps: ModelRowsDeps, slot: SlotRoute): string | null {
 function contextOf ({ slots }: ModelRowsDeps, slot: SlotRoute, model: Model | null): number | null {
   const config = slots.config(slot.name)
   if (!hasContext(config)) return null
-  return contextSizeFor(config, nativeContext(slots.provider(slot.name), slot.modelId, model))
+  return contextSizeFor(config, slot.modelId, nativeContext(slots.provider(slot.name), slot.modelId, model))
 }
 
 /** When the model came here, as far as the registry knows. */

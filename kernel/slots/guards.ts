@@ -159,9 +159,6 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   if (slot.served_by === null && model !== null && provider.models?.canonical(model) === null) {
     report(slot, 'model', 'slot.config_error', `'${model}' is no model of ${provider.title}`, { param: 'model.default', details: { model } })
   }
-  const row = model === null ? null : context.model(model) ?? (isAbsolute(model) ? modelOfPath(model) : null)
-  const misfit = row === null || slot.served_by !== null || provider.models !== undefined ? null : typeMisfit(row, slot.type)
-  if (misfit !== null) report(slot, 'model', 'slot.config_error', misfit, { param: 'model.default', details: { model } })
   const deviceClass = deviceClassOf(context.device(slot))
   if (slot.mtp === true && deviceClass !== 'gpu') {
     report(slot, 'args', 'slot.config_error', `multi-token prediction drafts on a GPU and slot '${slot.name}' runs on the ${deviceClass}; set mtp to false or null`,
@@ -177,9 +174,12 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   // what a provider says of a slot it says of options that it can read
   if (options.length > 0) return
   const profile = slot.profile ?? provider.defaultProfile?.(context.device(slot), slot.type) ?? null
+  const row = model === null ? null : context.model(model) ?? (isAbsolute(model) ? modelOfPath(model) : null)
   const place = { device: context.device(slot), model: row }
   const problem = provider.slotProblem?.(slot, profile === null ? null : context.profiles.get(profile) ?? null, place) ?? null
   if (problem !== null) report(slot, 'fit', 'slot.config_error', problem)
+  const misfit = row === null || slot.served_by !== null || provider.models !== undefined ? null : typeMisfit(row, slot.type)
+  if (misfit !== null) report(slot, 'model', 'slot.config_error', misfit, { param: 'model.default', details: { model } })
 }
 
 function checkArgs (slot: NamedSlotConfig, provider: EngineProvider, report: Report): void {

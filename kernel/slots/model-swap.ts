@@ -14,6 +14,8 @@ export interface SwapDeps {
   readonly profileFor: (slot: NamedSlotConfig, model: string) => string | null
   /** What a writer of the slot's file would be refused with, for the sake of this model. */
   readonly refusals: (slot: NamedSlotConfig, model: string, profile: string | null) => readonly string[]
+  /** The context size of a model that only its file tells; null leaves it to the launch. */
+  readonly contextFor: (slot: NamedSlotConfig, model: string) => Promise<number | null>
   readonly status: (name: string) => SlotStatus
   /** Makes the image ready, or tells why it cannot be had. */
   readonly fetchImage: (name: string, image: ResolvedImage, signal: AbortSignal) => Promise<ImagePullStatus>
@@ -32,7 +34,9 @@ export interface SwapDeps {
 export async function swapModel (deps: SwapDeps, name: string, model: string, signal: AbortSignal): Promise<void> {
   const { plans } = deps
   const slot = plans.slot(name)
-  const wanted = model === slot.model.default ? null : { model, profile: deps.profileFor(slot, model) }
+  const wanted = model === slot.model.default
+    ? null
+    : { model, profile: deps.profileFor(slot, model), contextSize: await abortable(deps.contextFor(slot, model), signal) }
   await assertLaunchable(deps, slot, model, wanted, signal)
   signal.throwIfAborted()
   const before = plans.overrides.get(name) ?? null

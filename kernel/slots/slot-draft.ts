@@ -1,12 +1,12 @@
-import { isAbsolute } from 'node:path'
 import {
-  deviceSchema, svcError, type ConfigDraft, type Device, type LaunchTrouble, type Model, type NamedProfile,
+  deviceSchema, svcError, type ConfigDraft, type Device, type LaunchTrouble, type NamedProfile,
   type NamedSlotConfig, type NewEvent, type SlotDraft, type SlotProblem, type SlotRule
 } from '../contract/index.js'
-import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
+import { changedContext, createdContext } from './derived-context.js'
 import { deviceOfProfile, keepsProfile, type MoveContext } from './device-profile.js'
 import { checkSlotSet, slotProblemError, type SlotSetContext } from './guards.js'
 import { preferredProfile } from './preferred-profile.js'
+import { modelTable } from './model-table.js'
 import type { SlotWriterDeps } from './slot-writer.js'
 
 type Raw = Readonly<Record<string, unknown>>
@@ -41,9 +41,7 @@ export class SlotChange implements SlotDraft {
       ...raw,
       device,
       ...(profile === null ? {} : { profile }),
-      ...(hasContext(slot) && slot.model.context_size === null
-        ? { model: { ...asTable(raw.model), context_size: contextSizeFor(slot, await this.#nativeContext(slot)) } }
-        : {})
+      ...await createdContext(slot, raw, this.#deps)
     })
   }
 
@@ -53,7 +51,8 @@ export class SlotChange implements SlotDraft {
     const before = this.#touched.get(name)
     const leftAlone = rulesLeftAlone(patch)
     this.#touched.set(name, before === undefined ? leftAlone : new Set([...leftAlone].filter(rule => before.has(rule))))
-    const next = await this.config.patchSlot(name, { ...patch, ...change })
+    const context = previous === undefined ? {} : await changedContext(previous, patch, this.#deps)
+    const next = await this.config.patchSlot(name, { ...patch, ...change, ...context })
     const moved = previous !== undefined && patch.profile === undefined && this.#place(next) !== this.#place(previous)
     if (!moved || keepsProfile(previous, next, this.#moveContext())) return next
     return await this.config.patchSlot(name, { profile: null })
@@ -92,7 +91,7 @@ export class SlotChange implements SlotDraft {
 
   /** With another model comes the profile that it prefers, unless the patch says otherwise. */
   #adopted (previous: NamedSlotConfig, patch: Raw): { profile?: string } {
-    const model = asTable(patch.model).default
+    const model = modelTable(patch.model).default
     if (typeof model !== 'string' || model === previous.model.default) return {}
     if (patch.profile !== undefined || patch.device !== undefined) return {}
     const profile = this.preferredProfile(previous, this.#deps.defaultDevice(previous), model)
@@ -137,19 +136,6 @@ export class SlotChange implements SlotDraft {
   #profile (name: string | null): NamedProfile | null {
     return name === null ? null : this.config.profiles.get(name) ?? null
   }
-
-  async #nativeContext ({ provider, model: { default: id } }: NamedSlotConfig): Promise<number | null> {
-    return nativeContext(this.#deps.providers.get(provider), id, await this.#model(id))
-  }
-
-  /** A file that is in no registry speaks for itself, as far as it can be read. */
-  async #model (id: string | null): Promise<Pick<Model, 'metadata' | 'defaults'> | null> {
-    if (id === null) return null
-    const known = this.#deps.models.get(id)
-    if (known !== undefined || !isAbsolute(id)) return known ?? null
-    const facts = await this.#deps.modelFiles.inspect(id).catch(() => null)
-    return facts === null ? null : { metadata: { context_length: facts.context_length }, defaults: {} }
-  }
 }
 
 /** What the rules ask besides the configuration. */
@@ -174,14 +160,9 @@ export function ruleContext (
 
 function rulesLeftAlone (patch: Raw): ReadonlySet<SlotRule> {
   const touches = (keys: readonly string[]): boolean => keys.some(key => Object.hasOwn(patch, key))
-  const model = Object.hasOwn(asTable(patch.model), 'default')
+  const model = Object.hasOwn(modelTable(patch.model), 'default')
   return new Set<SlotRule>([
     ...touches(profileKeys) ? [] : ['profile' as const],
     ...model || touches(['type', 'provider']) ? [] : ['model' as const]
   ])
-}
-
-function asTable (value: unknown): Record<string, unknown> {
-  if (typeof value === 'string') return { default: value }
-  return typeof value === 'object' && value !== null ? value as Record<string, unknown> : {}
 }

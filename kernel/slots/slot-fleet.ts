@@ -204,8 +204,9 @@ export class SlotFleet {
   #join (name: string, state: SlotStateFile | null): void {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
-    const override = state?.extra.override
-    if (typeof override === 'string') plans.overrides.set(name, { model: override, profile: null })
+    const { override, override_context: context } = state?.extra ?? {}
+    const contextSize = typeof context === 'number' ? context : null
+    if (typeof override === 'string') plans.overrides.set(name, { model: override, profile: null, contextSize })
     const member: Member = {
       name,
       owner: new SlotOwner(name, clock, this.#actions(name, () => member), {
@@ -357,7 +358,7 @@ export class SlotFleet {
     this.#journal.announce(status, core, before)
     // the name of one that has left may be another's by now
     if (this.#members.get(member.name) !== member) return
-    this.#journal.note(status, core, this.#deps.plans.overrides.get(member.name)?.model ?? null)
+    this.#journal.note(status, core, this.#deps.plans.overrides.get(member.name) ?? null)
     this.#deps.changed(member.name)
   }
 

@@ -1,6 +1,7 @@
 import type { Clock, EventBus, Logger, SlotStatus } from '../contract/index.js'
 import type { SlotCore } from './slot-core.js'
 import { isLoading, isServing } from './slot-machine.js'
+import type { RuntimeOverride } from './slot-plans.js'
 import type { SlotStateFiles } from './slot-state-file.js'
 
 export interface SlotJournalDeps {
@@ -60,7 +61,7 @@ export class SlotJournal {
   }
 
   /** @param override model that a swap put in force without writing it down */
-  note (status: SlotStatus, core: SlotCore, override: string | null): void {
+  note (status: SlotStatus, core: SlotCore, override: RuntimeOverride | null): void {
     const { stateFiles, clock } = this.#deps
     stateFiles.note(status.name, {
       name: status.name,
@@ -71,7 +72,12 @@ export class SlotJournal {
       last_used_at: status.lastUsedAt === null ? null : status.lastUsedAt / 1000,
       generation: core.generation,
       message: core.message,
-      extra: { adopted: status.adopted, engine_id: status.engineId, override }
+      extra: {
+        adopted: status.adopted,
+        engine_id: status.engineId,
+        override: override?.model ?? null,
+        override_context: override?.contextSize ?? null
+      }
     })
   }
 }

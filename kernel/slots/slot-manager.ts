@@ -8,7 +8,6 @@ import {
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
-import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { createEngineClient } from './engine-client.js'
 import { unreadNames } from './held-engines.js'
 import type { SlotGpuArbiter } from './gpu-arbiter.js'
@@ -83,7 +82,7 @@ export class SlotManager implements SlotService {
     return {
       profile: profile?.name ?? null,
       image: plans.image(name)?.ref ?? null,
-      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, plans.modelId(name), model)) : null,
+      contextSize: plans.contextSize({ slot, provider, model }),
       vision: slot.type === 'llm' && (provider.models === undefined ? projectorOf(slot, model) !== null : slot.vision)
     }
   }
@@ -172,6 +171,7 @@ export class SlotManager implements SlotService {
       plans,
       trialPlans: () => plans.over(this.#deps.config.snapshot),
       profileFor: (of, wanted) => writer.preferredProfile(of, this.device(name), wanted),
+      contextFor: (of, wanted) => writer.contextOfFile(of, wanted),
       refusals: (of, wanted, profile) => writer.refusals(of, wanted, profile),
       status: of => this.status(of),
       imageOf: (trial, of) => trial.image(of),

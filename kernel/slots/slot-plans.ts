@@ -35,6 +35,8 @@ import { checkOptions } from './slot-options.js'
 export interface RuntimeOverride {
   readonly model: string
   readonly profile: string | null
+  /** Tokens, where they have to be read from the model's file; null leaves them to the launch. */
+  readonly contextSize: number | null
 }
 
 /** A slot with everything its file leaves open filled in. */
@@ -146,6 +148,15 @@ export class SlotPlans {
     const profile = this.#profile(slot, provider, device)
     const model = provider.models === undefined ? this.#model(slot, provider) : null
     return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
+  }
+
+  /** Tokens; null for slot types that have no context window. */
+  contextSize ({ slot, provider, model }: Pick<EffectiveSlot, 'slot' | 'provider' | 'model'>): number | null {
+    if (!hasContext(slot)) return null
+    const override = this.overrides.get(slot.name)
+    if (override?.contextSize != null) return override.contextSize
+    const id = this.modelId(slot.name)
+    return contextSizeFor(slot, id, nativeContext(provider, id, model))
   }
 
   /** @param port the one that the slot has, or would get */
@@ -275,7 +286,7 @@ export class SlotPlans {
         ? {}
         : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore } }),
       profile,
-      contextSize: hasContext(slot) ? contextSizeFor(slot, nativeContext(provider, this.modelId(slot.name), model)) : null,
+      contextSize: this.contextSize({ slot, provider, model }),
       chatTemplatePath,
       mmprojPath,
       // asks the disk, which a list of many slots has no time for

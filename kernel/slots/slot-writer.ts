@@ -3,6 +3,7 @@ import type {
   NamedSlotConfig, ProviderCatalog, SlotProblem
 } from '../contract/index.js'
 import { companyOf, inCompany } from './anchor-company.js'
+import { contextOfFile } from './derived-context.js'
 import { checkSlotSet } from './guards.js'
 import { Mutex } from './mutex.js'
 import { preferredProfile } from './preferred-profile.js'
@@ -88,6 +89,11 @@ export class SlotWriter {
     const before = new Set(messages(slots))
     const changed = { ...slot, profile: profile ?? slot.profile, model: { ...slot.model, default: model } }
     return messages(slots.map(other => other.name === slot.name ? changed : other)).filter(message => !before.has(message))
+  }
+
+  /** As `contextOfFile` of derived-context.ts, of a slot that is given another model. */
+  contextOfFile (slot: NamedSlotConfig, model: string): Promise<number | null> {
+    return contextOfFile({ ...slot, model: { ...slot.model, default: model } }, this.#deps)
   }
 
   /** The profile a model asks for, when it suits the slot; otherwise null, and the skip is told. */

@@ -144,7 +144,7 @@ t.test('create sends what was typed, a context size in any case, and leaves the 
     t.equal(code, 0, stderr)
     return fake.seen.at(-1)!.body
   }
-  t.same(await bodyOf('-m', 'qwen3-4b'), { name: 'coder', type: 'llm', model: { default: 'qwen3-4b', context_size: 4096 } })
+  t.same(await bodyOf('-m', 'qwen3-4b'), { name: 'coder', type: 'llm', model: { default: 'qwen3-4b', context_size: 4096 }, meta: { context_for: 'qwen3-4b' } })
   t.same(await bodyOf('--model', 'm', '--hardware', 'rocm', '--port', '8090', '--ctx-size', '16384', '--provider', 'llm-server'), {
     name: 'coder', type: 'llm', provider: 'llm-server', device: 'gpu-rocm', port: 8090, model: { default: 'm', context_size: 16384 }
   })

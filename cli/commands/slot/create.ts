@@ -59,10 +59,11 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
     })
 }
 
-/** The default context size is sent as if it had been typed, so that provenance tells where it comes from. */
+/** The default context size goes with the model: another one has another. */
 function bodyOf (name: string, options: CreateOptions): object {
   const { type, provider, hardware, model, port, runtime, option } = options
-  const contextSize = options.ctxSize ?? (hasContext(type) ? DEFAULT_CONTEXT_SIZE : undefined)
+  const isDefault = options.ctxSize === undefined && model !== undefined && hasContext(type)
+  const contextSize = isDefault ? DEFAULT_CONTEXT_SIZE : options.ctxSize
   return {
     name,
     type,
@@ -71,7 +72,8 @@ function bodyOf (name: string, options: CreateOptions): object {
     port,
     runtime,
     options: option,
-    ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } }
+    ...model === undefined && contextSize === undefined ? {} : { model: { default: model, context_size: contextSize } },
+    ...isDefault ? { meta: { context_for: model } } : {}
   }
 }
 

@@ -50,8 +50,10 @@ const slotMetaSchema = z.strictObject({
   pending_model: z.string().min(1).nullable().default(null)
     .meta({ description: 'Model that the slot gets, and is enabled with, when its pull is over' }),
   pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false waits for somebody who does' }),
-  pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' })
-}).meta({ description: 'What the installer keeps about the slot' })
+  pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' }),
+  context_for: z.string().min(1).nullable().default(null)
+    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: somebody wrote it' })
+}).meta({ description: 'What the gateway keeps about the slot' })
 
 /**
  * A slot after both placements of a slot file are folded into one. All defaults of slots

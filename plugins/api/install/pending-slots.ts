@@ -5,6 +5,7 @@ import {
 } from 'svc-gateway/plugin'
 import type { ModelPulls, PullSnapshot } from '../../services/pull/ref.js'
 import type { InstallModel } from './model-sources.js'
+import { noPending } from './plan.js'
 
 export interface PendingServices {
   readonly activity: ActivityLog
@@ -180,7 +181,9 @@ export class PendingSlots {
  */
 export function activation (slot: NamedSlotConfig, model: string, nativeContext: unknown): Readonly<Record<string, unknown>> {
   const { default: held, context_size: context } = slot.model
-  if (held !== null) return { meta: null }
+  if (held !== null) return { meta: noPending }
   const isTooLong = typeof nativeContext === 'number' && nativeContext >= 128 && context !== null && context > nativeContext
-  return { enabled: true, model: { default: model, ...(isTooLong ? { context_size: nativeContext } : {}) }, meta: null }
+  const length = isTooLong ? { context_size: nativeContext } : {}
+  const derived = context === null ? {} : { context_for: slot.meta?.context_for ?? null }
+  return { enabled: true, model: { default: model, ...length }, meta: { ...noPending, ...derived } }
 }

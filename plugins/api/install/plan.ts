@@ -66,7 +66,7 @@ function planPresent (slot: NamedSlotConfig, type: SlotType, model: InstallModel
   }
   const pull = model === null || model.installed ? null : model
   if (model === null || held !== null) return { action: 'keep', pull }
-  if (pull === null) return { action: 'update', patch: { model: { default: model.id }, meta: null, enabled: true }, pull }
+  if (pull === null) return { action: 'update', patch: { model: { default: model.id }, meta: noPending, enabled: true }, pull }
   return { action: 'update', patch: { meta: { ...pendingMeta(model.id, pullsItself), pull_failed: null } }, pull }
 }
 
@@ -89,14 +89,20 @@ function planNew (wanted: WantedSlot, model: InstallModel | null, host: HostFact
   const context = type === 'llm' || type === 'embedding' || type === 'reranking'
     ? { context_size: fittingContext(model, modelBudgetMb(place.device, host.hardware)) }
     : {}
-  if (model.installed) return { action: 'create', config: { ...config, model: { default: model.id, ...context } }, pull: null }
+  const derived = 'context_size' in context ? { context_for: model.id } : null
+  if (model.installed) {
+    return { action: 'create', config: { ...config, model: { default: model.id, ...context }, ...(derived === null ? {} : { meta: derived }) }, pull: null }
+  }
   return {
     action: 'create',
     // what has no model yet must not start, nor be offered to clients
-    config: { ...config, enabled: false, model: context, meta: pendingMeta(model.id, host.pull) },
+    config: { ...config, enabled: false, model: context, meta: { ...pendingMeta(model.id, host.pull), ...derived } },
     pull: model
   }
 }
+
+/** Takes what a slot waits for out of its file. */
+export const noPending: SlotTable = { pending_model: null, pull_wanted: null, pull_failed: null }
 
 function pendingMeta (model: string, pullsItself: boolean): SlotTable {
   return { pending_model: model, pull_wanted: pullsItself }

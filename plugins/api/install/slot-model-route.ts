@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { defineRoute, svcError, type AnyRoute } from 'svc-gateway/plugin'
 import type { InstallApi } from './install-api.js'
+import { noPending } from './plan.js'
 import { nameParamsSchema, slotModelBodySchema, slotModelSchema } from './schemas.js'
 
 /** The model that a slot loads by default: what `svc slot swap` writes down. */
@@ -26,7 +27,8 @@ export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRou
         const { model: before, meta } = slots.config(name)
         note({ before: { model: before.default } })
         // a slot that waited for another model waits no more
-        await slots.update(name, { model: { default: model }, ...(meta === undefined ? {} : { meta: null, enabled: true }) })
+        const waited = meta?.pending_model == null ? {} : { meta: noPending, enabled: true }
+        await slots.update(name, { model: { default: model }, ...waited })
         note({ after: { model } })
         return { slot: name, model_id: model, path: join(config.paths.slots, `${name}.toml`) }
       })

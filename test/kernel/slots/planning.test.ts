@@ -33,9 +33,9 @@ t.test('context size: the slot, else the model up to 32768, else 8192; never sil
   ]
   for (const [name, context_size, context_length, defaults, size] of cases) {
     const model = modelOf({ metadata: { context_length }, defaults: defaults === undefined ? {} : { context_size: defaults } })
-    t.equal(contextSizeFor(slotOf({ model: { context_size } }), nativeContext(null, 'm', model)), size, name)
+    t.equal(contextSizeFor(slotOf({ model: { context_size } }), 'm', nativeContext(null, 'm', model)), size, name)
   }
-  t.equal(contextSizeFor(slotOf(), null), 8192, 'no model')
+  t.equal(contextSizeFor(slotOf(), null, null), 8192, 'no model')
   t.equal(nativeContext(null, null, null), null)
   const own = providerOf({ models: { canonical: id => id, contextSize: id => id === 'known' ? 512 : null, list: () => Promise.resolve([]) } })
   t.equal(nativeContext(own, 'known', modelOf()), 512, 'the engine\'s own models are not the registry\'s')

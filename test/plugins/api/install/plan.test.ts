@@ -78,7 +78,7 @@ interface PlanCase {
   readonly plan: Record<string, unknown>
 }
 
-const parked = { enabled: false, meta: { pending_model: 'm', pull_wanted: true } }
+const parked = { enabled: false, meta: { pending_model: 'm', pull_wanted: true, context_for: 'm' } }
 const plans: readonly PlanCase[] = [
   {
     name: 'a new slot waits for its model, on the default device, with the context that fits',
@@ -92,7 +92,7 @@ const plans: readonly PlanCase[] = [
   {
     name: 'a model that is here needs no waiting',
     wanted: { modelId: 'here' },
-    plan: { action: 'create', config: { model: { default: 'here', context_size: 32_768 }, meta: undefined, enabled: undefined }, pull: null }
+    plan: { action: 'create', config: { model: { default: 'here', context_size: 32_768 }, meta: { context_for: 'here' }, enabled: undefined }, pull: null }
   },
   { name: 'a scaffold', wanted: { kind: 'tts', slot: 'tts', modelId: '' }, plan: { action: 'create', config: { type: 'tts', port: undefined, model: undefined }, pull: null } },
   { name: 'a model that nobody knows', wanted: { modelId: 'gpt-9' }, plan: { action: 'skip', reason: 'needs_upstream_routing', detail: /'gpt-9'/ } },
@@ -141,7 +141,7 @@ const plans: readonly PlanCase[] = [
     name: 'or gets it',
     wanted: { modelId: 'here' },
     host: holding(slot('agent')),
-    plan: { action: 'update', patch: { model: { default: 'here' }, meta: null, enabled: true }, pull: null }
+    plan: { action: 'update', patch: { model: { default: 'here' }, meta: { pending_model: null }, enabled: true }, pull: null }
   },
   { name: 'a scaffold that is there', wanted: { modelId: '' }, host: holding(slot('agent', { model: { default: 'x' } })), plan: { action: 'keep', pull: null } }
 ]
@@ -153,10 +153,12 @@ t.test('what becomes of a slot', async t => {
 })
 
 t.test('a slot gets the model it waited for', async t => {
-  const waiting = slot('agent', { enabled: false, model: { context_size: 32_768 }, meta: { pending_model: 'm' } })
-  t.same(activation(waiting, 'm', 40_960), { enabled: true, model: { default: 'm' }, meta: null })
-  t.same(activation(waiting, 'm', 4_096), { enabled: true, model: { default: 'm', context_size: 4_096 }, meta: null }, 'no more than it was trained for')
-  t.same(activation(slot('agent', { model: { default: 'mine' }, meta: { pending_model: 'm' } }), 'm', 4_096), { meta: null }, 'unless it was given another')
+  const waiting = slot('agent', { enabled: false, model: { context_size: 32_768 }, meta: { pending_model: 'm', context_for: 'm' } })
+  const done = { pending_model: null, pull_wanted: null, pull_failed: null }
+  const derived = { ...done, context_for: 'm' }
+  t.same(activation(waiting, 'm', 40_960), { enabled: true, model: { default: 'm' }, meta: derived })
+  t.same(activation(waiting, 'm', 4_096), { enabled: true, model: { default: 'm', context_size: 4_096 }, meta: derived }, 'no more than it was trained for')
+  t.same(activation(slot('agent', { model: { default: 'mine' }, meta: { pending_model: 'm' } }), 'm', 4_096), { meta: done }, 'unless it was given another')
 })
 
 t.test('tiers', async t => {

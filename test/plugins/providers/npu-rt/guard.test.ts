@@ -12,7 +12,8 @@ import { npuGateway, type NpuGateway, type NpuGatewayOptions } from './npu-gatew
 t.setTimeout(120_000)
 
 const plugins = [activity, backends, capabilities, slotRoutes, hub, library, pull]
-const onHalo = (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> => npuGateway(t, { machine: strixHalo, plugins, ...options })
+const onHalo = (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> =>
+  npuGateway(t, { machine: strixHalo, plugins, ...options })
 
 async function chat ({ client }: NpuGateway): Promise<string | null> {
   return (await client.chat.completions.create({ model: 'npu', messages: [{ role: 'user', content: 'good day' }] })).choices[0]!.message.content
