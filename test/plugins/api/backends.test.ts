@@ -61,7 +61,7 @@ t.test('an engine with models of its own', async t => {
   t.match(await load('npu-only'), { status: 404, json: { error: { code: 'model.not_found', param: 'model_id', message: /no model of FastFlowLM/ } } })
   t.match(await load('llama3.2-1b-FLM'), { status: 502, json: { error: { code: 'slot.load_failed' } } })
   t.match(gateway.slots.config('npu-llama3-2-1b'), {
-    provider: 'npu-rt', port: undefined, model: { default: 'llama3.2:1b', context_size: 32_768 }
+    provider: 'npu-rt', port: undefined, model: { default: 'llama3.2:1b', context_size: null }
   })
 })
 

@@ -56,7 +56,7 @@ t.test('a bare machine, a tier, and slots that serve', async t => {
   hub.pace = { chunk: 1024 * 1024, ms: 0 }
   for (const name of ['agent', 'coder']) await gateway.slot(name, ({ state }) => state === 'ready')
   t.match((await gateway.call('GET', '/api/slots/agent')).json, { enabled: true, model_id: 'small', port: Number, ctx_max: 4096, metadata: { pending_model: undefined } })
-  t.notMatch(await slotFile(gateway, 'agent'), /meta|pending/, 'nothing of it is left in the file')
+  t.notMatch(await slotFile(gateway, 'agent'), /pending|pull/, 'nothing of it is left in the file')
   t.equal(hub.requests('hub', '/org/small/resolve/', 'GET').length, 1)
   t.match(await state(), { first_run: false, has_models: true, has_default_slot: true })
   t.match(gateway.gateway.kernel().activity.list({ category: 'install' }).map(({ action, target, outcome }) => ({ action, target, outcome })), [
