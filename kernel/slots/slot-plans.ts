@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { access, constants, mkdir } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import {
   svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
@@ -21,6 +21,7 @@ import { foldersOf } from './launch-folders.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
 import type { PreparedLaunch } from './launcher.js'
 import { KeptPlans } from './kept-plans.js'
+import { missingFiles, projectorOf, type MissingFile } from './missing-files.js'
 import { mtpEffective } from './mtp.js'
 import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
@@ -46,14 +47,6 @@ export interface EffectiveSlot {
   readonly device: Device
   readonly profile: NamedProfile | null
   readonly model: Model | null
-}
-
-export interface MissingFile {
-  readonly what: string
-  readonly path: string
-  /** The key of the slot's file that asks for it. */
-  readonly param: string
-  readonly cause: unknown
 }
 
 export interface SlotPlansDeps {
@@ -357,17 +350,9 @@ export class SlotPlans {
     throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause, details: { slot: slot.name, path } })
   }
 
-  async #missing ({ slot, model, provider }: EffectiveSlot): Promise<readonly MissingFile[]> {
-    if (model === null || !takesModel(provider)) return []
-    const files: ReadonlyArray<readonly [what: string, path: string | null, param: string]> = [
-      [`the file of model '${model.id}'`, model.path, 'model.default'],
-      [`the projector of model '${model.id}' (\`vision = false\` does without)`, projectorOf(slot, model), 'vision'],
-      ['the chat template', this.#chatTemplate(slot, model), 'chat_template']
-    ]
-    const looked = await Promise.all(files.map(async ([what, path, param]): Promise<MissingFile | null> => path === null
-      ? null
-      : await access(path, constants.R_OK).then(() => null, (cause: unknown) => ({ what, path, param, cause }))))
-    return looked.filter(file => file !== null)
+  async #missing (effective: EffectiveSlot): Promise<readonly MissingFile[]> {
+    const { slot, model, provider } = effective
+    return model === null || !takesModel(provider) ? [] : await missingFiles(slot, model, this.#chatTemplate(slot, model))
   }
 
   #noModel (slot: NamedSlotConfig): Error {
@@ -396,9 +381,4 @@ async function makeStore (path: string): Promise<void> {
 
 function notOf (provider: EngineProvider, id: string): string {
   return `'${id}' is no model of ${provider.title}`
-}
-
-/** The projector that goes with the model, unless the slot or the model does without. */
-export function projectorOf (slot: NamedSlotConfig, model: Model | null): string | null {
-  return slot.vision && model?.defaults.vision !== false ? model?.mmproj ?? null : null
 }
