@@ -9,7 +9,7 @@ import {
   builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
 } from './host/discover.js'
 import { Generations } from './host/generations.js'
-import { preparePluginHome } from './host/plugin-home.js'
+import { pluginFolder, preparePluginHome } from './host/plugin-home.js'
 import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
 import { Services } from './host/services.js'
@@ -190,6 +190,7 @@ class GatewayRun implements Gateway {
       services: this.#services,
       generations,
       busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
+      stateOf: plugin => ({ folder: () => pluginFolder(config.paths.state, plugin), table: kernel.tables.of(plugin) }),
       logOf: plugin => withPlugin(log, plugin),
       mount: {
         log,

@@ -25,6 +25,7 @@ import { openDatabase, type Database } from './state/database.js'
 import { createWithLock, type HeldLock } from './state/file-lock.js'
 import { acquireHomeLock } from './state/home-lock.js'
 import { engineKeys } from './state/engine-keys.js'
+import { PluginTables } from './state/plugin-tables.js'
 import { instanceId } from './state/instance-id.js'
 
 /** What everything else stands on. Opened in order, closed in reverse by `closeKernel`. */
@@ -43,6 +44,7 @@ export interface KernelServices {
   readonly events: EventBus
   readonly activity: OwnedActivityLog
   readonly jobs: JobStore
+  readonly tables: PluginTables
   readonly models: ModelRegistry
   readonly modelFiles: ClosableModelFiles
   readonly hardware: CachingHardwareService
@@ -108,9 +110,11 @@ export async function openKernel (
       hardware.ensureProbed()
     ])
     const jobs = createJobStore(opened, clock)
+    const tables = new PluginTables(opened)
     const modelFiles = createModelFiles(clock)
     return {
-      env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, models, modelFiles, hardware,
+      env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, tables, models, modelFiles,
+      hardware,
       runtime
     }
   } catch (error) {

@@ -8,7 +8,7 @@ import { builtinCandidates, descriptorCandidates, packageCandidates } from '../.
 import { checkPluginTable, type KnownPlugin } from '../../kernel/host/plugin-findings.js'
 import type { Candidate } from '../../kernel/host/record.js'
 import { checkPluginShape } from '../../kernel/host/shape.js'
-import { createContext } from '../../kernel/host/stage.js'
+import { createContext, type PluginState } from '../../kernel/host/stage.js'
 import builtins from '../../plugins/index.js'
 import { curatedMedia } from '../../plugins/services/library/curated-media.js'
 import { curatedText } from '../../plugins/services/library/curated-text.js'
@@ -80,17 +80,23 @@ async function staged (
   known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel
 ): Promise<DeclaredPlugin> {
   const { plugin } = known
-  if (plugin.kind !== 'provider') return known
+  if (![plugin.kind].flat().includes('provider')) return known
   const { value, problems } = checkPluginTable(plugin, config.snapshot.svc.plugins.config[plugin.name] ?? {})
   if (problems.length > 0) return { ...known, trouble: `[plugins.config.${plugin.name}] is not valid` }
   try {
-    const context = createContext(plugin, value, servicesOf(plugin, config, clock), log)
+    const context = createContext(plugin, value, servicesOf(plugin, config, clock), log, stateless(plugin.name))
     await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
     context.seal()
     return { ...known, providers: context.stage.providers }
   } catch (error) {
     return { ...known, trouble: messageOf(error) }
   }
+}
+
+/** Nothing is kept where no gateway runs. */
+function stateless (plugin: string): PluginState {
+  const refuse = (): never => { throw new Error(`plugin '${plugin}' reads and writes its state in a gateway only`) }
+  return { folder: refuse, table: { get: () => undefined, set: refuse, delete: refuse, keys: () => [] } }
 }
 
 function servicesOf ({ requires = {} }: AnyPlugin, config: OfflineKernel['config'], clock: Clock): Record<string, unknown> {

@@ -1,18 +1,21 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
-import { pluginKinds, type PluginKind } from '../../kernel/contract/context.js'
+import { pluginKinds } from '../../kernel/contract/context.js'
 import { API_VERSION } from '../../kernel/contract/plugin.js'
+import { kindText } from '../../kernel/host/record.js'
 
 const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
-const svcSchema = z.looseObject({ apiVersion: z.number(), kind: z.enum(pluginKinds) })
+const svcSchema = z.looseObject({
+  apiVersion: z.number(), kind: z.union([z.enum(pluginKinds), z.array(z.enum(pluginKinds)).min(1)])
+})
 
 /** What a package says about itself. */
 export interface PackageManifest {
   readonly name: string
   readonly version: string
   /** Null when it is no plugin for this gateway; `problem` says why. */
-  readonly kind: PluginKind | null
+  readonly kind: string | null
   readonly problem: string | null
 }
 
@@ -34,7 +37,7 @@ function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
     return { kind: null, problem: `is no plugin: the "svc" field of its package.json must look like ${example}, kind one of ${pluginKinds.join(', ')}` }
   }
   const { apiVersion, kind } = parsed.data
-  if (apiVersion === API_VERSION) return { kind, problem: null }
+  if (apiVersion === API_VERSION) return { kind: kindText(kind), problem: null }
   return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}` }
 }
 

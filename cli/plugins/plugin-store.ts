@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { PluginKind } from '../../kernel/contract/context.js'
 import { CliFailure } from '../failure.js'
 import type { Npm } from './npm.js'
 import { readPackageManifest, type PackageManifest } from './package-manifest.js'
@@ -11,7 +10,7 @@ import type { PackageSpec } from './package-spec.js'
 export interface StoredPackage {
   readonly name: string
   readonly version: string
-  readonly kind: PluginKind | null
+  readonly kind: string | null
   /** As the lock file has it: `sha512-...`. */
   readonly integrity: string | null
 }

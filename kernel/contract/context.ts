@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { Logger } from './logger.js'
+import type { PluginTable } from './plugin-store.js'
 import type { EngineProvider } from './provider.js'
 import type { AnyRoute } from './route.js'
 import type { Requires, ServiceRef, ServicesOf } from './service-ref.js'
@@ -20,6 +21,10 @@ export interface BaseContext<R extends Requires, C extends z.ZodType> {
   readonly config: z.output<C>
   readonly services: ServicesOf<R>
   readonly log: Logger
+  /** A folder of this plugin alone, there from the first look at this property on. It survives restarts and updates. */
+  readonly stateDir: string
+  /** A small table of this plugin alone that survives restarts and updates. */
+  readonly table: PluginTable
   /** Offers a service to other plugins. The ref must be listed in `provides`. */
   provide<T> (ref: ServiceRef<T>, implementation: T): void
   addSetting (setting: SettingDefinition): void
@@ -58,4 +63,8 @@ export interface KindMethods {
   service: Record<never, never>
 }
 
-export type PluginContext<K extends PluginKind, R extends Requires, C extends z.ZodType> = BaseContext<R, C> & KindMethods[K]
+/** The methods of all the kinds together. */
+type MethodsOf<K extends PluginKind> =
+  (K extends PluginKind ? (methods: KindMethods[K]) => void : never) extends (all: infer M) => void ? M : never
+
+export type PluginContext<K extends PluginKind, R extends Requires, C extends z.ZodType> = BaseContext<R, C> & MethodsOf<K>

@@ -166,6 +166,7 @@ export const errorCodes = {
   'plugin.conflict': { status: 500, when: 'a contribution clashes with one that is already there' },
   'plugin.preflight_failed': { status: 500, when: 'routes do not survive the dry run' },
   'plugin.start_failed': { status: 500, when: 'onStart threw' },
+  'plugin.state_invalid': { status: 500, when: 'a plugin writes a key or a value that its table does not take' },
   'plugin.late_call': { status: 500, when: 'a plugin called its context after register had ended' },
   'plugin.background_failure': { status: 500, when: 'work that a plugin did not wait for was rejected' },
   'plugin.dependency_failed': { status: 500, when: 'a plugin that provides a required service failed' },

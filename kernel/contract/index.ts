@@ -1,4 +1,5 @@
 /** The public contract: what a plugin may import as `svc-gateway/plugin`. Explicit names only. */
+export type { PluginTable } from './plugin-store.js'
 export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
 export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'

@@ -9,7 +9,8 @@ export const API_VERSION = 1
 export interface PluginDefinition<K extends PluginKind, R extends Requires, C extends z.ZodType> {
   /** kebab-case, unique; also the config table, the log field and the error domain. */
   readonly name: string
-  readonly kind: K
+  /** What it contributes; a list for one that contributes several things, such as an engine and its routes. */
+  readonly kind: K | readonly K[]
   readonly apiVersion: number
   readonly requires?: R
   readonly provides?: ReadonlyArray<ServiceRef<unknown>>

@@ -12,7 +12,7 @@ import { preflight } from './preflight.js'
 import { fail, isAlive, skip, type PluginRecord } from './record.js'
 import { Services } from './services.js'
 import { checkPluginShape } from './shape.js'
-import { createContext } from './stage.js'
+import { createContext, type PluginState } from './stage.js'
 
 export interface BootDeps {
   readonly clock: Clock
@@ -21,6 +21,8 @@ export interface BootDeps {
   readonly mount: MountDeps
   /** Laid over `[plugins.config.<name>]` for this run. */
   readonly pluginConfig: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** What a plugin keeps from one run to the next. */
+  readonly stateOf: (plugin: string) => PluginState
   /** A logger that carries the plugin's name. */
   readonly logOf: (plugin: string) => Logger
 }
@@ -152,9 +154,10 @@ export class Boot {
     if (culprit !== null) return skip(record, 'register', culprit)
     const plugin = record.plugin!
     await this.#timed(record, 'register', 'plugin.register_failed', async () => {
-      const { clock, logOf, log } = this.#deps
+      const { clock, logOf, log, stateOf } = this.#deps
       const services = this.#services
-      const staged = createContext(plugin, record.config, services.of(plugin.requires ?? {}), logOf(plugin.name))
+      const required = services.of(plugin.requires ?? {})
+      const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name))
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
         await withDeadline(clock, STEP_DEADLINE_MS, `register of '${plugin.name}'`, () =>

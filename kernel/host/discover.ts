@@ -9,7 +9,7 @@ import { readToml } from '../config/toml-file.js'
 import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
 import { importFrom, type Generations } from './generations.js'
 import { parseJson, readPackageSource, type PackageSource } from './package-source.js'
-import type { Candidate } from './record.js'
+import { kindText, type Candidate } from './record.js'
 import { wrongApiVersion } from './shape.js'
 
 export interface BuiltinPlugin {
@@ -19,7 +19,7 @@ export interface BuiltinPlugin {
 
 const manifestSchema = z.looseObject({
   apiVersion: z.number(),
-  kind: z.enum(pluginKinds),
+  kind: z.union([z.enum(pluginKinds), z.array(z.enum(pluginKinds)).min(1)]),
   descriptor: z.string().optional(),
   reload: z.enum(['live', 'restart']).default('live')
 })
@@ -101,7 +101,7 @@ async function packageCandidate (home: string, name: string, generations: Genera
     root = `${generations === null ? source.folder : join(from, 'node_modules', name)}/`
     return await importFrom(from, name)
   })
-  return { ...known, problem: null, manifest: { apiVersion, kind }, restarts: reload === 'restart', root: () => root, load }
+  return { ...known, problem: null, manifest: { apiVersion, kind: kindText(kind) }, restarts: reload === 'restart', root: () => root, load }
 }
 
 /** Its programs run from where the descriptor is read: a copy that stays as it is while an engine runs from it. */

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs'
 import { mkdir, readlink, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,6 +22,13 @@ export async function preparePluginHome (home: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   })
   await linkHost(modules)
+}
+
+/** What a plugin keeps, apart from its package, which comes and goes. Made here, and private. */
+export function pluginFolder (stateDir: string, plugin: string): string {
+  const folder = join(stateDir, 'plugin-state', plugin)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return folder
 }
 
 /** Installing packages may sweep the link away: it is set again after every change. */

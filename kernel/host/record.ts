@@ -1,6 +1,11 @@
-import type { AnyPlugin, BootPhase, ErrorCode, PluginReport, PluginState, SvcError, WaitingVersion } from '../contract/index.js'
+import type { AnyPlugin, BootPhase, ErrorCode, PluginKind, PluginReport, PluginState, SvcError, WaitingVersion } from '../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import type { Stage } from './stage.js'
+
+/** One word for what a plugin contributes, whatever the order of a list. */
+export function kindText (kind: PluginKind | readonly PluginKind[]): string {
+  return [...new Set([kind].flat())].sort().join(', ')
+}
 
 /** Where a plugin comes from and how to get at it, before anything of it was run. */
 export interface Candidate {
@@ -110,7 +115,7 @@ export function toReport (record: PluginRecord): PluginReport {
   const health = stage === null || record.state !== 'active' ? {} : healthOf(stage)
   return {
     name: record.plugin?.name ?? record.name,
-    kind: record.plugin?.kind ?? record.candidate.manifest?.kind ?? null,
+    kind: record.plugin === null ? record.candidate.manifest?.kind ?? null : kindText(record.plugin.kind),
     state: record.state === 'booting' ? 'active' : record.state,
     phase: record.phase,
     code: record.code,

@@ -1,5 +1,5 @@
-import { API_VERSION, isPlugin, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode } from '../contract/index.js'
-import type { PluginManifest } from './record.js'
+import { API_VERSION, isPlugin, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode, type PluginKind } from '../contract/index.js'
+import { kindText, type PluginManifest } from './record.js'
 
 export interface ShapeProblem {
   readonly code: ErrorCode
@@ -16,8 +16,9 @@ export function checkPluginShape (module: unknown, name: string, manifest: Plugi
   if (manifest === null && exported.name !== name) {
     return { code: 'plugin.not_a_plugin', message: `it calls itself '${exported.name}' and is listed as '${name}'` }
   }
-  if (manifest !== null && exported.kind !== manifest.kind) {
-    return { code: 'plugin.manifest_invalid', message: `package.json says kind '${manifest.kind}', the plugin says '${exported.kind}'` }
+  const kind = kindText(exported.kind)
+  if (manifest !== null && kind !== manifest.kind) {
+    return { code: 'plugin.manifest_invalid', message: `package.json says kind '${manifest.kind}', the plugin says '${kind}'` }
   }
   return exported
 }
@@ -31,7 +32,10 @@ export function wrongApiVersion (found: unknown): ShapeProblem {
 
 function shapeProblem (plugin: AnyPlugin): string | null {
   if (typeof plugin.name !== 'string' || !PLUGIN_NAME_PATTERN.test(plugin.name)) return 'its name is not kebab-case'
-  if (!pluginKinds.includes(plugin.kind)) return `its kind '${String(plugin.kind)}' is none of ${pluginKinds.join(', ')}`
+  const kinds = [plugin.kind].flat() as readonly PluginKind[]
+  const odd = kinds.find(kind => !pluginKinds.includes(kind))
+  if (odd !== undefined) return `its kind '${String(odd)}' is none of ${pluginKinds.join(', ')}`
+  if (kinds.length === 0) return `its list of kinds is empty; name at least one of ${pluginKinds.join(', ')}`
   if (typeof plugin.register !== 'function') return 'it has no register function'
   for (const [key, ref] of Object.entries(plugin.requires ?? {})) {
     if (!isServiceRef(ref)) return `requires.${key} is not a service ref`

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isProvider, isRoute, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger, type ServiceRef,
-  type SettingDefinition, type ToolDefinition
+  isProvider, isRoute, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger, type PluginTable,
+  type ServiceRef, type SettingDefinition, type ToolDefinition
 } from '../contract/index.js'
 
 /** What a plugin declared. Data until it is mounted and started. */
@@ -17,6 +17,13 @@ export interface Stage {
   readonly stopHooks: Array<() => void | Promise<void>>
 }
 
+/** What a plugin keeps from one run to the next. */
+export interface PluginState {
+  /** Makes the folder. */
+  readonly folder: () => string
+  readonly table: PluginTable
+}
+
 export interface StagedContext {
   readonly stage: Stage
   readonly context: Record<string, unknown>
@@ -25,7 +32,9 @@ export interface StagedContext {
 }
 
 /** The `ctx` of one plugin: every method checks its argument and stages it, none has an effect. */
-export function createContext (plugin: AnyPlugin, config: unknown, services: object, log: Logger): StagedContext {
+export function createContext (
+  plugin: AnyPlugin, config: unknown, services: object, log: Logger, state: PluginState
+): StagedContext {
   const stage: Stage = {
     routes: [],
     scopes: [],
@@ -64,6 +73,8 @@ export function createContext (plugin: AnyPlugin, config: unknown, services: obj
     config,
     services,
     log,
+    get stateDir () { return state.folder() },
+    table: state.table,
     provide: staging('provide', (ref: ServiceRef<unknown>, implementation: unknown) => {
       if (!(plugin.provides ?? []).some(declared => declared.id === ref.id)) {
         throw new TypeError(`ctx.provide('${ref.id}') is not listed in the plugin's \`provides\``)
@@ -73,8 +84,9 @@ export function createContext (plugin: AnyPlugin, config: unknown, services: obj
     addSetting: staging('addSetting', (setting: SettingDefinition) => { stage.settings.push(setting) }),
     addHealth: listOf('addHealth', stage.healthProbes, isFunction, 'a function'),
     onStart: listOf('onStart', stage.startHooks, isFunction, 'a function'),
-    onStop: listOf('onStop', stage.stopHooks, isFunction, 'a function'),
-    ...byKind[plugin.kind]
+    onStop: listOf('onStop', stage.stopHooks, isFunction, 'a function')
   }
+  // after the getter, which a spread would call
+  for (const kind of [plugin.kind].flat()) Object.assign(context, byKind[kind])
   return { stage, context: Object.freeze(context), seal: () => { open = false } }
 }
