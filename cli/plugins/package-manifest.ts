@@ -3,7 +3,6 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { pluginKinds } from '../../kernel/contract/context.js'
 import { API_VERSION } from '../../kernel/contract/plugin.js'
-import { kindText } from '../../kernel/host/record.js'
 
 const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
 const svcSchema = z.looseObject({
@@ -37,7 +36,7 @@ function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
     return { kind: null, problem: `is no plugin: the "svc" field of its package.json must look like ${example}, kind one of ${pluginKinds.join(', ')}` }
   }
   const { apiVersion, kind } = parsed.data
-  if (apiVersion === API_VERSION) return { kind: kindText(kind), problem: null }
+  if (apiVersion === API_VERSION) return { kind: [...new Set([kind].flat())].sort().join(', '), problem: null }
   return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}` }
 }
 
