@@ -22,18 +22,18 @@ export interface ContainerGateway extends LiveGateway {
 /**
  * A gateway with a slot for every surface, each engine in a container: a real llama.cpp and whisper-server, fakes of
  * ComfyUI and Kokoro. Null after the test was marked as skipped because there is no container engine.
- * @param files more files of its home, or other ones
+ * @param settings more of svc.toml
  */
-export async function containerGateway (t: Test, files: Readonly<Record<string, string>> = {}): Promise<ContainerGateway | null> {
+export async function containerGateway (t: Test, settings = ''): Promise<ContainerGateway | null> {
   const engine = await testEngine(t, 'docker')
   if (engine === null) return null
   const whisper = process.env.SVC_TEST_WHISPER_IMAGE
   if (whisper === undefined) return skipped(t, 'SVC_TEST_WHISPER_IMAGE is not set; run: eval "$(test/engines/up.sh)"')
-  const home = await liveHome(t, { 'etc/svc/svc.toml': '[runtime]\nstop_with_gateway = true\n[slots]\nautostart = false\n' })
+  const home = await liveHome(t, { 'etc/svc/svc.toml': `[runtime]\nstop_with_gateway = true\n[slots]\nautostart = false\n${settings}` })
   const ports: number[] = []
   while (ports.length < TEXT_PORTS + MEDIA_PORTS) ports.push(await freePort())
   const [text, media] = [textHome(home, ports), mediaHome(home, ports.slice(TEXT_PORTS))]
-  await writeHome(home, { ...text, ...media, [REGISTRY]: `${String(text[REGISTRY])}${String(media[REGISTRY])}`, ...files })
+  await writeHome(home, { ...text, ...media, [REGISTRY]: `${String(text[REGISTRY])}${String(media[REGISTRY])}` })
   const docker = new Docker({ socketPath: new URL(engine.host).pathname })
   const fakes = await fakeEnginesImage(t, engine)
   const containers = async (): Promise<Docker.ContainerInfo[]> => {
@@ -58,10 +58,13 @@ export async function containerGateway (t: Test, files: Readonly<Record<string, 
   return { ...gateway, home, docker, container }
 }
 
-/** A gateway with a slot for every text surface, its engine the embedded one. */
-export async function embeddedGateway (t: Test): Promise<LiveGateway> {
+/**
+ * A gateway with a slot for every text surface, its engine the embedded one.
+ * @param settings more of svc.toml
+ */
+export async function embeddedGateway (t: Test, settings = ''): Promise<LiveGateway> {
   const home = await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n'
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[plugins.config.llm-server]\nprefer = "embedded"\n${settings}`
   })
   const ports: number[] = []
   while (ports.length < TEXT_PORTS) ports.push(await freePort())

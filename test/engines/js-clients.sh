@@ -5,6 +5,7 @@
 # its name. With all there already it does nothing else.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+options=()
 case ${1:-} in
   sdks)
     wanted=(
@@ -14,7 +15,11 @@ case ${1:-} in
       @llamaindex/core@0.6.22 @llamaindex/openai@0.4.22
       @continuedev/openai-adapters@1.37.0 zod@4.6.7
     ) ;;
-  promptfoo) wanted=(promptfoo@0.121.20) ;;
+  promptfoo)
+    # of its optional packages, which are a gigabyte, only the database driver for this machine
+    machine=$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+    wanted=(promptfoo@0.121.20 "@libsql/linux-$machine-gnu@0.5.29")
+    options=(--omit=optional --omit=peer --ignore-scripts) ;;
   -h | --help) usage; exit 0 ;;
   *) wrong_usage "which: sdks or promptfoo?" ;;
 esac
@@ -26,7 +31,7 @@ if [ "$(cat "$folder/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
   log "installing ${wanted[*]}"
   rm -rf "$folder/node_modules" "$folder/package.json" "$folder/package-lock.json" "$folder/installed"
   echo '{ "private": true, "type": "module" }' >"$folder/package.json"
-  npm install --prefix "$folder" --no-audit --no-fund --save-exact "${wanted[@]}" >&2 || die "npm could not install the clients"
+  npm install --prefix "$folder" --no-audit --no-fund --save-exact "${options[@]}" "${wanted[@]}" >&2 || die "npm could not install the clients"
   echo "${wanted[*]}" >"$folder/installed"
 fi
 echo "$folder"

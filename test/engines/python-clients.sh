@@ -7,7 +7,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1:-} in
-  openai-2) wanted=(openai==2.54.0 litellm==1.106.2 llama-index-llms-openai-like==0.8.1 instructor==1.17.0) ;;
+  openai-2) wanted=(openai==2.54.0 litellm==1.106.2 mcp==2.3.0 llama-index-llms-openai-like==0.8.1 instructor==1.17.0) ;;
   openai-3) wanted=(openai==3.54.0 anthropic==2.12.0 langchain-openai==1.7.3 llm==0.36 openai-agents==0.24.0) ;;
   -h | --help) usage; exit 0 ;;
   *) wrong_usage "which: openai-2 or openai-3?" ;;
@@ -22,7 +22,7 @@ if [ "$(cat "$folder/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
   python3 -m venv "$folder/venv" || die "python3 could not make a virtual environment; on Debian: apt-get install python3-venv"
   # pip alone takes minutes to choose the versions of so many packages
   "$folder/venv/bin/pip" install --quiet "uv==0.13.9" >&2 || die "pip could not install uv"
-  "$folder/venv/bin/uv" pip install --quiet --python "$folder/venv/bin/python" "${wanted[@]}" >&2 || die "uv could not install the clients"
+  "$folder/venv/bin/uv" pip install --quiet --compile-bytecode --python "$folder/venv/bin/python" "${wanted[@]}" >&2 || die "uv could not install the clients"
   echo "${wanted[*]}" >"$folder/installed"
 fi
 echo "$folder/venv"

@@ -1,0 +1,91 @@
+"""What the programs beside this share: the gateway, what its slots say, and a line of JSON for each thing tried."""
+import asyncio
+import inspect
+import json
+import os
+import traceback
+import urllib.request
+
+URL = os.environ["RING_URL"]
+REAL = os.environ["RING_ENGINE"] == "llama"
+SENTENCE = os.environ["RING_SENTENCE"]
+BASE = f"{URL}/v1"
+LOOP = asyncio.new_event_loop()
+MESSAGES = [{"role": "user", "content": "Who are you?"}]
+
+# A tool, and a slot whose model calls it: one whose template knows tools where the engine leaves the choice to the
+# model, any model where the engine holds it to the tool by a grammar.
+CALLER = "caller" if REAL else "agent"
+if REAL:
+    TOOL = {
+        "name": "embed_text",
+        "description": "Compares texts",
+        "parameters": {
+            "type": "object",
+            "properties": {"input": {"type": "array", "items": {"type": "string"}}},
+            "required": ["input"],
+        },
+    }
+else:
+    TOOL = {
+        "name": "set_state",
+        "description": "Sets the state",
+        "parameters": {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]},
+    }
+
+
+def fits_tool(args):
+    """Whether these are arguments of the tool."""
+    if isinstance(args, str):
+        args = json.loads(args)
+    assert args == {"input": ["one", "two"]} if REAL else args["mood"] in ("good", "bad"), args
+
+
+def check(name):
+    """Tries the function under it, which may be a coroutine, and prints how that went."""
+
+    def run(work):
+        line = {"name": name}
+        try:
+            result = work()
+            if inspect.isawaitable(result):
+                run_until(result)
+        except Exception:
+            line["error"] = traceback.format_exc()[-3000:]
+        print(json.dumps(line), flush=True)
+
+    return run
+
+
+def run_until(awaitable):
+    """What it comes to; always in the same event loop, as in a program, because clients keep their connections."""
+    return LOOP.run_until_complete(awaitable)
+
+
+def requests_of(work):
+    """How many requests of /v1 the work took, and what it raised: what a client repeats by itself."""
+
+    def count():
+        with urllib.request.urlopen(f"{URL}/api/stats/requests?window_s=3600") as answer:
+            return json.load(answer)["requests"]
+
+    before = count()
+    try:
+        work()
+    except Exception as error:
+        return count() - before, error
+    raise AssertionError("it did not fail")
+
+
+def wav(seconds=1.0):
+    """Silence."""
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(16_000)
+        sound.writeframes(bytes(int(seconds * 32_000)))
+    return file.getvalue()
