@@ -124,7 +124,7 @@ export const errorCodes = {
   'upstream.invalid': { status: 400, when: 'an upstream cannot be what it is asked to be' },
   'upstream.protected': { status: 400, when: 'that part of an upstream cannot be changed' },
   'provider.credential_write_failed': { status: 400, when: 'the key of a provider cannot be written' },
-  'upstream.key_required': { status: 409, when: 'a key that is set would go to another address; it has to be given again' },
+  'upstream.key_required': { status: 409, when: 'a key would go to an address that it was not given for; it has to be given again, or under another variable' },
   'upstream.already_exists': { status: 409, when: 'an upstream with this name exists' },
   'dispatch.passage_off': { status: 403, when: '/upstream/ is switched off' },
   'dispatch.no_route': { status: 404, when: 'the model serves no request of this kind' },

@@ -19,9 +19,11 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
   const teller = (file: string, row: string): Tell => (key, severity, code, message) => {
     found.push({ file, path: `${row}.${key}`, message, code, severity })
   }
+  const uses = [...upstreamsOf(config).values()]
   config.upstreams.forEach((upstream, i) => {
     const tell = teller(configFiles.upstreams, `upstream.${i}`)
     checkSlot(upstream, facts, tell)
+    if (upstream.kind === 'remote') checkKey(upstream, uses, tell)
     checkFallbacks(upstream.name, upstream.fallback, facts, tell)
   })
   config.providers.forEach((provider, i) => {
@@ -32,8 +34,38 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
       tell('name', 'warning', 'upstream.already_exists', `upstream '${upstream.name}' stands in upstreams.toml too, and that row counts; give one of them another name`)
     }
     checkFallbacks(upstream.name, provider.fallback, facts, tell)
+    checkKey(upstream, uses, tell)
   })
   return found
+}
+
+/** Secrets that the gateway has for itself. */
+const OWN_SECRETS = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
+
+/** A row that was written by hand counts; that it takes somebody else's key along is told. */
+function checkKey (row: Upstream, all: readonly Upstream[], tell: Tell): void {
+  const { name, url, auth_style: style, auth_value_env: variable } = row
+  if (style === 'none' || variable === '') return
+  const where = originOf(url)
+  const elsewhere = (one: Pick<Upstream, 'url' | 'auth_style' | 'auth_value_env'>): boolean =>
+    one.auth_style !== 'none' && one.auth_value_env === variable && originOf(one.url) !== where
+  const other = all.find(one => one.name !== name && elsewhere(one))
+  const template = upstreamTemplates.find(elsewhere)
+  const owner = other !== undefined ? `upstream '${other.name}' (${originOf(other.url)})`
+    : template !== undefined ? `${template.title} (${originOf(template.url)})` : null
+  if (owner !== null) {
+    tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} goes to ${where}, and is the key of ${owner} as well; give each its own variable`)
+  } else if (OWN_SECRETS.test(variable)) {
+    tell('auth_value_env', 'warning', 'upstream.key_required', `${variable} is a secret of the gateway itself and goes to ${where}; give the upstream its own variable`)
+  }
+}
+
+function originOf (url: string): string {
+  try {
+    return new URL(url).origin
+  } catch {
+    return ''
+  }
 }
 
 function unknownTemplate ({ catalog_id: id }: ExternalProvider, tell: Tell): void {

@@ -36,10 +36,12 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
       example: { key: 'OPENAI_API_KEY', value: 'sk-your-key' },
       handler: call => {
         const { params: { name }, body: { key, value } } = call
-        const { auth_value_env: env } = api.status(name).config
+        const row = api.status(name).config
+        const { auth_value_env: env } = row
         if (env === '') throw notWritten(`'${name}' names no variable for its key; set \`auth_value_env\` first`, name)
         if (key !== env) throw notWritten(`the key of '${name}' is read from ${env}, and no other variable`, name)
         if (value.trim() === '') throw notWritten('an empty key is none; DELETE /api/secrets/{name} takes one away', name)
+        api.requireUnshared(row)
         return api.audited(call, 'credentials', name, async () => {
           await config.setSecret(key, value).catch((error: unknown) => {
             throw notWritten(isSvcError(error) ? error.message : messageOf(error), name, error)

@@ -1,7 +1,7 @@
 import {
   svcError, type ActivityLog, type ActivityNote, type ConfigService, type RouteCall, type UpstreamService, type UpstreamStatus
 } from 'svc-gateway/plugin'
-import { keyProblem, type KeyUse } from './key-binding.js'
+import { keyProblem, sharedKeyProblem, type KeyUse } from './key-binding.js'
 import type { UpstreamObject } from './schemas.js'
 import { slotBacked, upstreamObject } from './upstream-object.js'
 
@@ -46,15 +46,25 @@ export class UpstreamApi {
    * Sees to it that a key goes only where it was meant to go: writes the one that came along, or throws
    * `upstream.key_required` when a key that is set would go to another address.
    */
-  async bindKey (use: Pick<KeyUse, 'url'> & { readonly [K in keyof KeyUse]?: KeyUse[K] | undefined }, value: string | undefined): Promise<void> {
+  async bindKey (use: Pick<KeyUse, 'name' | 'url'> & { readonly [K in keyof KeyUse]?: KeyUse[K] | undefined }, value: string | undefined): Promise<void> {
     const { config, upstreams } = this.services
-    const { url, auth_style = 'bearer', auth_value_env = '' } = use
-    if (value !== undefined && auth_value_env !== '') return await config.setSecret(auth_value_env, value)
-    const problem = keyProblem({ url, auth_style, auth_value_env }, {
+    const { name, url, auth_style = 'bearer', auth_value_env = '' } = use
+    const key: KeyUse = { name, url, auth_style, auth_value_env }
+    if (value !== undefined && auth_value_env !== '') {
+      this.requireUnshared(key)
+      return await config.setSecret(auth_value_env, value)
+    }
+    const problem = keyProblem(key, {
       present: upstreams.list().map(({ config: row }) => row),
       templates: upstreams.templates,
-      isSet: name => (config.secret(name) ?? '') !== ''
+      isSet: variable => (config.secret(variable) ?? '') !== ''
     })
+    if (problem !== null) throw problem
+  }
+
+  /** Throws `upstream.key_required` when another upstream would send the same key somewhere else. */
+  requireUnshared (key: KeyUse): void {
+    const problem = sharedKeyProblem(key, this.services.upstreams.list().map(({ config: row }) => row))
     if (problem !== null) throw problem
   }
 

@@ -28,7 +28,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
         const { auth_value: value, ...body } = call.body
         const { name } = body
         const row = newRow(body, upstreams.templates)
-        await api.bindKey(row, value)
+        await api.bindKey({ ...row, name }, value)
         await config.change(async draft => {
           await requireFreeName(draft, name, upstreams.get(name) !== undefined)
           await draft.upstreams.create(row)

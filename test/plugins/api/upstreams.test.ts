@@ -172,6 +172,43 @@ t.test('a key goes only where it was meant to go', async t => {
   t.notMatch(JSON.stringify([gateway.logs, gateway.audit()]), 'sk-given-again')
 })
 
+t.test('a variable belongs to the address that named it first, with a value or without', async t => {
+  const gateway = await rig(t)
+  const required = { status: 409, json: { error: { code: 'upstream.key_required' } } }
+  t.equal((await gateway.call('POST', '/api/upstreams', { name: 'first', url: 'http://first.example/v1', auth_value_env: 'LAB_KEY' })).status, 201)
+  const second = { name: 'second', url: 'http://second.example/v1', auth_value_env: 'LAB_KEY' }
+  t.match(await gateway.call('POST', '/api/upstreams', second), required, 'it has no value yet')
+  t.match(await gateway.call('POST', '/api/upstreams', { ...second, auth_value_env: 'OPENAI_API_KEY' }), required, 'nor has that of a template')
+  t.match(await gateway.call('POST', '/api/upstreams', { ...second, auth_value: 'sk-of-second' }), {
+    ...required, json: { error: { param: 'auth_value_env', message: /'first' sends LAB_KEY to http:\/\/first\.example, which would get this key too/ } }
+  })
+  t.notMatch(await gateway.file('etc/svc/api.env'), 'sk-of-second')
+  t.equal((await gateway.call('PATCH', '/api/upstreams/first', { url: 'http://moved.example/v1' })).status, 200, 'its own variable, still without a value')
+  t.equal((await gateway.call('POST', '/api/upstreams', { ...second, auth_value_env: 'SECOND_KEY', auth_value: 'sk-of-second' })).status, 201)
+})
+
+t.test('rows written by hand that take a key somewhere else are told', async t => {
+  const gateway = await api(t, {
+    files: {
+      'etc/svc/upstreams.toml': [
+        upstreamTable('one', 'http://one.example/v1', { auth_style: 'bearer', auth_value_env: 'ONE_KEY' }),
+        upstreamTable('two', 'http://two.example/v1', { auth_style: 'bearer', auth_value_env: 'ONE_KEY' }),
+        upstreamTable('three', 'http://three.example/v1', { auth_style: 'bearer', auth_value_env: 'HF_TOKEN' }),
+        upstreamTable('four', 'http://four.example/v1', { auth_style: 'bearer', auth_value_env: 'FOUR_KEY' })
+      ].join('')
+    }
+  })
+  const { diagnostics } = (await gateway.call('GET', '/api/status')).json as { diagnostics: Array<{ file: string, path: string, message: string, code: string }> }
+  const told = diagnostics.filter(({ code }) => code === 'upstream.key_required')
+  t.match(told.map(({ path, message }) => `${path}: ${message}`), [
+    /^upstream\.0\.auth_value_env: ONE_KEY goes to http:\/\/one\.example, and is the key of upstream 'two'/,
+    /^upstream\.1\.auth_value_env: .* upstream 'one'/,
+    /^upstream\.2\.auth_value_env: HF_TOKEN is a secret of the gateway itself/
+  ])
+  t.equal(told.length, 3)
+  t.match(await gateway.call('POST', '/api/providers/two/credentials', { key: 'ONE_KEY', value: 'sk-x' }), { status: 409, json: { error: { code: 'upstream.key_required' } } })
+})
+
 t.test('keys are written and never shown', async t => {
   const gateway = await rig(t)
   const secret = 'sk-\\"new" key'
