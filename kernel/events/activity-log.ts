@@ -108,6 +108,7 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
       else timer ??= clock.setTimer(SOON_MS, () => { write(waiting) })
     },
     list: (query = {}) => settings().enabled ? store.list(query) : [],
+    page: query => settings().enabled ? store.page(query) : { json: '[]', count: 0, next_before: null },
     follow: (query, signal) => follow(store, followers, query, signal),
     close () {
       if (waiting.length > 0) write(waiting)

@@ -1,4 +1,4 @@
-import type { ActivityFilter, ActivityQuery, ActivityRow } from '../contract/index.js'
+import type { ActivityFilter, ActivityPage, ActivityQuery, ActivityRow } from '../contract/index.js'
 
 /** Where activity rows live; kernel/state/activity-table.ts is the durable one. Synchronous; every call may throw. */
 export interface ActivityStore {
@@ -9,6 +9,8 @@ export interface ActivityStore {
   insert (rows: ReadonlyArray<Omit<ActivityRow, 'id'>>): number
   /** Newest first. */
   list (query: ActivityQuery): readonly ActivityRow[]
+  /** As the contract's `ActivityLog.page`. */
+  page (query: ActivityQuery): ActivityPage
   /** The next rows after `since` that fit, oldest first. */
   after (since: number, filter: ActivityFilter, limit: number): readonly ActivityRow[]
   /** Deletes rows older than `before` (ISO 8601 UTC) and the oldest beyond `maxRows`. Returns how many went. */

@@ -8,6 +8,8 @@ const COLUMNS = [
 
 const DEFAULT_LIMIT = 200
 const MAX_LIMIT = 5000
+/** What one page looks at, at most: ids count up, so these are no more rows than that. */
+const MOST_SCANNED = 10_000
 
 type StoredRow = Omit<ActivityRow, 'before' | 'after'> & { readonly before_json: string | null, readonly after_json: string | null }
 
@@ -21,11 +23,18 @@ const FITS = `
 const SELECT = `SELECT a.id, ${COLUMNS.map(column => `a.${column}`).join(', ')}, c.before_json, c.after_json
   FROM activity a LEFT JOIN activity_change c ON c.activity_id = a.id WHERE ${FITS} AND a.id > ?9 AND a.id < ?10`
 
+/** The database writes the JSON: a row that is handed on as text never becomes an object. */
+const PAGE = `SELECT json_group_array(json_object('id', id, ${COLUMNS.map(column => `'${column}', ${column}`).join(', ')},
+    'before', json(before_json), 'after', json(after_json))) AS json, count(*) AS count, min(id) AS lowest
+  FROM (${SELECT} ORDER BY a.id DESC LIMIT ?11)`
+
 /** Activity rows in the state database. Statements are prepared once. */
 export function createActivityTable ({ connection, transaction }: Database): ActivityStore {
   const insertRow = connection.prepare(`INSERT INTO activity (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`)
   const insertChange = connection.prepare('INSERT INTO activity_change (activity_id, before_json, after_json) VALUES (?, ?, ?)')
   const newest = connection.prepare(`${SELECT} ORDER BY a.id DESC LIMIT ?11`)
+  const page = connection.prepare(PAGE)
+  const anyBetween = connection.prepare('SELECT 1 FROM activity WHERE id > ? AND id <= ? LIMIT 1')
   const oldest = connection.prepare(`${SELECT} ORDER BY a.id LIMIT ?11`)
   const lastId = connection.prepare('SELECT seq FROM sqlite_sequence WHERE name = \'activity\'')
   const deleteOld = connection.prepare('DELETE FROM activity WHERE ts < ?')
@@ -40,13 +49,26 @@ export function createActivityTable ({ connection, transaction }: Database): Act
     return id
   }
 
+  const highest = (): number => (lastId.all() as { seq: number }[])[0]?.seq ?? 0
+
   return {
     epoch: epoch?.value ?? '',
-    lastId: () => (lastId.all() as { seq: number }[])[0]?.seq ?? 0,
+    lastId: highest,
     insert: rows => transaction(() => rows.map(insert).at(-1) ?? 0),
     list ({ since = 0, before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_LIMIT, ...filter }: ActivityQuery) {
       const count = Math.min(Math.max(limit, 0), MAX_LIMIT)
       return (newest.all([...valuesOf(filter), since, before, count]) as StoredRow[]).map(fromStored)
+    },
+    page ({ since = 0, before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_LIMIT, ...filter }: ActivityQuery) {
+      const values = valuesOf(filter)
+      const most = Math.min(Math.max(limit, 0), MAX_LIMIT)
+      // without a filter every row fits, so the limit bounds what is looked at
+      const isFiltered = values.some(value => value !== null)
+      const from = isFiltered ? Math.max(since, Math.min(before, highest() + 1) - 1 - MOST_SCANNED) : since
+      const [found] = page.all([...values, from, before, most]) as [{ json: string, count: number, lowest: number | null }]
+      const { json, count, lowest } = found
+      if (count === most) return { json, count, next_before: lowest }
+      return { json, count, next_before: from > since && anyBetween.all([since, from]).length > 0 ? from + 1 : null }
     },
     after: (since, filter, limit) =>
       (oldest.all([...valuesOf(filter), since, Number.MAX_SAFE_INTEGER, limit]) as StoredRow[]).map(fromStored),

@@ -63,6 +63,16 @@ export interface ActivityFailure {
   readonly reason: string
 }
 
+/** Some rows as text, for answers that hand on many of them. */
+export interface ActivityPage {
+  /** A JSON list of rows, newest first. */
+  readonly json: string
+  /** How many rows are in it. */
+  readonly count: number
+  /** What to give as `before` for what comes behind; null when there is nothing. */
+  readonly next_before: number | null
+}
+
 export interface ActivityLog {
   /** Name of the table's ids: they count on in every run of the gateway, and begin anew only with another epoch. */
   readonly epoch: string
@@ -74,6 +84,11 @@ export interface ActivityLog {
   record (row: NewActivity): void
   /** Newest first. */
   list (query?: ActivityQuery): readonly ActivityRow[]
+  /**
+   * As `list`, at a bounded cost: where a filter lets little through, it ends after the newest 10,000 rows that it looked at,
+   * with fewer rows than asked for or none, and `next_before` says where to go on.
+   */
+  page (query: ActivityQuery): ActivityPage
   /**
    * Rows as they are written, oldest first. Begins after `since`, else with the latest `limit` rows (default none).
    * A slow reader loses nothing: rows are read from the table at its pace. Ends with the signal.

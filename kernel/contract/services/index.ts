@@ -1,5 +1,7 @@
 export { activityKinds, activityOutcomes, activitySeverities } from './activity.js'
-export type { ActivityFailure, ActivityFilter, ActivityLog, ActivityNote, ActivityQuery, ActivityRow, NewActivity } from './activity.js'
+export type {
+  ActivityFailure, ActivityFilter, ActivityLog, ActivityNote, ActivityPage, ActivityQuery, ActivityRow, NewActivity
+} from './activity.js'
 export type { Clock, Timer } from './clock.js'
 export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
 export type { ConfigCheck, Finding } from './config-check.js'

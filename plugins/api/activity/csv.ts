@@ -5,9 +5,11 @@ const columns = [
   'before', 'after'
 ] as const
 
-/** Rows as RFC 4180 has them, with a line of titles. Pure. */
-export function toCsv (rows: readonly ActivityRow[]): string {
-  return [columns.join(','), ...rows.map(row => columns.map(column => cell(row[column])).join(','))].join('\r\n') + '\r\n'
+export const csvTitles = `${columns.join(',')}\r\n`
+
+/** Rows as RFC 4180 has them. Pure. */
+export function csvRows (rows: readonly ActivityRow[]): string {
+  return rows.map(row => `${columns.map(column => cell(row[column])).join(',')}\r\n`).join('')
 }
 
 function cell (value: unknown): string {

@@ -1,7 +1,10 @@
+import { Readable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import {
-  defineRoute, handled, sse, svcError, type ActivityLog, type ActivityQuery, type AnyRoute, type ConfigService, type SseEvent
+  defineRoute, handled, jsonAnswer, sse, svcError, type ActivityFilter, type ActivityLog, type ActivityQuery, type ActivityRow,
+  type AnyRoute, type ConfigService, type SseEvent
 } from 'svc-gateway/plugin'
-import { toCsv } from './csv.js'
+import { csvRows, csvTitles } from './csv.js'
 import { exportQuerySchema, exportSchema, listQuerySchema, listSchema, streamQuerySchema } from './schemas.js'
 
 export interface ActivityServices {
@@ -10,6 +13,8 @@ export interface ActivityServices {
 }
 
 const MOST_EXPORTED = 5000
+/** Rows of one piece of an export: what is read and written before others have their turn. */
+const PIECE = 250
 
 export function activityRoutes (services: ActivityServices): AnyRoute[] {
   return [
@@ -18,17 +23,15 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       url: '/api/activity',
       tag: 'Activity',
       summary: 'Audit rows, newest first',
+      description: 'One answer looks at the newest 10,000 rows before `before` at most. A page may so have fewer rows than `limit`, or none: there is more as long as `next_before` is not null.',
       schema: { querystring: listQuerySchema, response: listSchema },
       queryError: 'activity.invalid_query',
       handler: ({ query }) => {
         const activity = enabled(services)
-        const records = activity.list(query)
-        return {
-          records,
-          next_since: activity.lastId,
-          next_before: records.length < query.limit ? null : records.at(-1)!.id,
-          epoch: activity.epoch
-        }
+        const { json, next_before: before } = activity.page(query)
+        return jsonAnswer(
+          `{"records":${json},"next_since":${activity.lastId},"next_before":${before},"epoch":${JSON.stringify(activity.epoch)}}`
+        )
       }
     }),
     defineRoute({
@@ -41,10 +44,13 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       answers: [{ type: 'text/csv' }],
       queryError: 'activity.invalid_query',
       handler: ({ query: { fmt, ...filter }, reply, requestId }) => {
-        const records = enabled(services).list({ ...filter, limit: MOST_EXPORTED })
-        void reply.header('content-disposition', `attachment; filename="svc-activity.${fmt}"`)
-        if (fmt === 'json') return { records }
-        void reply.headers({ 'content-type': 'text/csv; charset=utf-8', 'x-request-id': requestId }).send(toCsv(records))
+        const activity = enabled(services)
+        const pieces = fmt === 'csv' ? csvPieces(activity, filter) : jsonPieces(activity, filter)
+        void reply.headers({
+          'content-disposition': `attachment; filename="svc-activity.${fmt}"`,
+          'content-type': `${fmt === 'csv' ? 'text/csv' : 'application/json'}; charset=utf-8`,
+          'x-request-id': requestId
+        }).send(Readable.from(pieces, { objectMode: false }))
         return handled
       }
     }),
@@ -69,6 +75,31 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
 async function* frames (activity: ActivityLog, query: ActivityQuery, signal: AbortSignal): AsyncGenerator<SseEvent> {
   const { epoch } = activity
   for await (const record of activity.follow(query, signal)) yield { id: `${epoch}:${record.id}`, data: { record, epoch } }
+}
+
+/** Lists of rows as JSON, none of them empty. Others have their turn between two. */
+async function* pages (activity: ActivityLog, filter: ActivityFilter): AsyncGenerator<string> {
+  let before: number | null | undefined
+  for (let left = MOST_EXPORTED; left > 0 && before !== null; await turn()) {
+    const page = activity.page({ ...filter, before, limit: Math.min(PIECE, left) })
+    before = page.next_before
+    left -= page.count
+    if (page.count > 0) yield page.json
+  }
+}
+
+async function* jsonPieces (activity: ActivityLog, filter: ActivityFilter): AsyncGenerator<string> {
+  let lead = '{"records":['
+  for await (const json of pages(activity, filter)) {
+    yield lead + json.slice(1, -1)
+    lead = ','
+  }
+  yield lead === ',' ? ']}' : `${lead}]}`
+}
+
+async function* csvPieces (activity: ActivityLog, filter: ActivityFilter): AsyncGenerator<string> {
+  yield csvTitles
+  for await (const json of pages(activity, filter)) yield csvRows(JSON.parse(json) as ActivityRow[])
 }
 
 /** Where a browser that lost its stream goes on; undefined when its id is of another epoch, or none of ours. */

@@ -1,4 +1,4 @@
-import { defineRoute, jsonAnswer, KeptJson, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, jsonAnswer, KeptBytes, svcError, type AnyRoute } from 'svc-gateway/plugin'
 import { catalogueFit } from './catalogue-fit.js'
 import type { ModelApi } from './model-api.js'
 import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
@@ -9,7 +9,7 @@ import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
 export function listRoutes (api: ModelApi): AnyRoute[] {
   const { dispatch, files, hardware, library, models, providers } = api
   const upstreams = (): UpstreamModelRow[] => upstreamRows(dispatch.upstreams(), id => files.guess(id))
-  const kept = new KeptJson()
+  const kept = new KeptBytes()
   return [
     defineRoute({
       method: 'GET',

@@ -27,8 +27,13 @@ export async function slotMetrics (services: UsageServices, signal: AbortSignal)
 
 /** Slots that are deleted while the others are read are left out. */
 async function bySlot<T> (slots: SlotService, read: (name: string) => Promise<T>): Promise<Record<string, T>> {
-  const rows = await mapBounded(slots.names(), ENGINES_AT_A_TIME, async name =>
-    slots.names().includes(name) ? [[name, await read(name)] as const] : [])
+  let [names, present] = [slots.names(), new Set(slots.names())]
+  const isThere = (name: string): boolean => {
+    // the list is another one as soon as a slot comes or goes
+    if (slots.names() !== names) [names, present] = [slots.names(), new Set(slots.names())]
+    return present.has(name)
+  }
+  const rows = await mapBounded(names, ENGINES_AT_A_TIME, async name => isThere(name) ? [[name, await read(name)] as const] : [])
   return Object.fromEntries(rows.flat())
 }
 

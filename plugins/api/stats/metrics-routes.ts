@@ -17,7 +17,8 @@ export function metricsRoutes (services: StatsServices): AnyRoute[] {
       summary: 'Slots, machine and requests in one answer',
       schema: { response: metricsSchema },
       handler: async ({ signal }) => {
-        const [perSlot, machine] = await Promise.all([readSlots(services, signal), readHardware(services)])
+        const memory = services.usage.memory()
+        const [perSlot, machine] = await Promise.all([readSlots(services, signal, memory), readHardware(services, memory)])
         return {
           slots: perSlot,
           hardware: machine,

@@ -18,9 +18,10 @@ export interface StatsServices {
   readonly host: ShownHost
 }
 
-export async function readHardware (services: StatsServices): Promise<HardwareStats> {
-  const { hardware, models, slots, throughput, upstreams, usage } = services
-  const [reading, perSlot, host] = await Promise.all([hardware.read(), usage.memory(), services.host.read(hardware.info)])
+/** @param memory what the slots hold, where that was read already */
+export async function readHardware (services: StatsServices, memory = services.usage.memory()): Promise<HardwareStats> {
+  const { hardware, models, slots, throughput, upstreams } = services
+  const [reading, perSlot, host] = await Promise.all([hardware.read(), memory, services.host.read(hardware.info)])
   return hardwareStats({
     info: hardware.info,
     reading,
@@ -32,11 +33,15 @@ export async function readHardware (services: StatsServices): Promise<HardwareSt
   })
 }
 
-/** A slot that came or went while it was read is left out. */
+/** A slot that came or went while it was read is left out. @param held as above */
 export async function readSlots (
-  { usage }: StatsServices, signal: AbortSignal
+  { usage }: StatsServices, signal: AbortSignal, held = usage.memory()
 ): Promise<Record<string, SlotCounters & SlotMemory>> {
-  const [counters, memory] = await Promise.all([usage.counters(signal), usage.memory()])
-  const names = Object.keys(counters).filter(name => Object.hasOwn(memory, name))
-  return Object.fromEntries(names.map(name => [name, { ...counters[name]!, ...memory[name]! }]))
+  const [counters, memory] = await Promise.all([usage.counters(signal), held])
+  const slots: Record<string, SlotCounters & SlotMemory> = {}
+  for (const [name, counted] of Object.entries(counters)) {
+    const own = memory[name]
+    if (own !== undefined) slots[name] = Object.assign({}, counted, own)
+  }
+  return slots
 }

@@ -187,6 +187,7 @@ t.test('the activity log', async t => {
       lastId: () => rows.length,
       insert: added => rows.push(...added),
       list: ({ limit = 200 } = {}) => rows.map((row, i) => ({ ...row, id: i + 1 })).reverse().slice(0, limit),
+      page: () => ({ json: '[]', count: 0, next_before: null }),
       after: (since, _filter, limit) => rows.map((row, i) => ({ ...row, id: i + 1 })).slice(since, since + limit),
       prune: (before, maxRows) => { pruned.push([before, maxRows]); return 0 }
     }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { ActivityRow, NewActivity } from '../../../kernel/contract/index.js'
-import { toCsv } from '../../../plugins/api/activity/csv.js'
+import { csvRows, csvTitles } from '../../../plugins/api/activity/csv.js'
 import { entryOf, isWanted } from '../../../plugins/api/journal/entry.js'
 import { api, openStream } from './support.js'
 
@@ -54,6 +54,33 @@ t.test('audit rows', async t => {
   }
 })
 
+t.test('a filter that lets little through looks at so many rows at once, and says where to go on', async t => {
+  const gateway = await api(t)
+  const { activity } = gateway.gateway.kernel()
+  activity.record({ ...row, target: 'needle' })
+  for (let i = 0; i < 12_000; i++) activity.recordSoon({ ...row, target: `hay-${i % 7}` })
+  activity.record({ ...row, target: 'last' })
+  const page = async (query: string): Promise<{ records: ActivityRow[], next_before: number | null }> =>
+    (await gateway.call('GET', `/api/activity?${query}`)).json
+  for (const filter of ['target=needle', 'search=needle', 'action=model.*&target=needle']) {
+    const first = await page(filter)
+    t.same(first.records, [])
+    t.equal(first.next_before, activity.lastId - 10_000 + 1)
+    const second = await page(`${filter}&before=${first.next_before}`)
+    t.match(second, { records: [{ target: 'needle' }], next_before: null })
+    t.equal((await page(`${filter}&since=${first.next_before! - 1}`)).next_before, null, 'what is not asked for is not looked at')
+    t.same((await gateway.call('GET', `/api/activity/export?${filter}`)).json.records, second.records, 'an export goes on by itself')
+  }
+  t.equal((await page('limit=1000')).records.length, 1000)
+  const whole = (await gateway.call('GET', '/api/activity/export')).json.records as ActivityRow[]
+  t.equal(whole.length, 5000)
+  t.same(whole.map(({ id }) => id), Array.from({ length: 5000 }, (_, i) => activity.lastId - i), 'no row twice, none left out')
+  const csv = (await gateway.call('GET', '/api/activity/export?fmt=csv&target=hay-3')).text
+  t.equal(csv.split('\r\n').length, Math.ceil((12_000 - 3) / 7) + 2)
+  t.same((await gateway.call('GET', '/api/activity/export?target=nobody')).json, { records: [] })
+  t.equal((await gateway.call('GET', '/api/activity/export?fmt=csv&target=nobody')).text, csvTitles)
+})
+
 t.test('events are kept as rows, but for progress', async t => {
   const gateway = await api(t)
   const { events } = gateway.gateway.kernel()
@@ -88,8 +115,9 @@ t.test('csv', async t => {
     id: 1, ts: 't', kind: 'action', category: 'c', action: 'a', target: '=cmd()', actor: '@x', severity: 'ok', outcome: null, message: '-1', before: null,
     after: [1], error: '+2', duration_ms: 1.5, request_id: null
   }
-  t.equal(toCsv([full]).split('\r\n')[1], '1,t,action,c,a,\'=cmd(),\'@x,ok,,\'-1,\'+2,1.5,,,[1]', 'a spreadsheet runs nothing of it')
-  t.equal(toCsv([]).trimEnd().split(',').length, 15)
+  t.equal(csvRows([full]).trimEnd(), '1,t,action,c,a,\'=cmd(),\'@x,ok,,\'-1,\'+2,1.5,,,[1]', 'a spreadsheet runs nothing of it')
+  t.equal(csvTitles.trimEnd().split(',').length, 15)
+  t.equal(csvRows([]), '')
 })
 
 t.test('the journal', async t => {
