@@ -117,7 +117,9 @@ async function answer (
   void reply.header('x-request-id', request.id)
   if (result === undefined) return reply.code(route.status ?? 204).send()
   const isText = isJsonAnswer(result)
-  if (deps.checkAnswers && route.schema?.response !== undefined) checkAnswer(route, isText ? JSON.parse(result.json.toString()) : result)
+  if (deps.checkAnswers && route.schema?.response !== undefined) {
+    checkAnswer(route, isText ? JSON.parse(result.json.toString()) : result)
+  }
   if (isText) void reply.type('application/json; charset=utf-8')
   return reply.code(route.status ?? reply.statusCode).send(isText ? result.json : result)
 }
