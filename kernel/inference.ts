@@ -14,6 +14,7 @@ import { UpstreamPool } from './dispatch/upstream-pool.js'
 import { readGpuMemory } from './hardware/gpu-memory.js'
 import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
 import type { KernelServices } from './kernel-services.js'
+import { EngineMemory } from './runtime/engine-memory.js'
 import { deviceAccess } from './runtime/device-access.js'
 import { claimPort } from './runtime/port-check.js'
 import { resolveImage } from './runtime/image-manifest.js'
@@ -115,7 +116,11 @@ export function createInference (
       reserved: () => providers.list().flatMap(({ reservedPort }) => reservedPort ?? []),
       claim: port => claimPort(config.snapshot.svc.slots.publish_host, port)
     },
-    changed: () => catalog.invalidate(),
+    changed: name => {
+      catalog.invalidate()
+      const engine = fleet.core(name)?.engine ?? null
+      if (engine !== null) memory.notice(engine.id)
+    },
     engineGone: engine => connections.forget(originOf(engine.address)),
     watchRelease: async name => {
       const slot = config.snapshot.slots.get(name)
@@ -137,6 +142,9 @@ export function createInference (
   })
   const pulls = new ImagePulls(runtime, events, () => fleet.surroundingsChanged())
   const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
+  const memory = new EngineMemory({
+    runtime, clock, running: () => [...config.snapshot.slots.keys()].flatMap(name => fleet.core(name)?.engine?.id ?? [])
+  })
   const shadows = new ShadowSlots({ config, providers, fleet })
   const slots: SlotManager = new SlotManager({
     config,
@@ -150,6 +158,7 @@ export function createInference (
     gpu,
     writer,
     pulls,
+    memory,
     connection: address => ({ dispatcher: connections.to(originOf(address)), origin: originOf(address) })
   })
   const token = newGatewayToken()
@@ -192,6 +201,7 @@ export function createInference (
       meters.keep(new Set(upstreams.views().map(({ name }) => name)))
       catalog.invalidate()
     }),
+    () => memory.close(),
     models.onChange(() => {
       fleet.surroundingsChanged()
       catalog.invalidate()

@@ -143,6 +143,13 @@ export interface ContainerRuntime {
   remove (id: string): Promise<void>
   /** Null when there is no such engine. */
   inspect (id: string): Promise<EngineInspection | null>
+  /**
+   * Resident bytes of a running engine, from files of this host; null when they do not tell. Cheap enough for every row of a
+   * list.
+   */
+  memoryHere? (id: string): Promise<number | null>
+  /** The same as the container engine tells it, which may take a second or more. */
+  memoryThere? (id: string, signal: AbortSignal): Promise<number | null>
   /** Engines, running or not, that carry all the labels. One that goes away meanwhile may be missing. */
   list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]>
   /**

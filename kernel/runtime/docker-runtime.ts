@@ -4,6 +4,7 @@ import { svcError, type Clock, type Logger, type RuntimeInfo, type SvcError } fr
 import {
   LABEL_PORT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions, type PullProgress
 } from './container-runtime.js'
+import { cgroupMemory } from './cgroup-memory.js'
 import type { DockerEngine } from './docker-connect.js'
 import { createBody, unsupported, type ContainerSpec } from './docker-create.js'
 import { containerGone, engineError, engineMessage, isPortTaken, saysGone, statusOf } from './docker-errors.js'
@@ -11,6 +12,7 @@ import { ExitWatches } from './docker-exit-watches.js'
 import { toInspection } from './docker-inspect.js'
 import { containerLogs } from './docker-logs.js'
 import { imagePresent, pullImage } from './docker-pull.js'
+import { containerMemory } from './docker-stats.js'
 import { usableReference } from './image-ref.js'
 import { assertPortFree, portConflict } from './port-check.js'
 import { pause, pollUntil } from './waiting.js'
@@ -166,6 +168,17 @@ class DockerRuntime implements ContainerRuntime {
     const found = await Promise.all(rows.map(row => this.inspect(row.Id)))
     return found.filter(engine => engine !== null)
       .filter(engine => wanted.every(([name, value]) => engine.labels[name] === value))
+  }
+
+  /** A container on another machine has no files here. */
+  async memoryHere (id: string): Promise<number | null> {
+    return this.#engine.endpoint.kind === 'socket' ? await cgroupMemory(this.#engine.facts.kind, id) : null
+  }
+
+  async memoryThere (id: string, signal: AbortSignal): Promise<number | null> {
+    if (!CONTAINER_ID.test(id)) return null
+    return await this.#engine.call(`measuring container ${id.slice(0, 12)}`,
+      inner => containerMemory(this.#engine.docker, id, inner), { signal })
   }
 
   async* logs (id: string, options: LogOptions): AsyncIterable<string> {

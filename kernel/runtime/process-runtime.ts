@@ -9,6 +9,7 @@ import { EngineProcess, writeRecord, type ProcessDeps } from './process-engine.j
 import { engineGone } from './process-errors.js'
 import { followOutput } from './process-follow.js'
 import { assertPortFree } from './port-check.js'
+import { residentBytes } from './process-memory.js'
 import { createRecordStore, type ProcessRecord, type ProcessSpec } from './process-record.js'
 import { recoverRecords } from './process-recovery.js'
 import { createProcessTable, type ProcessTable } from './process-table.js'
@@ -115,6 +116,11 @@ class ProcessRuntime implements ContainerRuntime {
       .filter(({ record }) => wanted.every(([name, value]) => record.spec.labels[name] === value))
     await Promise.all(engines.map(engine => engine.refresh()))
     return engines.map(engine => inspectionOf(engine.record))
+  }
+
+  async memoryHere (id: string): Promise<number | null> {
+    const { state, leader } = this.#engines.get(id)?.record ?? {}
+    return state === 'running' && leader != null ? await residentBytes(leader.pid) : null
   }
 
   async* logs (id: string, options: LogOptions): AsyncIterable<string> {

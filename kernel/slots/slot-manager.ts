@@ -7,6 +7,7 @@ import {
   type UnreadSlot
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
+import type { EngineMemory } from '../runtime/engine-memory.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { createEngineClient } from './engine-client.js'
 import { unreadNames } from './held-engines.js'
@@ -29,10 +30,12 @@ export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'r
   readonly gpu: Pick<SlotGpuArbiter, 'admit' | 'assertAllows' | 'lends' | 'released'>
   readonly writer: SlotWriter
   readonly pulls: ImagePulls
+  readonly memory: Pick<EngineMemory, 'read'>
   readonly connection: (address: EngineAddress) => { readonly dispatcher: Dispatcher, readonly origin: string }
 }
 
 const never = new AbortController().signal
+const MIB = 1024 * 1024
 
 /** The slots as the rest of the gateway sees them (contract `SlotService`). */
 export class SlotManager implements SlotService {
@@ -240,6 +243,13 @@ export class SlotManager implements SlotService {
   metrics (name: string): SlotMetrics {
     this.config(name)
     return this.throughput(name).read()
+  }
+
+  async memoryMb (name: string): Promise<number | null> {
+    const { engineId } = this.status(name)
+    if (engineId === null) return 0
+    const bytes = await this.#deps.memory.read(engineId)
+    return bytes === null ? null : Math.round(bytes / MIB)
   }
 
   async voices (name: string, signal: AbortSignal): Promise<SlotVoices> {

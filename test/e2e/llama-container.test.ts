@@ -95,6 +95,16 @@ t.test('the real llama.cpp in a container, behind the real gateway', async t => 
   const endless = async (): Promise<Docker.ContainerInfo | undefined> =>
     (await containers()).find(container => container.Labels['svc.slot'] === 'endless' && container.State === 'running')
 
+  await t.test('the memory of the container is told by the list, the counters and the capacity', async t => {
+    const get = async <T>(path: string): Promise<T> => await (await fetch(`${gateway.url}${path}`)).json() as T
+    const inList = async (): Promise<number | undefined> =>
+      (await get<Array<{ name: string, mem_mb?: number }>>('/api/slots')).find(({ name }) => name === 'agent')?.mem_mb
+    for (let from = performance.now(); await inList() === undefined && performance.now() - from < 60_000;);
+    t.ok((await inList() ?? 0) > 0)
+    t.ok((await get<{ agent: { mem_rss_mb: number } }>('/api/slots/metrics')).agent.mem_rss_mb > 0)
+    t.ok((await get<{ per_slot: { agent: { mem_mb: number } } }>('/api/slots/capacity')).per_slot.agent.mem_mb > 0)
+  })
+
   await t.test('a container that is killed mid-stream ends the stream with one error event', async t => {
     const { response, text, first } = await startEndless()
     t.equal(response.status, 200)

@@ -291,6 +291,11 @@ export interface SlotService {
    */
   logs (name: string, query: LogQuery, signal: AbortSignal): AsyncIterable<string>
   metrics (name: string): SlotMetrics
+  /**
+   * Resident memory of the running engine in MiB, as it was measured last: 0 without an engine, null when it cannot be told.
+   * Waits for nobody.
+   */
+  memoryMb (name: string): Promise<number | null>
   /** Asks a running engine, for at most two seconds; starts nothing and never fails but for an unknown name. */
   voices (name: string, signal: AbortSignal): Promise<SlotVoices>
   /** Starts a pull or joins the running one. Throws `slot.config_error` when the slot has no image. */

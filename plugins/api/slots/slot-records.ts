@@ -3,7 +3,6 @@ import {
   type SlotOutlook, type SlotService
 } from 'svc-gateway/plugin'
 import { mapBounded, startDeadline, type Within } from './probe-limits.js'
-import { engineMemoryMb } from './engine-memory.js'
 import { slotRecord, type AnchorFacts, type SlotFacts } from './record.js'
 import type { SlotRecord, SlotRow } from './record-schema.js'
 import { fileOf, requireSlot } from './slot-lookup.js'
@@ -60,13 +59,6 @@ export class SlotRecords {
     return { ...slotRecord(facts), config_drift: drift }
   }
 
-  /** MiB of the running engine; 0 without one, null when it cannot be told. */
-  memoryMb (name: string): Promise<number | null> {
-    const { info, slots } = this.#services
-    const { engineId } = slots.status(name)
-    return engineId === null ? Promise.resolve(0) : engineMemoryMb(info.runtime.driver, engineId)
-  }
-
   #others (): SlotRow[] {
     const unread = this.#services.slots.unread().map(slot => unreadRow(slot, this.#diagnostics(slot.name)))
     return [...unread, ...this.#upstreams()]
@@ -104,7 +96,7 @@ export class SlotRecords {
     }
     // what has to be waited for comes last: all of the above belongs to one moment
     const [memMb, imageState] = await Promise.all([
-      status.engineId === null ? 0 : engineMemoryMb(info.runtime.driver, status.engineId),
+      slots.memoryMb(name),
       launch.outlook?.image == null ? null : this.#imageState(name, within)
     ])
     return { ...facts, memMb, imageState }

@@ -2,7 +2,6 @@ import type { Clock, Device, EngineMetrics, ModelRegistry, SlotService, SvcConfi
 import type { z } from 'zod'
 import { mapBounded, withinMs } from './probe-limits.js'
 import { isUp, seconds } from './record.js'
-import type { SlotRecords } from './slot-records.js'
 import type { SlotCounters, SlotMemory } from './ref.js'
 import type { capacitySchema } from './usage-schemas.js'
 
@@ -10,7 +9,6 @@ export interface UsageServices {
   readonly slots: SlotService
   readonly models: ModelRegistry
   readonly clock: Clock
-  readonly records: SlotRecords
 }
 
 type Capacity = z.output<typeof capacitySchema>
@@ -37,13 +35,13 @@ async function bySlot<T> (slots: SlotService, read: (name: string) => Promise<T>
   return Object.fromEntries(rows.flat())
 }
 
-async function metricsOf ({ slots, clock, records }: UsageServices, name: string, signal: AbortSignal): Promise<SlotCounters> {
+async function metricsOf ({ slots, clock }: UsageServices, name: string, signal: AbortSignal): Promise<SlotCounters> {
   const status = slots.status(name)
   const counters = slots.metrics(name)
   const ctx = contextOf(slots, name)
   const [engine, memory] = await Promise.all([
     isUp(status.state) ? askEngine(slots, clock, name, signal) : null,
-    records.memoryMb(name)
+    slots.memoryMb(name)
   ])
   return {
     tokens_per_sec: counters.tokensPerSec,
@@ -66,12 +64,12 @@ export async function slotCapacity (services: UsageServices, limits: SvcConfig['
 }
 
 export async function slotMemory (services: UsageServices): Promise<Record<string, SlotMemory>> {
-  const { slots, models, records } = services
+  const { slots, models } = services
   return await bySlot(slots, async name => {
     const { state, modelId } = slots.status(name)
     const device = slots.device(name)
     const bytes = modelId === null ? 0 : models.get(modelId)?.size_bytes ?? 0
-    const memory = await records.memoryMb(name)
+    const memory = await slots.memoryMb(name)
     const sizes = isUp(state) ? share(device, Math.ceil(bytes / MIB), memory) : { vram_mb: 0, ram_mb: 0, mem_mb: 0 }
     return { ...sizes, state, model_id: modelId }
   })

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import {
   devices, slotConfigSchema, slotStates, type EngineProvider, type NamedSlotConfig, type SlotState, type SlotStatus,
@@ -9,7 +7,6 @@ import { createFakeProvider, FakeClock, settle } from '../../../kernel/testing/i
 import { resumePoint } from '../../../plugins/api/events/resume-point.js'
 import { followFilterSchema, listFilterSchema } from '../../../plugins/api/events/schemas.js'
 import { enumsDocument, enumsTag, namesTag } from '../../../plugins/api/meta/enums.js'
-import { engineMemoryMb } from '../../../plugins/api/slots/engine-memory.js'
 import { noiseFilter } from '../../../plugins/api/slots/log-lines.js'
 import { mapBounded, withinMs } from '../../../plugins/api/slots/probe-limits.js'
 import { slotRecord, type SlotFacts } from '../../../plugins/api/slots/record.js'
@@ -206,21 +203,6 @@ t.test('small parts', async t => {
   t.same(share('gpu-rocm', 0, null), { vram_mb: null, ram_mb: null, mem_mb: null })
   t.same(share('cpu', 10, 7), { vram_mb: 0, ram_mb: 7, mem_mb: 7 })
   t.same(share('npu', 10, null), { vram_mb: 0, ram_mb: 10, mem_mb: null })
-
-  const id = 'a'.repeat(64)
-  const root = t.testdir({})
-  const write = (group: string): void => {
-    mkdirSync(join(root, group), { recursive: true })
-    writeFileSync(join(root, group, 'memory.current'), `${3 * 1024 * 1024}\n`)
-  }
-  write(`system.slice/docker-${id}.scope`)
-  write(`user.slice/user-7.slice/user@7.service/user.slice/libpod-${id}.scope`)
-  t.equal(await engineMemoryMb('docker', id, root), 3)
-  t.equal(await engineMemoryMb('podman', id, root, 7), 3)
-  t.equal(await engineMemoryMb('podman', id, root, 8), null)
-  t.equal(await engineMemoryMb('process', id, root), null)
-  t.equal(await engineMemoryMb('docker', '../../etc', root), null, 'no id, no path')
-  t.equal(await engineMemoryMb('docker', null, root), null)
 
   let running = 0
   let most = 0
