@@ -29,6 +29,11 @@ export interface ReaderSink extends AnswerSink, AnswerProgress {
   readonly pendingBytes: number
   /** Keeps the reader's connection alive until the upstream's first byte. */
   hold (clock: Clock, times: HoldTimes): void
+  /**
+   * Opens the answer as an event stream, if it is not yet, and writes an event of the gateway's own into it; false once the
+   * answer itself has begun.
+   */
+  note (event: Buffer, clock: Clock, pingMs: number): boolean
   /** As `fail`, for a reader that is too slow. */
   cutOff (error: SvcError): void
 }

@@ -37,6 +37,8 @@ export class CallSink implements ReaderSink {
   /** Nobody's connection has to be kept alive. */
   hold (): void {}
 
+  note (): boolean { return false }
+
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
     if (this.#state !== 'waiting') return
     this.#state = 'flowing'

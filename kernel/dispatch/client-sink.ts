@@ -75,11 +75,20 @@ export class ClientSink implements ReaderSink {
   hold (clock: Clock, { holdMs, pingMs }: HoldTimes): void {
     if (pingMs === 0 || this.#phase !== 'waiting') return
     this.#timer = clock.setTimer(holdMs, () => {
-      this.#phase = 'opened'
-      this.#isEventStream = true
-      this.#res.writeHead(200, openedStreamHeaders(this.#requestId, this.#dialect.requestIdHeader))
+      this.#open()
       this.#ping(clock, pingMs)
     })
+  }
+
+  note (event: Buffer, clock: Clock, pingMs: number): boolean {
+    if (this.#phase === 'waiting') {
+      this.#stopTimer()
+      this.#open()
+      if (pingMs > 0) this.#timer = clock.setTimer(pingMs, () => this.#ping(clock, pingMs))
+    }
+    if (this.#phase !== 'opened') return false
+    this.#res.write(event)
+    return true
   }
 
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
@@ -172,6 +181,12 @@ export class ClientSink implements ReaderSink {
 
   onDrain (resume: () => void): void {
     this.#resume = resume
+  }
+
+  #open (): void {
+    this.#phase = 'opened'
+    this.#isEventStream = true
+    this.#res.writeHead(200, openedStreamHeaders(this.#requestId, this.#dialect.requestIdHeader))
   }
 
   #ping (clock: Clock, pingMs: number): void {

@@ -24,6 +24,7 @@ import { gatewaysOf } from './loop-guard.js'
 import type { RequestHistory } from './request-history.js'
 import type { Asked, Prepared } from './prepared.js'
 import { bodyError, missingModel } from './resolution-errors.js'
+import { tellLoading } from './loading-notes.js'
 import { ModelLookup } from './model-lookup.js'
 import { isRoute, type Route } from './resolve.js'
 import { callSlot } from './slot-call.js'
@@ -278,6 +279,7 @@ export class GatewayDispatcher implements DispatchService {
   #inLine (prepared: Prepared, slot: string, { surface, body, input }: SlotPlan, back: boolean): void {
     const { slots, config } = this.#deps
     prepared.sent = false
+    const endNotes = this.#noteLoading(prepared, slot)
     const seat = this.#flights.board({
       slot,
       path: surface.path,
@@ -291,13 +293,32 @@ export class GatewayDispatcher implements DispatchService {
       send: (lease, fanOut, settled, unsent) => callSlot(this.#deps, input(lease, fanOut), fanOut, settled, unsent)
     }, prepared.sink, {
       sent: counter => {
+        endNotes()
         prepared.sent = true
         prepared.shared = counter
       },
       returned: () => { prepared.sent = false },
-      done: prepared.settle
+      done: () => {
+        endNotes()
+        prepared.settle()
+      }
     })
     prepared.giveUp = seat.leave
+  }
+
+  /** Only chat completions have a place for it in their streams; the others are kept alive with comment lines. */
+  #noteLoading ({ options, view, sink, id, model }: Prepared, slot: string): () => void {
+    const { clock, config, slots } = this.#deps
+    const { show_loading: isOn, ping_interval_s: pingS } = config.snapshot.svc.dispatcher
+    const isChatStream = options.surface === 'chat' && options.dialect === undefined && view?.isTrue('stream') === true
+    if (!isOn || !isChatStream || !sink.isClients || isServing(slots.status(slot).state)) return () => {}
+    return tellLoading({
+      statuses: signal => slots.watch(slot, signal),
+      model,
+      requestId: id,
+      now: () => clock.now(),
+      write: event => sink.note(event, clock, pingS * 1000)
+    })
   }
 
   #holdTimes (): HoldTimes {

@@ -10,6 +10,8 @@ import type {
 export class RuntimeSet implements ContainerRuntime {
   readonly info: RuntimeInfo
   readonly form: EngineForm
+  /** Only where a driver has it: nobody is asked who could not answer. */
+  readonly memoryThere?: NonNullable<ContainerRuntime['memoryThere']>
   readonly #drivers: readonly ContainerRuntime[]
   /** Which driver has an engine, as far as it was seen; ids are the drivers' own and tell nothing. */
   readonly #owners = new Map<string, ContainerRuntime>()
@@ -18,6 +20,12 @@ export class RuntimeSet implements ContainerRuntime {
     this.#drivers = drivers
     this.info = drivers[0].info
     this.form = drivers[0].form
+    if (!drivers.some(({ memoryThere }) => memoryThere !== undefined)) return
+    this.memoryThere = async (id, signal) => await this.#owners.get(id)?.memoryThere?.(id, signal) ?? null
+  }
+
+  async memoryHere (id: string): Promise<number | null> {
+    return await this.#owners.get(id)?.memoryHere?.(id) ?? null
   }
 
   async imagePresent (image: string, digest: string | null, signal: AbortSignal): Promise<boolean> {

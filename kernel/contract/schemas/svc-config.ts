@@ -97,6 +97,8 @@ export const dispatcherSchema = z.strictObject({
   hold_headers_s: z.number().min(0).max(HOUR_S).default(2)
     .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
   ping_interval_s: z.number().min(0).max(HOUR_S).default(10).meta(live('Comment lines on a silent stream; 0 off')),
+  show_loading: z.boolean().default(false)
+    .meta(live('Whether a streaming chat completion that waits for a cold slot is told how far the load is, as reasoning_content')),
   direct_read_timeout_s: z.number().min(0).max(600)
     .refine(seconds => seconds === 0 || seconds >= 30, { error: 'must be 0, which is no limit, or from 30 to 600' }).default(0)
     .meta(live('Longest silence of an engine in an answer, from 30 to 600; 0 is no limit')),

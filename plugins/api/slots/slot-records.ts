@@ -79,7 +79,7 @@ export class SlotRecords {
   }
 
   async #facts (name: string, within: Within): Promise<SlotFacts> {
-    const { slots, info } = this.#services
+    const { slots } = this.#services
     const slot = slots.config(name)
     const status = slots.status(name)
     const launch = this.#launch(name)

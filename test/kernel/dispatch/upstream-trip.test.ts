@@ -84,6 +84,7 @@ class World {
         end: () => end('end'),
         fail: error => end(`fail ${error.code}`),
         onDrain: () => {},
+        note: () => false,
         hold: () => {},
         cutOff: () => {}
       },

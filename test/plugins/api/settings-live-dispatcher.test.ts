@@ -125,6 +125,17 @@ prove('dispatcher.queue_per_slot', async t => {
   t.equal((await first).status, 200)
 })
 
+prove('dispatcher.show_loading', async t => {
+  const gateway = await live(t)
+  gateway.runtime.hangs = 'start'
+  await gateway.change({ dispatcher: { show_loading: true } })
+  const answer = await gateway.chat(true)
+  const reader = answer.body!.getReader()
+  t.match(Buffer.from((await reader.read()).value!).toString(), /reasoning_content/, 'told before the slot is up')
+  gateway.runtime.goOn()
+  while (!(await reader.read()).done);
+})
+
 prove('dispatcher.embedding_line_bytes', async t => {
   const gateway = await live(t, {
     plugins: [vectorRoutes],
