@@ -69,12 +69,12 @@ const UNREACHABLE = new Set([
 export function connectionFailure (request: string, base: string, error: Error): CliFailure {
   const code = (error as NodeJS.ErrnoException).code ?? error.message
   if (UNREACHABLE.has(code)) {
-    return new CliFailure(`no gateway answers at ${base} (${code})`, {
+    return new CliFailure(`no gateway answers at ${base}`, {
       cause: error,
       hints: ['Start one with `svc serve`, or name another address with --url or SVC_API_URL.']
     })
   }
-  return new CliFailure(`${request}: the connection broke off (${code})`, { cause: error })
+  return new CliFailure(`${request}: the connection broke off`, { cause: error })
 }
 
 export function timeoutFailure (request: string, timeoutMs: number): CliFailure {

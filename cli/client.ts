@@ -93,7 +93,8 @@ export class ApiClient {
       signal,
       ...(username === '' ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
       headers: {
-        accept: 'application/json, text/event-stream',
+        'accept': 'application/json, text/event-stream',
+        'x-svc-client': 'cli',
         ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length })
       }
     })

@@ -25,6 +25,7 @@ import { closeKernel, openKernel, type KernelServices } from './kernel-services.
 import { settlesWithin } from './runtime/waiting.js'
 import { createLogger, withPlugin } from './logger.js'
 import { autostart } from './slots/autostart.js'
+import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { version } from './version.js'
 
@@ -292,6 +293,7 @@ class GatewayRun implements Gateway {
 
   async #shutDown (): Promise<void> {
     const closed = this.#server.close()
+    if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
     const { dispatcher, fleet, gpu, pressure, pulls, upstreams, connections } = this.#inference ?? {}
     if (dispatcher !== undefined) await this.#drain(dispatcher.active)
     this.#streams.closeAll()

@@ -57,7 +57,10 @@ export async function openKernel (
 ): Promise<KernelServices> {
   const env = options.env ?? process.env
   const paths = resolvePaths(env, options.home === undefined ? {} : { home: options.home })
-  const lock = await acquireHomeLock(paths, 'starting')
+  const lock = await acquireHomeLock(paths, 'starting', {
+    waiting: pid => log.warn(`another gateway${pid === null ? '' : ` (process ${pid})`} on this home is stopping and lets its last answers end; waiting for it`),
+    ...(signal === undefined ? {} : { signal })
+  })
   let database: Database | null = null
   try {
     const withLock = createWithLock()

@@ -104,6 +104,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'cli/watch.ts': 'shown',
   'kernel/config/store.ts': 'compared',
   'kernel/dispatch/catalog.ts': 'shown',
+  'kernel/dispatch/dispatcher.ts': 'shown',
   'kernel/dispatch/judged-once.ts': 'compared',
   'kernel/dispatch/upstream-pool.ts': 'shown',
   'kernel/dispatch/upstream-trip.ts': 'compared',

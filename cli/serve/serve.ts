@@ -1,5 +1,5 @@
 import builtins from '../../plugins/index.js'
-import type { ConfigService } from '../../kernel/contract/index.js'
+import { isSvcError, type ConfigService } from '../../kernel/contract/index.js'
 import { createGateway, type Gateway, type StartedGateway } from '../../kernel/gateway.js'
 import type { Cli } from '../cli.js'
 import { version } from '../version.js'
@@ -39,7 +39,14 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
     // the level of svc.toml holds where neither the command line nor the environment says one
     ...(options.logLevel === undefined ? { setLogLevel: (level: string) => { log.level = level } } : {})
   })
-  const started = await gateway.start()
+  let isUp = false
+  void stops.first.then(() => isUp ? undefined : gateway.stop())
+  const started = await gateway.start().catch((error: unknown) => {
+    if (isSvcError(error) && error.code === 'gateway.stopping') return null
+    throw error
+  })
+  isUp = true
+  if (started === null) return options.readyJson === true ? undefined : cli.out.line('Stopped.')
   const { config } = gateway.kernel()
   const watching = options.reload === true ? await watchFiles(config, log) : null
   announce(cli, gateway, started, options)

@@ -161,6 +161,6 @@ export function upstreamError (error: Error & { code?: string }, hasHead: boolea
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
     return svcError('dispatch.upstream_timeout', `${label} stayed silent longer than its configured limit`, facts)
   }
-  if (hasHead) return svcError('dispatch.upstream_failed', `${label} broke off in the middle of its answer (${code})`, facts)
-  return svcError('dispatch.upstream_unavailable', `${label} cannot be reached or dropped the request before it answered (${code})`, facts)
+  if (hasHead) return svcError('dispatch.upstream_failed', `${label} broke off in the middle of its answer`, facts)
+  return svcError('dispatch.upstream_unavailable', `${label} cannot be reached or dropped the request before it answered`, facts)
 }

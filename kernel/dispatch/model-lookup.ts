@@ -29,7 +29,7 @@ export class ModelLookup {
   /** Null when upstreams must be asked first. */
   now (model: string, surface: SurfaceName): Resolution | null {
     const found = this.#deps.catalog.resolve(model, surface)
-    if (isRoute(found) || !mayBeRemote(found)) return found
+    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return found
     return this.#deps.upstreams.isDue('empty') ? null : this.#resolve(model, surface)
   }
 
@@ -42,11 +42,12 @@ export class ModelLookup {
     let patience = null as Timer | null
     const look = (): void => {
       const found = this.#resolve(model, surface)
-      if (enough.signal.aborted || !isRoute(found)) return
+      if (enough.signal.aborted || !isRoute(found) || isUsual(found)) return
       if (found.kind === 'slot' || !this.#isContested(model, found.upstream)) return leave()
       patience ??= clock.setTimer(PRECEDENCE_MS, () => {
         patience = null
-        if (isRoute(this.#resolve(model, surface))) leave()
+        const decided = this.#resolve(model, surface)
+        if (isRoute(decided) && !isUsual(decided)) leave()
       })
     }
     look()
@@ -108,4 +109,9 @@ export class ModelLookup {
       : all.filter((row, index) => model.startsWith(`${row.name}/`) || index < all.findIndex(({ name: other }) => other === upstream))
     return rivals.some(row => upstreams.isAwaited(row.name))
   }
+}
+
+/** An upstream that has the name comes before the slot that it usually means. */
+function isUsual (route: Route): boolean {
+  return route.kind === 'slot' && route.via === 'usual'
 }

@@ -1,4 +1,5 @@
 import type { SlotRole, SlotState, SlotType, SurfaceName } from '../contract/index.js'
+import { onlySlotFor } from './usual-names.js'
 import { isLoading, isServing } from '../slots/slot-machine.js'
 
 /** What resolution knows of a slot. */
@@ -49,8 +50,11 @@ export interface RouteSnapshot {
   readonly unlisted: ReadonlySet<string>
 }
 
+/** How a name led to a slot; `usual`: nothing has the name, and it means the only slot of its type. */
+type Via = 'slot' | 'virtual' | 'registry' | 'usual'
+
 export type Resolution =
-  | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: 'slot' | 'virtual' | 'registry' }
+  | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via }
   | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
   | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
   | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean }
@@ -115,8 +119,8 @@ export function resolveAnywhere (snapshot: RouteSnapshot, model: string): Route 
 
 /**
  * Where a request for `name` on `surface` goes. Pure. Order: what the name is an alias of, slot name, virtual name,
- * registry ref, model of an engine's own catalogue, upstream model. Never another model than the one asked for; a
- * virtual name's chain is part of what it means.
+ * registry ref, model of an engine's own catalogue, upstream model, usual name of a speech model. Never another model than
+ * the one asked for; a virtual name's chain is part of what it means, and a usual name means whatever does that work.
  */
 export function resolveModel (snapshot: RouteSnapshot, name: string, surface: SurfaceName): Resolution {
   const model = meantBy(snapshot, name)
@@ -146,7 +150,8 @@ export function resolveModel (snapshot: RouteSnapshot, name: string, surface: Su
   if (snapshot.registry.has(model)) {
     return { kind: 'not-loaded', slot: null, reason: `no slot has it as its model; assign it with \`svc slot swap <slot> --model ${model}\`` }
   }
-  return { kind: 'not-found' }
+  const only = onlySlotFor(snapshot, model, surface)
+  return only === null ? { kind: 'not-found' } : toSlot(only, surface, 'usual')
 }
 
 /** Which roles a virtual name asks, one after the other. Any other name is that of a slot. */
@@ -195,7 +200,7 @@ function distance (slot: SlotRoute): number {
   return slot.state === 'error' ? 3 : 2
 }
 
-function toSlot (slot: SlotRoute, surface: SurfaceName, via: 'slot' | 'virtual' | 'registry'): Resolution {
+function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {
   if (slot.anchor !== null && (!slot.enabled || slot.state === 'offline')) {
     return { kind: 'unserved', slot: slot.name, anchor: slot.anchor, enabled: slot.enabled }
   }

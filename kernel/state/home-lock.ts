@@ -15,11 +15,41 @@ const LIFE_FILE = 'gateway.alive'
 /** How long a second start waits for the first to leave: the usual case is a restart. */
 const MOMENT_MS = 2_000
 
+/** Begins the text of a gateway that lets its last answers end. */
+const STOPPING = 'stopping'
+
+export interface HomeLockOptions {
+  readonly waitMs?: number
+  /** Called once when the other gateway is on its way out and is waited for. */
+  readonly waiting?: (pid: number | null) => void
+  /** Ends the wait for it. */
+  readonly signal?: AbortSignal
+}
+
 /**
- * One gateway per home. `text` says what runs here, best its address; `update` it once the port is known. Rejects with
- * `gateway.home_in_use` that names the other one.
+ * One gateway per home. `text` says what runs here, best its address; `update` it once the port is known. Waits for one that
+ * is stopping. Rejects with `gateway.home_in_use` that names the other one.
  */
-export async function acquireHomeLock (paths: Paths, text: string, waitMs = MOMENT_MS): Promise<HeldLock> {
+export async function acquireHomeLock (paths: Paths, text: string, options: HomeLockOptions = {}): Promise<HeldLock> {
+  const { waitMs = MOMENT_MS, waiting = () => {}, signal } = options
+  for (let told = false; ; told = true) {
+    try {
+      return await tryLock(paths, text, waitMs)
+    } catch (error) {
+      const isStopping = isSvcError(error) && error.code === 'gateway.home_in_use' && String(error.details.address).startsWith(STOPPING)
+      if (!isStopping) throw error
+      signal?.throwIfAborted()
+      if (!told) waiting(error.details.pid as number | null)
+    }
+  }
+}
+
+/** Says that the gateway is on its way out, so that the next one waits for it. */
+export async function noteStopping (lock: HeldLock, address: string): Promise<void> {
+  await lock.update(`${STOPPING} ${address}`.trim())
+}
+
+async function tryLock (paths: Paths, text: string, waitMs: number): Promise<HeldLock> {
   const file = join(paths.state, LOCK_FILE)
   const deadline = performance.now() + waitMs
   // a folder that cannot be made is told by the lock file, with its reason

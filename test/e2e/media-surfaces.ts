@@ -42,6 +42,12 @@ export async function speaks (t: Test, url: string): Promise<void> {
 }
 
 /** Of slots that are up. */
+export async function listsAudioModels (t: Test, url: string): Promise<void> {
+  const { data, models } = await openai(url).get<{ data: object[], models: object[] }>('/audio/models')
+  t.match(data, [{ object: 'model', id: String, status: String }])
+  t.same(models, data)
+}
+
 export async function listsVoices (t: Test, url: string): Promise<void> {
   await openai(url).audio.speech.create({ model: 'tts', input: 'x', voice: 'af_heart' })
   const { voices, sources } = await openai(url).get<{ voices: Array<{ id: string }>, sources: object }>('/audio/voices')

@@ -1,7 +1,7 @@
 import { toFile } from 'openai'
 import type { Test } from 'tap'
 import { wavOf } from '../plugins/providers/audio/sound.js'
-import { hears, listsVoices, paints, speaks } from './media-surfaces.js'
+import { hears, listsAudioModels, listsVoices, paints, speaks } from './media-surfaces.js'
 import {
   anthropic, callsTools, chats, completes, countsTokens, keepsToShape, openai, recalls, refusesForGood, reranks,
   respondsInShape, speaksMessages, speaksResponses, usesTools
@@ -41,6 +41,7 @@ export const endpoints: Readonly<Record<string, Endpoint>> = {
     works: [hears],
     ask: async (url, model) => openai(url).audio.transcriptions.create({ model, file: await toFile(wavOf(0.1), 'a.wav') })
   },
+  'GET /v1/audio/models': { works: [listsAudioModels], ask: null },
   'GET /v1/audio/voices': { works: [listsVoices], ask: (url, model) => openai(url).get('/audio/voices', { query: { model } }) },
   'POST /v1/images/generations': { works: [paints], ask: (url, model) => openai(url).images.generate({ model, prompt: 'x' }) }
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { definePlugin, svcError, type AnyPlugin } from '../../kernel/contract/index.js'
@@ -139,6 +140,38 @@ t.test('two gateways on one home: the second refuses and leaves no trace', async
   const first = await wireGateway(t, { home })
   await t.rejects(wireGateway(t, { home }), { code: 'gateway.home_in_use' })
   t.equal((await first.chat({})).status, 200, 'the first goes on')
+})
+
+t.test('a start beside a gateway that lets its last answers end says so and waits for it', async t => {
+  const home = t.testdir()
+  const runtime = new FakeEngineRuntime()
+  t.teardown(() => runtime.destroy())
+  const { gateway, text } = await streaming(t, { home, runtime }, { hangAfter: 3 })
+  const stopping = gateway.gateway.stop()
+  await until(() => readFileSync(join(home, 'var/lib/svc/gateway.lock'), 'utf8').includes('stopping'), 'it says that it stops')
+  const told: string[] = []
+  const log = { ...quiet, warn: (...said: unknown[]) => { told.push(said.map(String).join(' ')) } }
+  const next = createGateway({ home, runtime, log, port: 0 })
+  const starting = next.start()
+  await until(() => told.some(line => /process \d+\) on this home is stopping.*waiting for it/.test(line)), 'and the next one waits')
+  gateway.gateway.hurry()
+  await Promise.all([text, stopping])
+  t.match((await starting).baseUrl, /^http/)
+  await next.stop()
+})
+
+t.test('a start that waits for a gateway which is stopping can be given up', async t => {
+  const home = t.testdir()
+  const { gateway, text } = await streaming(t, { home }, { hangAfter: 3 })
+  const stopping = gateway.gateway.stop()
+  await until(() => readFileSync(join(home, 'var/lib/svc/gateway.lock'), 'utf8').includes('stopping'), 'it says that it stops')
+  const next = createGateway({ home, runtime: new FakeEngineRuntime(), log: quiet, port: 0 })
+  const starting = next.start()
+  starting.catch(() => {})
+  await next.stop()
+  await t.rejects(starting, { code: 'gateway.stopping' })
+  gateway.gateway.hurry()
+  await Promise.all([text, stopping])
 })
 
 t.test('a stop that comes during the start', async t => {

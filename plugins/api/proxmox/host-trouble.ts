@@ -32,9 +32,9 @@ export function troubleText (error: unknown, { host, port }: Asked): string {
   if (code === undefined) return `${address} cannot be asked; check host and port`
   if (UNTRUSTED.has(code)) {
     return `${address}: its certificate is not trusted here, as self-signed ones are not; install one that this machine trusts, ` +
-      `or set verify_ssl to false (${code})`
+      'or set verify_ssl to false'
   }
-  return `${address}: ${reasons[code] ?? 'it cannot be reached'} (${code})`
+  return `${address}: ${reasons[code] ?? 'it cannot be reached; check host and port'}`
 }
 
 /** An answer that is no success. `path` is below `/api2/json`. Pure. */

@@ -54,10 +54,11 @@ export function refusalError (asked: AskedFor, refusal: Refusal): SvcError {
   return svcError('hf.upstream_error', `${endpoint} answers ${status}${messageIn(refusal)}`, { details })
 }
 
-/** No answer at all. The cause's message may hold an address; it never holds a header. */
+/** No answer at all. */
 export function unreachable (endpoint: string, cause: unknown): SvcError {
-  const { code, message } = cause as NodeJS.ErrnoException
-  return svcError('hf.unreachable', `${endpoint} cannot be reached (${code ?? message}); check the network, HF_ENDPOINT and proxies`, { cause, details: { endpoint } })
+  const { code = null } = cause as { code?: string }
+  return svcError('hf.unreachable', `${endpoint} cannot be reached; check the network, HF_ENDPOINT and proxies`,
+    { cause, details: { endpoint, cause: code } })
 }
 
 /** Seconds from a `Retry-After`, which is a number or a date; null for neither. Pure. */

@@ -1,5 +1,6 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
-import { transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema } from './schemas.js'
+import { audioModels } from './models.js'
+import { audioModelsSchema, transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema } from './schemas.js'
 import { speechDefaults } from './speech.js'
 import { unreadableAudio } from './transcription.js'
 import { KnownVoices } from './voices.js'
@@ -34,6 +35,15 @@ export default definePlugin({
       example: { file: '@speech.wav', model: 'stt' },
       bodyKind: 'stream',
       handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/v1/audio/models',
+      tag: 'Audio',
+      summary: 'Speech and transcription slots',
+      description: 'Those that are switched on, loaded or not, by the names that requests take.',
+      schema: { response: audioModelsSchema },
+      handler: () => audioModels(slots)
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',

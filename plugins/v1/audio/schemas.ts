@@ -21,6 +21,22 @@ export const transcriptionFormSchema = z.looseObject({
 /** The plain form; `response_format` and `stream` ask the engine for others. */
 export const transcriptionSchema = z.looseObject({ text: z.string() })
 
+const audioModelSchema = z.strictObject({
+  id: z.string().meta({ description: 'Slot name; what `model` of a request takes' }),
+  object: z.literal('model'),
+  owned_by: z.string(),
+  name: z.string().meta({ description: 'For people' }),
+  type: z.enum(['tts', 'transcription']),
+  status: z.enum(['loaded', 'loading', 'unloaded']).meta({ description: 'Each of them can be asked for' })
+})
+
+export const audioModelsSchema = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(audioModelSchema),
+  models: z.array(audioModelSchema).meta({ description: 'The same as `data`' })
+})
+export type AudioModels = z.output<typeof audioModelsSchema>
+
 export const voicesQuerySchema = z.looseObject({
   model: z.string().optional().meta({ description: 'Slot name or model id; without it all speech slots are asked' })
 })

@@ -82,6 +82,7 @@ t.test('every row of "Model addressing"', async t => {
   ], {
     'gpt-9': { upstream: 'openai', modelId: 'gpt-9' },
     'openai/gpt-9': { upstream: 'openai', modelId: 'gpt-9' },
+    'gpt-4o-mini-tts': { upstream: 'openai', modelId: 'gpt-4o-mini-tts' },
     'agent': { upstream: 'evil', modelId: 'agent' },
     'agent-model': { upstream: 'evil', modelId: 'agent-model' }
   }, ['agent-model', 'unused/model', 'off-model'])
@@ -108,6 +109,10 @@ t.test('every row of "Model addressing"', async t => {
     ['what a slot is configured with and does not run', 'then', 'chat', 'not loaded odd'],
     ['an upstream model', 'gpt-9', 'chat', 'upstream openai (gpt-9)'],
     ['an upstream model by the name of its upstream', 'openai/gpt-9', 'embeddings', 'upstream openai (gpt-9)'],
+    ['a usual name, for the only slot of its type', 'tts-1', 'speech', 'slot tts (null) via usual'],
+    ['a usual name on another surface', 'tts-1', 'chat', 'not found'],
+    ['a usual name that no slot can mean', 'whisper-1', 'transcription', 'not found'],
+    ['a usual name that an upstream has', 'gpt-4o-mini-tts', 'speech', 'upstream openai (gpt-4o-mini-tts)'],
     ['another upstream\'s', 'other/gpt-9', 'chat', 'not found'],
     ['anything else', 'gpt-99', 'chat', 'not found'],
     ['case counts', 'Agent', 'chat', 'not found'],

@@ -69,6 +69,21 @@ t.test('audio flows as it is made, with the engine\'s content type; leaving stop
   t.ok(performance.now() - from < 2_000, `${(performance.now() - from).toFixed(1)} ms`)
 })
 
+t.test('the usual names of speech models reach the only slot of their type', async t => {
+  const gateway = await audioGateway(t, { slots: { tts: fakeSlot('tts'), agent: fakeSlot('llm'), stt: fakeSlot('transcription') } })
+  const models = async (): Promise<unknown> => await (await gateway.fetch('/v1/audio/models')).json()
+  const rows = [{ id: 'stt', type: 'transcription', status: 'unloaded' }, { id: 'tts', type: 'tts', status: 'unloaded' }]
+  const listed = await models() as { data: Array<{ id: string }>, models: unknown }
+  t.match([...listed.data].sort((a, b) => a.id.localeCompare(b.id)), rows)
+  t.same(listed.models, listed.data)
+  t.equal(gateway.runtime.started.length, 0, 'asking starts nothing')
+  for (const model of ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts']) t.equal((await gateway.speak({ model, input: 'x' })).status, 200, model)
+  t.match((await models() as { data: unknown }).data, [{ status: String }, { status: String }])
+  t.equal((await gateway.speak({ model: 'whisper-1', input: 'x' })).status, 404, 'another kind of work')
+  await gateway.slots.create('second', { type: 'tts', provider: 'fake', device: 'cpu', model: { default: 'fake-model' } })
+  t.equal((await gateway.speak({ model: 'tts-1', input: 'x' })).status, 404, 'with two of them the name says too little')
+})
+
 t.test('voices of all speech slots, or of one', async t => {
   const voices = async (): Promise<readonly unknown[]> => ['alice', { id: 'bob', lang: 'en' }, { name: 'Carol', voice_id: 'c' }, { name: 'dave' }, 3, null, {}]
   const gateway = await audioGateway(t, {
