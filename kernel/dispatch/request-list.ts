@@ -30,7 +30,15 @@ export class RequestList implements RequestService {
   }
 
   cancel (id: string): number {
-    const meant = this.#deps.active.list().filter(request => request.id === id)
+    return this.#stop(request => request.id === id)
+  }
+
+  cancelWaiting (slot: string): number {
+    return this.#stop(request => request.slot === slot && !request.sent)
+  }
+
+  #stop (isMeant: (request: ActiveRequest) => boolean): number {
+    const meant = this.#deps.active.list().filter(isMeant)
     for (const request of meant) request.stop(svcError('request.cancelled', 'the request was cancelled by an operator'))
     return meant.length
   }

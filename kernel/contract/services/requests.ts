@@ -67,6 +67,8 @@ export interface RequestService {
    * call to the engine is aborted unless another client shares it. Returns how many had this id.
    */
   cancel (id: string): number
+  /** The same for every request that waits for a slot and is not with its engine yet. Returns how many. */
+  cancelWaiting (slot: string): number
   /** Of the last `windowS` seconds, as far as the latest 8192 requests reach back. */
   summary (windowS: number): RequestSummary
 }

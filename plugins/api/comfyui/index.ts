@@ -1,6 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { imageEngineRef } from '../../providers/imagegen/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
+import { Launches } from './launches.js'
 import { Orders } from './orders.js'
 import { engineRoutes, modeRoutes } from './routes.js'
 
@@ -15,10 +16,12 @@ export default definePlugin({
     gpu: core.gpu,
     hardware: core.hardware,
     pulls: pullsRef,
+    requests: core.requests,
     slots: core.slots
   },
   register (ctx) {
-    const api = { ...ctx.services, orders: new Orders(ctx.services.activity, ctx.log) }
+    const { activity, slots } = ctx.services
+    const api = { ...ctx.services, orders: new Orders(activity, ctx.log), launches: new Launches(slots) }
     for (const route of [...modeRoutes(api), ...engineRoutes(api)]) ctx.addRoute(route)
     ctx.onStop(() => api.orders.close())
   }

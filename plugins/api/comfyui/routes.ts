@@ -1,6 +1,7 @@
-import { defineRoute, handled, svcError, type ActivityLog, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, handled, svcError, type ActivityLog, type AnyRoute, type RequestService } from 'svc-gateway/plugin'
 import { engineDeadline, imageSlot, mustArbitrate, mustHaveImageSlot } from './image-slot.js'
 import { fetchModels, type FetchServices } from './model-fetch.js'
+import type { Launches } from './launches.js'
 import type { Orders } from './orders.js'
 import {
   cancelledSchema, fetchBodySchema, fetchedSchema, launchedSchema, logsQuerySchema, logsSchema, pinBodySchema, restartedSchema,
@@ -13,6 +14,8 @@ import { switchOver } from './switchover.js'
 export interface ComfyApi extends StatusServices, FetchServices {
   readonly activity: ActivityLog
   readonly orders: Orders
+  readonly launches: Launches
+  readonly requests: RequestService
 }
 
 /** The mode of the GPU, and what the image engine works on. */
@@ -66,7 +69,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
 
 /** The engine itself: its workflows, its queue, what it wrote. */
 export function engineRoutes (api: ComfyApi): AnyRoute[] {
-  const { activity, engine, hardware, orders, slots } = api
+  const { activity, engine, hardware, launches, orders, requests, slots } = api
   return [
     defineRoute({
       method: 'POST',
@@ -105,34 +108,30 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       handler: call => orders.give<Launched>(call, 'launch', call.params.name, async ({ answer, signal, note }) => {
         const workflow = await engine.workflow(call.params.name)
         const { name: slot } = mustHaveImageSlot(api)
-        let lease = slots.tryAcquire(slot)
-        if (lease === null) {
-          answer({ status: 'queued', prompt_id: null })
-          lease = await slots.acquire(slot, signal)
+        const queued = (id: string): void => {
+          note({ after: { slot, prompt_id: id } })
+          answer({ status: 'queued', prompt_id: id })
         }
-        try {
-          const queued = (id: string): void => {
-            note({ after: { slot, prompt_id: id } })
-            answer({ status: 'queued', prompt_id: id })
-          }
-          await workflow.run({ client: slots.client(slot)!, slot, requestId: call.requestId, queued, signal })
-        } finally {
-          lease.release()
-        }
+        const waits = (): void => answer({ status: 'queued', prompt_id: null })
+        await launches.run(workflow, { slot, requestId: call.requestId, queued, waits, signal })
       })
     }),
     defineRoute({
       method: 'POST',
       url: '/api/comfyui/render/cancel',
       tag: 'Image engine',
-      summary: 'Empty the engine\'s queue and end the image it works on',
+      summary: 'Cancel every image: those that wait for the engine, its queue, and the one it works on',
       schema: { response: cancelledSchema },
       status: 202,
       handler: call => activity.audited({
         category: 'comfyui', action: 'comfyui.cancel', target: imageSlot(api)?.name ?? '', actor: call.actor, request_id: call.requestId
       }, async () => {
         const slot = imageSlot(api)
-        const client = slot === null ? null : slots.client(slot.name)
+        if (slot === null) return { status: 'cancel_requested' as const }
+        // the line first: it would move up as soon as the engine is free
+        requests.cancelWaiting(slot.name)
+        launches.cancelWaiting(slot.name)
+        const client = slots.client(slot.name)
         // not the client's signal alone: who asks and leaves wants it all the same
         if (client !== null) await engine.cancelAll(client, engineDeadline(new AbortController().signal))
         return { status: 'cancel_requested' as const }

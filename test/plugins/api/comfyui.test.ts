@@ -124,6 +124,46 @@ t.test('the GPU goes to the image engine and back', async t => {
   await gateway.gateway.stop()
 })
 
+t.test('a cancel reaches what comfyui.busy counts: the engine\'s jobs, the requests in line, and the launches', async t => {
+  const gateway = await comfy(t)
+  await gateway.call('POST', '/switchover', { mode: 'generation' })
+  await gateway.statusUntil(status => settled(status, 'generation') && status.engine === 'running', 'image mode with its engine')
+  await gateway.engine({ holdAtStep: 3 })
+  const made = gateway.post(image)
+  await gateway.statusUntil(status => status.step?.value === 2, 'it renders')
+  const waits = gateway.post({ ...image, prompt: 'a green one' })
+  const launched = await gateway.call('POST', '/workflows/sd15_simple/launch')
+  t.strictSame(launched, { status: 202, json: { status: 'queued', prompt_id: null } })
+  await gateway.statusUntil(() => gateway.slots.status('img').waiting === 2, 'two in line')
+  t.match(await gateway.call('POST', '/switchover', { mode: 'inference' }),
+    { status: 409, json: { error: { code: 'comfyui.busy', details: { queue: { running: 1, pending: 2 } } } } })
+
+  t.match(await gateway.call('POST', '/render/cancel'), { status: 202 })
+  const cancelled = await waits
+  t.match([cancelled.status, await cancelled.json()], [499, { error: { code: 'request.cancelled' } }])
+  t.equal((await made).status, 502)
+  await gateway.statusUntil(() => gateway.audit().some(([action]) => action === 'comfyui.launch'), 'the launch is over')
+  t.match(gateway.audit().find(([action]) => action === 'comfyui.launch'), ['comfyui.launch', 'error', 'sd15_simple'])
+  await gateway.engine({ holdAtStep: null })
+  await gateway.statusUntil(() => gateway.slots.status('img').inFlight === 0, 'it is idle')
+  t.match(gateway.slots.status('img'), { inFlight: 0, waiting: 0, state: 'ready' })
+  t.match(await gateway.call('POST', '/switchover', { mode: 'inference' }), { status: 202 }, 'nothing is left to wait for')
+  await gateway.statusUntil(status => settled(status, 'inference'), 'the models are back')
+})
+
+t.test('a launch whose engine is taken away ends with it', async t => {
+  const gateway = await comfy(t)
+  await gateway.slots.load('img')
+  await gateway.engine({ holdAtStep: 3 })
+  const { json } = await gateway.call('POST', '/workflows/sd15_simple/launch')
+  t.match(json, { status: 'queued', prompt_id: String })
+  await gateway.engineUntil(state => state.running === json.prompt_id, 'it runs')
+  await gateway.slots.unload('img', { force: true })
+  await gateway.statusUntil(() => gateway.audit().some(([action]) => action === 'comfyui.launch'), 'it is over')
+  t.match(gateway.gateway.kernel().activity.list({ action: 'comfyui.launch' })[0], { outcome: 'error', error: /img.*unloaded/ })
+  t.equal(gateway.events('image.cancelled').length, 1)
+})
+
 t.test('audit rows tell how a switch ended', async t => {
   const gateway = await comfy(t)
   await gateway.call('POST', '/switchover', { mode: 'generation', pin: true })
