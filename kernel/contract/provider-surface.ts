@@ -2,6 +2,7 @@ import type { EngineClient } from './engine-client.js'
 import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
 import type { SlotConfig } from './schemas/slot-config.js'
+import type { NamedSlotConfig } from './services/config.js'
 import type { BodyEdits, JsonBody } from './services/dispatch.js'
 
 /** The dispatch targets; each `/v1` route aims at one of them. */
@@ -51,9 +52,10 @@ export interface Surface {
   readonly refusalFrom?: number
   /**
    * What to change in a JSON body for an engine that takes something under another name than the wire format has it, after
-   * the route's own edits. Null leaves the body alone. Not together with `adapt`. Pure.
+   * the route's own edits. Null leaves the body alone. Throws `validation.invalid` for what the engine would fail on instead
+   * of refusing it. Not together with `adapt`. Pure.
    */
-  readonly edit?: (body: JsonBody) => BodyEdits | null
+  readonly edit?: (body: JsonBody, slot: NamedSlotConfig | null) => BodyEdits | null
   /** Completes the events of an engine that leaves out what the wire format demands. Not together with `adapt`. */
   readonly events?: (ask: EventAsk) => EventEditor
 }

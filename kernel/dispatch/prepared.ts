@@ -47,7 +47,7 @@ function withEdit (options: ForwardOptions, edit: Surface['edit']): ForwardOptio
   return {
     ...options,
     edit: (body, slot) => {
-      const [own, further] = [options.edit?.(body, slot) ?? null, edit(body)]
+      const [own, further] = [options.edit?.(body, slot) ?? null, edit(body, slot)]
       if (own === null || further === null) return own ?? further
       return {
         set: { ...own.set, ...further.set }, add: { ...own.add, ...further.add }, drop: [...own.drop ?? [], ...further.drop ?? []]

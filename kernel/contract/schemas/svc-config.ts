@@ -189,6 +189,10 @@ export const svcConfigSchema = z.strictObject({
     enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
     channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Releases that updates come from'))
   }).prefault({}),
+  images: z.strictObject({
+    strip_metadata: z.boolean().default(true)
+      .meta(live('Take the texts out of the images that /v1/images answers with; the engine writes its whole workflow and the prompt into them'))
+  }).prefault({}),
   activity: activitySchema.prefault({}),
   plugins: pluginsSchema.prefault({})
 })

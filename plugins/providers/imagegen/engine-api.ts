@@ -60,9 +60,13 @@ export class ComfyUi {
   ): Promise<string> {
     const body = { prompt: graph, client_id: clientId, prompt_id: promptId }
     const answer = await this.#client.request({ method: 'POST', path: '/prompt', body, signal })
-    const json = await readJson(answer.text(), '/prompt')
+    const text = answer.text()
+    if (answer.status !== 200 && answer.status !== 400) {
+      await text
+      throw unexpected('/prompt', answer.status)
+    }
+    const json = await readJson(text, '/prompt')
     if (answer.status === 400) throw promptRefused(json)
-    if (answer.status !== 200) throw unexpected('/prompt', answer.status)
     const { prompt_id: id, node_errors: errors } = parse(submittedSchema, json, '/prompt')
     // some of its outputs are fine and run; the ones with errors never come
     if (Object.keys(errors).length > 0) throw promptRefused(json)

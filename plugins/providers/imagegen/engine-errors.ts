@@ -39,7 +39,7 @@ export function runFailed (entry: HistoryEntry): SvcError {
   const failure = messages.find(([type]) => type === 'execution_error')?.[1] as Record<string, unknown> | undefined
   if (failure === undefined) return svcError('dispatch.upstream_failed', 'the image engine ended the job without images')
   const { exception_message: message, exception_type: exception, node_type: type, node_id: node } = failure
-  return svcError('dispatch.upstream_failed', `the image engine failed in ${String(type)}: ${String(message).trim()}`,
+  return svcError('dispatch.upstream_failed', `the image engine failed in ${String(type)}: ${firstLine(String(message))}`,
     { details: { node_id: node, node_type: type, exception_type: exception } })
 }
 
@@ -54,6 +54,11 @@ export function runSilent (seconds: number): SvcError {
 
 export function callTooLong (seconds: number): SvcError {
   return svcError('dispatch.upstream_timeout', `the image engine did not answer within ${seconds} s`)
+}
+
+/** Below it the engine has advice for the users of its own page. Pure. */
+function firstLine (message: string): string {
+  return message.trim().split('\n', 1)[0]!.trim()
 }
 
 function missingCheckpoint (file: unknown): SvcError {

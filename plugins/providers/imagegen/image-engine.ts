@@ -60,10 +60,10 @@ async function runFile (
   const { client, slot, requestId, queued, signal } = run
   const told = new RunEvents({ events, clock, board }, { requestId, slot, model: name })
   try {
-    const { images } = await runGraph({
-      client, clock, graph, signal, silenceMs: silenceS * 1000, onQueued: queued, onStep: step => told.step(step)
+    const { count } = await runGraph({
+      client, clock, graph, signal, fetch: false, silenceMs: silenceS * 1000, onQueued: queued, onStep: step => told.step(step)
     })
-    told.completed(images.length)
+    told.completed(count)
   } catch (error) {
     if (signal.aborted) told.cancelled()
     else told.failed(messageOf(error))

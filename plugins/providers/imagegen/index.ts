@@ -6,7 +6,7 @@ import { curatedRef } from '../../services/library/ref.js'
 import { imagesOf } from './curated.js'
 import { ComfyUi } from './engine-api.js'
 import { imageEngine } from './image-engine.js'
-import { argvSegments, comfyFlags, containerSpec, dataFolders, processCandidates, type EngineHome } from './launch.js'
+import { argvSegments, baseFolders, comfyFlags, containerSpec, processCandidates, type EngineHome } from './launch.js'
 import { pruneOutputs } from './outputs.js'
 import { imageEngineRef } from './ref.js'
 import { render } from './render.js'
@@ -62,7 +62,7 @@ export default definePlugin({
           streaming: false,
           body: 'json',
           adapt: request => tracked(render({
-            catalogue, board, clock, events, silenceS, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
+            catalogue, board, clock, events, silenceS, stripMetadata: () => config.snapshot.svc.images.strip_metadata, fetched: () => { void tracked(pruneOutputs(join(dataRoot, 'output'))) }
           }, request))
         }
       },
@@ -83,7 +83,7 @@ export default definePlugin({
     ctx.addSetting({ key: 'silence_timeout_s', schema: configSchema.shape.silence_timeout_s, description: 'Longest time without progress of an image job', apply: 'gateway-restart' })
     ctx.onStart(async () => {
       // a container engine mounts what is there; it would make folders of its own that belong to root
-      await Promise.all([...dataFolders, 'models/checkpoints', 'workflows'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
+      await Promise.all([...baseFolders, 'models/checkpoints', 'workflows'].map(folder => mkdir(join(dataRoot, folder), { recursive: true })))
         .catch((error: unknown) => ctx.log.warn({ folder: dataRoot }, `the data folder of the image engine cannot be made: ${messageOf(error)}`))
     })
     // requests that were cut off still have prompts to take out of the engine's queue

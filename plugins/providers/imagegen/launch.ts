@@ -14,6 +14,9 @@ export interface EngineHome {
 /** Folders of the engine that outlive its container. Its custom nodes come with the image and stay there. */
 export const dataFolders = ['models', 'output', 'input', 'user'] as const
 
+/** What it looks for below `--base-directory` besides them, and does not start without. */
+export const baseFolders = [...dataFolders, 'custom_nodes', 'temp'] as const
+
 export const comfyFlags: FlagGrammar = { managed: ['listen', 'port', 'base-directory', 'tls-keyfile', 'tls-certfile'], abbreviates: true }
 
 /** Room for the tensors that its workers share. */

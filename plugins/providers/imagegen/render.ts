@@ -2,6 +2,7 @@ import { messageOf, svcError, type AdaptedAnswer, type AdaptRequest, type Clock,
 import { randomBytes } from 'node:crypto'
 import { RunEvents } from './progress-events.js'
 import type { CuratedImage } from './ref.js'
+import { withoutMetadata } from './png-metadata.js'
 import { graphParams, parseRequest } from './request.js'
 import type { RunBoard } from './run-board.js'
 import { runGraph } from './run.js'
@@ -14,6 +15,8 @@ export interface RenderDeps {
   readonly events: EventBus
   /** Longest silence of a run in seconds; 0 is no limit. */
   readonly silenceS: number
+  /** Whether what the engine writes into its images besides the picture is left out. */
+  readonly stripMetadata: () => boolean
   /** Called after images were fetched: the engine's own copies may go. */
   readonly fetched: () => void
 }
@@ -37,10 +40,11 @@ export async function render (deps: RenderDeps, request: AdaptRequest): Promise<
     })
     if (run.images.length === 0) throw svcError('dispatch.upstream_failed', 'the image engine ended the job without images')
     deps.fetched()
+    const strip = deps.stripMetadata()
     told.completed(run.images.length)
     return json({
       created: Math.floor(clock.now() / 1000),
-      data: run.images.map(image => ({ b64_json: image.toString('base64') })),
+      data: run.images.map(image => ({ b64_json: (strip ? withoutMetadata(image) : image).toString('base64') })),
       _svc: {
         workflow: workflow.name,
         checkpoint: params.ckpt_name,

@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly graph: Graph
   /** Longest time without any sign of progress; 0 is no limit. */
   readonly silenceMs: number
+  /** False leaves the images with the engine. */
+  readonly fetch?: boolean
   /** Called once the engine has it in its queue. */
   readonly onQueued?: (promptId: string) => void
   readonly onStep: (step: RunStep) => void
@@ -24,6 +26,8 @@ export interface RunOptions {
 
 export interface RunResult {
   readonly promptId: string
+  /** Images that it made, or had made before with the same graph. */
+  readonly count: number
   readonly images: readonly Buffer[]
 }
 
@@ -56,8 +60,9 @@ export async function runGraph (options: RunOptions): Promise<RunResult> {
     const entry = await watch.end(engine, feed)
     const files = outputFiles(entry)
     const images: Buffer[] = []
+    if (options.fetch === false) return { promptId: watch.promptId, count: files.length, images }
     for (const file of files) images.push(await bounded(clock, CALL_TIMEOUT_MS, signal, call => engine.image(file, call)))
-    return { promptId: watch.promptId, images }
+    return { promptId: watch.promptId, count: files.length, images }
   } catch (error) {
     await bounded(clock, CANCEL_TIMEOUT_MS, null, call => engine.cancel(watch.promptId, call)).catch(() => {
       // the engine is gone, and the prompt with it; or it does not listen, and there is nothing more to do

@@ -1,5 +1,6 @@
 import { definePlugin, defineProvider, type LaunchInput, type ProviderSegments } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { refuseEmpty } from './refusals.js'
 
 /** The one name under which every version of the engine knows its model. */
 const MODEL = 'kokoro'
@@ -14,7 +15,7 @@ export const provider = defineProvider({
   slotTypes: ['tts'],
   cli: true,
   needsModel: false,
-  surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json' } },
+  surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json', edit: refuseEmpty } },
   health: {
     path: '/health',
     // older builds answer before their model is there

@@ -15,8 +15,8 @@ t.test('graphs', async t => {
   type Damage = (graph: ReturnType<typeof good>) => void
   type Case = readonly [what: string, damage: Damage, node: string | null, type: string, details: RegExp]
   const cases: readonly Case[] = [
-    ['an unknown node', graph => { graph.sampler!.class_type = 'FancySampler' }, null, 'missing_node_type', /Node ID '#sampler'/],
-    ['a node without a type', graph => { delete graph.sampler!.class_type }, null, 'missing_node_type', /Node ID '#sampler'/],
+    ['an unknown node', graph => { graph.sampler!.class_type = 'FancySampler' }, null, 'invalid_prompt', /Node ID '#sampler'/],
+    ['a node without a type', graph => { delete graph.sampler!.class_type }, null, 'invalid_prompt', /Node ID '#sampler'/],
     ['nothing that is saved', graph => { delete graph.save }, null, 'prompt_no_outputs', /^$/],
     ['a missing input', graph => { delete graph.sampler!.inputs.seed }, 'sampler', 'required_input_missing', /^seed$/],
     ['a link of the wrong kind', graph => { graph.sampler!.inputs.positive = ['checkpoint', 0] }, 'sampler', 'return_type_mismatch',
@@ -70,7 +70,7 @@ t.test('the server', async t => {
   const status = async (path: string, init?: RequestInit): Promise<number> => (await fetch(`${base}${path}`, init)).status
   const table: ReadonlyArray<readonly [string, number]> = [
     ['/view?filename=none.png', 404], ['/view', 404], ['/view?filename=../secret.png', 400], ['/view?filename=/etc/passwd', 400],
-    ['/view?filename=secret.png&subfolder=..', 403], ['/view?filename=a&type=other', 400], ['/nothing', 404], ['/api/queue', 200], ['/free', 405]
+    ['/view?filename=secret.png&subfolder=..', 403], ['/view?filename=a&type=other', 400], ['/nothing', 404], ['/api/queue', 200], ['/free', 404]
   ]
   for (const [path, expected] of table) t.equal(await status(path), expected, path)
   t.equal(await status('/queue', { headers: { origin: 'http://evil.example' } }), 403, 'a page of another origin')

@@ -1,12 +1,17 @@
 import t, { type Test } from 'tap'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Agent } from 'undici'
 import { createEngineClient } from '../../../../kernel/slots/engine-client.js'
 import { runGraph } from '../../../../plugins/providers/imagegen/run.js'
 import { shippedWorkflow } from '../../../../plugins/providers/imagegen/workflow.js'
 import { openStream } from '../../api/support.js'
 import { eventually, realClock } from '../../../kernel/runtime/support.js'
+import activity from '../../../../plugins/api/activity/index.js'
+import settings from '../../../../plugins/api/settings/index.js'
+import { decodePng } from './fake/png.js'
 import { startFakeComfy } from './fake/server.js'
-import { imageGateway, type EngineState, type ImageGateway } from './image-gateway.js'
+import { imageGateway, imagePlugins, type EngineState, type ImageGateway } from './image-gateway.js'
 
 const body = { model: 'sdxl-turbo', prompt: 'a red apple', size: '64x64' }
 
@@ -65,6 +70,46 @@ t.test('a client of the event stream sees an image come', async t => {
   await stream.close()
 })
 
+t.test('the same request again, with its seed, once the first image was read and its file is gone', async t => {
+  const gateway = await imageGateway(t)
+  const ask = async (): Promise<Buffer> => {
+    const response = await gateway.post({ ...body, seed: 7, response_format: 'b64_json' })
+    t.equal(response.status, 200)
+    return Buffer.from((await response.json() as { data: Array<{ b64_json: string }> }).data[0]!.b64_json, 'base64')
+  }
+  const first = await ask()
+  const output = join(gateway.dataRoot, 'output')
+  for (const name of await readdir(output)) await rm(join(output, name))
+  t.strictSame(await ask(), first, 'the same picture')
+  t.equal((await readdir(output)).length, 1, 'the engine has saved it anew, although it kept the rest')
+})
+
+t.test('the prompt is not in the image, unless the operator wants it there', async t => {
+  const gateway = await imageGateway(t, { plugins: [...imagePlugins, activity, settings] })
+  const ask = async (): Promise<Buffer> => {
+    const response = await gateway.post({ ...body, response_format: 'b64_json' })
+    return Buffer.from((await response.json() as { data: Array<{ b64_json: string }> }).data[0]!.b64_json, 'base64')
+  }
+  const change = (strip: boolean): Promise<Response> =>
+    gateway.fetch('/api/settings', { method: 'PATCH', body: JSON.stringify({ images: { strip_metadata: strip } }), headers: { 'content-type': 'application/json' } })
+  const stripped = await ask()
+  t.notOk(stripped.includes('tEXt') || stripped.includes('a red apple'))
+  t.same(decodePng(stripped).width, 64)
+  t.equal((await change(false)).status, 200)
+  t.ok((await ask()).includes('a red apple'), 'the engine writes its graph into each')
+  t.equal((await change(true)).status, 200)
+  t.notOk((await ask()).includes('a red apple'))
+})
+
+t.test('every folder that the engine is told of is there', async t => {
+  const gateway = await imageGateway(t)
+  await gateway.slots.ensureReady('img', AbortSignal.timeout(20_000))
+  for (const name of ['models', 'output', 'input', 'user', 'temp', 'custom_nodes']) t.ok((await stat(join(gateway.dataRoot, name))).isDirectory(), name)
+  await gateway.slots.unload('img')
+  await rm(join(gateway.dataRoot, 'custom_nodes'), { recursive: true })
+  await t.rejects(gateway.slots.load('img'), { message: /FileNotFoundError.*custom_nodes/ }, 'without it the engine does not start')
+})
+
 t.test('a client that leaves takes its job out of the engine, wherever it is', async t => {
   const gateway = await imageGateway(t, { img: 'workers = 2\n' })
   await gateway.slots.ensureReady('img', AbortSignal.timeout(60_000))
@@ -115,7 +160,7 @@ t.test('what goes wrong at the engine is told', async t => {
   })
   await gateway.engine({ failIn: 'VAEDecode' })
   t.match(await refusal(gateway.post(body)), {
-    status: 502, code: 'dispatch.upstream_failed', message: /failed in VAEDecode: HIP out of memory/, details: { exception_type: 'torch.OutOfMemoryError' }
+    status: 502, code: 'dispatch.upstream_failed', message: /failed in VAEDecode: HIP out of memory\. Tried to allocate 2\.00 GiB$/, details: { exception_type: 'torch.OutOfMemoryError' }
   })
   t.equal(types(gateway).at(-1), 'image.failed')
 

@@ -1,12 +1,20 @@
 import type { EngineScript, SeenRequest } from '../../../../kernel/testing/index.js'
 import { mp3Of, pcmOf, spokenSeconds, wavHead, wavOf } from '../audio/sound.js'
 
-/** Kokoro-FastAPI's HTTP protocol, as its sources of v0.5 and v0.6 have it. */
+/**
+ * Kokoro-FastAPI's HTTP protocol, as its sources of v0.6.0 have it (api/src/routers/openai_compatible.py,
+ * api/src/services/tts_service.py, api/src/core/openai_mappings.json).
+ */
 
 const MODELS = ['tts-1', 'tts-1-hd', 'kokoro', 'gpt-4o-mini-tts']
-export const VOICES = ['af_bella', 'af_heart', 'af_sky', 'am_adam', 'am_michael', 'bf_emma', 'bm_george']
+export const VOICES = [
+  'af_bella', 'af_heart', 'af_nicole', 'af_sarah', 'af_sky', 'am_adam', 'am_michael', 'bf_emma', 'bf_isabella', 'bm_george'
+]
 /** OpenAI's names for some of them. */
-const ALIASES: Readonly<Record<string, string>> = { alloy: 'am_adam', nova: 'af_sky', onyx: 'bm_george' }
+const ALIASES: Readonly<Record<string, string>> = {
+  alloy: 'am_adam', ash: 'af_nicole', coral: 'bf_emma', echo: 'af_bella', fable: 'af_sarah', nova: 'bf_isabella', onyx: 'bm_george',
+  sage: 'am_michael', shimmer: 'af_sky'
+}
 const TYPES: Readonly<Record<string, string>> = {
   mp3: 'audio/mpeg', opus: 'audio/opus', aac: 'audio/aac', flac: 'audio/flac', wav: 'audio/wav', pcm: 'audio/pcm'
 }
@@ -46,9 +54,15 @@ function read (body: Buffer): Order | EngineScript {
   if (speed < 0.25) return unprocessable('greater_than_equal', ['body', 'speed'], 'Input should be greater than or equal to 0.25')
   if (speed > 4) return unprocessable('less_than_equal', ['body', 'speed'], 'Input should be less than or equal to 4')
   if (!MODELS.includes(model as string)) return refused('invalid_model', `Unsupported model: ${String(model)}`)
+  // an empty name is split into nothing, which it then looks at
+  if (voice === '') return failed('string index out of range')
   const problem = voiceProblem(voice as string)
   if (problem !== null) return refused('validation_error', problem)
-  if ((input as string).trim() === '') return refused('validation_error', 'Text is empty after preprocessing')
+  if ((input as string).trim() === '') {
+    if (stream === false) return failed('need at least one array to concatenate')
+    // its head is gone by then: the body breaks off
+    return { headers: headersOf(format, true), chunks: [Buffer.alloc(0)], dieAfter: 1 }
+  }
   return { input: input as string, speed, format, stream: stream !== false }
 }
 
@@ -66,12 +80,21 @@ function voiceProblem (voice: string): string | null {
 /** A streamed answer comes sentence by sentence; a WAV file that is streamed does not know its length. */
 function speak ({ input, speed, format, stream }: Order): EngineScript {
   const seconds = spokenSeconds(input, speed)
-  const headers = { 'content-type': TYPES[format]!, 'content-disposition': `attachment; filename=speech.${format}`, 'cache-control': 'no-cache' }
+  const headers = headersOf(format, stream)
   const sentences = input.split(/(?<=[.!?])\s+/).map(sentence => spokenSeconds(sentence, speed))
   if (format === 'pcm') return { headers, chunks: stream ? sentences.map(each => pcmOf(each)) : [pcmOf(seconds)] }
   if (format === 'wav') return { headers, chunks: stream ? [wavHead(0, undefined, false), ...sentences.map(each => pcmOf(each))] : [wavOf(seconds)] }
   if (format === 'mp3') return { headers, chunks: stream ? sentences.map(mp3Of) : [mp3Of(seconds)] }
   throw new Error(`the fake has no encoder for ${format}`)
+}
+
+function headersOf (format: string, stream: boolean): Record<string, string> {
+  return {
+    'content-type': TYPES[format]!,
+    'content-disposition': `attachment; filename=speech.${format}`,
+    'cache-control': 'no-cache',
+    ...stream ? { 'x-accel-buffering': 'no' } : {}
+  }
 }
 
 function json (status: number, body: unknown): EngineScript {
@@ -80,6 +103,10 @@ function json (status: number, body: unknown): EngineScript {
 
 function refused (error: string, message: string): EngineScript {
   return json(400, { detail: { error, message, type: 'invalid_request_error' } })
+}
+
+function failed (message: string): EngineScript {
+  return json(500, { detail: { error: 'processing_error', message, type: 'server_error' } })
 }
 
 function unprocessable (type: string, loc: readonly unknown[], msg: string): EngineScript {

@@ -53,6 +53,27 @@ t.test('the openai client speaks through it', async t => {
   t.match(await (await gateway.speak({ model: 'tts', input: 'x', voice: 'nobody' })).json(), { detail: { error: 'validation_error', message: /Voice 'nobody' not found/ } }, 'its own words')
 })
 
+t.test('what Kokoro would fail on is refused before it gets there', async t => {
+  const gateway = await gatewayWith(t)
+  const refused = (param: string): object => ({ error: { code: 'validation.invalid', param, details: { fields: [{ path: param }] } } })
+  for (const stream of [true, false]) {
+    for (const input of ['', ' \n']) {
+      const answer = await gateway.speak({ model: 'tts', input, stream })
+      t.match([answer.status, await answer.json()], [400, refused('input')])
+    }
+    const answer = await gateway.speak({ model: 'tts', input: 'x', voice: '', stream })
+    t.match([answer.status, await answer.json()], [400, refused('voice')])
+  }
+  t.equal(gateway.runtime.started.length, 0, 'nothing is started for it')
+  const asked = await gateway.speak({ model: 'tts', input: 'x', voice: 'nova' })
+  t.match([asked.status, asked.headers.get('x-accel-buffering')], [200, 'no'])
+  await asked.arrayBuffer()
+
+  const own = await gatewayWith(t, `${SLOT}default_voice = "af_bella"\n`)
+  await (await own.speak({ model: 'tts', input: 'x', voice: '' })).arrayBuffer()
+  t.match(JSON.parse(own.runtime.engine('tts').requests[0]!.body.toString()), { voice: 'af_bella' }, 'an empty voice is the slot\'s where it has one')
+})
+
 t.test('voices, in both places', async t => {
   const gateway = await gatewayWith(t)
   await gateway.slots.load('tts')

@@ -9,15 +9,16 @@ export interface Picture {
   readonly rgb: Buffer
 }
 
-/** A PNG of 8-bit RGB. */
-export function encodePng ({ width, height, rgb }: Picture): Buffer {
+/** A PNG of 8-bit RGB. @param texts what stands in its text chunks, by keyword */
+export function encodePng ({ width, height, rgb }: Picture, texts: Readonly<Record<string, string>> = {}): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
   header.set([8, 2, 0, 0, 0], 8)
   const rows = Buffer.alloc((width * 3 + 1) * height)
   for (let y = 0; y < height; y++) rgb.copy(rows, y * (width * 3 + 1) + 1, y * width * 3, (y + 1) * width * 3)
-  return Buffer.concat([SIGNATURE, chunk('IHDR', header), chunk('IDAT', deflateSync(rows, { level: 1 })), chunk('IEND', Buffer.alloc(0))])
+  const words = Object.entries(texts).map(([keyword, text]) => chunk('tEXt', Buffer.from(`${keyword}\0${text}`, 'latin1')))
+  return Buffer.concat([SIGNATURE, chunk('IHDR', header), ...words, chunk('IDAT', deflateSync(rows, { level: 1 })), chunk('IEND', Buffer.alloc(0))])
 }
 
 /** Reads what `encodePng` writes, checking signature, checksums and length as a viewer does. Throws what is wrong. */
@@ -50,7 +51,7 @@ export function decodePng (png: Buffer): Picture {
   return { width, height, rgb }
 }
 
-function chunk (type: string, body: Buffer): Buffer {
+export function chunk (type: string, body: Buffer): Buffer {
   const framed = Buffer.alloc(12 + body.length)
   framed.writeUInt32BE(body.length, 0)
   framed.write(type, 4, 'latin1')

@@ -41,6 +41,8 @@ export interface QueueDeps {
   readonly send: (type: string, data: object, clientId: string | null) => void
   readonly save: (image: SavedImage, png: Buffer) => void
   readonly pace: Pace
+  /** Whether nodes that were computed are kept for the next run, as they are without `--cache-none`. */
+  readonly caches: boolean
 }
 
 class Interrupted extends Error {}
@@ -55,6 +57,8 @@ export class PromptQueue {
   #interrupt = false
   #wakeHold: () => void = () => {}
   #counter = 0
+  /** What nodes of the last run gave, by everything that they come from. */
+  #cache = new Map<string, readonly SavedImage[] | null>()
   #working = false
 
   constructor (deps: QueueDeps) {
@@ -131,23 +135,41 @@ export class PromptQueue {
     const executed: string[] = []
     let current = ''
     message('execution_start', { prompt_id: job.id })
-    message('execution_cached', { nodes: [], prompt_id: job.id })
+    const known = this.#cache
+    this.#cache = new Map()
+    const isCached = (id: string): boolean => known.has(signature(job.graph, id))
+    message('execution_cached', { nodes: Object.keys(job.graph).filter(isCached), prompt_id: job.id })
+    const cache = (id: string, images: readonly SavedImage[] | null): void => {
+      if (this.#deps.caches) this.#cache.set(signature(job.graph, id), images)
+    }
     try {
-      for (const id of order(job)) {
+      for (const id of order(job, isCached)) {
         current = id
         this.#throwIfInterrupted()
+        if (isCached(id)) {
+          const images = known.get(signature(job.graph, id)) ?? null
+          if (images !== null) outputs[id] = { images }
+          send('executed', { node: id, display_node: id, output: images === null ? null : { images }, prompt_id: job.id }, client)
+          cache(id, images)
+          continue
+        }
         send('executing', { node: id, display_node: id, prompt_id: job.id }, client)
+        this.#progressState(job, id, 'running', client)
         const type = job.graph[id]!.class_type!
         if (pace.failIn === type) {
           pace.failIn = null
-          throw new Error('HIP out of memory. Tried to allocate 2.00 GiB')
+          throw new Error('HIP out of memory. Tried to allocate 2.00 GiB\nThis error means you ran out of memory on your GPU.\n\n' +
+            'TIPS: If the workflow worked before you might have accidentally set the batch_size to a large number.')
         }
         if (type === 'KSampler' || type === 'SamplerCustom') await this.#sample(job, id, client)
-        if (type === 'SaveImage' || type === 'PreviewImage') {
-          const images = this.#saveImages(job, id)
+        const saves = type === 'SaveImage' || type === 'PreviewImage'
+        const images = saves ? this.#saveImages(job, id) : null
+        if (images !== null) {
           outputs[id] = { images }
           send('executed', { node: id, display_node: id, output: { images }, prompt_id: job.id }, client)
         }
+        this.#progressState(job, id, 'finished', client)
+        cache(id, images)
         executed.push(id)
       }
       message('execution_success', { prompt_id: job.id })
@@ -162,6 +184,11 @@ export class PromptQueue {
       }
       return entry(job, outputs, { status_str: 'error', completed: false, messages })
     }
+  }
+
+  #progressState (job: Job, id: string, state: 'running' | 'finished', client: string | null): void {
+    const node = { value: state === 'finished' ? 1 : 0, max: 1, state, node_id: id, prompt_id: job.id, display_node_id: id, parent_node_id: null, real_node_id: id }
+    this.#deps.send('progress_state', { prompt_id: job.id, nodes: { [id]: node } }, client)
   }
 
   async #sample (job: Job, id: string, client: string | null): Promise<void> {
@@ -191,7 +218,7 @@ export class PromptQueue {
       const image: SavedImage = {
         filename: `${prefix}_${String(++this.#counter).padStart(5, '0')}_.png`, subfolder: '', type: type === 'SaveImage' ? 'output' : 'temp'
       }
-      this.#deps.save(image, encodePng(picture(width, height, seed + i)))
+      this.#deps.save(image, encodePng(picture(width, height, seed + i), { prompt: JSON.stringify(job.graph) }))
       images.push(image)
     }
     return images
@@ -223,16 +250,23 @@ function clientOf (job: Job): string | null {
   return typeof job.extra.client_id === 'string' ? job.extra.client_id : null
 }
 
-/** Every node that the outputs need, after those it is linked to. */
-function order ({ graph, outputs }: Job): string[] {
+/** Every node that the outputs need, after those it is linked to; nothing is needed for one whose result is there. */
+function order ({ graph, outputs }: Job, isCached: (id: string) => boolean): string[] {
   const done: string[] = []
   const visit = (id: string): void => {
     if (done.includes(id)) return
-    for (const value of Object.values(graph[id]!.inputs)) if (Array.isArray(value)) visit(String(value[0]))
+    if (!isCached(id)) for (const value of Object.values(graph[id]!.inputs)) if (Array.isArray(value)) visit(String(value[0]))
     done.push(id)
   }
   for (const id of outputs) visit(id)
   return done
+}
+
+/** All that the result of a node comes from. */
+function signature (graph: PromptGraph, id: string): string {
+  const { class_type: type, inputs } = graph[id]!
+  return JSON.stringify([type, Object.entries(inputs).sort(([a], [b]) => a < b ? -1 : 1)
+    .map(([name, value]) => [name, Array.isArray(value) ? [signature(graph, String(value[0])), value[1] as unknown] : value])])
 }
 
 function linked ({ graph }: Job, value: unknown): PromptGraph[string] | undefined {

@@ -29,18 +29,22 @@ export interface FakeComfy {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * ComfyUI's server as its clients see it: HTTP with and without the `/api` prefix, the WebSocket, graph validation, one
- * worker, files on disk. It computes pictures instead of images. `/__test__` is for tests alone.
+ * ComfyUI 0.3.64's server as its clients see it (server.py, execution.py, comfy_execution/caching.py, nodes.py): HTTP with
+ * and without the `/api` prefix, the WebSocket, graph validation, one worker that keeps what it computed, files on disk. It computes pictures instead of images. `/__test__` is for tests alone.
  */
 export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeComfy> {
   const pace: Pace = { stepMs: 1, holdAtStep: null, failIn: null }
   const seen: string[] = []
   const sockets = new Map<string, WebSocket>()
   const folder = (type: string): string => join(options.baseDirectory, type)
-  for (const name of ['models/checkpoints', 'output', 'temp', 'input', 'user']) mkdirSync(folder(name), { recursive: true })
-  const checkpoints = (): string[] => readdirSync(folder('models/checkpoints')).filter(name => /\.(safetensors|ckpt|pt)$/.test(name)).sort()
+  for (const name of ['output', 'temp', 'input', 'user']) mkdirSync(folder(name), { recursive: true })
+  const checkpoints = (): string[] => {
+    const found = existsSync(folder('models/checkpoints')) ? readdirSync(folder('models/checkpoints')) : []
+    return found.filter(name => /\.(safetensors|ckpt|pt)$/.test(name)).sort()
+  }
   const queue = new PromptQueue({
     pace,
+    caches: !options.argv.includes('--cache-none'),
     send: (type, data, clientId) => {
       for (const [id, socket] of sockets) if (clientId === null || id === clientId) socket.send(JSON.stringify({ type, data }))
     },
@@ -51,7 +55,7 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
   const routes: Record<string, (request: IncomingMessage, url: URL, body: Json | null, res: ServerResponse) => unknown> = {
     'GET /system_stats': () => ({
       system: {
-        os: 'posix', ram_total: 2 ** 36, ram_free: 2 ** 35, comfyui_version: '0.3.66', required_frontend_version: '1.28.7', python_version: '3.13.7 (main)',
+        os: 'posix', ram_total: 2 ** 36, ram_free: 2 ** 35, comfyui_version: '0.3.64', required_frontend_version: '1.28.7', python_version: '3.13.7 (main)',
         pytorch_version: '2.9.0a0+rocm7', embedded_python: false, argv: options.argv
       },
       devices: [{
@@ -154,13 +158,17 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
       return reply(res, 200, info === undefined ? {} : { [node]: objectInfo(node, info) })
     }
     const route = routes[`${request.method} ${path}`]
-    if (route === undefined) return reply(res, Object.keys(routes).some(key => key.endsWith(` ${path}`)) ? 405 : 404, null)
+    // what is asked for with GET and has no route is looked for among the files of its page
+    const isElsewhere = request.method !== 'GET' && Object.keys(routes).some(key => key.endsWith(` ${path}`))
+    if (route === undefined) return reply(res, isElsewhere ? 405 : 404, null)
     const answer = route(request, url, body, res)
     if (!res.writableEnded) reply(res, 200, answer)
   }
 
   const server: Server = createServer((request, res) => {
-    handle(request, res).catch((error: unknown) => reply(res, 500, { message: String(error) }))
+    handle(request, res).catch(() => {
+      res.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' }).end('500 Internal Server Error\n\nServer got itself in trouble')
+    })
   })
   const wss = new WebSocketServer({ noServer: true })
   server.on('upgrade', (request, socket, head) => {

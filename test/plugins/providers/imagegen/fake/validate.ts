@@ -32,14 +32,11 @@ export function validatePrompt (prompt: PromptGraph, table: Readonly<Record<stri
   const outputs: string[] = []
   for (const [id, node] of Object.entries(prompt)) {
     const type = node.class_type
-    const title = node._meta?.title ?? type
     if (type === undefined) {
-      return refused(fault('missing_node_type', `Node 'ID #${id}' has no class_type. The workflow may be corrupted or a custom node is missing.`,
-        `Node ID '#${id}'`, { node_id: id, class_type: null, node_title: null }))
+      return refused(fault('invalid_prompt', 'Cannot execute because a node is missing the class_type property.', `Node ID '#${id}'`, {}))
     }
     if (!Object.hasOwn(table, type)) {
-      return refused(fault('missing_node_type', `Node '${title}' not found. The custom node may not be installed.`,
-        `Node ID '#${id}'`, { node_id: id, class_type: type, node_title: title }))
+      return refused(fault('invalid_prompt', `Cannot execute because node ${type} does not exist.`, `Node ID '#${id}'`, {}))
     }
     if (table[type]!.outputNode) outputs.push(id)
   }
@@ -140,10 +137,10 @@ function valueFault (node: GraphNode, name: string, info: InputInfo): Fault | nu
   node.inputs[name] = value
   const { min, max } = bounds as { min?: number, max?: number }
   if (min !== undefined && (value as number) < min) {
-    return fault('value_smaller_than_min', `Value ${String(value)} smaller than min of ${min}`, name, { ...config, received_value: value })
+    return fault('value_smaller_than_min', `Value ${asPython(value, type)} smaller than min of ${asPython(min, type)}`, name, { ...config, received_value: value })
   }
   if (max !== undefined && (value as number) > max) {
-    return fault('value_bigger_than_max', `Value ${String(value)} bigger than max of ${max}`, name, { ...config, received_value: value })
+    return fault('value_bigger_than_max', `Value ${asPython(value, type)} bigger than max of ${asPython(max, type)}`, name, { ...config, received_value: value })
   }
   if (typeof type !== 'string' && !type.includes(value as string)) {
     const tooMany = type.length > 20
@@ -152,6 +149,11 @@ function valueFault (node: GraphNode, name: string, info: InputInfo): Fault | nu
       { input_name: name, input_config: tooMany ? null : info, received_value: value })
   }
   return null
+}
+
+/** Whole numbers of a FLOAT have a point. */
+function asPython (value: unknown, type: unknown): string {
+  return type === 'FLOAT' && Number.isInteger(value) ? `${String(value)}.0` : String(value)
 }
 
 function refused (error: Fault): Verdict {
