@@ -30,7 +30,8 @@ type Json = Readonly<Record<string, unknown>>
 
 /**
  * ComfyUI 0.3.64's server as its clients see it (server.py, execution.py, comfy_execution/caching.py, nodes.py): HTTP with
- * and without the `/api` prefix, the WebSocket, graph validation, one worker that keeps what it computed, files on disk. It computes pictures instead of images. `/__test__` is for tests alone.
+ * and without the `/api` prefix, the WebSocket, graph validation, one worker that keeps what it computed, files on disk.
+ * It computes pictures instead of images. `/__test__` is for tests alone.
  */
 export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeComfy> {
   const pace: Pace = { stepMs: 1, holdAtStep: null, failIn: null }
