@@ -19,6 +19,8 @@ export const pluginReportSchema = z.looseObject({
   origin: z.string().default(''),
   version: z.string().nullish(),
   waiting: waitingSchema.nullish(),
+  late_failures: z.number().default(0),
+  last_late_failure: z.string().nullish(),
   providers: z.array(z.string()).default([])
 })
 export type PluginReport = z.output<typeof pluginReportSchema>

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import {
-  core, messageOf, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger
+  core, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger
 } from '../../kernel/contract/index.js'
 import { createEventBus } from '../../kernel/events/event-bus.js'
 import { withDeadline } from '../../kernel/host/deadline.js'
+import { failureText } from '../../kernel/host/failure-text.js'
 import { builtinCandidates, descriptorCandidates, packageCandidates } from '../../kernel/host/discover.js'
 import { checkPluginTable, type KnownPlugin } from '../../kernel/host/plugin-findings.js'
-import type { Candidate } from '../../kernel/host/record.js'
+import { isMissing, type Candidate } from '../../kernel/host/record.js'
 import { checkPluginShape } from '../../kernel/host/shape.js'
 import { createContext, type PluginState } from '../../kernel/host/stage.js'
 import builtins from '../../plugins/index.js'
@@ -62,7 +63,9 @@ function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {
 
 async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: readonly string[]): Promise<DeclaredPlugin> {
   const known = nameOnly(candidate)
-  const fallen = (code: ErrorCode, message: string): DeclaredPlugin => ({ ...known, fault: { code, message }, trouble: message })
+  const fallen = (code: ErrorCode, message: string): DeclaredPlugin => ({
+    ...known, fault: { code, message, isMissing: isMissing(candidate) }, trouble: message
+  })
   const { problem, manifest } = candidate
   if (problem !== null) return fallen(problem.code as ErrorCode, problem.message)
   try {
@@ -70,14 +73,14 @@ async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: r
     const plugin = checkPluginShape(module, candidate.name, manifest)
     if ('code' in plugin) return fallen(plugin.code, plugin.message)
     const named = { ...known, name: plugin.name }
-    return disabled.includes(plugin.name) ? named : await staged({ ...named, plugin }, kernel)
+    return disabled.includes(plugin.name) ? named : await staged({ ...named, plugin }, kernel, candidate.root())
   } catch (error) {
-    return fallen('plugin.import_failed', messageOf(error))
+    return fallen('plugin.import_failed', await failureText(error, candidate.root()))
   }
 }
 
 async function staged (
-  known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel
+  known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel, root: string | null
 ): Promise<DeclaredPlugin> {
   const { plugin } = known
   if (![plugin.kind].flat().includes('provider')) return known
@@ -89,7 +92,7 @@ async function staged (
     context.seal()
     return { ...known, providers: context.stage.providers }
   } catch (error) {
-    return { ...known, trouble: messageOf(error) }
+    return { ...known, trouble: await failureText(error, root) }
   }
 }
 

@@ -41,9 +41,14 @@ export async function listPlugins (cli: Cli, command: Command, options: ListOpti
     out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${reasonOf(row)}`))
   }
   for (const row of rows) {
-    const waiting = waitingText(row)
-    if (waiting !== null) out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${waiting}`))
+    for (const note of [waitingText(row), lateText(row)]) {
+      if (note !== null) out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${note}`))
+    }
   }
+}
+
+function lateText ({ late_failures: count, last_late_failure: last }: PluginRow): string | null {
+  return count === 0 ? null : `${count} late ${count === 1 ? 'failure' : 'failures'}, the last: ${last ?? ''}`
 }
 
 /** Built in, and doing what it is for. */
@@ -88,7 +93,7 @@ async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
 function row (
   name: string, kind: string | null, state: string, version: string | null, stored: StoredFacts, message: string | null
 ): PluginRow {
-  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], package: stored }
+  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], late_failures: 0, package: stored }
 }
 
 /** Every report with what is stored of its package; what is stored and not reported comes last. */

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { pluginKinds } from '../../kernel/contract/context.js'
 import { API_VERSION } from '../../kernel/contract/plugin.js'
+import { gatewayMisfit, jsonProblem } from '../../kernel/host/gateway-fit.js'
 
 const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
 const svcSchema = z.looseObject({
@@ -22,10 +23,14 @@ export interface PackageManifest {
 export async function readPackageManifest (folder: string): Promise<PackageManifest | null> {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => null)
   if (text === null) return null
-  const parsed = packageSchema.safeParse(parse(text))
+  const broken = jsonProblem(text)
+  if (broken !== null) return { name: basename(folder), version: '0.0.0', kind: null, problem: `cannot be read: ${join(folder, 'package.json')}: ${broken.replace('package.json:', 'line ')}` }
+  const json: unknown = JSON.parse(text)
+  const parsed = packageSchema.safeParse(json)
   if (!parsed.success) return { name: basename(folder), version: '0.0.0', kind: null, problem: 'has no package.json with a name' }
   const { name, version, svc } = parsed.data
-  return { name, version, ...judge(svc) }
+  const judged = judge(svc)
+  return { name, version, ...judged, problem: judged.problem ?? gatewayMisfit(json) }
 }
 
 function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
@@ -38,12 +43,4 @@ function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
   const { apiVersion, kind } = parsed.data
   if (apiVersion === API_VERSION) return { kind: [...new Set([kind].flat())].sort().join(', '), problem: null }
   return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}` }
-}
-
-function parse (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -45,8 +45,8 @@ export interface ProviderCatalog {
   get (name: string): EngineProvider | undefined
 }
 
-/** The kernel's services. A plugin names the ones it uses in `requires`. */
-export const core = Object.freeze({
+/** The kernel's services. A plugin names the ones it uses in `requires`; a name that is none throws where it is written. */
+export const core = known('core', Object.freeze({
   info: createServiceRef<GatewayInfo>('core.info'),
   config: createServiceRef<ConfigService>('core.config'),
   configCheck: createServiceRef<ConfigCheck>('core.config-check'),
@@ -68,4 +68,17 @@ export const core = Object.freeze({
   plugins: createServiceRef<PluginService>('core.plugins'),
   tasks: createServiceRef<EngineTasks>('core.tasks'),
   throughput: createServiceRef<ThroughputService>('core.throughput')
-})
+}))
+
+/** Otherwise a misspelt service is a plain `undefined`, and nothing tells where it comes from. */
+function known<T extends object> (name: string, services: T): T {
+  return new Proxy(services, {
+    get (target, key) {
+      if (typeof key === 'symbol' || key in target || key === 'then' || key === 'toJSON') return Reflect.get(target, key) as unknown
+      const word = key.toLowerCase()
+      const near = Object.keys(target).find(other => other.toLowerCase().startsWith(word) || word.startsWith(other.toLowerCase()))
+      const hint = near === undefined ? `there are ${Object.keys(target).join(', ')}` : `did you mean ${name}.${near}?`
+      throw new TypeError(`${name} has no service '${key}'; ${hint}`)
+    }
+  })
+}

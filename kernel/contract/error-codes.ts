@@ -158,6 +158,7 @@ export const errorCodes = {
   'plugin.not_a_plugin': { status: 500, when: 'the default export is not made by definePlugin' },
   'plugin.manifest_invalid': { status: 500, when: 'the "svc" field of a package is missing or wrong' },
   'plugin.api_version': { status: 500, when: 'a plugin was written for another version of the contract' },
+  'plugin.gateway_version': { status: 500, when: 'a plugin needs another version of the gateway' },
   'plugin.config_invalid': { status: 500, when: 'the configuration table of a plugin is wrong' },
   'plugin.missing_service': { status: 500, when: 'nothing provides a service that a plugin requires' },
   'plugin.cycle': { status: 500, when: 'plugins require each other in a circle' },

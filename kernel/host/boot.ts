@@ -4,6 +4,7 @@ import {
 import { dotted } from '../config/problems.js'
 import type { MountDeps } from '../http/mount-route.js'
 import { findConflicts } from './conflicts.js'
+import { failureText } from './failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
 import { inPlugin } from './plugin-scope.js'
@@ -225,8 +226,8 @@ export class Boot {
       await work()
     } catch (error) {
       const known = isSvcError(error) && error.code.startsWith('plugin.') ? error.code as ErrorCode : code
-      fail(record, record.phase, known, messageOf(error))
-      this.#deps.log.error({ plugin: record.name, phase: record.phase, code: known, err: error }, 'plugin failed')
+      fail(record, record.phase, known, await failureText(error, record.candidate.root()))
+      this.#deps.log.error({ plugin: nameOf(record), phase: record.phase, code: known, err: error }, 'plugin failed')
     } finally {
       record.ms += performance.now() - from
     }

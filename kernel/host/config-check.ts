@@ -75,7 +75,7 @@ export class GatewayConfigCheck implements ConfigCheck {
   findings (): Promise<readonly Finding[]> {
     const { clock, config: { snapshot: config }, models, plugins, providers, plans } = this.#deps
     const known = plugins()
-    const seen = [config, models.list(), ...known.map(({ plugin, fault }) => plugin ?? fault), ...providers.list()]
+    const seen = [config, models.list(), ...known.map(({ plugin, fault }) => plugin ?? fault?.message), ...providers.list()]
     if (seen.length !== this.#seen.length || seen.some((part, i) => part !== this.#seen[i])) {
       this.#seen = seen
       this.#running = findingsOf({ config, models, providers, plans, plugins: known })

@@ -7,6 +7,7 @@ import {
 import { checkShape, dotted } from '../config/problems.js'
 import { readToml } from '../config/toml-file.js'
 import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
+import { gatewayMisfit, jsonProblem } from './gateway-fit.js'
 import { importFrom, type Generations } from './generations.js'
 import { parseJson, readPackageSource, type PackageSource } from './package-source.js'
 import { kindText, type Candidate } from './record.js'
@@ -83,7 +84,10 @@ async function packageCandidate (home: string, name: string, generations: Genera
   } catch (error) {
     return fallen(nowhere, svcError('plugin.import_failed', `package '${name}' is on the allow-list and not installed; run \`svc plugin add ${name}\``, { cause: error }))
   }
-  const pkg = packageSchema.safeParse(parseJson(text))
+  const broken = jsonProblem(text)
+  if (broken !== null) return fallen({ ...nowhere, origin: `package:${name}@?` }, svcError('plugin.manifest_invalid', broken))
+  const json = parseJson(text)
+  const pkg = packageSchema.safeParse(json)
   const version = pkg.data?.version ?? null
   const known = { ...nowhere, origin: `package:${name}@${version ?? '?'}`, version, revision: source.revision }
   const manifest = manifestSchema.safeParse(pkg.data?.svc)
@@ -93,6 +97,8 @@ async function packageCandidate (home: string, name: string, generations: Genera
   }
   const { apiVersion, kind, descriptor, reload } = manifest.data
   if (apiVersion !== API_VERSION) return fallen(known, svcError('plugin.api_version', wrongApiVersion(apiVersion).message))
+  const misfit = gatewayMisfit(json)
+  if (misfit !== null) return fallen(known, svcError('plugin.gateway_version', `it ${misfit}`))
   const here = generations === null ? () => Promise.resolve(home) : () => generations.open(source)
   if (descriptor !== undefined) return await packagedDescriptor(known, source, descriptor, here)
   let root: string | null = null

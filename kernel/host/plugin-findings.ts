@@ -5,6 +5,13 @@ import { suggest } from '../config/suggest.js'
 
 type Tables = SvcConfig['plugins']['config']
 
+export interface PluginFault {
+  readonly code: ErrorCode
+  readonly message: string
+  /** Nothing is installed under its name. */
+  readonly isMissing: boolean
+}
+
 /** A plugin as far as it got. */
 export interface KnownPlugin {
   readonly name: string
@@ -12,7 +19,7 @@ export interface KnownPlugin {
   /** Null for one that could not be imported, and for one that was not. */
   readonly plugin: AnyPlugin | null
   /** Why it could not be imported. */
-  readonly fault: { readonly code: ErrorCode, readonly message: string } | null
+  readonly fault: PluginFault | null
 }
 
 /** The table `[plugins.config.<name>]` as the plugin takes it. `problems` have the whole path. Pure. */
@@ -36,13 +43,18 @@ function tableFindings (plugin: AnyPlugin, table: Readonly<Record<string, unknow
     ({ file: configFiles.svc, path: dotted(path), message, code: 'plugin.config_invalid', severity: 'error' }))
 }
 
-/** Of what came with the release, no file says anything. */
+/**
+ * Of what came with the release, no file says anything. A package that is broken is no fault of the file that allows it;
+ * one that is not there is.
+ */
 function importFinding ({ name, origin, fault }: KnownPlugin): Finding[] {
   if (fault === null) return []
   const [, kind, rest = ''] = /^(package|descriptor):(.+)$/.exec(origin) ?? []
   if (kind === undefined) return []
-  const at = kind === 'descriptor' ? { file: rest, path: '' } : { file: configFiles.svc, path: 'plugins.allow' }
-  return [{ ...at, ...fault, message: `plugin '${name}': ${fault.message}`, severity: 'error' }]
+  const { code, isMissing } = fault
+  const message = `plugin '${name}': ${fault.message}`
+  if (kind === 'descriptor') return [{ file: rest, path: '', code, message, severity: 'error' }]
+  return [{ file: configFiles.svc, path: 'plugins.allow', code, message, severity: isMissing ? 'error' : 'warning' }]
 }
 
 function unknownTable (name: string, names: readonly string[]): Finding {

@@ -9,6 +9,7 @@ import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes } from './plugin-scope.js'
 import { withDeadline } from './deadline.js'
 import type { Generations } from './generations.js'
+import { placeOf } from './failure-text.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import { judgeReload } from './reload-judgement.js'
 import { renderPlugins, type Fallen } from './render.js'
@@ -136,11 +137,15 @@ export class PluginHost implements PluginService {
   blame (name: string, error: unknown): void {
     const isIt = (record: PluginRecord): boolean => record.name === name || nameOf(record) === name
     const record = this.#records.find(isIt) ?? this.#boot.booting(name)
-    const message = `work that nobody waits for failed: ${messageOf(error)}`
-    this.#deps.log.error({ plugin: name, err: error }, message)
+    const root = record?.candidate.root() ?? null
+    const place = error instanceof Error && root !== null ? placeOf(error, root) : null
+    const message = `work that nobody waits for failed: ${place === null ? '' : `${place}: `}${messageOf(error)}`
+    const plugin = record === undefined ? name : nameOf(record)
+    this.#deps.log.error({ plugin, err: error }, message)
+    if (record !== undefined) record.late = { count: record.late.count + 1, last: message }
     if (record?.state === 'booting') fail(record, record.phase, 'plugin.background_failure', message)
     this.#deps.events.emit({
-      type: 'plugin.background_failure', severity: 'error', source: `plugin:${name}`, message, data: { plugin: name }
+      type: 'plugin.background_failure', severity: 'error', source: `plugin:${plugin}`, message, data: { plugin }
     })
   }
 

@@ -1,6 +1,7 @@
 import { isSvcError, messageOf, type Clock, type ErrorCode, type Logger } from '../contract/index.js'
 import { nameOf } from './boot.js'
 import { withDeadline } from './deadline.js'
+import { failureText } from './failure-text.js'
 import { inPlugin } from './plugin-scope.js'
 import { fail, isAlive, skip, type PluginRecord } from './record.js'
 
@@ -63,7 +64,7 @@ export class PluginStarter {
       if (isAlive(record)) record.state = 'active'
     } catch (error) {
       const code = isSvcError(error) && error.code.startsWith('plugin.') ? error.code as ErrorCode : 'plugin.start_failed'
-      fail(record, 'start', code, messageOf(error))
+      fail(record, 'start', code, await failureText(error, record.candidate.root()))
       this.#log.error({ plugin: nameOf(record), phase: 'start', code, err: error }, 'plugin failed')
       await this.#stopOne(record)
       this.#started = this.#started.filter(other => other !== record)

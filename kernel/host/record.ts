@@ -35,6 +35,11 @@ export interface Waiting {
   readonly report: WaitingVersion
 }
 
+/** The allow-list names a package that is not installed. */
+export function isMissing ({ origin, source }: Candidate): boolean {
+  return origin === source && source.startsWith('package:')
+}
+
 export interface PluginManifest {
   readonly apiVersion: number
   readonly kind: string
@@ -56,6 +61,8 @@ export interface PluginRecord {
   table: string
   /** Something newer that was found where it comes from and is not in force. */
   waiting: Waiting | null
+  /** Work of its own that failed and that nobody waited for: how often, and the last time. */
+  late: { readonly count: number, readonly last: string }
   /** Routes it really makes, found in the dry run. */
   routeKeys: ReadonlySet<string>
   /** Settles when its onStart is over; requests that come earlier wait for it. */
@@ -76,6 +83,7 @@ export function newRecord (candidate: Candidate): PluginRecord {
     config: undefined,
     table: '{}',
     waiting: null,
+    late: { count: 0, last: '' },
     routeKeys: new Set(),
     started: null
   }
@@ -104,10 +112,10 @@ export function isAlive (record: PluginRecord): boolean {
   return record.state === 'booting' || record.state === 'active'
 }
 
-export function knownPlugin ({ name, candidate: { origin }, plugin, phase, state, code, message }: PluginRecord): KnownPlugin {
+export function knownPlugin ({ name, candidate, plugin, phase, state, code, message }: PluginRecord): KnownPlugin {
   const isUnread = state === 'failed' && plugin === null && phase !== 'discover'
-  const fault = isUnread ? { code: code ?? 'plugin.import_failed', message: message ?? '' } as const : null
-  return { name: plugin?.name ?? name, origin, plugin, fault }
+  const reason = { code: code ?? 'plugin.import_failed', message: message ?? '', isMissing: isMissing(candidate) } as const
+  return { name: plugin?.name ?? name, origin: candidate.origin, plugin, fault: isUnread ? reason : null }
 }
 
 export function toReport (record: PluginRecord): PluginReport {
@@ -124,6 +132,8 @@ export function toReport (record: PluginRecord): PluginReport {
     origin: record.candidate.origin,
     version: record.candidate.version,
     waiting: record.waiting?.report ?? null,
+    late_failures: record.late.count,
+    last_late_failure: record.late.count === 0 ? null : record.late.last,
     routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
     providers: (stage?.providers ?? []).map(provider => provider.name),
     ...(Object.keys(health).length === 0 ? {} : { health })

@@ -1,3 +1,4 @@
+import { PLUGIN_BRAND } from '../contract/brand.js'
 import { API_VERSION, isPlugin, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode, type PluginKind } from '../contract/index.js'
 import { kindText, type PluginManifest } from './record.js'
 
@@ -9,7 +10,7 @@ export interface ShapeProblem {
 /** Checks what was imported. Pure; gives the plugin or says what is wrong with it. */
 export function checkPluginShape (module: unknown, name: string, manifest: PluginManifest | null): AnyPlugin | ShapeProblem {
   const exported = (module as { default?: unknown } | null)?.default
-  if (!isPlugin(exported)) return { code: 'plugin.not_a_plugin', message: 'the default export is not made by definePlugin' }
+  if (!isPlugin(exported)) return { code: 'plugin.not_a_plugin', message: `the default export is not made by definePlugin: ${mistakeIn(module, exported)}` }
   const problem = shapeProblem(exported)
   if (problem !== null) return { code: 'plugin.not_a_plugin', message: problem }
   if (exported.apiVersion !== API_VERSION) return wrongApiVersion(exported.apiVersion)
@@ -21,6 +22,25 @@ export function checkPluginShape (module: unknown, name: string, manifest: Plugi
     return { code: 'plugin.manifest_invalid', message: `package.json says kind '${manifest.kind}', the plugin says '${kind}'` }
   }
   return exported
+}
+
+/** What was exported instead of a plugin, and what to write. */
+function mistakeIn (module: unknown, exported: unknown): string {
+  const write = 'write `export default definePlugin({ ... })`'
+  if (exported === undefined || exported === null) {
+    const named = Object.entries(module ?? {}).find(([, value]) => isPlugin(value))?.[0]
+    return named === undefined ? `there is no default export; ${write}` : `there is none, and '${named}' is a plugin; write \`export default ${named}\``
+  }
+  if (typeof exported === 'function') return `it is a function; ${write}, the function is its \`register\``
+  if (typeof exported !== 'object') return `it is a ${typeof exported}; ${write}`
+  if (isPlugin((exported as { default?: unknown }).default)) {
+    return 'the package was built as CommonJS; set "type": "module" in package.json and build ECMAScript modules'
+  }
+  if (exported instanceof Promise) return 'it is a promise; await it'
+  if (Object.getOwnPropertySymbols(exported).some(({ description }) => description === PLUGIN_BRAND.description)) {
+    return 'another copy of svc-gateway made it; take svc-gateway out of "dependencies" and put it in "peerDependencies"'
+  }
+  return `it is a plain object; ${write}`
 }
 
 export function wrongApiVersion (found: unknown): ShapeProblem {

@@ -68,7 +68,13 @@ export function createContext (
     mcp: { addTool, addRoute, configureScope },
     service: {}
   }
+  const foreign = Object.entries(byKind).filter(([kind]) => kind !== plugin.kind).flatMap(([, methods]) => Object.keys(methods))
+  const refusals = Object.fromEntries(foreign.map(method => [method, () => {
+    const kinds = Object.entries(byKind).filter(([, methods]) => method in methods).map(([kind]) => `'${kind}'`)
+    throw new TypeError(`kind '${plugin.kind}' has no ${method}; kinds that have it: ${kinds.join(', ')}`)
+  }]))
   const context = {
+    ...refusals,
     name: plugin.name,
     config,
     services,

@@ -192,7 +192,7 @@ export default definePlugin({ name: 'good', kind: 'service', apiVersion: 1, conf
   t.equal(code, 1)
   t.match(findingsIn(JSON.parse(stdout) as Validated).map(keyOf).sort(), diagnostics.map(keyOf).sort())
   t.match(diagnostics, [
-    { file: 'svc.toml', path: 'plugins.allow', code: 'plugin.import_failed', message: /'svc-plugin-bad'.*no such luck/ },
+    { file: 'svc.toml', path: 'plugins.allow', code: 'plugin.import_failed', severity: 'warning', message: /'svc-plugin-bad'.*no such luck/ },
     { file: 'svc.toml', path: 'plugins.config.good.level', code: 'plugin.config_invalid', message: /number/ },
     { file: 'slots/agent.toml', path: 'provider' }
   ])

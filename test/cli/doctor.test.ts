@@ -19,6 +19,7 @@ const fine: DoctorFacts = {
   disk: { path: '/var/lib', freeBytes: 100e9, leastGb: 20 },
   ports: [{ port: 8080, use: 'the gateway', isSlot: false, holder: null, isOwn: false }],
   files: [{ file: 'svc.toml', status: 'ok', problems: [] }],
+  plugins: [],
   gateway: { url: 'http://x', status: 'ok', problem: null },
   neighbour: null,
   images: { present: ['cpu'], absent: ['rocm'] }
@@ -60,6 +61,7 @@ t.test('verdicts', t => {
     ['ports', { ports: [held({ isOwn: true })] }, 'ok', /free, or our own/],
     ['ports', { ports: [held({ isSlot: true, use: 'slot agent' })] }, 'warn', /slot agent/],
     ['config', { files: [{ file: 'svc.toml', status: 'broken', problems: [] }] }, 'fail', /not valid: svc\.toml/],
+    ['plugins', { plugins: [{ name: 'foo', problem: '0.1.0 active, 0.2.0 waits for a restart' }] }, 'warn', /^foo: 0\.1\.0 active, 0\.2\.0 waits/],
     ['gateway', { gateway: { url: 'http://x', status: 'degraded', problem: null } }, 'warn', /degraded/],
     ['gateway', { gateway: { url: 'http://x', status: null, problem: 'no gateway answers' } }, 'warn', /no gateway answers/],
     ['images', { images: null }, 'ok', /no container engine/]

@@ -17,6 +17,8 @@ export interface HomeCheck {
   readonly findings: readonly Finding[]
   /** False where svc.toml is broken: what stands between the files was not looked at. */
   readonly complete: boolean
+  /** Empty where svc.toml is broken. */
+  readonly plugins: readonly DeclaredPlugin[]
 }
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -30,7 +32,7 @@ export async function checkHome (
 ): Promise<HomeCheck> {
   const parts = await change(await loadParts({ paths }, null))
   const { svc } = parts
-  if (svc.value === null) return { parts, findings: allDiagnostics(parts).map(findingOfFile), complete: false }
+  if (svc.value === null) return { parts, findings: allDiagnostics(parts).map(findingOfFile), complete: false, plugins: [] }
   const snapshot = snapshotOf({ ...parts, svc: { ...svc, value: svc.value } }, releaseManifest, null)
   const clock = createSystemClock()
   const config = { snapshot, paths }
@@ -53,7 +55,7 @@ export async function checkHome (
     access: () => { throw new Error('nothing is launched without a gateway') }
   })
   const found = await findingsOf({ config: snapshot, models, providers, plans, plugins })
-  return { parts, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true }
+  return { parts, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
 }
 
 /** A plugin that was imported, and declares its engines only to a gateway. */

@@ -23,6 +23,8 @@ export interface DoctorFacts {
   readonly disk: { readonly path: string, readonly freeBytes: number | null, readonly leastGb: number }
   readonly ports: readonly PortFacts[]
   readonly files: readonly FileVerdict[]
+  /** Plugins that are not in force as they are installed, and why. */
+  readonly plugins: ReadonlyArray<{ readonly name: string, readonly problem: string }>
   /** Port of this home's gateway that a gateway of another home answers on. */
   readonly neighbour: number | null
   readonly gateway: { readonly url: string | null, readonly status: string | null, readonly problem: string | null }

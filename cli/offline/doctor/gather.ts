@@ -17,8 +17,10 @@ import { runtimeCandidates } from '../../../kernel/runtime/runtime-candidates.js
 import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import type { Cli } from '../../cli.js'
+import type { KnownPlugin } from '../../../kernel/host/plugin-findings.js'
 import type { ApiClient } from '../../client.js'
 import { findsProcessEngine } from '../engines/engines.js'
+import { pluginListSchema, reasonOf, waitingText } from '../../plugin-report.js'
 import { gatewayAt } from '../home/running-gateway.js'
 import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
@@ -40,7 +42,7 @@ export async function gatherFacts (
   const parts = await loadParts({ paths }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
   const store = storeOf(env, svc.models, paths)
-  const [hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, files, gateway] = await Promise.all([
+  const [hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, home, gateway] = await Promise.all([
     isOnPath('systemctl', env.PATH ?? ''),
     writableFolders(paths, store),
     findsProcessEngine(cli, paths, svc),
@@ -49,7 +51,7 @@ export async function gatherFacts (
     openableNodes(),
     diskFacts(env, store, clock),
     portFacts(paths, svc, parts, options.ports),
-    checkHome(paths, env).then(check => judgeFiles(paths, check)),
+    checkHome(paths, env),
     askGateway(client)
   ])
   cli.signal.throwIfAborted()
@@ -67,7 +69,8 @@ export async function gatherFacts (
     nodes,
     disk,
     ports,
-    files,
+    files: await judgeFiles(paths, home),
+    plugins: await pluginFacts(client, gateway.problem === null, home.plugins),
     gateway,
     neighbour: await neighbourOn(cli, svc.server.port, ports),
     ...container
@@ -183,6 +186,17 @@ async function neighbourOn (cli: Cli, port: number, ports: readonly PortFacts[])
   if (!ports.some(facts => facts.port === port && facts.holder !== null && !facts.isOwn)) return null
   const { problem } = await askGateway(() => cli.clientAt(`http://127.0.0.1:${port}`))
   return problem === null ? port : null
+}
+
+/** As the gateway tells them, or as one would find them. */
+async function pluginFacts (clientOf: () => ApiClient, isUp: boolean, declared: readonly KnownPlugin[]): Promise<DoctorFacts['plugins']> {
+  const reports = isUp ? await clientOf().call({ path: '/api/plugins', timeoutMs: 3000 }, pluginListSchema).catch(() => null) : null
+  if (reports === null) return declared.flatMap(({ name, fault }) => fault === null ? [] : [{ name, problem: `${fault.code}: ${fault.message}` }])
+  return reports.flatMap(report => {
+    if (report.state === 'failed' || report.state === 'skipped') return [{ name: report.name, problem: reasonOf(report) }]
+    const waiting = waitingText(report)
+    return waiting === null ? [] : [{ name: report.name, problem: waiting }]
+  })
 }
 
 const healthSchema = z.looseObject({ status: z.string() })

@@ -101,6 +101,11 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} files`)
     return fail(`not valid: ${broken.map(({ file }) => file).join(', ')}`, '`svc config validate` says what is wrong.')
   },
+  plugins ({ plugins }) {
+    if (plugins.length === 0) return ok('all in force')
+    return warn(plugins.map(({ name, problem }) => `${name}: ${problem}`).join('; '),
+      'Mend the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
+  },
   gateway ({ gateway: { url, status, problem } }) {
     if (problem !== null) return warn(problem, 'Start one with `svc serve`, or name another address with --url.')
     return status === 'ok' ? ok(`answers at ${url ?? ''}`) : warn(`answers at ${url ?? ''}: ${status ?? 'unknown'}`, '`svc status` says why.')

@@ -36,6 +36,9 @@ export interface PluginReport {
   /** Of its package; null for what has none. */
   readonly version: string | null
   readonly waiting: WaitingVersion | null
+  /** How often work of its own failed that nothing waited for: rejections and exceptions, since it was loaded. */
+  readonly late_failures: number
+  readonly last_late_failure: string | null
   readonly routes: readonly string[]
   readonly providers: readonly string[]
   readonly health?: Readonly<Record<string, unknown>>

@@ -18,6 +18,8 @@ export const pluginSchema = z.strictObject({
     code: z.string().nullable(),
     message: z.string()
   }).nullable().meta({ description: 'What was found where it comes from and is not in force: it waits for a restart of the gateway, or it failed' }),
+  late_failures: z.int().meta({ description: 'Rejections and exceptions that nothing waited for, since it was loaded' }),
+  last_late_failure: z.string().nullable(),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
   health: z.record(z.string(), z.unknown()).optional()

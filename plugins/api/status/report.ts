@@ -1,6 +1,6 @@
 import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
-  type HardwareService, type PluginService, type SlotService
+  type HardwareService, type PluginReport, type PluginService, type SlotService
 } from 'svc-gateway/plugin'
 import { hasMemory } from './features.js'
 import type { Status } from './schemas.js'
@@ -38,14 +38,20 @@ export async function statusReport (services: StatusServices): Promise<Status> {
   }
 }
 
-export function identity ({ activity, config, info, plugins, slots }: StatusServices): Pick<Status, 'name' | 'version' | 'status'> {
-  const failed = activity.failure !== null || plugins.list().some(({ state }) => state === 'failed' || state === 'skipped')
-  const inError = slots.names().filter(name => slots.config(name).enabled && slots.status(name).state === 'error').length
-  return {
-    name: info.name,
-    version: info.version,
-    status: failed || inError > 0 || config.snapshot.diagnostics.length > 0 ? 'degraded' : 'ok'
-  }
+export function identity ({ activity, config, info, plugins, slots }: StatusServices): Pick<Status, 'name' | 'version' | 'status' | 'degraded_by'> {
+  const inError = slots.names().filter(name => slots.config(name).enabled && slots.status(name).state === 'error')
+  const causes = [
+    ...plugins.list().filter(isDown).map(({ name }) => `plugin ${name}`),
+    ...inError.map(name => `slot ${name}`),
+    ...new Set(config.snapshot.diagnostics.map(({ file }) => `file ${file}`)),
+    ...(activity.failure === null ? [] : ['audit trail'])
+  ]
+  return { name: info.name, version: info.version, status: causes.length > 0 ? 'degraded' : 'ok', degraded_by: causes }
+}
+
+/** It should serve and does not. */
+export function isDown ({ state }: PluginReport): boolean {
+  return state === 'failed' || state === 'skipped'
 }
 
 function hardwareOf ({ hardware: { info, defaultDevice } }: StatusServices): Status['hardware'] {

@@ -8,7 +8,8 @@ const overall = z.enum(overallStatuses)
 const identity = {
   name: z.string(),
   version: z.string(),
-  status: overall
+  status: overall,
+  degraded_by: z.array(z.string()).meta({ description: 'What is not well: `plugin <name>`, `slot <name>`, `file <name>`, `audit trail`' })
 }
 
 export const healthSchema = z.strictObject(identity)
@@ -85,6 +86,7 @@ export const systemHealthSchema = z.strictObject({
     slot_manager: z.strictObject({ ok: z.boolean(), slots: z.int(), errored: z.int().meta({ description: 'Slots in `error`' }) }),
     event_bus: z.strictObject({ ok: z.boolean() }),
     activity: activityCheckSchema,
+    plugins: z.strictObject({ ok: z.boolean(), failed: z.array(z.string()).meta({ description: 'Plugins that failed, or need one that did' }) }),
     mcp_mount: z.strictObject({ ok: z.boolean(), servers: z.array(z.string()).meta({ description: 'Tool servers that are active' }) })
   })
 })

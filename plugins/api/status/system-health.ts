@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import type { ActivityLog, PluginReport } from 'svc-gateway/plugin'
-import type { StatusServices } from './report.js'
+import { isDown, type StatusServices } from './report.js'
 import type { SystemHealth } from './schemas.js'
 
 /** Less than this, and configuration, state and logs may not be written any more. */
@@ -18,6 +18,7 @@ export async function systemHealth ({ activity, config, plugins, slots }: Status
     slot_manager: { ok: errored === 0, slots: names.length, errored },
     event_bus: { ok: true },
     activity: activityCheck(activity),
+    plugins: pluginsCheck(plugins.list()),
     mcp_mount: mcpCheck(plugins.list())
   }
   return { status: Object.values(checks).every(({ ok }) => ok) ? 'ok' : 'degraded', checks }
@@ -30,6 +31,11 @@ async function diskCheck (path: string): Promise<SystemHealth['checks']['disk_st
 
 function activityCheck ({ failure }: ActivityLog): SystemHealth['checks']['activity'] {
   return { ok: failure === null, since: failure?.since ?? null, lost: failure?.lost ?? 0, reason: failure?.reason ?? null }
+}
+
+function pluginsCheck (reports: readonly PluginReport[]): SystemHealth['checks']['plugins'] {
+  const failed = reports.filter(isDown).map(({ name }) => name)
+  return { ok: failed.length === 0, failed }
 }
 
 /** A tool server that was switched off is no fault. */
