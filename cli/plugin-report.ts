@@ -21,7 +21,8 @@ export const pluginReportSchema = z.looseObject({
   waiting: waitingSchema.nullish(),
   late_failures: z.number().default(0),
   last_late_failure: z.string().nullish(),
-  providers: z.array(z.string()).default([])
+  providers: z.array(z.string()).default([]),
+  dependents: z.looseObject({ slots: z.array(z.string()).default([]), plugins: z.array(z.string()).default([]) }).prefault({})
 })
 export type PluginReport = z.output<typeof pluginReportSchema>
 

@@ -182,6 +182,7 @@ class GatewayRun implements Gateway {
     })
     const { checkAnswers = false, pluginConfig = {} } = this.#options
     const generations = new Generations(config.paths.plugins)
+    const pluginHome = { folder: config.paths.plugins, generations, gateway: version }
     const host: PluginHost = new PluginHost({
       clock,
       log,
@@ -217,7 +218,7 @@ class GatewayRun implements Gateway {
         ...builtinCandidates(this.#options.builtins ?? []),
         ...inlineCandidates(this.#options.plugins ?? []),
         ...await descriptorCandidates(join(config.paths.etc, 'engines')),
-        ...await packageCandidates(config.paths.plugins, config.snapshot.svc.plugins.allow, generations)
+        ...await packageCandidates(pluginHome, config.snapshot.svc.plugins.allow)
       ],
       providersChanged: () => this.#inference?.providersChanged()
     })

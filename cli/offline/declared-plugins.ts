@@ -10,6 +10,7 @@ import { checkPluginTable, type KnownPlugin } from '../../kernel/host/plugin-fin
 import { isMissing, type Candidate } from '../../kernel/host/record.js'
 import { checkPluginShape } from '../../kernel/host/shape.js'
 import { createContext, type PluginState } from '../../kernel/host/stage.js'
+import { version } from '../../kernel/version.js'
 import builtins from '../../plugins/index.js'
 import { curatedMedia } from '../../plugins/services/library/curated-media.js'
 import { curatedText } from '../../plugins/services/library/curated-text.js'
@@ -43,7 +44,7 @@ export async function declaredPlugins (kernel: OfflineKernel): Promise<readonly 
   const candidates = [
     ...builtinCandidates(builtins),
     ...await descriptorCandidates(join(paths.etc, 'engines')),
-    ...await packageCandidates(paths.plugins, allow)
+    ...await packageCandidates({ folder: paths.plugins, generations: null, gateway: version }, allow)
   ]
   // the clock keeps no process alive, and an import that hangs does not either
   const alive = setInterval(() => {}, IMPORT_MS)

@@ -93,7 +93,7 @@ async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
 function row (
   name: string, kind: string | null, state: string, version: string | null, stored: StoredFacts, message: string | null
 ): PluginRow {
-  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], late_failures: 0, package: stored }
+  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], late_failures: 0, dependents: { slots: [], plugins: [] }, package: stored }
 }
 
 /** Every report with what is stored of its package; what is stored and not reported comes last. */

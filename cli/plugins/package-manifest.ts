@@ -3,7 +3,8 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { pluginKinds } from '../../kernel/contract/context.js'
 import { API_VERSION } from '../../kernel/contract/plugin.js'
-import { gatewayMisfit, jsonProblem } from '../../kernel/host/gateway-fit.js'
+import { gatewayMisfit, jsonProblem } from '../offline/gateway-fit.js'
+import { version as gatewayVersion } from '../../kernel/version.js'
 
 const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
 const svcSchema = z.looseObject({
@@ -24,13 +25,14 @@ export async function readPackageManifest (folder: string): Promise<PackageManif
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => null)
   if (text === null) return null
   const broken = jsonProblem(text)
-  if (broken !== null) return { name: basename(folder), version: '0.0.0', kind: null, problem: `cannot be read: ${join(folder, 'package.json')}: ${broken.replace('package.json:', 'line ')}` }
+  const unnamed = { name: basename(folder), version: '0.0.0', kind: null }
+  if (broken !== null) return { ...unnamed, problem: `cannot be read: ${broken}` }
   const json: unknown = JSON.parse(text)
   const parsed = packageSchema.safeParse(json)
-  if (!parsed.success) return { name: basename(folder), version: '0.0.0', kind: null, problem: 'has no package.json with a name' }
+  if (!parsed.success) return { ...unnamed, problem: 'has no package.json with a name' }
   const { name, version, svc } = parsed.data
   const judged = judge(svc)
-  return { name, version, ...judged, problem: judged.problem ?? gatewayMisfit(json) }
+  return { name, version, ...judged, problem: judged.problem ?? gatewayMisfit(json, gatewayVersion) }
 }
 
 function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
@@ -42,5 +44,5 @@ function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
   }
   const { apiVersion, kind } = parsed.data
   if (apiVersion === API_VERSION) return { kind: [...new Set([kind].flat())].sort().join(', '), problem: null }
-  return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}` }
+  return { kind: null, problem: `was written for version ${apiVersion} of the plugin contract; this gateway has version ${API_VERSION}; take a version of the package that is made for it` }
 }

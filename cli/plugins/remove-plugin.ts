@@ -1,23 +1,40 @@
 import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
+import { pathOf, type ApiClient } from '../client.js'
 import { CliFailure, usageFailure } from '../failure.js'
+import { addressOf } from '../offline/home/running-gateway.js'
+import { packageOf, pluginListSchema } from '../plugin-report.js'
+import { dependentsOf, type Dependents } from '../offline/plugin-dependents.js'
+import { slotRecordSchema } from '../slot-record.js'
 import { Npm } from './npm.js'
 import { OfflineHome } from './offline-home.js'
 import { isPackageName } from './package-spec.js'
 import { PluginStore } from './plugin-store.js'
 import { reloadPlugins } from './reload.js'
 
-/** Takes a package off the allow-list, has the gateway of this home drop it, and uninstalls it, in this order. */
-export async function removePlugin (cli: Cli, name: string, paths: Paths): Promise<void> {
+/**
+ * Unloads the slots that run on a package, takes it off the allow-list, has the gateway of this home drop it, and uninstalls
+ * it, in this order. What depends on it is listed, and removed from under it only with `force`.
+ */
+export async function removePlugin (cli: Cli, name: string, paths: Paths, force: boolean): Promise<void> {
   if (!isPackageName(name)) throw usageFailure(`'${name}' is no name of a package`, ['`svc plugin list` shows what is installed.'])
   const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
+  const url = await addressOf(home.paths)
+  const client = url === null ? null : cli.clientAt(url)
+  const dependents = client === null ? await dependentsOf(paths, cli.env, name) : await askDependents(client, name)
+  if (!force) refuseDependents(name, dependents)
   const reloaded = await home.exclusively(async () => {
     const installed = await store.find(name)
-    const wasAllowed = await home.disallow(name)
-    if (installed === null && !wasAllowed) throw new CliFailure(`${name} is not installed`, { hints: ['`svc plugin list` shows what is.'] })
+    if (installed === null && !(await home.allowed()).includes(name)) {
+      throw new CliFailure(`${name} is not installed`, { hints: ['`svc plugin list` shows what is.'] })
+    }
+    if (client !== null) await unload(cli, client, dependents.slots)
+    await home.disallow(name)
     // its code goes only when nothing runs it any more; a gateway that does not answer is no reason to keep it
     const reloaded = await reloadPlugins(cli, home, name).catch((error: unknown) => error as Error)
+    // a request may have started one again until then
+    if (client !== null && !(reloaded instanceof Error)) await unload(cli, client, dependents.slots)
     if (installed !== null) await home.withoutHost(() => store.remove(name))
     return reloaded
   })
@@ -25,4 +42,33 @@ export async function removePlugin (cli: Cli, name: string, paths: Paths): Promi
   cli.out.line(`${name} is removed.`)
   if (reloaded instanceof Error) throw reloaded
   if (reloaded !== null) cli.out.line('The gateway has dropped it.')
+  for (const slot of dependents.slots) {
+    cli.out.line(`Slot ${slot} has no engine any more: svc slot edit ${slot} --provider <name>, or svc slot delete ${slot}`)
+  }
+}
+
+/** A gateway that does not answer is no reason to keep a plugin. */
+async function askDependents (client: ApiClient, name: string): Promise<Dependents> {
+  const reports = await client.call({ path: '/api/plugins' }, pluginListSchema).catch(() => [])
+  const own = reports.filter(report => packageOf(report) === name)
+  const all = own.map(({ dependents }) => dependents)
+  return { slots: all.flatMap(({ slots }) => slots), plugins: all.flatMap(({ plugins }) => plugins) }
+}
+
+function refuseDependents (name: string, { slots, plugins }: Dependents): void {
+  const list = [...slots.map(slot => `slot ${slot}`), ...plugins.map(plugin => `plugin ${plugin}`)]
+  if (list.length === 0) return
+  throw new CliFailure(`${list.join(', ')} ${list.length === 1 ? 'depends' : 'depend'} on ${name}; nothing was removed`, {
+    hints: [
+      'Give the slots another provider (`svc slot edit <slot> --provider <name>`), or delete them.',
+      `\`svc plugin remove ${name} --force\` unloads them first and removes it all the same; requests for them are refused then.`
+    ]
+  })
+}
+
+async function unload ({ out }: Cli, client: ApiClient, slots: readonly string[]): Promise<void> {
+  for (const slot of slots) {
+    out.note(`Unloading slot ${slot}.`)
+    await client.call({ method: 'POST', path: `${pathOf`/api/slots/${slot}`}/unload`, body: {}, timeoutMs: null }, slotRecordSchema)
+  }
 }

@@ -54,6 +54,7 @@ export const errorCodes = {
   'slot.load_failed': { status: 502, when: 'the slot cannot be started' },
   'slot.crash_looping': { status: 503, heals: true, when: 'the slot failed to start a moment ago and waits before the next try' },
   'slot.already_exists': { status: 409, when: 'a slot with this name exists' },
+  'slot.provider_gone': { status: 503, when: 'no active plugin provides the engine of the slot' },
   'slot.config_error': { status: 400, when: 'the configuration of a slot contradicts itself or its surroundings' },
   'slot.port_conflict': { status: 400, when: 'the port belongs to another slot or program' },
   'slot.no_free_port': { status: 400, when: 'the port pool is exhausted' },

@@ -83,7 +83,8 @@ export class Catalog {
         role: slotRoleOf(config),
         isDefault: config.default,
         surfaces: new Set(servesNothing ? [] : Object.keys(provider?.surfaces ?? {}) as SurfaceName[]),
-        catalogue: provider?.catalogue?.filter(({ problem }) => problem === null).map(({ id }) => id) ?? []
+        catalogue: provider?.catalogue?.filter(({ problem }) => problem === null).map(({ id }) => id) ?? [],
+        ...(provider === null && config.served_by === null ? { missingProvider: config.provider } : {})
       }
       slots.set(name, route)
       for (const id of modelId === null ? [] : [modelId, ...provider?.models?.aliases?.(modelId) ?? []]) add(byModel, id, route)

@@ -51,6 +51,12 @@ export function resolutionError (
       return svcError('npu.trio_unavailable', unservedMessage(slot, anchor, enabled),
         { param: 'model', details: { ...details, slot, anchor, endpoint: endpoints[surface] } })
     }
+    case 'provider-gone': {
+      const { slot, provider } = resolution
+      return svcError('slot.provider_gone', `${model} cannot be used: no active plugin provides '${provider}', which slot '${slot}' runs on; ` +
+        `its plugin was removed or failed (\`svc plugin list\`). Add it again, or give the slot another: \`svc slot edit ${slot} --provider <name>\``,
+      { param: 'model', details: { ...details, slot, provider } })
+    }
     case 'no-route':
       return svcError('dispatch.no_route', `${model} cannot be used here: ${resolution.reason}`,
         { param: 'model', details: { ...details, slot: resolution.slot } })

@@ -24,6 +24,8 @@ export interface SlotRoute {
   readonly surfaces: ReadonlySet<SurfaceName>
   /** Models that the engine switches between by itself. */
   readonly catalogue: readonly string[]
+  /** Name of its provider when no active plugin has one of that name. */
+  readonly missingProvider?: string | undefined
 }
 
 export interface UpstreamRoute {
@@ -58,6 +60,7 @@ export type Resolution =
   | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
   | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
   | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean }
+  | { readonly kind: 'provider-gone', readonly slot: string, readonly provider: string }
   | { readonly kind: 'no-route', readonly reason: string, readonly slot: string }
   | { readonly kind: 'not-found' }
 
@@ -207,6 +210,7 @@ function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {
   if (!slot.enabled) {
     return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' is disabled; enable it with \`svc slot edit ${slot.name} --enable\`` }
   }
+  if (slot.missingProvider !== undefined) return { kind: 'provider-gone', slot: slot.name, provider: slot.missingProvider }
   if (slot.type !== surfaceTypes[surface] || !slot.surfaces.has(surface)) {
     return { kind: 'no-route', slot: slot.name, reason: `slot '${slot.name}' is of type ${slot.type} and serves no ${surface} requests` }
   }

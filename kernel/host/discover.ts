@@ -18,6 +18,15 @@ export interface BuiltinPlugin {
   readonly load: () => Promise<unknown>
 }
 
+export interface PluginHome {
+  /** `<state>/plugins`. */
+  readonly folder: string
+  /** Copies to import from; null: from where packages are installed. */
+  readonly generations: Generations | null
+  /** Version of this gateway. */
+  readonly gateway: string
+}
+
 const manifestSchema = z.looseObject({
   apiVersion: z.number(),
   kind: z.union([z.enum(pluginKinds), z.array(z.enum(pluginKinds)).min(1)]),
@@ -54,14 +63,9 @@ export function inlineCandidates (plugins: readonly AnyPlugin[]): Candidate[] {
   })
 }
 
-/**
- * Packages of the allow-list, from their package.json alone: nothing of them is imported. With `generations`
- * each is imported from a copy of its own, without from where it is installed.
- */
-export function packageCandidates (
-  home: string, allow: readonly string[], generations: Generations | null = null
-): Promise<Candidate[]> {
-  return Promise.all([...new Set(allow)].map(name => packageCandidate(home, name, generations)))
+/** Packages of the allow-list, from their package.json alone: nothing of them is imported. */
+export function packageCandidates (home: PluginHome, allow: readonly string[]): Promise<Candidate[]> {
+  return Promise.all([...new Set(allow)].map(name => packageCandidate(home, name)))
 }
 
 /** Descriptors an operator put under `<etc>/engines`. */
@@ -74,7 +78,7 @@ export async function descriptorCandidates (folder: string): Promise<Candidate[]
   }))
 }
 
-async function packageCandidate (home: string, name: string, generations: Generations | null): Promise<Candidate> {
+async function packageCandidate ({ folder: home, generations, gateway }: PluginHome, name: string): Promise<Candidate> {
   const folder = join(home, 'node_modules', name)
   const nowhere = unread(name, `package:${name}`)
   let text: string
@@ -97,7 +101,7 @@ async function packageCandidate (home: string, name: string, generations: Genera
   }
   const { apiVersion, kind, descriptor, reload } = manifest.data
   if (apiVersion !== API_VERSION) return fallen(known, svcError('plugin.api_version', wrongApiVersion(apiVersion).message))
-  const misfit = gatewayMisfit(json)
+  const misfit = gatewayMisfit(json, gateway)
   if (misfit !== null) return fallen(known, svcError('plugin.gateway_version', `it ${misfit}`))
   const here = generations === null ? () => Promise.resolve(home) : () => generations.open(source)
   if (descriptor !== undefined) return await packagedDescriptor(known, source, descriptor, here)

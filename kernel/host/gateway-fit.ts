@@ -1,7 +1,6 @@
 import satisfies from 'semver/functions/satisfies.js'
 import validRange from 'semver/ranges/valid.js'
 import { z } from 'zod'
-import { version } from '../version.js'
 import { HOST_PACKAGE } from './package-source.js'
 
 const peersSchema = z.looseObject({ peerDependencies: z.looseObject({ [HOST_PACKAGE]: z.string().optional() }).optional() })
@@ -10,7 +9,7 @@ const peersSchema = z.looseObject({ peerDependencies: z.looseObject({ [HOST_PACK
  * Why a package does not fit this gateway by its `peerDependencies`, in words that follow its name; null when it fits.
  * A prerelease counts as its release would, and what is no range of versions (`workspace:*`) is not judged. Pure.
  */
-export function gatewayMisfit (packageJson: unknown, gateway = version): string | null {
+export function gatewayMisfit (packageJson: unknown, gateway: string): string | null {
   const range = peersSchema.safeParse(packageJson).data?.peerDependencies?.[HOST_PACKAGE]
   if (range === undefined || validRange(range) === null || satisfies(gateway, range, { includePrerelease: true })) return null
   return `needs ${HOST_PACKAGE} ${range} (peerDependencies of its package.json), and this is ${HOST_PACKAGE} ${gateway}; ` +

@@ -59,7 +59,8 @@ export class PluginHost implements PluginService {
   }
 
   list (): readonly PluginReport[] {
-    return this.#records.map(toReport)
+    const slots = [...this.#deps.config.snapshot.slots.values()]
+    return this.#records.map(record => toReport(record, { records: this.#records, slots }))
   }
 
   /** All of them, as far as each got. */
@@ -284,7 +285,7 @@ export class PluginHost implements PluginService {
   /** One line per plugin. */
   #report (record: PluginRecord): void {
     if (isAlive(record)) Object.assign(record, { state: 'active', phase: 'report' })
-    const { name, state, phase, code, message, ms, origin } = toReport(record)
+    const { name, state, phase, code, message, ms, origin } = toReport(record, { records: [], slots: [] })
     const line = `plugin ${name}: ${state} in ${ms} ms`
     const level = state === 'active' || state === 'disabled' ? 'debug' : 'error'
     const reason = message === null ? {} : { reason: message }

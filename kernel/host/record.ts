@@ -1,4 +1,6 @@
-import type { AnyPlugin, BootPhase, ErrorCode, PluginKind, PluginReport, PluginState, SvcError, WaitingVersion } from '../contract/index.js'
+import type {
+  AnyPlugin, BootPhase, ErrorCode, NamedSlotConfig, PluginKind, PluginReport, PluginState, SvcError, WaitingVersion
+} from '../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import type { Stage } from './stage.js'
 
@@ -118,7 +120,13 @@ export function knownPlugin ({ name, candidate, plugin, phase, state, code, mess
   return { name: plugin?.name ?? name, origin: candidate.origin, plugin, fault: isUnread ? reason : null }
 }
 
-export function toReport (record: PluginRecord): PluginReport {
+interface Neighbours {
+  readonly records: readonly PluginRecord[]
+  /** All that are configured. */
+  readonly slots: ReadonlyArray<Pick<NamedSlotConfig, 'name' | 'provider'>>
+}
+
+export function toReport (record: PluginRecord, neighbours: Neighbours): PluginReport {
   const { stage } = record
   const health = stage === null || record.state !== 'active' ? {} : healthOf(stage)
   return {
@@ -136,8 +144,23 @@ export function toReport (record: PluginRecord): PluginReport {
     last_late_failure: record.late.count === 0 ? null : record.late.last,
     routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
     providers: (stage?.providers ?? []).map(provider => provider.name),
+    dependents: dependentsOf(record, neighbours),
     ...(Object.keys(health).length === 0 ? {} : { health })
   }
+}
+
+function dependentsOf (record: PluginRecord, { records, slots }: Neighbours): PluginReport['dependents'] {
+  const providers = new Set((record.stage?.providers ?? []).map(({ name }) => name))
+  const users = records.filter(other => other !== record && isAlive(other) && uses(other, record))
+  return {
+    slots: slots.filter(({ provider }) => providers.has(provider)).map(({ name }) => name),
+    plugins: users.map(({ name, plugin }) => plugin?.name ?? name)
+  }
+}
+
+function uses ({ plugin }: PluginRecord, { plugin: provider }: PluginRecord): boolean {
+  const provided = new Set((provider?.provides ?? []).map(({ id }) => id))
+  return Object.values(plugin?.requires ?? {}).some(({ id }) => provided.has(id))
 }
 
 function healthOf (stage: Stage): Record<string, unknown> {

@@ -134,7 +134,29 @@ t.test('a running gateway loads it at once, and its answer decides the exit code
     refuse(response, 503, 'plugin.unavailable', 'not now')
   }
   t.match(await plugin('remove', 'svc-plugin-foo'), { code: 1, stdout: 'svc-plugin-foo is removed.\n', stderr: /not now/ })
-  t.equal(fake.seen.length, 5)
+})
+
+t.test('what depends on a plugin keeps it, or is unloaded first', async t => {
+  const { plugin, pack, home, modules } = sandbox(t)
+  const done: string[] = []
+  const slot = (_request: unknown, response: { end (text: string): void }): void => {
+    done.push(`unload, ${existsSync(join(modules, 'svc-plugin-foo')) ? 'installed' : 'gone'}`)
+    response.end(JSON.stringify({ name: 'agent', state: 'offline' }))
+  }
+  const reports = { plugins: [report('svc-plugin-foo', 'active', { dependents: { slots: ['agent'], plugins: ['door'] } })] }
+  await runningGateway(t, home, { 'GET /api/plugins': reports, 'POST /api/plugins/reload': (_request, response) => {
+    done.push('reload')
+    response.end(JSON.stringify(reports))
+  }, 'POST /api/slots/agent/unload': slot })
+  t.equal((await plugin('add', pack('svc-plugin-foo'))).code, 0)
+  t.match(await plugin('remove', 'svc-plugin-foo'), {
+    code: 1, stderr: /slot agent, plugin door depend on svc-plugin-foo; nothing was removed\n[^]*svc plugin remove svc-plugin-foo --force/
+  })
+  t.ok(existsSync(join(modules, 'svc-plugin-foo')))
+  done.length = 0
+  t.match(await plugin('remove', 'svc-plugin-foo', '--force'), { code: 0, stdout: /is removed\.\n[^]*Slot agent has no engine any more/ })
+  t.strictSame(done, ['unload, installed', 'reload', 'unload, installed'])
+  t.notOk(existsSync(join(modules, 'svc-plugin-foo')))
 })
 
 t.test('list shows what the gateway says and what lies on the disk', async t => {

@@ -38,11 +38,12 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     })
   plugin.command('remove <name>')
     .description('uninstall a plugin and take it off the allow-list')
+    .option('--force', 'also when slots or other plugins depend on it; the slots are unloaded first')
     .addOption(homeOption())
     .addHelpText('after', examples('svc plugin remove svc-plugin-foo'))
-    .action(async (name: string, _options: object, command: Command) => {
+    .action(async (name: string, options: { force?: true }, command: Command) => {
       const { removePlugin } = await import('../../plugins/remove-plugin.js')
       const { homeOf } = await import('../../offline/home/home-of.js')
-      await removePlugin(cli, name, await homeOf(cli, command))
+      await removePlugin(cli, name, await homeOf(cli, command), options.force === true)
     })
 }

@@ -41,6 +41,8 @@ export interface PluginReport {
   readonly last_late_failure: string | null
   readonly routes: readonly string[]
   readonly providers: readonly string[]
+  /** What would go with it: slots whose engine it provides, and plugins that use its services. */
+  readonly dependents: { readonly slots: readonly string[], readonly plugins: readonly string[] }
   readonly health?: Readonly<Record<string, unknown>>
 }
 

@@ -22,6 +22,8 @@ export const pluginSchema = z.strictObject({
   last_late_failure: z.string().nullable(),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
+  dependents: z.strictObject({ slots: z.array(z.string()), plugins: z.array(z.string()) })
+    .meta({ description: 'What would go with it: slots whose engine it provides, and plugins that use its services' }),
   health: z.record(z.string(), z.unknown()).optional()
 })
 

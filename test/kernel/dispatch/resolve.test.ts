@@ -46,6 +46,7 @@ function words (resolution: Resolution): string {
     case 'upstream': return `upstream ${resolution.upstream} (${resolution.modelId})`
     case 'not-loaded': return `not loaded ${resolution.slot}`
     case 'no-route': return `no route ${resolution.slot}`
+    case 'provider-gone': return `provider ${resolution.provider} of ${resolution.slot} is gone`
     case 'unserved': return `unserved ${resolution.slot} by ${resolution.anchor}${resolution.enabled ? '' : ', switched off'}`
     case 'not-found': return 'not found'
   }

@@ -245,8 +245,8 @@ t.test('a provider that goes while its slot streams', async t => {
   const reloading = it.reload()
   while (it.state('slow') === 'not there') await settle()
   const refused = await chat(false)
-  t.ok([404, 503].includes(refused.status), `${refused.status}`)
-  t.match(await refused.json(), { error: { code: /^(dispatch\.no_route|plugin\.unavailable)$/ } })
+  t.equal(refused.status, 503)
+  t.match(await refused.json(), { error: { code: 'slot.provider_gone', message: /no active plugin provides 'fake'.*svc slot edit agent --provider/ } })
   release()
   await reloading
   t.equal(await stream, words.join(''), 'what runs ends in peace')

@@ -1,0 +1,1 @@
+export { gatewayMisfit, jsonProblem } from '../../kernel/host/gateway-fit.js'

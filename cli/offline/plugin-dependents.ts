@@ -1,0 +1,23 @@
+import type { Paths } from '../../kernel/contract/index.js'
+import { checkHome } from './config/check-home.js'
+
+/** What depends on the plugins of a package. */
+export interface Dependents {
+  readonly slots: readonly string[]
+  readonly plugins: readonly string[]
+}
+
+/** As far as it can be told without a gateway: by what the plugins of a home declare. */
+export async function dependentsOf (
+  paths: Paths, env: Readonly<Record<string, string | undefined>>, packageName: string
+): Promise<Dependents> {
+  const { parts, plugins } = await checkHome(paths, env)
+  const own = plugins.filter(({ origin }) => origin === `package:${packageName}` || origin.startsWith(`package:${packageName}@`))
+  const providers = new Set(own.flatMap(plugin => plugin.providers.map(({ name }) => name)))
+  const services = new Set(own.flatMap(({ plugin }) => plugin?.provides ?? []).map(({ id }) => id))
+  return {
+    slots: [...parts.slots].filter(([, { value }]) => value !== null && providers.has(value.provider)).map(([name]) => name),
+    plugins: plugins.filter(({ plugin }) => Object.values(plugin?.requires ?? {}).some(({ id }) => services.has(id)))
+      .map(({ name }) => name)
+  }
+}
