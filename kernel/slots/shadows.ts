@@ -80,7 +80,7 @@ export function shadowStatus (shadow: Shadow, anchor: SlotStatus | null, launche
 }
 
 const nothing = {
-  state: 'offline', generation: 0, port: null, address: null, engineId: null, engineLabel: null, inFlight: 0, waiting: 0,
+  state: 'offline', generation: 0, port: null, address: null, engineId: null, engineName: null, engineLabel: null, inFlight: 0, waiting: 0,
   workers: null, lastUsedAt: null, startedAt: null, adopted: false, healthOk: null, configDrift: false, failure: null,
   progress: null
 } as const

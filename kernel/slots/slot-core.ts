@@ -3,6 +3,8 @@ import type { EngineAddress, SlotState } from '../contract/index.js'
 /** An engine of this slot that exists: running, or dead and not yet removed. */
 export interface Engine {
   readonly id: string
+  /** What the container engine calls it. */
+  readonly name?: string
   readonly address: EngineAddress
   readonly label: string
   /** Hash of the launch it came from. */

@@ -18,6 +18,7 @@ export function slotStatus (core: SlotCore, { name, modelId, port, configDrift }
     port,
     address: core.engine?.address ?? null,
     engineId: core.engine?.id ?? null,
+    engineName: core.engine?.name ?? null,
     engineLabel: core.engine?.label ?? null,
     inFlight: core.inFlight,
     waiting: core.waitingWorkers + core.waitingLeases + core.waitingReady,

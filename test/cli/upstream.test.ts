@@ -24,6 +24,8 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   t.match(added.stdout, 'Upstream lab is there.\nlab: LAB_KEY is not set; `svc upstream key lab` sets it\n')
   t.match(await file(), /name = "lab"\n[^]*retries = 2\n[^]*fallback = \[ "agent", "spare" \]\n[^]*exclude = \[ "vendor\/\*" \]/)
 
+  t.match(gateway.gateway.kernel().activity.list({ kind: 'action' })[0], { target: 'lab', actor: 'cli' }, 'the audit says who did it')
+
   const typed = new FakeProcess()
   typed.stdin.end(`${KEY}\n`)
   const keyed = await typed.run('upstream', 'key', 'lab', '--url', gateway.baseUrl)

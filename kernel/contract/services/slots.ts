@@ -39,6 +39,8 @@ export interface SlotStatus {
   readonly address: EngineAddress | null
   /** Container id, or the id of the child process. */
   readonly engineId: string | null
+  /** What the container engine, or the list of processes, calls it. */
+  readonly engineName: string | null
   /** What runs: an image reference, or the label of a process candidate. */
   readonly engineLabel: string | null
   readonly inFlight: number

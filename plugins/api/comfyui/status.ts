@@ -69,8 +69,8 @@ export function engineState (reachable: boolean, running: number, container: Com
 /** An engine that is being started has no id yet, and one whose load failed is gone. */
 function containerOf (status: SlotStatus | null): ComfyStatus['container'] {
   if (status === null) return { name: null, state: 'absent' }
-  const { engineId: name, state, failure } = status
-  if (name !== null || state === 'starting' || state === 'warming') return { name, state: 'running' }
+  const { engineId, engineName: name, state, failure } = status
+  if (engineId !== null || state === 'starting' || state === 'warming') return { name, state: 'running' }
   return { name, state: failure === null ? 'absent' : 'exited' }
 }
 

@@ -58,7 +58,7 @@ t.test('its status is the anchor\'s, as far as the running engine serves it', as
   const [shadow] = [...shadows({ npu: anchor }).values()]
   const running = (state: SlotStatus['state']): SlotStatus => ({
     name: 'npu', state, since: 5, message: 'm', generation: 3, modelId: 'big', port: 8088, address: { host: 'h', port: 1 },
-    engineId: 'e', engineLabel: 'image', inFlight: 1, waiting: 2, workers: 1, lastUsedAt: 4, startedAt: 3, adopted: true, healthOk: true,
+    engineId: 'e', engineName: 'svc-npu', engineLabel: 'image', inFlight: 1, waiting: 2, workers: 1, lastUsedAt: 4, startedAt: 3, adopted: true, healthOk: true,
     configDrift: true, failure: null, progress: null
   })
   const launchedAs = slotOf(anchor, 'npu')

@@ -96,7 +96,7 @@ t.test('the GPU goes to the image engine and back', async t => {
   t.match(await gateway.call('POST', '/switchover', { mode: 'generation' }), { status: 202, json: { status: 'switching', mode: 'generation' } })
   const there = await gateway.statusUntil(status => settled(status, 'generation') && status.engine === 'running', 'image mode with its engine')
   t.match(there, {
-    reachable: true, container: { name: /./, state: 'running' }, endpoint: /^:\d+$/, arbiter: { mode: 'img', saved_llm_slots: ['chat'], idle_restore_at: Number }
+    reachable: true, container: { name: /^svc-.*-img-\d+-/, state: 'running' }, endpoint: /^:\d+$/, arbiter: { mode: 'img', saved_llm_slots: ['chat'], idle_restore_at: Number }
   })
   t.match(await gateway.chat(), { status: 503, json: { error: { code: 'gpu.image_mode' } } })
   t.match(await gateway.call('POST', '/switchover', { mode: 'generation' }), { status: 200, json: { status: 'noop' } })
