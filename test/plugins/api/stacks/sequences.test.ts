@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import t from 'tap'
 
-const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 1_200)
+const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 600)
 // processes of their own: one for each of two cores, and without what the test runner adds to every promise
 const PARTS = 2
 
