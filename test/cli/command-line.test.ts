@@ -189,7 +189,7 @@ t.test('the real program: version, environment, and a reader that leaves early',
   const svc = (args: readonly string[], env = {}) => exec(process.execPath, [bin, ...args], { env: { ...process.env, ...env } })
   for (const flag of ['--version', '-V']) t.match((await svc([flag])).stdout, /^svc \d+\.\d+\.\d+\n$/)
   const failed = await svc(['status'], { SVC_API_URL: 'localhost:9' }).catch((error: unknown) => error as { code: number, stderr: string })
-  t.match(failed, { code: 1, stderr: /no gateway answers at http:\/\/localhost:9 / }, 'a scheme may be left out')
+  t.match(failed, { code: 1, stderr: /no gateway answers at http:\/\/localhost:9\s/ }, 'a scheme may be left out')
   const piped = await exec('sh', ['-c', `"${process.execPath}" "${bin}" slot --help 2>&1 | head -1; echo ok`])
   t.match(piped.stdout, /Usage: svc slot.*\nok/)
 })
