@@ -45,12 +45,15 @@ export class Output {
 
   get coloured (): boolean { return this.watched && allowsColour(this.#streams.env) }
 
+  /** A sentence: folded between words at a terminal, further lines below its beginning. */
   line (text = ''): void {
-    this.#streams.stdout.write(`${text}\n`)
+    const [indent] = /^ */.exec(text)!
+    this.lines(this.folded(text.slice(indent.length), indent.length).map(line => indent + line))
   }
 
+  /** Lines as they are: what is copied or read by programs, and what has its width already. */
   lines (texts: readonly string[]): void {
-    for (const text of texts) this.line(text)
+    for (const text of texts) this.#streams.stdout.write(`${text}\n`)
   }
 
   /** Resolves when the reader keeps up, or the signal aborts. */
@@ -64,13 +67,12 @@ export class Output {
   }
 
   json (value: unknown): void {
-    this.line(JSON.stringify(value, null, 2))
+    this.lines([JSON.stringify(value, null, 2)])
   }
 
   table<Row> (columns: ReadonlyArray<Column<Row>>, rows: readonly Row[]): void {
     const [titles, ...body] = tableLines(columns, rows, this.width)
-    this.line(this.paint('bold', titles!))
-    this.lines(body)
+    this.lines([this.paint('bold', titles!), ...body])
   }
 
   /** Names and values, one pair a line. Nulls are left out. */
@@ -79,8 +81,7 @@ export class Output {
     const width = Math.max(0, ...shown.map(([name]) => name.length))
     for (const [name, value] of shown) {
       const [first = '', ...more] = this.folded(oneLine(value), width + 2)
-      this.line(`${this.paint('bold', padTo(name, width))}  ${first}`)
-      this.lines(more.map(line => ' '.repeat(width + 2) + line))
+      this.lines([`${this.paint('bold', padTo(name, width))}  ${first}`, ...more.map(line => ' '.repeat(width + 2) + line)])
     }
   }
 
@@ -103,6 +104,14 @@ export class Output {
     if (stderr.isTTY !== true) return this.note(text)
     const lines = foldLines(text, Math.max(LEAST_FOLD, (stderr.columns ?? this.width) - indent.length))
     this.note(lines.map((line, i) => i === 0 ? line : indent + line).join('\n'))
+  }
+
+  /** A text on standard error beside what leads it, each further line below its beginning. */
+  noteBeside (lead: string, text: string): void {
+    const { stderr } = this.#streams
+    const room = stderr.isTTY === true ? Math.max(LEAST_FOLD, (stderr.columns ?? this.width) - lead.length) : Infinity
+    const [first = '', ...more] = foldLines(text, room)
+    this.note([`${lead}${first}`.trimEnd(), ...more.map(line => ' '.repeat(lead.length) + line)].join('\n'))
   }
 
   /** As `paint`, for standard error. */

@@ -349,7 +349,7 @@ class GatewayRun implements Gateway {
     try {
       await work
     } catch (error) {
-      this.#log.error({ err: error }, `${what} did not stop in good order: ${messageOf(error)}`)
+      this.#log.error({ err: error }, `${what} did not stop cleanly: ${messageOf(error)}`)
     }
   }
 

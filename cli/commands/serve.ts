@@ -24,7 +24,7 @@ export function addServeCommand (program: Command, cli: Cli): void {
     .option('--stop-engines', 'stop the engines with the gateway, whatever the configuration says')
     .addOption(new Option('--stop-on-stdin-end', 'stop when standard input ends, as it does when the parent is gone').hideHelp())
     .addOption(new Option('--check-answers', 'fail requests whose answer does not fit its schema: for tests').hideHelp())
-    .addHelpText('after', '\nThe first Ctrl-C or SIGTERM stops it in good order, the second hurries, the third exits at once.')
+    .addHelpText('after', '\nThe first Ctrl-C or SIGTERM stops it cleanly, the second hurries, the third exits at once.')
     .addHelpText('after', examples('svc serve --demo --home .svc', 'svc serve --host 0.0.0.0 --port 9000'))
     .action(async (options: ServeOptions & { readonly install: boolean }) => {
       if (options.demo === true && options.install) {

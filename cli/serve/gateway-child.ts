@@ -41,7 +41,7 @@ export class GatewayChild {
   get running (): boolean { return this.#child.exitCode === null && this.#child.signalCode === null }
 
   /** What it wrote last, for people. */
-  get log (): readonly string[] { return this.#log.map(line => readableLogLine(line, false)) }
+  get log (): readonly string[] { return this.#log.map(line => readableLogLine(line, { coloured: false })) }
 
   /** Resolves with its address. Rejects when it ends before it listens, takes too long, or the signal aborts. */
   async ready (timeoutMs: number, signal: AbortSignal): Promise<string> {
@@ -60,12 +60,12 @@ export class GatewayChild {
     }
   }
 
-  /** Stops it in good order and waits until it is gone, with its engines. Rejects when it is not gone in good order. */
+  /** Stops it cleanly and waits until it is gone, with its engines. Rejects when it did not stop cleanly. */
   async stop (): Promise<void> {
     this.#child.kill('SIGTERM')
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS)
     const how = await this.#exited
     clearTimeout(timer)
-    if (how !== 'exit code 0') throw new CliFailure(`the gateway did not stop in good order (${how})`)
+    if (how !== 'exit code 0') throw new CliFailure(`the gateway did not stop cleanly (${how})`)
   }
 }

@@ -10,5 +10,11 @@ export type LevelledLogger = Logger & { level: string }
 export function createGatewayLog ({ stderr, env }: CliProcess, level: string): LevelledLogger {
   if (stderr.isTTY !== true) return createLogger({}, level)
   const coloured = (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'
-  return pino({ ...lineOptions, level }, { write: line => { stderr.write(`${readableLogLine(line, coloured)}\n`) } })
+  return pino({ ...lineOptions, level }, {
+    write: line => {
+      // the window may have another width by now
+      const { columns: width } = stderr
+      stderr.write(`${readableLogLine(line, width === undefined ? { coloured } : { coloured, width })}\n`)
+    }
+  })
 }

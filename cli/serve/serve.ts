@@ -21,7 +21,7 @@ export interface ServeOptions {
   readonly checkAnswers?: true
 }
 
-/** Runs a gateway until it is told to stop. Resolves when it has stopped in good order. */
+/** Runs a gateway until it is told to stop. Resolves when it has stopped cleanly. */
 export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   const log = createGatewayLog(cli.process, options.logLevel ?? 'info')
   const stops = new StopRequests(cli)
@@ -51,7 +51,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   const watching = options.reload === true ? await watchFiles(config, log) : null
   announce(cli, gateway, started, options)
   await stops.first
-  if (options.readyJson !== true) cli.out.line('Stopping. Running answers may end; once more hurries them.')
+  if (options.readyJson !== true) cli.out.line('Stopping once running answers have ended. Press Ctrl-C again to cut them short.')
   void stops.second.then(() => gateway.hurry())
   watching?.close()
   await gateway.stop()
@@ -59,7 +59,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
 }
 
 function announce (cli: Cli, gateway: Gateway, { baseUrl, info }: StartedGateway, options: ServeOptions): void {
-  if (options.readyJson === true) return cli.out.line(JSON.stringify({ url: baseUrl, pid: cli.process.pid }))
+  if (options.readyJson === true) return cli.out.lines([JSON.stringify({ url: baseUrl, pid: cli.process.pid })])
   const { snapshot, paths } = gateway.kernel().config
   printReady(cli.out, { version, baseUrl, runtime: info.runtime, plugins: gateway.report(), config: snapshot, paths })
 }

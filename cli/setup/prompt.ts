@@ -40,17 +40,21 @@ export class Prompt {
     })
   }
 
-  /** A numbered list; the number or the name of a choice is taken, and with `other` whatever else is typed. */
+  /** A numbered list; the number or the name of a choice is taken, and of `others` a name that is not shown. */
   async choose (
-    question: string, choices: ReadonlyArray<{ readonly name: string, readonly about: string }>, preset: number, other = false
+    question: string, choices: ReadonlyArray<{ readonly name: string, readonly about: string }>, preset: number,
+    others: ReadonlySet<string> = new Set()
   ): Promise<string> {
     const { out } = this.#cli
-    choices.forEach(({ name, about }, i) => out.note(`  ${String(i + 1).padStart(2)}  ${name}${about === '' ? '' : `  ${about}`}`))
+    const width = Math.max(...choices.map(({ name }) => name.length))
+    choices.forEach(({ name, about }, i) => {
+      out.noteBeside(`  ${String(i + 1).padStart(2)}  ${name.padEnd(width)}  `, about)
+    })
     return await this.ask(`${question} [${preset + 1}]`, answer => {
       const picked = answer === '' ? choices[preset] : choices[Number(answer) - 1] ?? choices.find(({ name }) => name === answer)
       if (picked !== undefined) return picked.name
-      if (other && !/^\d+$/.test(answer)) return answer
-      out.note(`Please give a number from 1 to ${choices.length}.`)
+      if (others.has(answer)) return answer
+      out.note(`'${answer}' is none of these. Please give a number from 1 to ${choices.length}${others.size === 0 ? '' : ', or the id of a model'}.`)
       return undefined
     })
   }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client.js'
+import { modelListSchema } from '../commands/model/model-record.js'
 import { sizeText } from '../size-text.js'
 import { slotListSchema } from '../slot-record.js'
 import { Prompt } from './prompt.js'
@@ -36,6 +37,8 @@ const curatedSchema = z.looseObject({
 })
 type Curated = z.output<typeof curatedSchema>['models'][number]
 
+const stateSchema = z.looseObject({ extensions: z.array(z.string()).default([]) })
+
 const storeSchema = z.looseObject({ effective: z.string() })
 
 const NOTHING = 'none'
@@ -45,10 +48,11 @@ export async function askSelections (cli: Cli, client: ApiClient, known: Known):
   const prompt = new Prompt(cli)
   try {
     const storage = known.storage ?? await askStorage(cli, client, prompt)
-    const extensions = known.extensions ? await askExtensions(prompt) : {}
+    const available = known.extensions ? (await client.call({ path: '/api/install/state' }, stateSchema)).extensions : []
+    const extensions = await askExtensions(prompt, available)
     const { models } = await client.call({ path: '/api/install/curated-models' }, curatedSchema)
     const main = await askMain(cli, client, prompt, models)
-    const agent = known.extensions ? await askAgent(cli, prompt) : null
+    const agent = await askAgent(cli, prompt, available)
     const coder = agent === null ? null : coderModel(models, main)
     const npu = known.hasNpu && await prompt.confirm('Make a slot on the NPU, too?', true)
     const selections = {
@@ -69,14 +73,15 @@ export async function askSelections (cli: Cli, client: ApiClient, known: Known):
 
 async function askStorage (cli: Cli, client: ApiClient, prompt: Prompt): Promise<string> {
   const { effective } = await client.call({ path: '/api/settings/models/store' }, storeSchema)
-  const answer = await prompt.text('Where shall models be stored?', effective)
+  const answer = await prompt.text('Where should models be stored?', effective)
   return resolve(cli.process.cwd(), answer)
 }
 
-async function askExtensions (prompt: Prompt): Promise<Record<string, boolean>> {
+/** Only what this release can bring. */
+async function askExtensions (prompt: Prompt, available: readonly string[]): Promise<Record<string, boolean>> {
   const wanted: Record<string, boolean> = {}
   for (const [id, what] of [['openwebui', 'Open WebUI, a chat page'], ['comfyui', 'ComfyUI, images']] as const) {
-    if (await prompt.confirm(`Set up ${what}?`, false)) wanted[id] = true
+    if (available.includes(id) && await prompt.confirm(`Set up ${what}?`, false)) wanted[id] = true
   }
   return wanted
 }
@@ -93,7 +98,10 @@ async function askMain (cli: Cli, client: ApiClient, prompt: Prompt, models: rea
   const choices = [...fitting.map(model => ({ name: model.id, about: aboutModel(model) })), { name: NOTHING, about: 'no model for now' }]
   const preset = Math.max(0, fitting.findIndex(({ recommended }) => recommended))
   cli.out.note('Models to chat with that this machine has the memory for:')
-  const picked = await prompt.choose('Which one? A number, or the id of any curated or registered model', choices, preset, true)
+  const { models: registered } = await client.call({ path: '/api/models' }, modelListSchema)
+  const here = registered.filter(({ owned_by: owner, installed, type }) => owner === 'local' && installed && type === 'chat')
+  const known = new Set([...models, ...here].map(({ id }) => id))
+  const picked = await prompt.choose('Which one? A number, or the id of any curated or registered model', choices, preset, known)
   return picked === NOTHING ? null : picked
 }
 
@@ -101,11 +109,11 @@ function aboutModel ({ description, size_gb: size, installed, recommended }: Cur
   return [sizeText(size * 1e9), ...(installed ? ['here already'] : []), ...(recommended ? ['recommended'] : []), description].join(', ')
 }
 
-async function askAgent (cli: Cli, prompt: Prompt): Promise<string | null> {
+async function askAgent (cli: Cli, prompt: Prompt, available: readonly string[]): Promise<string | null> {
+  const agents = ['hermes', 'pi'].filter(id => available.includes(id))
+  if (agents.length === 0) return null
   cli.out.note('An agent works with a slot for code:')
-  const agent = await prompt.choose('Which one?', [
-    { name: NOTHING, about: '' }, { name: 'hermes', about: '' }, { name: 'pi', about: '' }
-  ], 0)
+  const agent = await prompt.choose('Which one?', [NOTHING, ...agents].map(name => ({ name, about: '' })), 0)
   return agent === NOTHING ? null : agent
 }
 
@@ -121,7 +129,9 @@ function review ({ out }: Cli, selections: Selections, models: readonly Curated[
   const size = models.filter(({ id, installed }) => wanted.has(id) && !installed).reduce((sum, model) => sum + model.size_gb, 0)
   out.note('')
   out.note(`  models in    ${storage}`)
-  for (const { capability, model_id: model } of slots) out.note(`  ${capability.padEnd(12)} ${model === '' ? 'no model for now' : model}`)
+  for (const { capability, model_id: model } of slots) {
+    out.note(`  ${(capability === 'chat.coder' ? 'for code' : 'to chat').padEnd(12)} ${model === '' ? 'no model for now' : model}`)
+  }
   if (npu) out.note('  npu          no model for now')
   for (const id of Object.keys(extensions)) out.note(`  extension    ${id}`)
   if (size > 0) out.note(`  to download  ${sizeText(size * 1e9)}`)

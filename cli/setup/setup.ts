@@ -34,6 +34,7 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
   if (options.auto !== true && (stdin.isTTY !== true || stderr.isTTY !== true)) {
     throw usageFailure('svc setup asks questions, and nobody is there to answer', ['`svc setup --auto` decides by itself.'])
   }
+  const homeFlag = command.getOptionValueSource('home') === 'cli' ? ` --home ${options.home ?? ''}` : ''
   const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)
   await withGateway(cli, command, home, async gateway => {
     const { offerEngine } = await import('./offline-engine.js')
@@ -42,7 +43,7 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
     if (outcome === null) return cli.out.line('Nothing was changed.')
     if (options.json !== true) printOutcome(cli, outcome)
     const pulls = await follow(cli, gateway, outcome)
-    await tellEnd(cli, gateway, outcome, pulls, options)
+    await tellEnd(cli, gateway, outcome, pulls, { ...options, homeFlag })
   })
 }
 
@@ -105,7 +106,8 @@ async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Prom
 }
 
 async function tellEnd (
-  cli: Cli, gateway: SetupGateway, outcome: Outcome, pulls: readonly PullSnapshot[], { json }: SetupOptions
+  cli: Cli, gateway: SetupGateway, outcome: Outcome, pulls: readonly PullSnapshot[],
+  { json, homeFlag }: SetupOptions & { readonly homeFlag: string }
 ): Promise<void> {
   const { out } = cli
   const records = await settled(cli, gateway.client, outcome)
@@ -116,7 +118,7 @@ async function tellEnd (
   if (failures.length > 0) throw new CliFailure('not all of it could be set up', { hints: failures.map(line => `  ${line}`) })
   if (json === true) return
   const [main] = records.filter(({ type, model_default: model }) => type === 'llm' && model != null)
-  if (gateway.isOwn) out.line(`Start it: svc serve${main === undefined ? '' : `, then: svc chat --slot ${main.name} "Hello"`}`)
+  if (gateway.isOwn) out.line(`Start it: svc serve${homeFlag}${main === undefined ? '' : `, then: svc chat --slot ${main.name} "Hello"`}`)
   else if (main !== undefined) out.line(`Try it: svc chat --slot ${main.name} "Hello"`)
 }
 

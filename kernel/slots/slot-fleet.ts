@@ -167,7 +167,7 @@ export class SlotFleet {
     await this.departed()
     await Promise.all([...this.#members].map(async ([name, member]) => {
       await member.owner.close(keepsEngine(name)).catch((error: unknown) => {
-        this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot could not be closed in good order')
+        this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot did not close cleanly')
       })
       member.unwatchExit()
       member.feed.close()

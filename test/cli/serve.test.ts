@@ -141,10 +141,10 @@ t.test('a demo that cannot start says why', async t => {
 
 t.test('log lines for people', async t => {
   const line = JSON.stringify({ level: 'warn', time: '2026-01-02T03:04:05.000Z', msg: 'hm\u001b', slot: 'agent', n: 1, err: { stack: 'Error: x\n  at y' } })
-  t.match(readableLogLine(line, false), /^\d\d:04:05 warn {2}hm {2}slot=agent n=1\nError: x\n {2}at y$/)
-  t.match(readableLogLine(line, true), '\u001b[33mwarn')
+  t.match(readableLogLine(line, { coloured: false }), /^\d\d:04:05 warn {2}hm {2}slot=agent n=1\nError: x\n {2}at y$/)
+  t.match(readableLogLine(line, { coloured: true }), '\u001b[33mwarn')
   const state = { slot: 'agent', from: 'warming', to: 'ready', model_id: 'svc-demo', took_s: 3.1 }
   const told = JSON.stringify({ level: 'info', time: 0, msg: 'agent ready in 3.1 s (svc-demo)', ...state })
-  t.match(readableLogLine(told, false), / info {2}agent ready in 3\.1 s \(svc-demo\)$/, 'a state is told once')
-  t.equal(readableLogLine('plain text\n', false), 'plain text')
+  t.match(readableLogLine(told, { coloured: false }), / info {2}agent ready in 3\.1 s \(svc-demo\)$/, 'a state is told once')
+  t.equal(readableLogLine('plain text\n', { coloured: false }), 'plain text')
 })

@@ -78,7 +78,7 @@ t.test('at the prompt', async t => {
     const terminal = new FakeProcess({ tty: true, columns: 100 })
     const done = terminal.run('setup', '--url', gateway.baseUrl)
     await type(terminal, [
-      ['models be stored?', ''], ['Open WebUI', 'maybe'], ['y or n', 'y'], ['ComfyUI', ''], ['Which one?', ''], ['Which one?', ''], ['Set this up?', 'n']
+      ['models be stored?', ''], ['Which one?', ''], ['Set this up?', 'maybe'], ['y or n', 'n']
     ])
     t.match(await done, { code: 0, stdout: 'Nothing was changed.\n' })
     t.same(gateway.slots.names(), [])
@@ -88,7 +88,7 @@ t.test('at the prompt', async t => {
     const terminal = new FakeProcess({ tty: true, columns: 100, cwd: gateway.home })
     const done = terminal.run('setup', '--url', gateway.baseUrl)
     await type(terminal, [
-      ['models be stored?', 'store'], ['Open WebUI', 'n'], ['ComfyUI', 'n'], ['Which one?', '99'], ['Which one?', 'small'], ['Which one?', 'none'],
+      ['models be stored?', 'store'], ['Which one?', '99'], ['is none of these', 'y'], ['\'y\' is none of these. Please give a number', 'small'],
       ['Set this up?', '']
     ])
     const { code, stdout } = await done
@@ -105,6 +105,35 @@ t.test('at the prompt', async t => {
     terminal.send('SIGINT')
     t.equal((await done).code, 130)
   })
+})
+
+t.test('only what this release can bring is asked for', async t => {
+  const gateway = await machine(t, everyTier([['chat.primary', 'small']]))
+  t.same((await gateway.call('GET', '/api/install/state')).json.extensions, [])
+  const asked = async (extensions: readonly string[]): Promise<string> => {
+    const fake = await fakeApi({
+      'GET /api/install/state': { first_run: true, extensions }, 'POST /api/install/probe': { hardware: {} },
+      'GET /api/settings/models/store': { effective: '/models' }, 'GET /api/install/curated-models': { models: [] }, 'GET /api/slots': [], 'GET /api/models': { models: [] }
+    })
+    t.teardown(() => fake.close())
+    const terminal = new FakeProcess({ tty: true, columns: 80 })
+    const done = terminal.run('setup', '--url', fake.url)
+    let seen = ''
+    for (const [question, answer] of [
+      ['models be stored?', ''], ...extensions.includes('openwebui') ? [['Set up Open WebUI', 'n']] : [], ['Which one?', 'none'],
+      ...extensions.includes('pi') ? [['Which one?', 'none']] : [], ['Set this up?', 'n']
+    ] as Array<[string, string]>) {
+      await terminal.shows('stderr', question)
+      seen += terminal.stderr.text
+      await type(terminal, [[question, answer]])
+    }
+    t.match(await done, { code: 0, stdout: 'Nothing was changed.\n' })
+    return seen
+  }
+  t.notMatch(await asked([]), /Open WebUI|ComfyUI|agent|hermes/)
+  const all = await asked(['openwebui', 'pi'])
+  t.match(all, /Open WebUI[^]*An agent works with a slot for code:\n +1 +none\n +2 +pi\n/)
+  t.notMatch(all, /ComfyUI|hermes/)
 })
 
 t.test('Ctrl-C while the gateway makes the slots: it goes on', async t => {

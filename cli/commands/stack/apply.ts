@@ -29,7 +29,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
       if (dryRun === true && json === true) return cli.out.json(await client.raw(call))
       if (json !== true && (dryRun === true || yes !== true)) {
         const { summary, warnings, troubles } = await client.call({ ...call, query: { dry_run: true } }, stackPlanSchema)
-        cli.out.lines(summary.map(line => `  ${harmless(line)}`))
+        for (const line of summary) cli.out.line(`  ${harmless(line)}`)
         for (const warning of warnings) cli.out.note(harmless(`Warning: ${warning}`))
         const broken = [...new Set(troubles.filter(({ serves }) => serves).map(({ slot }) => slot))]
         if (broken.length > 0 && force !== true) throw wouldBreak(slug, broken)
@@ -48,7 +48,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
 
 function tellApplied ({ out }: Cli, slug: string, { summary, warnings, converged }: AppliedStack, isNew: boolean): void {
   if (isNew) {
-    out.lines(summary.map(line => `  ${harmless(line)}`))
+    for (const line of summary) out.line(`  ${harmless(line)}`)
     for (const warning of warnings) out.note(harmless(`Warning: ${warning}`))
   }
   const { loaded, swapped, reloaded, unloaded, capabilities_applied: applied, errors } = converged

@@ -69,5 +69,5 @@ function tellModels ({ out }: Cli, { present, pullable, unresolvable }: StackMod
   const lists: ReadonlyArray<readonly [string, readonly string[]]> = [
     ['Here', present], ['To be pulled', pullable], ['Nobody knows where they come from', unresolvable]
   ]
-  out.lines(lists.filter(([, ids]) => ids.length > 0).map(([title, ids]) => harmless(`${title}: ${ids.join(', ')}`)))
+  for (const [title, ids] of lists) if (ids.length > 0) out.line(harmless(`${title}: ${ids.join(', ')}`))
 }

@@ -24,7 +24,7 @@ export function addUpstreamList (upstream: Command, cli: Cli): void {
         { title: 'KEY', cell: keyOf, expendable: 1 },
         { title: 'URL', cell: ({ url }) => url, flexible: true }
       ], records)
-      cli.out.lines(records.flatMap(problemsOf).map(harmless))
+      for (const problem of records.flatMap(problemsOf)) cli.out.line(harmless(problem))
     })
 }
 
@@ -51,6 +51,6 @@ export function addUpstreamShow (upstream: Command, cli: Cli): void {
         ['models', String(record.models.length)]
       ])
       cli.out.lines(record.models.map(model => `  ${harmless(model)}`))
-      cli.out.lines(problemsOf(record).map(harmless))
+      for (const problem of problemsOf(record)) cli.out.line(harmless(problem))
     })
 }

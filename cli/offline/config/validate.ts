@@ -48,5 +48,5 @@ function printVerdict ({ out }: Cli, { file, status, problems }: FileVerdict): v
     ok: out.paint('green', '✓'), absent: out.paint('dim', '-'), suspect: out.paint('yellow', '!'), broken: out.paint('red', '✗')
   }
   out.line(harmless(`${marks[status]} ${file}${status === 'absent' ? ': not there' : ''}`))
-  out.lines(problems.map(problem => harmless(`    ${findingLine(problem)}`)))
+  for (const problem of problems) out.line(harmless(`    ${findingLine(problem)}`))
 }

@@ -28,6 +28,8 @@ const ID_WIDTH = 8
 function printCheck ({ out }: Cli, { id, status, message, next }: Check, isPlain: boolean): void {
   const [mark, colour] = styles[status]
   const shown = isPlain ? padTo(status.toUpperCase(), 4) : out.paint(colour, mark)
-  out.line(`${shown} ${padTo(id, ID_WIDTH)} ${harmless(message)}`)
-  if (next !== null && status !== 'ok') out.line(`${' '.repeat(isPlain ? 5 : 2)}${' '.repeat(ID_WIDTH)} ${harmless(next)}`)
+  const indent = ' '.repeat((isPlain ? 5 : 2) + ID_WIDTH + 1)
+  const texts = [message, ...next !== null && status !== 'ok' ? [next] : []].map(harmless)
+  const [first = '', ...more] = texts.flatMap(text => out.folded(text, indent.length))
+  out.lines([`${shown} ${padTo(id, ID_WIDTH)} ${first}`, ...more.map(line => indent + line)])
 }

@@ -1,10 +1,10 @@
-/** What can be set up beside the gateway. */
+/** What can be set up beside the gateway. `brought` is what this release really sets up. */
 export const extensions = [
-  { id: 'openwebui', kind: 'app', default: true },
-  { id: 'comfyui', kind: 'app', default: true },
-  { id: 'hermes', kind: 'agent', default: true },
-  { id: 'pi', kind: 'agent', default: false }
-] as const
+  { id: 'openwebui', kind: 'app', default: true, brought: false },
+  { id: 'comfyui', kind: 'app', default: true, brought: false },
+  { id: 'hermes', kind: 'agent', default: true, brought: false },
+  { id: 'pi', kind: 'agent', default: false, brought: false }
+] as const satisfies ReadonlyArray<{ id: string, kind: string, default: boolean, brought: boolean }>
 
 export const extensionSkips = ['unknown_extension', 'not_in_this_release', 'made_with_its_slot'] as const
 
@@ -13,6 +13,11 @@ export interface ExtensionOutcome {
   readonly installed: boolean
   readonly skipped: typeof extensionSkips[number] | null
   readonly error: string | null
+}
+
+/** Ids of those that this release sets up. Pure. */
+export function availableExtensions (): string[] {
+  return extensions.filter(({ brought }) => brought).map(({ id }) => id)
 }
 
 /**

@@ -9,7 +9,8 @@ export const stateSchema = z.strictObject({
   has_models: z.boolean(),
   has_default_slot: z.boolean(),
   openwebui_running: z.boolean().meta({ description: 'It answers' }),
-  sentinel_path: z.string()
+  sentinel_path: z.string(),
+  extensions: z.array(z.string()).meta({ description: 'What this release can set up beside the gateway, by id' })
 })
 
 export const probeSchema = z.strictObject({

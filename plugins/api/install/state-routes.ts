@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fetch } from 'undici'
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { availableExtensions } from './extensions.js'
 import { completeFirstRun, firstRunFacts, sentinelPath } from './first-run.js'
 import type { InstallApi } from './install-api.js'
 import { modelBudgetMb } from './memory-budget.js'
@@ -26,7 +27,8 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
         const [sentinel, openwebui] = await Promise.all([
           access(path).then(() => true, () => false), answers(config.secret('SVC_OPENWEBUI_PROBE_URL') ?? WEB_UI, signal)
         ])
-        return { ...firstRunFacts(models, slots.names(), sentinel), openwebui_running: openwebui, sentinel_path: path }
+        const facts = firstRunFacts(models, slots.names(), sentinel)
+        return { ...facts, openwebui_running: openwebui, sentinel_path: path, extensions: availableExtensions() }
       }
     }),
     defineRoute({

@@ -30,7 +30,9 @@ t.test('a bare machine, a tier, and slots that serve', async t => {
   })
   const state = async (): Promise<unknown> => (await gateway.call('GET', '/api/install/state')).json
   const sentinel = join(gateway.home, 'var/lib/svc/.first_run_done')
-  const fresh = { first_run: true, has_models: false, has_default_slot: false, openwebui_running: false, sentinel_path: sentinel }
+  const fresh = {
+    first_run: true, has_models: false, has_default_slot: false, openwebui_running: false, sentinel_path: sentinel, extensions: []
+  }
   t.same(await state(), fresh)
 
   hub.pace = { chunk: 16 * 1024, ms: 5 }
