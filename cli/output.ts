@@ -94,16 +94,14 @@ export class Output {
     return this.coloured ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
   }
 
+  /** A sentence on standard error: folded between words at a terminal, further lines below its beginning. */
   note (text: string): void {
-    this.#streams.stderr.write(`${text}\n`)
+    this.#writeNote(this.#notes(text).join('\n'))
   }
 
-  /** A text on standard error, folded between words where it is a terminal, each further line indented. */
+  /** As `note`, each further line indented. */
   noteFolded (text: string, indent = ''): void {
-    const { stderr } = this.#streams
-    if (stderr.isTTY !== true) return this.note(text)
-    const lines = foldLines(text, Math.max(LEAST_FOLD, (stderr.columns ?? this.width) - indent.length))
-    this.note(lines.map((line, i) => i === 0 ? line : indent + line).join('\n'))
+    this.#writeNote(this.#notes(text, indent.length).map((line, i) => i === 0 ? line : indent + line).join('\n'))
   }
 
   /** A text on standard error beside what leads it, each further line below its beginning. */
@@ -111,13 +109,28 @@ export class Output {
     const { stderr } = this.#streams
     const room = stderr.isTTY === true ? Math.max(LEAST_FOLD, (stderr.columns ?? this.width) - lead.length) : Infinity
     const [first = '', ...more] = foldLines(text, room)
-    this.note([`${lead}${first}`.trimEnd(), ...more.map(line => ' '.repeat(lead.length) + line)].join('\n'))
+    this.#writeNote([`${lead}${first}`.trimEnd(), ...more.map(line => ' '.repeat(lead.length) + line)].join('\n'))
   }
 
   /** As `paint`, for standard error. */
   dimNote (text: string): void {
     const { stderr, env } = this.#streams
-    this.note(stderr.isTTY === true && allowsColour(env) ? `\u001b[${colours.dim}m${text}\u001b[0m` : text)
+    const lines = this.#notes(text).join('\n')
+    this.#writeNote(stderr.isTTY === true && allowsColour(env) ? `\u001b[${colours.dim}m${lines}\u001b[0m` : lines)
+  }
+
+  #notes (text: string, indent = 0): string[] {
+    const { stderr } = this.#streams
+    if (stderr.isTTY !== true) return [text]
+    const width = (stderr.columns ?? this.width) - indent
+    return text.split('\n').flatMap(line => {
+      const [lead] = /^ */.exec(line)!
+      return foldLines(line.slice(lead.length), Math.max(LEAST_FOLD, width - lead.length)).map(part => lead + part)
+    })
+  }
+
+  #writeNote (text: string): void {
+    this.#streams.stderr.write(`${text}\n`)
   }
 
   /** Draws over the line that was drawn before; nothing where nobody watches. */

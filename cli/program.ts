@@ -38,7 +38,7 @@ export function createProgram (cli: Cli): Command {
     .configureOutput({
       writeOut: text => { stdout.write(text) },
       writeErr: text => { stderr.write(text) },
-      outputError: (text, write) => write(text.replace(/^error:/, 'Error:')),
+      outputError: text => cli.out.note(text.replace(/^error:/, 'Error:').trimEnd()),
       getOutHelpWidth: () => cli.out.width,
       getErrHelpWidth: () => cli.out.width
     })

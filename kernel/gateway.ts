@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { core, messageOf, svcError, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
+import { core, messageOf, svcError, type Finding, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
 import type { GatewayOptions } from './gateway-options.js'
 import { spoolFolder, sweepSpool } from './dispatch/spool-file.js'
 import { GatewayConfigCheck } from './host/config-check.js'
@@ -25,6 +25,7 @@ import { closeKernel, openKernel, type KernelServices } from './kernel-services.
 import { settlesWithin } from './runtime/waiting.js'
 import { createLogger, withPlugin } from './logger.js'
 import { autostart } from './slots/autostart.js'
+import type { SlotManager } from './slots/slot-manager.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { version } from './version.js'
@@ -148,8 +149,8 @@ class GatewayRun implements Gateway {
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
-      void this.#tellFindings(kernel)
       const { slots, gpu } = inference
+      void this.#tellFindings(kernel, slots)
       const { autostart: isOn = true } = this.#options
       const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
       this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
@@ -268,12 +269,27 @@ class GatewayRun implements Gateway {
     services.add(core.throughput, inference.throughput)
   }
 
-  /** What is wrong between the files; each file's own problems were told when it was read. */
-  async #tellFindings ({ config }: KernelServices): Promise<void> {
+  /**
+   * What is wrong between the files; each file's own problems were told when it was read. Slots that start by themselves
+   * tell their own: of these, what no start has told is told after it.
+   */
+  async #tellFindings ({ config }: KernelServices, slots: SlotManager): Promise<void> {
     const own = config.snapshot.diagnostics
-    for (const { file, path, message, code } of await this.#check?.findings() ?? []) {
-      if (own.some(known => known.file === file && known.path === path && known.message === message)) continue
+    const tell = ({ file, path, message, code }: Finding): void =>
       this.#log.warn({ file, path, code }, `${file}: ${path === '' ? '' : `${path} `}${message}`)
+    const late: Array<Finding & { readonly slot: string }> = []
+    for (const finding of await this.#check?.findings() ?? []) {
+      const { file, path, message } = finding
+      if (own.some(known => known.file === file && known.path === path && known.message === message)) continue
+      const slot = /^slots\/([^/]+)\.toml$/.exec(file)?.[1]
+      if (slot !== undefined && slots.names().includes(slot) && slots.startsByItself(slot)) late.push({ ...finding, slot })
+      else tell(finding)
+    }
+    await this.#autostarted
+    if (this.#halt.signal.aborted) return
+    for (const finding of late) {
+      const isTold = slots.names().includes(finding.slot) && slots.status(finding.slot).failure?.message === finding.message
+      if (!isTold) tell(finding)
     }
   }
 
@@ -355,7 +371,7 @@ class GatewayRun implements Gateway {
 
   /** A defect of the gateway itself: nothing can be trusted any more. Engines stay and are adopted by the next run. */
   #fatal (error: unknown): void {
-    this.#log.error({ err: error }, 'fatal: an error that nobody handled')
+    this.#log.error({ err: error }, 'fatal: an unhandled error')
     process.exitCode = 70
     setImmediate(() => process.exit(70))
   }

@@ -51,7 +51,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   const watching = options.reload === true ? await watchFiles(config, log) : null
   announce(cli, gateway, started, options)
   await stops.first
-  if (options.readyJson !== true) cli.out.line('Stopping once running answers have ended. Press Ctrl-C again to cut them short.')
+  if (options.readyJson !== true) cli.out.line('Stopping when running answers end. Press Ctrl-C again to cut them short.')
   void stops.second.then(() => gateway.hurry())
   watching?.close()
   await gateway.stop()

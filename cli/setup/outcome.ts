@@ -47,6 +47,6 @@ export function extensionText ({ ext_id: id, installed, skipped, error }: Outcom
 
 const skipReasons: Readonly<Record<string, string>> = {
   not_in_this_release: 'this release does not bring it',
-  unknown_extension: 'nobody knows it',
+  unknown_extension: 'it is unknown',
   made_with_its_slot: 'it is a slot and needs no installation'
 }

@@ -32,7 +32,7 @@ const LOOK_MS = 200
 export async function runSetup (cli: Cli, command: Command, options: SetupOptions): Promise<void> {
   const { stdin, stderr } = cli.process
   if (options.auto !== true && (stdin.isTTY !== true || stderr.isTTY !== true)) {
-    throw usageFailure('svc setup asks questions, and nobody is there to answer', ['`svc setup --auto` decides by itself.'])
+    throw usageFailure('svc setup asks questions and needs a terminal', ['`svc setup --auto` decides by itself.'])
   }
   const homeFlag = command.getOptionValueSource('home') === 'cli' ? ` --home ${options.home ?? ''}` : ''
   const home = options.home === undefined || options.home === '' ? undefined : resolve(cli.process.cwd(), options.home)

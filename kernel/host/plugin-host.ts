@@ -140,7 +140,7 @@ export class PluginHost implements PluginService {
     const record = this.#records.find(isIt) ?? this.#boot.booting(name)
     const root = record?.candidate.root() ?? null
     const place = error instanceof Error && root !== null ? placeOf(error, root) : null
-    const message = `work that nobody waits for failed: ${place === null ? '' : `${place}: `}${messageOf(error)}`
+    const message = `background work failed: ${place === null ? '' : `${place}: `}${messageOf(error)}`
     const plugin = record === undefined ? name : nameOf(record)
     this.#deps.log.error({ plugin, err: error }, message)
     if (record !== undefined) record.late = { count: record.late.count + 1, last: message }

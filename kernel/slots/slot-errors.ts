@@ -15,7 +15,9 @@ export function unservedMessage (slot: string, anchor: string, enabled: boolean)
 /** The refusal of a waiter in the words of the error table. */
 export function refusalError (slot: string, refusal: Refusal): SvcError {
   const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
-  return svcError(refusal.code, `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}${refusal.message}`, {
+  // a reason that begins with the slot is a sentence already
+  const lead = refusal.message.startsWith(`slot '${slot}' `) ? '' : `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}`
+  return svcError(refusal.code, `${lead}${refusal.message}`, {
     ...(refusal.code === 'model.not_found' ? { param: 'model' } : {}),
     details: {
       slot,

@@ -330,7 +330,8 @@ export class SlotFleet {
       if (now) this.#deps.assertMayRun(name)
       return this.#deps.plans.plan(name, this.ports.latest(name) ?? 0).configHash
     } catch (error) {
-      this.#deps.log.warn({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
+      // a slot that starts says it, and the check of the configuration does
+      this.#deps.log.debug({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
       return null
     }
   }

@@ -44,7 +44,7 @@ export class SlotJournal {
     const tookS = this.#loadTime(name, core, before)
     const line = stateLine(name, modelId, core, adopted ? null : tookS)
     const fields = tookS === null ? data : { ...data, took_s: tookS }
-    if (failed) log.error({ ...fields, log_tail: core.failure?.logTail }, line)
+    if (failed) log.error({ ...fields, ...core.failure?.logTail.length ? { log_tail: core.failure.logTail } : {} }, line)
     else log[core.state === 'warming' || core.state === 'unloading' ? 'debug' : 'info'](fields, line)
   }
 

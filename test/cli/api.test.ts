@@ -171,6 +171,20 @@ t.test('create wants a model, but not for an engine that brings one', async t =>
   }
 })
 
+t.test('create and edit set options of an engine', async t => {
+  const fake = await api(t, {
+    'POST /api/slots': slotRecord('tts'), 'PUT /api/slots/tts/config': slotRecord('tts'), 'GET /api/slots/tts/config': {},
+    'GET /api/meta/enums': { providers: [{ name: 'tts-cpu', needs_model: false }] }
+  })
+  const svc = (...args: readonly string[]) => run(['slot', ...args, '--url', fake.url])
+  const created = await svc('create', 'tts', '--type', 'tts', '--option', 'speed=1.5', '--option', 'warm=true', '--option', 'voices=["a","b"]', '--option', 'lang=en')
+  t.equal(created.code, 0, created.stderr)
+  t.match(fake.seen.find(({ line }) => line === 'POST /api/slots')!.body, { options: { speed: 1.5, warm: true, voices: ['a', 'b'], lang: 'en' } })
+  t.equal((await svc('edit', 'tts', '--option', 'speed=2', '--option', 'lang')).code, 0)
+  t.match(fake.seen.at(-1)!.body, { options: { speed: 2, lang: null } })
+  t.match(await svc('edit', 'tts', '--option', '=2'), { code: 2, stderr: /It must be key=value/ })
+})
+
 t.test('edit sends only what changes and keeps variables that it does not name', async t => {
   const fake = await api(t, {
     'GET /api/slots/agent/config': { env: { OLD: '1', GONE: '2' }, server: { extra_args: '--x' } },
@@ -183,6 +197,9 @@ t.test('edit sends only what changes and keeps variables that it does not name',
     model: { context_size: 8192 }, server: { extra_args: null, env: { OLD: '1', NEW: 'a=b' } }
   })
   t.match(stdout, 'svc slot restart agent')
+  await run(['slot', 'edit', 'agent', '--url', fake.url, '--port', 'auto'])
+  t.same(fake.seen.at(-1)!.body, { port: null }, 'the port is taken out of the file')
+  t.match(await run(['slot', 'edit', 'agent', '--url', fake.url, '--port', 'any']), { code: 2, stderr: /It must be a number/ })
   await run(['slot', 'edit', 'agent', '--url', fake.url, '-m', 'other'])
   t.same(fake.seen.at(-1)!.body, { model: { default: 'other' } })
 })

@@ -58,6 +58,9 @@ t.test('list and set', async t => {
   t.match(JSON.parse((await svc('list', '--json')).stdout), { backends: Array, catalogs: {}, selections: { embed: { embed: { model: 'nomic' } } } })
   t.match(await svc('set', 'embed', '--off'), { code: 0, stdout: 'embed is off. Switch it on: svc capabilities set embed --on\n' })
   t.match(JSON.parse((await svc('set', 'embed', '--model', 'none', '--json')).stdout), { selection: { model: null } })
+  t.match(await svc('set', 'embed', '--model', 'nomic', '--device', 'cpu'), {
+    code: 0, stdout: 'embed will be served by nomic on cpu once it is on: svc capabilities set embed --on\n'
+  }, 'a choice does not switch it on, and says how')
   t.match(await svc('set', 'embed', '--model', 'rocm-only', '--device', 'cpu'), { code: 1, stderr: /capability\.illegal_backend_model_pair/ })
   t.match(await svc('set', 'embed'), { code: 2, stderr: /nothing to change/ })
   t.match(await svc('set', 'smell', '--on'), { code: 2, stderr: /Allowed choices are embed, rerank/ })

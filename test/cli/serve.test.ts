@@ -147,4 +147,8 @@ t.test('log lines for people', async t => {
   const told = JSON.stringify({ level: 'info', time: 0, msg: 'agent ready in 3.1 s (svc-demo)', ...state })
   t.match(readableLogLine(told, { coloured: false }), / info {2}agent ready in 3\.1 s \(svc-demo\)$/, 'a state is told once')
   t.equal(readableLogLine('plain text\n', { coloured: false }), 'plain text')
+  const long = JSON.stringify({ level: 'warn', time: 0, msg: `slots/coder.toml: ${'words '.repeat(11).trim()}`, code: 'model.not_found', line: 7 })
+  const folded = readableLogLine(long, { coloured: false, width: 80 }).split('\n')
+  t.ok(folded.length === 2 && folded.every(text => text.length <= 80), folded.join('|'))
+  t.match(folded[1], /^ {15}words.* {2}code=model\.not_found line=7$/, 'below the message, and the fields beside it')
 })

@@ -9,11 +9,11 @@ import { collectEnv, numberOf, orNone } from '../../option-value.js'
 import { isServing, slotRecordSchema } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
 import { requireProvider } from './known-provider.js'
-import { contextOption, deviceOf, engineOption, hardwareOption, portOption, providerOption, runtimeOption, type Hardware } from './slot-options.js'
+import { changedPortOption, contextOption, deviceOf, engineOption, hardwareOption, providerOption, runtimeOption, type Hardware } from './slot-options.js'
 
 interface EditOptions {
   readonly model?: string
-  readonly port?: number
+  readonly port?: number | 'auto'
   readonly ctxSize?: number
   readonly provider?: string
   readonly hardware?: Hardware
@@ -35,7 +35,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
   slot.command('edit <name>')
     .description('change the configuration of a slot')
     .option('-m, --model <model>', 'model that it loads')
-    .addOption(portOption())
+    .addOption(changedPortOption())
     .addOption(contextOption())
     .addOption(providerOption())
     .addOption(hardwareOption())
@@ -68,7 +68,7 @@ export function addSlotEdit (slot: Command, cli: Cli): void {
 function patchOf (options: EditOptions, env: object | undefined): object {
   const { model, ctxSize, hardware, profile, image, extraArgs } = options
   return {
-    port: options.port,
+    port: options.port === 'auto' ? null : options.port,
     provider: options.provider,
     runtime: options.runtime,
     device: hardware === undefined ? undefined : deviceOf(hardware),

@@ -41,7 +41,12 @@ export const engineOption = (): Option =>
   new Option('--option <key=value>', 'option of the engine\'s provider; KEY alone takes it out; may be given more than once').argParser(collectOption)
 
 export const portOption = (): Option =>
-  new Option('-p, --port <port>', 'port of the engine').argParser(numberOf(port))
+  new Option('-p, --port <port>', 'port of the engine; without one the gateway chooses at each start').argParser(numberOf(port))
+
+/** `auto` takes the port out of the slot's file. */
+export const changedPortOption = (): Option =>
+  new Option('-p, --port <port>', 'port of the engine; auto lets the gateway choose at each start')
+    .argParser(text => text === 'auto' ? text : numberOf(port)(text))
 
 export const contextOption = (more = ''): Option =>
   new Option('--ctx-size <tokens>', `context window in tokens, at least ${MIN_CONTEXT_SIZE}${more}`).argParser(numberOf(contextSize))

@@ -109,6 +109,6 @@ function print (out: Output, steps: readonly Step[], { root, mountRoot, applied 
     if (own.length > 0) out.line(`${leaf}: ${told.join(', ')}`)
   }
   const unknown = steps.filter(({ action }) => action === 'unclassified').length
-  if (unknown > 0) out.note(`Warning: ${unknown} of ${steps.length} are left alone, because nobody knows what they are for; register them first.`)
+  if (unknown > 0) out.note(`Warning: ${unknown} of ${steps.length} are left alone, because their use is unknown; register them first.`)
   if (!applied) out.line(`Nothing was changed. With --apply the links are made below ${root}.`)
 }

@@ -49,10 +49,10 @@ export const slotImageSchema = z.strictObject({
 const slotMetaSchema = z.strictObject({
   pending_model: z.string().min(1).nullable().default(null)
     .meta({ description: 'Model that the slot gets, and is enabled with, when its pull is over' }),
-  pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false waits for somebody who does' }),
+  pull_wanted: z.boolean().default(true).meta({ description: 'Pull the pending model by itself; false leaves that to an operator' }),
   pull_failed: z.string().nullable().default(null).meta({ description: 'Why the pending model did not arrive' }),
   context_for: z.string().min(1).nullable().default(null)
-    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: somebody wrote it' })
+    .meta({ description: 'Model that the context size was derived for; for another one it is derived again. Unset: an operator wrote it' })
 }).meta({ description: 'What the gateway keeps about the slot' })
 
 /**

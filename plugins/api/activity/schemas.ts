@@ -13,7 +13,7 @@ const filterShape = {
   severity: z.enum(activitySeverities).optional(),
   outcome: z.enum(activityOutcomes).optional(),
   actor: word.optional().meta({ description: '`dashboard`, `mcp:<agent>`, `system`' }),
-  kind: z.enum(activityKinds).optional().meta({ description: '`action`: somebody did it; `event`: it happened' }),
+  kind: z.enum(activityKinds).optional().meta({ description: '`action`: an operator or client did it; `event`: it happened' }),
   search: word.optional().meta({ description: 'Text in action, target, actor, message or error' })
 }
 

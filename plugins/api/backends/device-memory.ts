@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { deviceClassOf, gpuMemoryMb, gpusOf, type Device, type GpuInfo, type HardwareInfo } from 'svc-gateway/plugin'
 
 export interface DeviceMemory {
-  /** MiB; null where nobody tells. */
+  /** MiB; null if unknown. */
   readonly used: number | null
   readonly total: number | null
 }

@@ -10,7 +10,7 @@ export const backendSchema = z.strictObject({
   hardware: z.string().meta({ description: 'Name of the device as it was probed' }),
   driver: z.string(),
   state: z.enum(['ready', 'offline']).meta({ description: 'offline: the plugin of its engine is away' }),
-  memUsedMb: z.int().nullable().meta({ description: 'MiB; null where nobody tells' }),
+  memUsedMb: z.int().nullable().meta({ description: 'MiB; null if unknown' }),
   memTotalMb: z.int().nullable(),
   totalReqPerSec: z.number().meta({ description: 'Of the slots there, on average since each was loaded' }),
   loaded: z.array(z.strictObject({

@@ -32,7 +32,7 @@ export async function switchOver (
   note({ after: stateOf(services) })
   const { mode: now, error } = gpu.status()
   if (now === wanted) return
-  throw svcError('gpu.switch_failed', `${mode} mode was not entered: ${error ?? 'somebody wanted the other one meanwhile'}`, { details: { reason: error } })
+  throw svcError('gpu.switch_failed', `${mode} mode was not entered: ${error ?? 'the other mode was requested meanwhile'}`, { details: { reason: error } })
 }
 
 /** A switch under way is turned round by force alone; one in the same direction is not begun twice. */

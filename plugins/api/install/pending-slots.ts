@@ -94,7 +94,7 @@ export class PendingSlots {
     const pull = this.#pullOf(id)
     if (pull?.state === 'queued' || pull?.state === 'running') await this.#unpark(id)
     else if (await this.#isHere(id)) await this.#activate(id)
-    else if (pull?.state === 'failed') await this.#park(id, `${pull.error ?? 'nobody knows why'}${pull.error_code === null ? '' : ` (${pull.error_code})`}`)
+    else if (pull?.state === 'failed') await this.#park(id, `${pull.error ?? 'for an unknown reason'}${pull.error_code === null ? '' : ` (${pull.error_code})`}`)
     else if (pull?.state === 'cancelled') await this.#park(id, 'the pull was cancelled')
   }
 

@@ -52,7 +52,7 @@ export function planSlot (wanted: WantedSlot, host: HostFacts): SlotPlan {
   const { type } = slotKinds[wanted.kind]
   const model = wanted.modelId === '' ? null : host.model(wanted.modelId)
   if (wanted.modelId !== '' && model === null) {
-    return skip('needs_upstream_routing', `nobody here knows '${wanted.modelId}': it is neither curated nor registered; a remote provider may serve it`)
+    return skip('needs_upstream_routing', `'${wanted.modelId}' is unknown here: it is neither curated nor registered; a remote provider may serve it`)
   }
   const present = host.slots.get(wanted.slot)
   return present === undefined ? planNew(wanted, model, host) : planPresent(present, type, model, host.pull)

@@ -5,7 +5,7 @@ import { skipReasons } from './plan.js'
 import { slotKindNames } from './slot-kinds.js'
 
 export const stateSchema = z.strictObject({
-  first_run: z.boolean().meta({ description: 'There are no models, and nobody has completed the first run' }),
+  first_run: z.boolean().meta({ description: 'There are no models, and the first run has not been completed' }),
   has_models: z.boolean(),
   has_default_slot: z.boolean(),
   openwebui_running: z.boolean().meta({ description: 'It answers' }),

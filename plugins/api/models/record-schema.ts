@@ -6,7 +6,7 @@ export const modelTypes = ['chat', 'embed', 'rerank', 'stt', 'tts', 'img'] as co
 const base = {
   id: z.string(),
   object: z.literal('model'),
-  created: z.int().meta({ description: 'Epoch seconds; when the model came here, 0 when nobody knows' }),
+  created: z.int().meta({ description: 'Epoch seconds; when the model came here, 0 if unknown' }),
   owned_by: z.string()
 }
 

@@ -20,7 +20,7 @@ export const occupancySchema = z.strictObject({
   tops_peak: z.int().nullable().meta({ description: 'Of the generation that has this geometry; null for another' }),
   cols_total: columns('Columns of the NPU of this host; 0 without one'),
   cols_used: columns('Columns that engines hold'),
-  columns_available: columns('Columns that nobody holds'),
+  columns_available: columns('Columns that are free'),
   serving: z.boolean().meta({ description: 'A request is being worked on' }),
   single_tenant: z.boolean().meta({ description: 'One engine has the whole NPU' }),
   slots: z.array(z.strictObject({
@@ -28,7 +28,7 @@ export const occupancySchema = z.strictObject({
     model: z.string().nullable(),
     state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is up and not yet well' }),
     cols: columns('Columns that its engine holds; slots of one engine share them'),
-    gb: z.number().meta({ description: 'Size of its model while it is held; decimal gigabytes, 0 where nobody knows' })
+    gb: z.number().meta({ description: 'Size of its model while it is held; decimal gigabytes, 0 if unknown' })
   }))
 })
 export type Occupancy = z.output<typeof occupancySchema>

@@ -29,7 +29,7 @@ export function withinMs<T> (
       resolve(value)
     }
     const giveUp = (): void => {
-      controller.abort(new Error('nobody waits for the answer any more'))
+      controller.abort(new Error('the client has left'))
       settle(null)
     }
     const timer = clock.setTimer(ms, giveUp)

@@ -21,7 +21,7 @@ function unknownSlot (config: ConfigService, name: string): SvcError {
   const listed = problems.map(({ path, message, line }) =>
     `${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
   return svcError('slot.not_found',
-    `slot '${name}' is left out because its file ${file} is broken: ${listed.join('; ')}; repair it and POST /api/settings/reload`,
+    `slot '${name}' is left out because its file ${file} is broken: ${listed.join('; ')}; repair it, then POST /api/settings/reload`,
     { details: { slot: name, file, problems: problems.map(({ path, message }) => ({ path, message })) } })
 }
 

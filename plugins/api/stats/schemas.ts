@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { slotCountersSchema, slotMemorySchema } from '../slots/ref.js'
 import { hostFailedSchema, slimHostSchema } from './ref.js'
 
-const mib = z.int().nullable().meta({ description: 'MiB; null where nobody tells' })
+const mib = z.int().nullable().meta({ description: 'MiB; null if unknown' })
 const gib = z.number().nullable().meta({ description: 'GiB' })
 const share = z.number().min(0).max(1).nullable().meta({ description: '0 to 1' })
 const degrees = z.number().nullable().meta({ description: 'Degrees Celsius' })

@@ -45,7 +45,7 @@ export function runFailed (entry: HistoryEntry): SvcError {
 
 /** Somebody emptied the engine's queue, or it was started anew. */
 export function runLost (): SvcError {
-  return svcError('dispatch.upstream_failed', 'the image job is no longer in the engine\'s queue: somebody took it out')
+  return svcError('dispatch.upstream_failed', 'the image job is no longer in the engine\'s queue: it was removed there')
 }
 
 export function runSilent (seconds: number): SvcError {

@@ -275,7 +275,7 @@ function conflict (modelId: string, why: string): Error {
 }
 
 function noJob (modelId: string): Error {
-  return svcError('model.pull_job_not_found', `nobody has pulled '${modelId}'; POST /api/models/{id}/pull starts it`, { details: { model: modelId } })
+  return svcError('model.pull_job_not_found', `'${modelId}' was never pulled; POST /api/models/{id}/pull starts it`, { details: { model: modelId } })
 }
 
 function interrupt (jobs: JobStore, job: Job, record: PullRecord | null): void {

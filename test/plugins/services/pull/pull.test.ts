@@ -101,7 +101,7 @@ t.test('names of the hub as ids, quants, and what is no source', async t => {
   t.equal((await gateway.files()).length, 2, 'each in a folder of its own')
   for (const [id, body, status, code, message] of [
     ['nobody', {}, 422, 'model.invalid_source', /catalogue/],
-    ['gemma:1b', {}, 422, 'model.invalid_source', /nobody knows/],
+    ['gemma:1b', {}, 422, 'model.invalid_source', /no source is known/],
     ['org/many-GGUF:Q2_K', {}, 422, 'model.invalid_source', /no Q2_K.*x-Q8_0\.gguf/],
     ['org/odd', {}, 422, 'model.invalid_source', /more than one model.*a\.gguf, b\.gguf/],
     ['org/none', {}, 422, 'model.invalid_source', /no GGUF/],
