@@ -23,7 +23,7 @@ import { OpenStreams } from './http/sse-reply.js'
 import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
 import { settlesWithin } from './runtime/waiting.js'
-import { createLogger, withPlugin } from './logger.js'
+import { createLogger, withPlugin, withShortText } from './logger.js'
 import { autostart } from './slots/autostart.js'
 import type { SlotManager } from './slots/slot-manager.js'
 import { noteStopping } from './state/home-lock.js'
@@ -90,7 +90,7 @@ class GatewayRun implements Gateway {
   constructor (options: GatewayOptions) {
     const env = options.env ?? process.env
     const own = createLogger(env)
-    this.#log = options.log ?? own
+    this.#log = withShortText(options.log ?? own)
     this.#server = new HttpServer(this.#log)
     const follows = options.log === undefined && env.SVC_LOG_LEVEL === undefined
     this.#options = follows ? { setLogLevel: level => { own.level = level }, ...options } : options

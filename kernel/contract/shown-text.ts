@@ -1,6 +1,13 @@
 const LONGEST_NAME = 200
 const LONGEST_TEXT = 4096
 const MAX_DEPTH = 8
+/** No language has such a word: a path, an address, or somebody's attempt. */
+const LONG_WORD = /[^\s']{202,}/g
+/** Fields that hold what somebody called something, with blanks or without. */
+const names: ReadonlySet<string> = new Set([
+  'action', 'agent', 'alias', 'file', 'field', 'host', 'id', 'key', 'method', 'model', 'name', 'origin', 'param', 'path', 'profile', 'remote',
+  'repo', 'slot', 'target', 'upstream', 'url', 'value', 'voice'
+])
 
 /**
  * A name that somebody sent, at a length that fits a message, a log line and an audit row. Whoever quotes input uses
@@ -10,31 +17,41 @@ export function shownName (name: string): string {
   return cut(name, LONGEST_NAME)
 }
 
-/** A message without the length of what it quotes. */
+/** A message without the length of what it quotes: names in quotes, and words that are no words. */
 export function shownMessage (text: string): string {
   if (text.length <= LONGEST_NAME) return text
-  return cut(text.replace(/'([^']*)'/g, (quoted, name: string) => name.length <= LONGEST_NAME ? quoted : `'${shownName(name)}'`), LONGEST_TEXT)
+  const named = text.replace(/'([^']*)'/g, (quoted, name: string) => name.length <= LONGEST_NAME ? quoted : `'${shownName(name)}'`)
+  return cut(named.replace(LONG_WORD, shownName), LONGEST_TEXT)
 }
 
-/** Facts about a failure, every text in them at a length that a client can be told. */
+/** Facts about a failure, every text in them at a length that a client can be told, and names at that of names. */
 export function shownFacts (facts: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return isShort(facts, 0) ? facts : shorter(facts, 0) as Record<string, unknown>
+  return isShort(facts, 0) ? facts : shorter(facts, '', 0) as Record<string, unknown>
 }
 
 function isShort (value: unknown, depth: number): boolean {
-  if (typeof value === 'string') return value.length <= LONGEST_TEXT
+  if (typeof value === 'string') return value.length <= LONGEST_NAME
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return true
+  if (value instanceof Error) return value.message.length <= LONGEST_NAME
   for (const [key, item] of Object.entries(value)) {
     if (key.length > LONGEST_NAME || !isShort(item, depth + 1)) return false
   }
   return true
 }
 
-function shorter (value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return cut(value, LONGEST_TEXT)
+function shorter (value: unknown, key: string, depth: number): unknown {
+  if (typeof value === 'string') return names.has(key) ? shownName(value) : shownMessage(value)
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
-  if (Array.isArray(value)) return value.map(item => shorter(item, depth + 1))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [shownName(key), shorter(item, depth + 1)]))
+  if (Array.isArray(value)) return value.map(item => shorter(item, key, depth + 1))
+  if (value instanceof Error) return shorterError(value)
+  return Object.fromEntries(Object.entries(value).map(([own, item]) => [shownName(own), shorter(item, own, depth + 1)]))
+}
+
+function shorterError (error: Error): Error {
+  const message = shownMessage(error.message)
+  if (message === error.message) return error
+  const stack = error.stack?.replace(error.message, () => message)
+  return Object.assign(Object.create(Object.getPrototypeOf(error) as object) as Error, error, { message, stack })
 }
 
 function cut (text: string, length: number): string {

@@ -1,5 +1,5 @@
 import {
-  messageOf, redact, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
+  messageOf, redact, shownMessage, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
   type ActivityRow, type CleanText, type Clock, type Logger, type NewActivity, type Timer
 } from '../contract/index.js'
 import type { ActivityStore } from './activity-store.js'
@@ -38,8 +38,6 @@ export interface OwnedActivityLog extends ActivityLog {
 const PRUNE_EVERY = 200
 /** Longest `before` or `after`, in characters of JSON. */
 const MAX_JSON = 64 * 1024
-/** What is longer quotes something: a body, a page, a dump. */
-const LONGEST_ERROR = 4096
 const DAY_MS = 24 * 60 * 60 * 1000
 /** How long, and how many, rows of `recordSoon` wait. */
 const SOON_MS = 200
@@ -160,10 +158,10 @@ function complete (row: NewActivity, clock: Clock, clean: CleanText): Omit<Activ
     actor: row.actor,
     severity: row.severity ?? 'info',
     outcome: row.outcome ?? null,
-    message: clean(row.message ?? ''),
+    message: clean(shownMessage(row.message ?? '')),
     before: bounded(row.before, clean),
     after: bounded(row.after, clean),
-    error: row.error == null ? null : clean(row.error.slice(0, LONGEST_ERROR)),
+    error: row.error == null ? null : clean(shownMessage(row.error)),
     duration_ms: row.duration_ms ?? null,
     request_id: row.request_id ?? null
   }
