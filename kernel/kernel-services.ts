@@ -13,6 +13,8 @@ import { createHardwareService, type CachingHardwareService } from './hardware/h
 import { createNvidiaReader } from './hardware/nvidia-smi.js'
 import { createJobStore } from './jobs/job-store.js'
 import { createModelFiles, type ClosableModelFiles } from './models/model-files.js'
+import { sweepTempFiles } from './config/atomic-file.js'
+import { storeTemp } from './config/written-folders.js'
 import { createModelRegistry } from './models/registry.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
 import { releaseManifest } from './runtime/image-manifest.js'
@@ -81,6 +83,7 @@ export async function openKernel (
       })
     ])
     database = opened
+    await sweepTempFiles(storeTemp(models.store), clock.now())
     const clean = (text: string): string => config.withoutSecrets(text)
     const activity = createActivityLog({
       store: createActivityTable(opened), clock, log, clean, settings: () => activitySettings(config.snapshot.svc.activity, env)

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import t from 'tap'
+import { ownTempWriters, tempWriters } from '../kernel/config/written-folders.js'
 import { root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
@@ -37,6 +38,14 @@ t.test('kernel: no layer imports one to its right', async t => {
     t.ok(to.startsWith('kernel/'), `${entry.from} -> ${to}`)
     t.ok(rankOf.get(layer(to))! <= rankOf.get(layer(entry.from))!, `${entry.from} -> ${to}`)
   }
+})
+
+t.test('whoever writes through temporary files stands in the list of those whose leavings are swept', async t => {
+  const others = product.filter(({ path }) => !/\/(atomic-file|process-identity)\.ts$/.test(path) && !path.startsWith('kernel/testing/'))
+  const through = others.filter(({ text }) => /\b(writeFileAtomic|uniqueToken) ?\(/.test(text)).map(({ path }) => path)
+  t.strictSame(through.toSorted(), Object.keys(tempWriters).toSorted(), 'kernel/config/written-folders.ts names them, and the folders')
+  const own = others.filter(({ path, text }) => !through.includes(path) && /\.tmp`/.test(text)).map(({ path }) => path)
+  t.strictSame(own.toSorted(), Object.keys(ownTempWriters).toSorted(), 'and those with names of their own')
 })
 
 t.test('the contract needs node, zod and types only', async t => {
@@ -110,6 +119,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/dispatch/upstream-trip.ts': 'compared',
   'kernel/dispatch/throughput-history.ts': 'shown',
   'kernel/events/activity-log.ts': 'stored',
+  'kernel/kernel-services.ts': 'compared',
   'kernel/events/event-bus.ts': 'shown',
   'kernel/gateway.ts': 'shown',
   'kernel/hardware/hardware-monitor.ts': 'shown',

@@ -13,6 +13,10 @@ export interface WriteOptions {
   readonly forceMode?: boolean
   /** Rejects with EEXIST when the file is there. */
   readonly exclusive?: boolean
+  /** Folder for the temp file, of the same disk; default is that of the file, which is also taken where this one cannot be. */
+  readonly tempFolder?: string | undefined
+  /** Puts the file in the place of a symbolic link instead of writing to where that leads. */
+  readonly replaceLink?: boolean
   readonly ops?: FileOps
 }
 
@@ -26,16 +30,21 @@ const FOREIGN_TEMP_AGE_MS = 10 * 60_000
  */
 export async function writeFileAtomic (path: string, content: string, options: WriteOptions = {}): Promise<void> {
   const ops = options.ops ?? fsPromises
-  const target = await realTarget(ops, path)
+  const target = options.replaceLink === true ? path : await realTarget(ops, path)
   const folder = dirname(target)
   await makeFolder(ops, folder)
-  const temp = join(folder, `.${basename(target)}.${uniqueToken()}.tmp`)
+  const tempFolder = options.tempFolder !== undefined && await makeFolder(ops, options.tempFolder).then(() => true, () => false)
+    ? options.tempFolder : folder
+  const temp = join(tempFolder, `.${basename(target)}.${uniqueToken()}.tmp`)
   try {
     await writeTemp(ops, temp, content, await statOrNull(ops, target), options)
     await (options.exclusive === true ? moveIfAbsent(ops, temp, target) : ops.rename(temp, target))
   } catch (error) {
     await ops.unlink(temp).catch(() => undefined)
-    throw error
+    // another disk, or somebody took the empty folder away
+    const isElsewhere = ['EXDEV', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')
+    if (tempFolder === folder || !isElsewhere) throw error
+    return await writeFileAtomic(path, content, { ...options, tempFolder: undefined })
   }
   await syncFolder(ops, folder)
 }

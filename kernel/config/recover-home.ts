@@ -1,10 +1,8 @@
-import { readdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import type { Paths } from '../contract/index.js'
 import { leftBehind, sweepTempFiles } from './atomic-file.js'
 import { isUnfinished } from './journal.js'
 import type { WriterContext } from './slot-writer.js'
 import { recoverFiles } from './transaction.js'
+import { writtenFolders } from './written-folders.js'
 
 /**
  * What a start does before it reads: finishes or takes back an interrupted change of several files, and only then sweeps
@@ -28,17 +26,4 @@ export async function recoverHome (
     // on a home that cannot be written to, leftovers may stay; half a change may not
     if (await isUnfinished(paths)) throw error
   }
-}
-
-/**
- * Every folder in which this gateway writes through temporary files, its locks included: a new one belongs here. Nobody else
- * sweeps, since what a dead writer left may be needed to finish its change.
- */
-async function writtenFolders ({ etc, slots, state, registry, plugins, models }: Paths): Promise<readonly string[]> {
-  const states = join(state, 'slots')
-  const ofSlots = await readdir(states, { withFileTypes: true }).catch(() => [])
-  return [
-    etc, slots, state, dirname(registry), plugins, models, join(models, '.tmp'),
-    ...ofSlots.filter(entry => entry.isDirectory()).map(entry => join(states, entry.name))
-  ]
 }

@@ -8,6 +8,7 @@ import { writeFileAtomic, type FileOps } from '../config/atomic-file.js'
 import { isUnfinished } from '../config/journal.js'
 import type { WithLock } from '../config/locker.js'
 import type { WriteRules } from '../config/write-rules.js'
+import { storeTemp } from '../config/written-folders.js'
 import { parseToml, tomlDiagnostic, type Table } from '../config/toml-file.js'
 import { parseFailed, writeFailed } from '../config/write-errors.js'
 import { asTables, describeProblems, isTableForm, readRegistry, requireRow, withRows } from './registry-file.js'
@@ -43,6 +44,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   let listeners: readonly { readonly call: () => void }[] = []
 
   refresh(true)
+  const store = (): string => storeOf(env, options.settings(), paths)
 
   /** Synchronous: readers are. The file is small, and it is read only when it changed. */
   function refresh (now: boolean): void {
@@ -141,8 +143,10 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       listeners = [...listeners, entry]
       return () => { listeners = listeners.filter(other => other !== entry) }
     },
-    get store () { return storeOf(env, options.settings(), paths) },
-    get engineStore () { return engineStoreOf(env, options.settings(), paths) }
+    get store () { return store() },
+    get engineStore () { return engineStoreOf(env, options.settings(), paths) },
+    writeFile: (path, content, fresh = false) =>
+      writeFileAtomic(path, content, { tempFolder: storeTemp(store()), replaceLink: true, exclusive: fresh })
   }
 }
 

@@ -33,6 +33,11 @@ export interface ModelRegistry {
    * `flm/models` in the store.
    */
   readonly engineStore: string
+  /**
+   * Writes a text file into the store whole or not at all, and makes the folder. Replaces a link, never follows it. With
+   * `fresh`, rejects with EEXIST when there is one. What a gateway that dies leaves of it goes with the next start.
+   */
+  writeFile (path: string, content: string, fresh?: boolean): Promise<void>
 }
 
 /** A text model, a projector that goes with one, or an adapter. */

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { messageOf, type Logger, type ModelRegistry } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { bundledTemplates } from './bundled.js'
@@ -6,7 +5,7 @@ import type { LintResult } from './lint.js'
 import type { LintProcess } from './lint-process.js'
 import type { templateEntrySchema } from './schemas.js'
 import {
-  listTemplates, MAX_TEMPLATE_BYTES, readTemplate, removeTemplate, TEMPLATE_ID, writeTemplate, type TemplateFile
+  listTemplates, MAX_TEMPLATE_BYTES, readTemplate, removeTemplate, TEMPLATE_ID, templateFolder, writeTemplate, type TemplateFile
 } from './template-files.js'
 
 export type TemplateEntry = z.output<typeof templateEntrySchema>
@@ -15,14 +14,14 @@ const AUTO: TemplateEntry = { id: 'auto', label: 'The one in the model file', bu
 
 /** The templates in `<model store>/chat-templates`. The store may move: the folder is asked for every time. */
 export class TemplateCatalog {
-  readonly #models: Pick<ModelRegistry, 'store'>
+  readonly #models: Pick<ModelRegistry, 'store' | 'writeFile'>
   readonly #lints: LintProcess
   readonly #log: Logger
   /** By id, as long as the file stays the same. */
   readonly #known = new Map<string, { readonly stamp: string, readonly result: Promise<LintResult> }>()
   #seeded: string | null = null
 
-  constructor (models: Pick<ModelRegistry, 'store'>, lints: LintProcess, log: Logger) {
+  constructor (models: Pick<ModelRegistry, 'store' | 'writeFile'>, lints: LintProcess, log: Logger) {
     this.#models = models
     this.#lints = lints
     this.#log = log
@@ -46,7 +45,7 @@ export class TemplateCatalog {
   /** Written also when the lint finds fault: whoever edits a template wants to keep it. */
   async put (id: string, content: string): Promise<TemplateEntry> {
     this.#lints.requireRoom()
-    await writeTemplate(this.#folder, id, content, false)
+    await writeTemplate(this.#models, id, content, false)
     return entryOf(id, await this.#lints.lint(content))
   }
 
@@ -54,7 +53,7 @@ export class TemplateCatalog {
   async remove (id: string): Promise<boolean> {
     const bundled = bundledTemplates.get(id)
     if (bundled === undefined) return TEMPLATE_ID.test(id) && await removeTemplate(this.#folder, id)
-    await writeTemplate(this.#folder, id, bundled.content, false)
+    await writeTemplate(this.#models, id, bundled.content, false)
     return true
   }
 
@@ -69,14 +68,14 @@ export class TemplateCatalog {
     if (this.#seeded === folder) return
     this.#seeded = folder
     try {
-      for (const [id, { content }] of bundledTemplates) await writeTemplate(folder, id, content, true)
+      for (const [id, { content }] of bundledTemplates) await writeTemplate(this.#models, id, content, true)
     } catch (error) {
       this.#log.warn({ folder, error: messageOf(error) }, 'the bundled chat templates cannot be written; slots cannot use them')
     }
   }
 
   get #folder (): string {
-    return join(this.#models.store, 'chat-templates')
+    return templateFolder(this.#models.store)
   }
 
   async #entry ({ id, stamp, sizeBytes }: TemplateFile): Promise<TemplateEntry> {

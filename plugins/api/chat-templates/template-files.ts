@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
+import { lstat, open, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ModelRegistry } from 'svc-gateway/plugin'
 
 /** Ids become file names: lowercase letters, digits, `_` and `-`, at most 41. */
 export const TEMPLATE_ID = /^[a-z0-9][a-z0-9_-]{0,40}$/
@@ -45,26 +45,22 @@ export async function readTemplate (folder: string, id: string): Promise<string 
 }
 
 /** Writes a template whole or not at all. With `fresh`, one that is there stays; false is told then. */
-export async function writeTemplate (folder: string, id: string, content: string, fresh: boolean): Promise<boolean> {
-  await mkdir(folder, { recursive: true })
-  const temp = join(folder, `.${id}.${randomBytes(6).toString('hex')}.tmp`)
+export async function writeTemplate (
+  { store, writeFile }: Pick<ModelRegistry, 'store' | 'writeFile'>, id: string, content: string, fresh: boolean
+): Promise<boolean> {
   try {
-    const file = await open(temp, 'wx')
-    try {
-      await file.writeFile(content)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    if (!fresh) await rename(temp, pathOf(folder, id))
-    else await link(temp, pathOf(folder, id))
+    await writeFile(pathOf(templateFolder(store), id), content, fresh)
     return true
   } catch (error) {
-    if (fresh && (error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    const { code, syscall } = error as NodeJS.ErrnoException
+    // a file in the place of the folder is told in the same way
+    if (fresh && code === 'EEXIST' && syscall !== 'mkdir') return false
     throw error
-  } finally {
-    await unlink(temp).catch(() => undefined)
   }
+}
+
+export function templateFolder (store: string): string {
+  return join(store, 'chat-templates')
 }
 
 /** Whether there was one. */

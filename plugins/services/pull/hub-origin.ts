@@ -67,7 +67,7 @@ export class HubOrigin implements PullOrigin<HubRecord> {
   async #register (modelId: string, done: HubRecord, signal: AbortSignal): Promise<void> {
     const { models, log } = this.#deps
     await registerPulled(this.#deps, modelId, done, signal)
-    await writeMeta(modelId, done, models.get(modelId)?.quant ?? '').catch((error: unknown) => {
+    await writeMeta(models, modelId, done, models.get(modelId)?.quant ?? '').catch((error: unknown) => {
       log.warn({ model: modelId, err: error }, 'meta.json is not written')
     })
   }

@@ -1,4 +1,3 @@
-import { writeFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, type Logger, type Model, type ModelCapability, type ModelRegistry, type NewModelRow } from 'svc-gateway/plugin'
 import type { ModelLibrary, ModelSuggestion } from '../library/ref.js'
@@ -54,7 +53,9 @@ export function pulledRow (record: HubRecord, seen: ModelSuggestion | null, befo
 }
 
 /** `meta.json` in a folder whose files are all called `model` says what they are. */
-export async function writeMeta (modelId: string, record: HubRecord, quant: string): Promise<void> {
+export async function writeMeta (
+  models: Pick<ModelRegistry, 'writeFile'>, modelId: string, record: HubRecord, quant: string
+): Promise<void> {
   if (record.meta === null) return
   const [first] = record.files
   const meta = {
@@ -69,9 +70,8 @@ export async function writeMeta (modelId: string, record: HubRecord, quant: stri
     capability: record.meta.capability,
     license: record.license === '' ? null : record.license
   }
-  const temp = join(record.meta.folder, '.meta.json.tmp')
-  await writeFile(temp, `${JSON.stringify(Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)), null, 2)}\n`)
-  await rename(temp, join(record.meta.folder, 'meta.json'))
+  const known = Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null))
+  await models.writeFile(join(record.meta.folder, 'meta.json'), `${JSON.stringify(known, null, 2)}\n`)
 }
 
 function withVision (capabilities: readonly ModelCapability[], projector: string | null): ModelCapability[] {

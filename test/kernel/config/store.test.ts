@@ -327,7 +327,7 @@ t.test('the start sweeps what dead writers left', async t => {
   mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
   const { scope } = ownIdentity()
   writeFileSync(join(home, `etc/svc/slots/.a.toml.${scope}-999999999-1-0123456789ab.tmp`), 'half')
-  const written = ['etc/svc', 'etc/svc/slots', 'var/lib/svc', 'var/lib/svc/registry', 'var/lib/svc/slots/a', 'var/lib/svc/plugins', 'var/lib/svc/models']
+  const written = ['etc/svc', 'etc/svc/slots', 'var/lib/svc', 'var/lib/svc/registry', 'var/lib/svc/slots/a', 'var/lib/svc/plugins', 'var/lib/svc/models', 'var/lib/svc/slots']
   for (const folder of [...written, 'var/lib/svc/models/.tmp']) {
     mkdirSync(join(home, folder), { recursive: true })
     writeFileSync(join(home, folder, `.x.${scope}-999999999-1-0123456789ab.tmp`), 'half')

@@ -1,6 +1,7 @@
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { ownIdentity } from '../../../../kernel/config/process-identity.js'
 import { bundledTemplates } from '../../../../plugins/api/chat-templates/bundled.js'
 import { api } from '../support.js'
 
@@ -42,6 +43,23 @@ t.test('add, change by hand, delete', async t => {
   t.equal((await gateway.call('DELETE', '/api/chat-templates/plain')).status, 204)
   t.equal(await gateway.file(`${FOLDER}/plain.jinja`), bundledTemplates.get('plain')!.content)
   t.match(gateway.audit()[0], { action: 'chat_template.delete', target: 'plain', outcome: 'ok' })
+})
+
+t.test('a store elsewhere: what a dead writer left goes with a start, and a link is replaced', async t => {
+  const store = t.testdir()
+  const dead = `.meta.json.${ownIdentity().scope}-999999999-1-0123456789ab.tmp`
+  await mkdir(join(store, '.tmp'))
+  await writeFile(join(store, '.tmp', dead), 'half')
+  await writeFile(join(store, '.tmp', 'a-part'), 'of a pull')
+  const gateway = await api(t, { svc: `[models]\nstore = "${store}"\n` })
+  t.notMatch(await readdir(store, { recursive: true }), dead)
+  await gateway.call('GET', '/api/chat-templates')
+  await writeFile(join(store, 'secret'), 'secret')
+  await symlink(join(store, 'secret'), join(store, 'chat-templates', 'mine.jinja'))
+  t.equal((await gateway.call('POST', '/api/chat-templates', { id: 'mine', content: GOOD })).status, 200)
+  t.equal(await readFile(join(store, 'secret'), 'utf8'), 'secret')
+  t.ok((await lstat(join(store, 'chat-templates', 'mine.jinja'))).isFile())
+  t.strictSame((await readdir(store, { recursive: true })).filter(name => name.endsWith('.tmp') && name !== '.tmp'), [], 'and nothing stays behind')
 })
 
 t.test('lint alone, and what is refused', async t => {
