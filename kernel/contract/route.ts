@@ -72,7 +72,7 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   /** Content type of the success answer for the OpenAPI document; default `application/json`. */
   readonly produces?: string
   /** Further success answers for the OpenAPI document: another status, another content type. */
-  readonly answers?: ReadonlyArray<{ readonly status?: number, readonly type?: string, readonly description?: string }>
+  readonly answers?: ReadonlyArray<{ readonly status?: number | '2XX' | '3XX', readonly type?: string, readonly description?: string }>
   /** A body that works, for the OpenAPI document. */
   readonly example?: unknown
   /** How refusals of this route look, when it is not the error envelope. */

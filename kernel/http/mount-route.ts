@@ -6,6 +6,7 @@ import {
 import { checkShape, invalid } from '../config/problems.js'
 import { withoutMark } from '../dispatch/json-scan.js'
 import type { BodyReads } from './body-reads.js'
+import { answerCheck } from './answer-check.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
 import { jsonExcess } from './json-bounds.js'
@@ -49,7 +50,9 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
     return route.handler(new Call(request, reply, deps.log, params, query, body) as never)
   }
   // no promise unless there is something to wait for: an inference request is handed over in one go
+  const checked = deps.checkAnswers ? answerCheck(route, deps.log) : null
   const serve: Serve = (request, reply, raw) => {
+    checked?.(reply.raw)
     const verdict = gate()
     const result = verdict === null ? run(request, reply, raw) : passed(verdict).then(() => run(request, reply, raw))
     if (result === handled) return

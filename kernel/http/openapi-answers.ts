@@ -56,13 +56,13 @@ export function responsesOf (route: AnyRoute, answer: Json | null): Json {
     const content = { ...known.content as Json | undefined, ...contentFor(type, status, answer) }
     responses[key] = { ...known, ...(Object.keys(content).length === 0 ? {} : { content }) }
   }
-  return { ...responses, default: { description: 'Error', content: { 'application/json': { schema: errorOf(route) } } } }
+  return { ...responses, default: { description: 'Error', content: { 'application/json': { schema: errorOf(route) }, ...otherErrorsOf(route) } } }
 }
 
-function contentFor (type: string | undefined, status: number | undefined, answer: Json | null): Json {
+function contentFor (type: string | undefined, status: number | string | undefined, answer: Json | null): Json {
   if (type !== undefined) return { [type]: contentOf(type) }
   // an answer without a body, or the usual one under another status
-  return status === 204 || status === 304 || answer === null ? {} : { 'application/json': { schema: answer } }
+  return status === 204 || status === 304 || status === 302 || answer === null ? {} : { 'application/json': { schema: answer } }
 }
 
 /** Bytes need no schema in OpenAPI 3.1; text is a string. That of a stream would be the one of each event, and events differ. */
@@ -71,8 +71,17 @@ function contentOf (type: string): Json {
   return type.startsWith('text/') ? { schema: { type: 'string' } } : {}
 }
 
-function errorOf ({ method, url, dialect }: AnyRoute): Json {
+/** Engines and upstreams refuse in whatever they like where their words pass. */
+function otherErrorsOf (route: AnyRoute): Json {
+  return isForwarded(route) ? { 'text/*': { schema: { type: 'string' } } } : {}
+}
+
+function isForwarded ({ method, url }: AnyRoute): boolean {
+  return url.startsWith('/v1/') && method !== 'GET'
+}
+
+function errorOf (route: AnyRoute): Json {
+  const { dialect } = route
   if (dialect?.failureSchema !== undefined) return { ...dialect.failureSchema }
-  const isInference = url.startsWith('/v1/') && method !== 'GET'
-  return { $ref: `#/components/schemas/${isInference ? 'EngineError' : 'Error'}` }
+  return { $ref: `#/components/schemas/${isForwarded(route) ? 'EngineError' : 'Error'}` }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { AnyPlugin, Logger, SlotService } from '../contract/index.js'
 import { createGateway, type Gateway, type StartedGateway } from '../gateway.js'
+import { UNDOCUMENTED } from '../http/answer-check.js'
 import type { GatewayOptions } from '../gateway-options.js'
 
 export interface TestGatewayOptions extends Omit<GatewayOptions, 'home' | 'host' | 'port' | 'log'> {
@@ -33,7 +34,8 @@ export interface TestGateway extends StartedGateway {
 
 /**
  * A whole gateway on a free port of 127.0.0.1 with a home of its own. Slots do not start by themselves unless
- * the files say so; every `/api` answer is checked against its schema.
+ * the files say so. Every JSON answer is checked against its schema; one whose status or content type the OpenAPI document
+ * does not have is sent as a 500, and fails `close` as well.
  */
 export async function createTestGateway (options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { files = {}, home: given, log: givenLog, port = 0, ...rest } = options
@@ -56,6 +58,8 @@ export async function createTestGateway (options: TestGatewayOptions = {}): Prom
         gateway.hurry()
         await gateway.stop()
         if (given === undefined) await rm(home, { recursive: true, force: true })
+        const odd = logs.find(({ message }) => message.startsWith(UNDOCUMENTED))
+        if (odd !== undefined) throw new Error(odd.message)
       }
     }
   } catch (error) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: js-clients.sh sdks|promptfoo
+# usage: js-clients.sh sdks|promptfoo|openapi
 #
 # Installs client libraries from the npm registry, in the versions written here, into a folder of their own and prints
 # its name. With all there already it does nothing else.
@@ -20,8 +20,9 @@ case ${1:-} in
     machine=$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
     wanted=(promptfoo@0.121.20 "@libsql/linux-$machine-gnu@0.5.29")
     options=(--omit=optional --omit=peer --ignore-scripts) ;;
+  openapi) wanted=(openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3) ;;
   -h | --help) usage; exit 0 ;;
-  *) wrong_usage "which: sdks or promptfoo?" ;;
+  *) wrong_usage "which: sdks, promptfoo or openapi?" ;;
 esac
 
 folder=$clients_dir/js-$1

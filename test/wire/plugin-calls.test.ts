@@ -30,6 +30,7 @@ async function setup (t: Test, options: WireOptions = {}): Promise<Setup> {
         method: 'GET',
         url: '/v1/composed',
         summary: 'Something put together',
+        answers: ([200, 201] as const).flatMap(status => ['application/json', 'text/event-stream'].map(type => ({ status, type }))),
         handler: call => ctx.services.dispatch.compose(call, { surface: 'chat', model: 'agent', stream: call.request.url.includes('stream') },
           signal => it.compose(signal))
       }))

@@ -18,10 +18,14 @@ h2 { margin: 1.5rem 0 .5rem; font-size: 1.1rem }
 h4 { margin: .8rem 0 .2rem; font-size: .9rem; color: var(--faint) }
 a { color: var(--accent) }
 code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere }
-.page { display: flex; align-items: flex-start }
-nav { position: sticky; top: 0; width: 15rem; flex: none; max-height: 100vh; overflow: auto; padding: 1rem 1.5rem }
+.page { display: grid; grid-template: auto 1fr / 17rem 1fr; align-items: start }
+.find { grid-area: 1 / 1; position: sticky; top: 0; padding: 1rem 1.5rem .5rem }
+nav { grid-area: 2 / 1; position: sticky; top: 5rem; max-height: calc(100vh - 5rem); overflow: auto; padding: 0 1.5rem 1rem }
 nav ul { list-style: none; margin: .5rem 0; padding: 0 }
-main { flex: 1; min-width: 0; padding: 0 1.5rem 3rem }
+main { grid-area: 1 / 2 / 3; min-width: 0; padding: 0 1.5rem 3rem }
+pre { margin: .3rem 0; padding: .5rem .7rem; overflow-x: auto; background: var(--back); border: 1px solid var(--line); border-radius: 4px; font: .85em/1.5 ui-monospace, monospace }
+pre.curl { white-space: pre-wrap; overflow-wrap: anywhere }
+button { font: inherit; font-size: .85rem; color: inherit; background: var(--back); border: 1px solid var(--line); border-radius: 4px; padding: .1rem .6rem; cursor: pointer }
 input { width: 100%; padding: .4rem .5rem; font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 4px }
 details { margin: .4rem 0; background: var(--panel); border: 1px solid var(--line); border-radius: 4px; padding: .4rem .8rem }
 summary { cursor: pointer }
@@ -33,5 +37,12 @@ summary { cursor: pointer }
 .fields li { margin: .25rem 0 }
 .name { font-weight: 600 }
 [hidden] { display: none }
-@media (max-width: 50rem) { .page { display: block } nav { position: static; width: auto; max-height: none } }
+@media (max-width: 50rem) {
+  header, .find, nav, main { padding-left: 1rem; padding-right: 1rem }
+  .page { display: block }
+  .find { background: var(--back); z-index: 1 }
+  nav { position: static; max-height: none; border-top: 1px solid var(--line); padding-top: 1rem }
+  details, section { scroll-margin-top: 6rem }
+  summary .summary { display: block }
+}
 `

@@ -18,13 +18,15 @@ export const page = `<!doctype html>
 <span id="notice" role="status">Reading <a href="openapi.json">openapi.json</a> …</span>
 </header>
 <div class="page">
-<nav aria-label="Groups">
+<div class="find">
 <label for="search">Find a route</label>
 <input id="search" type="search" autocomplete="off">
+</div>
+<main><p id="nothing" hidden>No route has these words.</p><div id="operations"></div></main>
+<nav aria-label="Groups">
 <ul id="groups"></ul>
 <a href="openapi.json">openapi.json</a>
 </nav>
-<main id="operations"></main>
 </div>
 <noscript><p>This page needs JavaScript; <a href="openapi.json">openapi.json</a> holds the same.</p></noscript>
 <script>${script}</script>

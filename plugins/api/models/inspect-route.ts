@@ -10,7 +10,7 @@ const EXCERPT = 400
 
 const bodySchema = z.strictObject({
   hf_repo: z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$' }).optional().meta({ description: '`owner/name`' }),
-  hf_url: z.string().optional().meta({ description: 'Address of the repository or of one of its files' })
+  hf_url: z.string().meta({ minLength: 1 }).optional().meta({ description: 'Address of the repository or of one of its files' })
 }).meta({ minProperties: 1 })
 
 const inspectedSchema = z.strictObject({

@@ -25,7 +25,7 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
       example: {
         dry_run: true,
         envelope: {
-          kind: 'svc.profile', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z', name: 'imported', checksum: '0000000000000000000000000000000000000000000000000000000000000000',
+          kind: 'svc.profile', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z', name: 'imported',
           profile: { image: 'ghcr.io/ggml-org/llama.cpp:server', device_class: 'cpu' }
         }
       },

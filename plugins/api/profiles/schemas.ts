@@ -50,9 +50,13 @@ export const envelopeSchema = z.strictObject({
   omitted: z.array(z.string()).optional().meta({ description: 'Flags that were left out: secrets, and paths of this host' })
 })
 
+/** An envelope that comes in: keys besides these are somebody else's, and a missing checksum is no wrong one. */
+const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version: true, profile: true })
+  .extend({ name: nameSchema.optional(), checksum: z.string().nullish() }).loose()
+
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcprofile.json`', ...documentedShape(envelopeSchema) }),
+  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcprofile.json`', ...documentedShape(incomingEnvelopeSchema) }),
   name: nameSchema.optional(),
   dry_run: z.boolean().default(false)
 })

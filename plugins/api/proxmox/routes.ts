@@ -4,7 +4,7 @@ import {
 import type { z } from 'zod'
 import { askHost } from './host-client.js'
 import type { HostWatch } from './host-watch.js'
-import { bodySchema, removedSchema, settingsSchema, testedSchema, type HostSettings } from './schemas.js'
+import { bodySchema, removedSchema, settingsSchema, testBodySchema, testedSchema, type HostSettings } from './schemas.js'
 import { tokenRequired, type SettingsFile, type StoredSettings } from './settings-file.js'
 
 export interface ProxmoxApi {
@@ -77,7 +77,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       url: `${PATH}/test`,
       summary: 'Ask a Proxmox host once; nothing is saved',
       description: '`token_value` is needed: a stored token is not sent to wherever a test asks for.',
-      schema: { body: bodySchema, response: testedSchema },
+      schema: { body: testBodySchema, response: testedSchema },
       example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
       bodyError: 'proxmox.config_invalid',
       handler: async ({ body, signal }) => {

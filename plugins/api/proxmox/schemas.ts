@@ -39,6 +39,8 @@ export const bodySchema = z.strictObject({
   token_value: tokenValueSchema.optional().meta({ description: 'Left out, the stored one is kept', writeOnly: true }),
   verify_ssl: verifySchema.default(defaults.verify_ssl).meta({ description: 'Whether the certificate of the host must be one that this machine trusts' })
 })
+/** What is missing is told with a code of its own. */
+export const testBodySchema = bodySchema.clone().meta({ required: ['host', 'user', 'token_name', 'token_value'] })
 export type SettingsBody = z.output<typeof bodySchema>
 
 /** `/etc/svc/proxmox.json`. Keys that are not known are left aside. */

@@ -35,10 +35,10 @@ export default definePlugin({
       method: 'GET',
       url: '/',
       tag: 'Gateway',
-      summary: 'Where everything is: a page, or JSON for a client that asks for it',
+      summary: 'Where everything is: a page for a browser, JSON for others',
       schema: { response: frontSchema },
       answers: [{ type: 'text/html' }],
-      handler: call => asksForJson(call) ? front() : sendPage(call, frontPage(front()))
+      handler: call => asksForPage(call) ? sendPage(call, frontPage(front())) : front()
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
@@ -56,8 +56,9 @@ export default definePlugin({
 
 const contentPolicy = ['default-src \'none\'', 'style-src \'unsafe-inline\'', 'frame-ancestors \'none\''].join('; ')
 
-function asksForJson ({ request: { headers: { accept = '' } } }: RouteCall): boolean {
-  return accept.includes('json') && !accept.includes('text/html')
+/** Programs that take anything get JSON, as the document promises first. */
+function asksForPage ({ request: { headers: { accept = '' } } }: RouteCall): boolean {
+  return accept.includes('text/html')
 }
 
 function sendPage ({ reply, requestId }: RouteCall, page: string): typeof handled {

@@ -32,7 +32,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
       example: {
         dry_run: true,
         envelope: {
-          kind: 'svc.stack', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z', checksum: '0000000000000000000000000000000000000000000000000000000000000000',
+          kind: 'svc.stack', schema_version: 1, svc_version: '0.1.0', exported_at: '2026-01-31T12:00:00Z',
           stack: { name: 'One slot', slots: [{ slot: 'agent' }] }
         }
       },

@@ -134,9 +134,13 @@ export const envelopeSchema = z.strictObject({
   omitted: z.array(z.string()).optional().meta({ description: 'What was left out: secrets, and paths of this host' })
 })
 
+/** An envelope that comes in: keys besides these are somebody else's, and a missing checksum is no wrong one. */
+const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version: true, stack: true })
+  .extend({ checksum: z.string().nullish() }).loose()
+
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcstack.json`', ...documentedShape(envelopeSchema) }),
+  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcstack.json`', ...documentedShape(incomingEnvelopeSchema) }),
   slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional(),
   dry_run: z.boolean().default(false)
 })

@@ -23,6 +23,7 @@ export default definePlugin({
       example: { model: 'tts', input: 'Hello', voice: 'alloy' },
       bodyKind: 'buffer',
       produces: 'application/octet-stream',
+      answers: [{ type: 'audio/*' }, { type: 'text/event-stream' }],
       handler: call => dispatch.forward(call, { surface: 'speech', path: '/audio/speech', edit: speechDefaults })
     }))
     ctx.addRoute(defineRoute({
@@ -32,6 +33,7 @@ export default definePlugin({
       summary: 'Text from speech',
       description: 'The form is streamed to the engine; fields beyond `file` and `model` are the engine\'s.',
       schema: { body: transcriptionFormSchema, response: transcriptionSchema },
+      answers: [{ type: 'text/*' }, { type: 'text/event-stream' }],
       example: { file: '@speech.wav', model: 'stt' },
       bodyKind: 'stream',
       handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })

@@ -16,7 +16,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/messages',
-      tag: 'Messages',
+      tag: 'Messages (Anthropic)',
       summary: 'A message of the Messages API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Messages API.',
       schema: { body: messagesBodySchema, response: messagesAnswerSchema },
@@ -29,7 +29,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/messages/count_tokens',
-      tag: 'Messages',
+      tag: 'Messages (Anthropic)',
       summary: 'How many tokens a request of the Messages API has',
       schema: { body: countBodySchema, response: countAnswerSchema },
       example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },

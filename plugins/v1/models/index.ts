@@ -14,7 +14,7 @@ export default definePlugin({
       method: 'GET',
       url: '/v1/models',
       alsoAt: ['/models'],
-      tag: 'Models that can be asked for',
+      tag: 'Available models',
       summary: 'List the models that can be asked for',
       schema: { querystring: listQuerySchema, response: modelListSchema },
       handler: async ({ query, request, signal }) => {
@@ -26,7 +26,7 @@ export default definePlugin({
       method: 'GET',
       url: '/v1/models/*',
       alsoAt: ['/models/*'],
-      tag: 'Models that can be asked for',
+      tag: 'Available models',
       summary: 'One model of the list; ids may contain slashes',
       description: 'A name that is not listed is 404: `model.not_loaded` when a request for it would be served all the same, else `model.not_found`.',
       schema: { params: modelParamsSchema, response: modelObjectSchema },

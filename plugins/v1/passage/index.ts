@@ -6,6 +6,10 @@ const ROOT = '/upstream/'
 const paramsSchema = z.object({ '*': z.string().meta({ description: 'Slot or model, then the path of the engine', examples: ['agent/health'] }) })
 const bodySchema = z.unknown().meta({ type: 'string', format: 'binary', description: 'Whatever the engine takes' })
 
+const engineAnswers = ([undefined, '2XX', '3XX'] as const).flatMap(status => ['application/octet-stream', '*/*'].map(type => ({
+  type, description: 'Whatever the engine answers', ...(status === undefined ? {} : { status })
+})))
+
 /** `ANY /upstream/{slot or model}/*`: the engine itself, its page, its WebSockets and whatever `/v1` does not know of it. */
 export default definePlugin({
   name: 'v1-passage',
@@ -24,6 +28,7 @@ export default definePlugin({
         schema: { params: paramsSchema, ...(method === 'GET' ? {} : { body: bodySchema }) },
         consumes: 'application/octet-stream',
         produces: 'application/octet-stream',
+        answers: engineAnswers,
         bodyKind: method === 'GET' ? 'none' : 'buffer',
         bodyLimit: config.snapshot.svc.server.v1_body_limit_bytes,
         handler: call => {

@@ -1,11 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
 import { definePlugin } from '../../../kernel/contract/index.js'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
-import { script } from '../../../plugins/api/docs/page-script.js'
+import { docsPage } from './docs-page.js'
 import { api, apiPlugins, openStream, until } from './support.js'
 
 const failing = definePlugin({ name: 'unlucky', kind: 'service', apiVersion: 1, register: () => { throw new Error('out of luck') } })
@@ -161,44 +160,7 @@ t.test('documentation', async t => {
   t.notMatch(page.text, /https?:\/\//, 'nothing comes from anywhere else')
   t.notMatch(page.text, /innerHTML|\son\w+=/, 'text of the document stays text')
 
-  const shown = await render(openapi)
+  const { text: shown } = await docsPage(openapi)
   for (const path of Object.keys(openapi.paths)) t.ok(shown.includes(path), `the page shows ${path}`)
   t.match(shown, /Stable, dotted/, 'and what errors look like')
 })
-
-/** Runs the page's script on a document of a few lines, and reads the text that it made. */
-async function render (openapi: unknown): Promise<string> {
-  class Node {
-    readonly children: Array<Node | string> = []
-    readonly dataset: Record<string, string> = {}
-    textContent = ''
-    value = ''
-    setAttribute (): void {}
-    addEventListener (): void {}
-    append (child: Node | string): void { this.children.push(child) }
-    text (): string {
-      return this.textContent + this.children.map(child => typeof child === 'string' ? child : child.text()).join('')
-    }
-  }
-  const nodes = new Map<string, Node>()
-  const done = new Promise<void>(resolve => {
-    runInContext(script, createContext({
-      document: {
-        createElement: () => new Node(),
-        getElementById: (id: string) => {
-          if (id === '') {
-            resolve()
-            return null
-          }
-          if (!nodes.has(id)) nodes.set(id, new Node())
-          return nodes.get(id)
-        }
-      },
-      location: { hash: '' },
-      addEventListener: () => {},
-      fetch: async () => ({ ok: true, json: async () => openapi })
-    }))
-  })
-  await done
-  return nodes.get('operations')!.text()
-}

@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
 import { z } from 'zod'
-import { definePlugin, defineRoute } from '../../../kernel/contract/index.js'
+import { definePlugin, defineRoute, handled } from '../../../kernel/contract/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
 import builtins from '../../../plugins/index.js'
 
@@ -66,11 +66,11 @@ t.test('every operation says what it takes and what it answers', async t => {
     for (const { schema } of Object.values(requestBody?.content ?? {})) t.ok(isSaying(schema), `${name}: body`)
     const [[status, success] = ['', {}], ...others] = Object.entries(responses)
     t.match(status, name === 'GET /openapi.json' ? '302' : /^2\d\d$/, `${name}: success`)
-    t.strictSame(others.map(([other]) => other).filter(other => !/^[23]\d\d$/.test(other)), ['default'], `${name}: refusals`)
+    t.strictSame(others.map(([other]) => other).filter(other => !/^[23](\d\d|XX)$/.test(other)), ['default'], `${name}: refusals`)
     if (success.content === undefined) t.match(status, /^(204|302)$/, `${name}: no answer`)
     for (const [type, { schema }] of Object.entries(success.content ?? {})) {
       // bytes and the events of a stream are described by their type alone
-      const isBytes = /^(image|audio|video)\/|^text\/event-stream$|^application\/(octet-stream|gzip|zip|x-tar)$/.test(type)
+      const isBytes = /^(image|audio|video)\/|^text\/event-stream$|^\*\/\*$|^application\/(octet-stream|gzip|zip|x-tar)$/.test(type)
       if (!isBytes) t.ok(isSaying(schema), `${name}: answer as ${type}`)
     }
   }
@@ -99,6 +99,35 @@ t.test('an answer that does not fit its schema is a failure of the test that see
     t.teardown(() => other.close())
     t.equal((await other.fetch('/api/odd')).status, status)
   }
+})
+
+t.test('an answer that the document does not have is a failure, too', async t => {
+  const summary = 'odd'
+  const odd = definePlugin({
+    name: 'odd',
+    kind: 'routes',
+    apiVersion: 1,
+    register (ctx) {
+      ctx.addRoute(defineRoute({ method: 'GET', url: '/api/odd/status', summary, schema: { response: z.object({}) }, handler: ({ reply }) => { void reply.code(202); return {} } }))
+      ctx.addRoute(defineRoute({ method: 'GET', url: '/api/odd/type', summary, schema: { response: z.object({}) }, handler: ({ reply }) => { void reply.type('text/csv').send('a,b'); return handled } }))
+      ctx.addRoute(defineRoute({ method: 'POST', url: '/v1/odd/raw', summary, bodyKind: 'buffer', produces: 'audio/*', handler: ({ reply }) => { reply.hijack(); reply.raw.writeHead(206, ['content-type', 'audio/wav']).end(); return handled } }))
+      ctx.addRoute(defineRoute({
+        method: 'GET', url: '/v1/odd/known', summary, produces: 'audio/*', answers: [{ status: '3XX' }, { type: 'text/csv' }],
+        handler: ({ reply }) => { void reply.type('text/csv; charset=utf-8').send('a,b'); return handled }
+      }))
+    }
+  })
+  const other = await createTestGateway({ plugins: [odd], runtime: new FakeEngineRuntime() })
+  for (const [method, path, misfit] of [
+    ['GET', '/api/odd/status', 'GET /api/odd/status: status 202'], ['GET', '/api/odd/type', 'GET /api/odd/type: status 200 as text/csv'],
+    ['POST', '/v1/odd/raw', 'POST /v1/odd/raw: status 206']
+  ] as const) {
+    const answer = await other.fetch(path, { method })
+    t.equal(answer.status, 500, path)
+    t.equal(answer.headers.get('x-svc-undocumented-answer'), misfit)
+  }
+  t.equal((await other.fetch('/v1/odd/known')).status, 200)
+  await t.rejects(other.close(), { message: /no such answer: GET \/api\/odd\/status: status 202/ })
 })
 
 t.test('a client that is generated from the document sends what the gateway takes', async t => {
