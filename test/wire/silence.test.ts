@@ -152,6 +152,8 @@ async function inStep (
 t.test('every event is with the client before the engine sends the next one', async t => {
   const remote = await fakeUpstream(t, ['far'])
   const gateway = await wireGateway(t, {
+    // one of the engines answers what no document has
+    checkAnswers: false,
     plugins: [audioRoutes, createFakeProviderPlugin({ name: 'voice', slotTypes: ['tts'] })],
     files: {
       'etc/svc/slots/mouth.toml': 'type = "tts"\nprovider = "voice"\ndevice = "cpu"\n',

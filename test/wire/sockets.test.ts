@@ -146,6 +146,7 @@ t.test('HEAD and OPTIONS end, whatever stands at the path', async t => {
       method: 'GET',
       url: '/api/test/events',
       summary: 'never ends',
+      produces: 'text/event-stream',
       handler: () => sse(async function* (signal) {
         sources++
         yield { data: 1 }
