@@ -55,6 +55,7 @@ for (; sent < count && !crashed && performance.now() < end; sent++) {
   const what = `#${sent} ${request.kind} ${request.method} ${request.path.slice(0, 120)} (${request.body?.length ?? 0} bytes)`
   const key = `${request.kind} ${outcome.status === null ? 'none' : `${Math.floor(outcome.status / 100)}xx`}`
   statuses.set(key, (statuses.get(key) ?? 0) + 1)
+  if (outcome.status === null && !crashed) failures.push(`no answer: ${what}`)
   if (outcome.status === 500) failures.push(`500: ${what}: ${outcome.text.slice(-400)}`)
   slowest.push({ ms, what })
   if (slowest.length > 2_000) slowest.sort((a, b) => b.ms - a.ms).splice(20)

@@ -21,7 +21,8 @@ export function send (baseUrl: string, { method, path, headers, body, halfClosed
     const done = (): void => {
       clearTimeout(timer)
       socket.destroy()
-      const status = /^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]
+      // a client that has ended its side is asked whether it is still there, with what every client skips
+      const status = /^(?:HTTP\/1\.1 100 Continue\r\n\r\n)*HTTP\/1\.1 (\d{3})/.exec(text)?.[1]
       resolve({ status: status === undefined ? null : Number(status), text })
     }
     const timer = setTimeout(done, PATIENCE_MS)

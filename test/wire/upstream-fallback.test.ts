@@ -144,11 +144,9 @@ t.test('an open breaker: refused at once, others go on, one probe at a time', as
   const { one, two, chat, gateway } = await rig(t, [], { clock, one: { breaker_failures: 3, breaker_seconds: 30 } })
   for (let i = 0; i < 3; i++) t.equal((await chat()).status, 503)
   t.equal(one.calls.length, 3)
-  const from = performance.now()
+  // the clock stands still: whoever waited for anything would wait for ever
   const refused = await Promise.all(Array.from({ length: 100 }, (_, n) => chat({ n })))
-  const took = performance.now() - from
   t.equal(one.calls.length, 3, 'nobody was sent there')
-  t.ok(took < 2_000, `100 refusals took ${Math.round(took)} ms`)
   for (const response of refused) {
     if (response.status !== 503 || response.headers.get('retry-after') !== '30') t.fail(`${response.status} ${response.headers.get('retry-after')}`)
   }
