@@ -9,6 +9,7 @@ import {
   builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
 } from './host/discover.js'
 import { Generations } from './host/generations.js'
+import { watchLoop } from './host/loop-watch.js'
 import { pluginFolder, preparePluginHome } from './host/plugin-home.js'
 import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
@@ -192,6 +193,7 @@ class GatewayRun implements Gateway {
       pluginConfig,
       services: this.#services,
       generations,
+      watchLoop: this.#options.guardProcess === true ? told => watchLoop(log, told) : null,
       busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
       stateOf: plugin => ({ folder: () => pluginFolder(config.paths.state, plugin), table: kernel.tables.of(plugin) }),
       logOf: plugin => withPlugin(log, plugin),

@@ -45,6 +45,9 @@ export class Boot {
     this.#deps = deps
   }
 
+  /** What went through the steps last. */
+  get running (): readonly PluginRecord[] { return this.#running }
+
   /** A plugin that is on its way through the steps. */
   booting (name: string): PluginRecord | undefined {
     return this.#running.find(record => record.name === name || nameOf(record) === name)
@@ -111,7 +114,7 @@ export class Boot {
     const taken = new Set(standing.filter(isAlive).map(nameOf))
     for (const record of fresh.filter(isAlive)) {
       const name = nameOf(record)
-      if (taken.has(name)) fail(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already`)
+      if (taken.has(name)) fail(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already; give it another name`)
       taken.add(name)
     }
   }

@@ -54,5 +54,6 @@ function placesOf ({ method, url, alsoAt = [] }: AnyRoute): ReadonlyArray<Pick<A
 }
 
 function clash (what: string, owner: string | undefined): string | null {
-  return owner === undefined ? null : `${what} belongs to ${owner}`
+  if (owner === undefined) return null
+  return `${what} belongs to ${owner}; choose another ${what.startsWith('provider ') || what.startsWith('tool ') ? 'name' : 'URL'}`
 }

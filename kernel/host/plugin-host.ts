@@ -6,8 +6,9 @@ import {
 import { checkShape, dotted } from '../config/problems.js'
 import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
-import { blamedByStack, leaveScopes } from './plugin-scope.js'
+import { blamedByStack, leaveScopes, placeAmong } from './plugin-scope.js'
 import { withDeadline } from './deadline.js'
+import type { Frame } from './loop-watch.js'
 import type { Generations } from './generations.js'
 import { placeOf } from './failure-text.js'
 import type { KnownPlugin } from './plugin-findings.js'
@@ -20,6 +21,8 @@ import type { Services } from './services.js'
 const CLOSE_DEADLINE_MS = 10_000
 
 export interface PluginHostDeps extends BootDeps {
+  /** Tells where the event loop stood still for more than a second, from the first package on; null: nothing does. */
+  readonly watchLoop: ((told: (frames: readonly Frame[]) => void) => () => void) | null
   readonly services: Services
   readonly generations: Generations
   /** Names of the providers of engines that run. */
@@ -42,6 +45,7 @@ export class PluginHost implements PluginService {
   #records: readonly PluginRecord[] = []
   #app: FastifyInstance | null = null
   #line: Promise<unknown> = Promise.resolve()
+  #unwatch: (() => void) | null = null
 
   /** Providers of plugins that are up. */
   readonly providers: ProviderCatalog = {
@@ -90,7 +94,7 @@ export class PluginHost implements PluginService {
 
   /** All steps up to mounting. Throws when a required plugin fell, or none stands. */
   async boot (): Promise<void> {
-    const fresh = (await this.#deps.candidates()).map(newRecord)
+    const fresh = (await this.#candidates()).map(newRecord)
     const ordered = await this.#boot.run(fresh, [], this.#deps.services)
     this.#setRecords(inOrder(fresh, ordered))
     await this.#render()
@@ -124,14 +128,37 @@ export class PluginHost implements PluginService {
     await this.#line
     await this.#starter.stopAll()
     await this.#closeApp(this.#app)
+    this.#unwatch?.()
+  }
+
+  async #candidates (): Promise<readonly Candidate[]> {
+    const found = await this.#deps.candidates()
+    // code that came with the gateway is not watched, and the watch costs a thread
+    if (found.some(({ source }) => source.startsWith('package:'))) this.#unwatch ??= this.#deps.watchLoop?.(frames => this.#tellBlocked(frames)) ?? null
+    return found
+  }
+
+  #tellBlocked (frames: readonly Frame[]): void {
+    const places = frames.map(({ url, line }) => `${url}:${line}`)
+    const blocked = placeAmong(places, this.#roots())
+    if (blocked === null) return
+    const { plugin, place } = blocked
+    const message = `plugin ${plugin} kept the gateway from everything else for more than a second, at ${place}; take long work out of the event loop`
+    this.#deps.log.error({ plugin, place }, message)
+    this.#deps.events.emit({ type: 'plugin.blocked', severity: 'error', source: `plugin:${plugin}`, message, data: { plugin, place } })
+  }
+
+  #roots (): ReadonlyMap<string, string> {
+    const records = new Set([...this.#records, ...this.#boot.running])
+    return new Map([...records].flatMap(record => {
+      const root = record.candidate.root()
+      return root === null ? [] : [[nameOf(record), root] as const]
+    }))
   }
 
   /** Whose code an error comes from, by its stack. */
   ownerOf (error: unknown): string | null {
-    return blamedByStack(error, new Map(this.#records.flatMap(record => {
-      const root = record.candidate.root()
-      return root === null ? [] : [[nameOf(record), root] as const]
-    })))
+    return blamedByStack(error, this.#roots())
   }
 
   /** A plugin's own asynchronous work failed and nobody waited for it. During the boot it falls for that. */
@@ -152,7 +179,7 @@ export class PluginHost implements PluginService {
 
   async #reload (again: ReadonlySet<string>): Promise<readonly PluginReport[]> {
     await this.#deps.config.reload()
-    const wanted = await this.#deps.candidates()
+    const wanted = await this.#candidates()
     const lost = await this.#replace(wanted, again)
     if (lost.length > 0) await this.#bringBack(lost, wanted)
     for (const record of this.#records) if (isAlive(record) && record.phase !== 'report') this.#report(record)

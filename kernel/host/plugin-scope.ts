@@ -31,3 +31,16 @@ export function blamedByStack (error: unknown, roots: ReadonlyMap<string, string
   }
   return null
 }
+
+/** The first of places in code that lies in a plugin, relative to its folder; null when none does. `roots`: name to folder. */
+export function placeAmong (
+  places: readonly string[], roots: ReadonlyMap<string, string>
+): { readonly plugin: string, readonly place: string } | null {
+  for (const text of places) {
+    for (const [plugin, root] of roots) {
+      const at = text.indexOf(root)
+      if (at >= 0) return { plugin, place: text.slice(at + root.length) }
+    }
+  }
+  return null
+}
