@@ -134,7 +134,9 @@ export class PluginHost implements PluginService {
   async #candidates (): Promise<readonly Candidate[]> {
     const found = await this.#deps.candidates()
     // code that came with the gateway is not watched, and the watch costs a thread
-    if (found.some(({ source }) => source.startsWith('package:'))) this.#unwatch ??= this.#deps.watchLoop?.(frames => this.#tellBlocked(frames)) ?? null
+    if (found.some(({ source }) => source.startsWith('package:'))) {
+      this.#unwatch ??= this.#deps.watchLoop?.(frames => this.#tellBlocked(frames)) ?? null
+    }
     return found
   }
 

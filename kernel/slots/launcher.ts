@@ -292,11 +292,17 @@ function exitedEarly (slot: string, exitCode: number | null): SvcError {
     { details: { slot, exit_code: exitCode }, heals: true })
 }
 
+function mendOf ({ message }: HealthRefused): string {
+  return message.includes('was refused')
+    ? 'see that its command makes it listen on the port and the host that it is given'
+    : 'see that its provider names a health path that the engine has'
+}
+
 function toSvcError (slot: string, error: unknown): SvcError {
   if (isSvcError(error)) return error
   if (error instanceof HealthRefused) {
     return svcError('slot.load_failed',
-      `the engine of slot '${slot}' runs and does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}`,
+      `the engine of slot '${slot}' runs and does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}; ${mendOf(error)}`,
       { details: { slot }, heals: true })
   }
   return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { authorHome, described, descriptor } from './author-home.js'
+
+const engine = `#!${process.execPath}
+import { createServer } from 'node:http'
+const [port, mode] = process.argv.slice(2)
+if (mode === 'exits') {
+  console.error('Error: no such model\\n    at load (/engine/load.py:42)')
+  process.exit(3)
+}
+if (mode === 'deaf') setInterval(() => {}, 1000)
+else createServer((request, response) => {
+  response.writeHead(mode === 'ill' ? 500 : request.url === '/health' && mode === 'elsewhere' ? 404 : 200).end('{}')
+}).listen(Number(port), '127.0.0.1')
+`
+
+/** A port that slots may have and something listens on. */
+async function portOfRange (t: Test): Promise<number> {
+  for (let port = 8200; ; port--) {
+    const server = createServer()
+    const isMine = await Promise.race([once(server.listen(port, '127.0.0.1'), 'listening').then(() => true), once(server, 'error').then(() => false)])
+    if (!isMine) continue
+    t.teardown(() => { server.close() })
+    return port
+  }
+}
+
+t.test('engines that do not come up: each is told with its reason and the mend', async t => {
+  const { home, url, onHome, svc, pack } = await authorHome(t, '[slots]\nhealth_refused_s = 1\nhealth_timeout_s = 3\nautostart = false\n[runtime]\ndriver = "process"\n')
+  const taken = await portOfRange(t)
+  const slots: ReadonlyArray<readonly [mode: string, slot: string, says: RegExp]> = [
+    ['exits', '', /exited while it was loading, with code 3[^]*no such model[^]*load\.py:42/],
+    ['deaf', '', /does not become healthy.*nothing listens there.*; see that its command makes it listen on the port/],
+    ['ill', '', /spent its 3 s .*GET \/health answered 500/],
+    ['elsewhere', '', /GET \/health answered 404.*; see that its provider names a health path that the engine has/],
+    ['fine', `port = ${taken}\n`, /port \d+ .*(?:taken|in use|held)/]
+  ]
+  for (const [mode, more, says] of slots) {
+    const folder = pack(`svc-plugin-${mode}`, { 'engine.mjs': engine, 'engine.toml': descriptor(`engine-${mode}`, '', `["./engine.mjs", "{port}", "${mode}"]`) }, described)
+    chmodSync(join(folder, 'engine.mjs'), 0o755)
+    const added = await onHome('plugin', 'add', folder)
+    t.equal(added.code, 0, added.stderr)
+    mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
+    writeFileSync(join(home, `etc/svc/slots/${mode}.toml`), `provider = "engine-${mode}"\ndevice = "cpu"\n${more}`)
+    await svc('config', 'reload')
+    const loaded = await svc('slot', 'load', mode)
+    t.equal(loaded.code, 1, mode)
+    t.match(loaded.stderr, says, mode)
+    t.comment(loaded.stderr)
+  }
+
+  t.match(await onHome('plugin', 'remove', 'svc-plugin-fine'), { code: 1, stderr: /slot fine depends on svc-plugin-fine; nothing was removed/ })
+  t.equal((await onHome('plugin', 'remove', 'svc-plugin-fine', '--force')).code, 0)
+  const asked = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body: JSON.stringify({ model: 'fine', messages: [] }) })
+  t.equal(asked.status, 503)
+  t.match(await asked.json(), { error: { code: 'slot.provider_gone' } })
+})
