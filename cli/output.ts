@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { foldLines, oneLine, padTo } from './text-width.js'
+import { cliWords } from './route-words.js'
 import { tableLines, type Column } from './table.js'
 
 export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }
@@ -48,7 +49,7 @@ export class Output {
   /** A sentence: folded between words at a terminal, further lines below its beginning. */
   line (text = ''): void {
     const [indent] = /^ */.exec(text)!
-    this.lines(this.folded(text.slice(indent.length), indent.length).map(line => indent + line))
+    this.lines(this.folded(cliWords(text.slice(indent.length)), indent.length).map(line => indent + line))
   }
 
   /** Lines as they are: what is copied or read by programs, and what has its width already. */
@@ -121,9 +122,10 @@ export class Output {
 
   #notes (text: string, indent = 0): string[] {
     const { stderr } = this.#streams
-    if (stderr.isTTY !== true) return [text]
+    const told = cliWords(text)
+    if (stderr.isTTY !== true) return [told]
     const width = (stderr.columns ?? this.width) - indent
-    return text.split('\n').flatMap(line => {
+    return told.split('\n').flatMap(line => {
       const [lead] = /^ */.exec(line)!
       return foldLines(line.slice(lead.length), Math.max(LEAST_FOLD, width - lead.length)).map(part => lead + part)
     })

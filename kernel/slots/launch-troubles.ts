@@ -5,7 +5,7 @@ import type { EffectiveSlot } from './slot-plans.js'
 
 /** What a launch needs, each a question that throws the refusal. */
 export interface LaunchQuestions {
-  readonly device: (effective: EffectiveSlot) => unknown
+  readonly device: () => unknown
   readonly model: (effective: EffectiveSlot) => Promise<readonly MissingFile[]>
   readonly image: (effective: EffectiveSlot) => unknown
   /** Everything else, asked when the device and the image are there. */
@@ -28,8 +28,12 @@ export async function launchTroubles (
     }
   }
   const effective = await ask('config', effectiveOf)
-  if (effective === null) return troubles
-  await ask('device', () => questions.device(effective))
+  if (effective === null) {
+    // a model that is not known says nothing of the device, and no model helps where the device is not
+    if (troubles.some(({ what }) => what === 'model')) await ask('device', questions.device)
+    return troubles.toReversed()
+  }
+  await ask('device', questions.device)
   await ask('image', () => questions.image(effective))
   if (troubles.length === 0) await ask('program', () => questions.launch(effective))
   for (const { what, path } of await ask('model', () => questions.model(effective)) ?? []) {

@@ -219,7 +219,10 @@ export class SlotPlans {
   /** What would keep the slot from coming up, as far as that can be known without a start. */
   async troubles (name: string): Promise<readonly LaunchTrouble[]> {
     return await launchTroubles(this.effective.bind(this, name), {
-      device: ({ device, slot }) => this.#deps.access(device, slot.gpu_index, this.form(slot)),
+      device: () => {
+        const slot = this.slot(name)
+        return this.#deps.access(this.device(slot), slot.gpu_index, this.form(slot))
+      },
       model: async effective => {
         if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
         return await this.#missing(effective)

@@ -60,7 +60,7 @@ function tellApplied ({ out }: Cli, slug: string, { summary, warnings, converged
 }
 
 function wouldBreak (slug: string, slots: readonly string[]): CliFailure {
-  const [dead, pronoun] = slots.length === 1 ? [`slot ${slots[0]!} serves and would not`, 'it'] : [`slots ${slots.join(', ')} serve and would not`, 'them']
+  const dead = slots.length === 1 ? `slot ${slots[0]!} serves and would not` : `slots ${slots.join(', ')} serve and would not`
   return new CliFailure(`stack ${slug} is not for this host as it is: ${dead} come up again; nothing was changed`,
-    { hints: [`Mend what the warnings name, or leave ${pronoun} dead: svc stack apply ${slug} --force`] })
+    { hints: [`Fix what the warnings name, or apply it anyway: svc stack apply ${slug} --force`] })
 }

@@ -48,7 +48,10 @@ export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, l
     throw new Error(`the ${gpu} build of the engine finds no GPU that it can use here`, { cause: error })
   })
   const info = await module.readGgufFileInfo(args.model, { sourceType: 'filesystem', readTensorInfo: false, logWarnings: false })
-  const { architecture } = info.metadata.general
+  // a file that is cut off behind its first bytes has none, whatever the library's types say
+  const { general } = info.metadata as { readonly general?: { readonly architecture: string } }
+  if (general === undefined) throw new Error('the file is no GGUF model, or its header is cut off')
+  const { architecture } = general
   const model = await llama.loadModel({
     modelPath: args.model,
     // more layers than any model has is llama-server's word for all; the library puts as many there as the GPU has room for

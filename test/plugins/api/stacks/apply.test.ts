@@ -169,6 +169,13 @@ t.test('an apply that would leave a serving slot dead is refused unless it is fo
   t.match((await apply(gateway, 'mine', false, true)).json, { converged: { errors: [{ target: 'capability:embed' }, { target: 'slot:agent' }, {}, {}] } })
 })
 
+t.test('a device that is not here is told although the model is unknown too', async t => {
+  const gateway = await made(t, {}, { name: 'Elsewhere', slots: [{ slot: 'agent', model: 'far', device: 'gpu-cuda', profile: 'cuda' }] })
+  const { json } = await apply(gateway, 'mine', true)
+  t.match(json.troubles.map(({ what }: { what: string }) => what), ['device', 'model'])
+  t.match(json.warnings, [/slot agent cannot come up here: device gpu-cuda is not there/])
+})
+
 t.test('a row whose device and profile contradict each other is refused when the stack is written', async t => {
   const gateway = await made(t)
   const rows = [
