@@ -3,6 +3,7 @@ import { needsModel } from '../slots/needs-model.js'
 import type { SlotManager } from '../slots/slot-manager.js'
 import { modelRows } from './model-rows.js'
 import { meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
+import { spellingsOf, type Spellings } from './spellings.js'
 import type { UpstreamPool } from './upstream-pool.js'
 
 export interface CatalogDeps {
@@ -21,6 +22,7 @@ export class Catalog {
   readonly #deps: CatalogDeps
   #snapshot: RouteSnapshot | null = null
   #rows: readonly ModelObject[] | null = null
+  #spellings: Spellings | null = null
   readonly #since: number
 
   constructor (deps: CatalogDeps) {
@@ -32,6 +34,7 @@ export class Catalog {
   invalidate (): void {
     this.#snapshot = null
     this.#rows = null
+    this.#spellings = null
   }
 
   get snapshot (): RouteSnapshot {
@@ -39,12 +42,23 @@ export class Catalog {
   }
 
   resolve (model: string, surface: SurfaceName): Resolution {
-    return resolveModel(this.snapshot, model, surface)
+    const found = resolveModel(this.snapshot, model, surface)
+    const spelling = found.kind === 'not-found' ? this.spelling(model) : null
+    if (spelling === null) return found
+    const meant = resolveModel(this.snapshot, spelling, surface)
+    return meant.kind === 'slot' ? { ...meant, via: 'spelling' } : meant
+  }
+
+  /** The one name that differs from this one in its case alone; null for none, and for several. */
+  spelling (model: string): string | null {
+    const { models } = this.#deps
+    this.#spellings ??= spellingsOf(this.snapshot, models.list().map(({ id }) => id))
+    return this.#spellings.get(model.toLowerCase()) ?? null
   }
 
   /** Where a request for the name goes, whatever kind of request it is. */
   resolveAnywhere (model: string): Route | null {
-    return resolveAnywhere(this.snapshot, model)
+    return resolveAnywhere(this.snapshot, model) ?? resolveAnywhere(this.snapshot, this.spelling(model) ?? model)
   }
 
   /** What a name stands for: an alias for another, any other name for itself. */

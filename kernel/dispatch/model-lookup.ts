@@ -71,7 +71,8 @@ export class ModelLookup {
   /** One row of `GET /v1/models`; missing lists are waited for only while no row has the id. Throws `notListed`. */
   async row (id: string, signal: AbortSignal): Promise<ModelObject> {
     const { catalog, upstreams } = this.#deps
-    const find = (): ModelObject | undefined => catalog.models().find(row => row.id === id)
+    const rowOf = (name: string | null): ModelObject | undefined => name === null ? undefined : catalog.models().find(row => row.id === name)
+    const find = (): ModelObject | undefined => rowOf(id) ?? rowOf(catalog.spelling(id))
     const known = find()
     if (known !== undefined) return known
     const enough = new AbortController()
@@ -111,7 +112,7 @@ export class ModelLookup {
   }
 }
 
-/** An upstream that has the name comes before the slot that it usually means. */
+/** An upstream that has the name comes before the slot that it usually means, or nearly names. */
 function isUsual (route: Route): boolean {
-  return route.kind === 'slot' && route.via === 'usual'
+  return route.kind === 'slot' && (route.via === 'usual' || route.via === 'spelling')
 }

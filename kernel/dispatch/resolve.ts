@@ -52,8 +52,11 @@ export interface RouteSnapshot {
   readonly unlisted: ReadonlySet<string>
 }
 
-/** How a name led to a slot; `usual`: nothing has the name, and it means the only slot of its type. */
-type Via = 'slot' | 'virtual' | 'registry' | 'usual'
+/**
+ * How a name led to a slot; `usual`: nothing has the name, and it means the only slot of its type; `spelling`: nothing has it
+ * in this case, and one name in another.
+ */
+type Via = 'slot' | 'virtual' | 'registry' | 'usual' | 'spelling'
 
 export type Resolution =
   | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via }

@@ -5,7 +5,7 @@
 export const seedsToml = `
 [profile.rocm]
 image = "rocm"
-flags = "-fa on -ctk q8_0 -ctv q8_0 -b 512 -ub 512 --parallel 1 --threads 8"
+flags = "-fa on -ctk q8_0 -ctv q8_0 -b 512 -ub 512 --parallel 1 --threads 8 --load-mode none"
 device_class = "gpu"
 backend = "rocm"
 intent = "Default for AMD GPUs: MoE agents"
@@ -13,7 +13,7 @@ quant = "FP4"
 
 [profile.rocm-dnse]
 image = "rocm"
-flags = "-fa on -ctk q8_0 -ctv q8_0 -b 8192 -ub 2048 --parallel 1 --threads 16 --threads-batch 32 --poll 100 --poll-batch 1"
+flags = "-fa on -ctk q8_0 -ctv q8_0 -b 8192 -ub 2048 --parallel 1 --threads 16 --threads-batch 32 --load-mode none --poll 100 --poll-batch 1"
 mtp = true
 device_class = "gpu"
 backend = "rocm"
@@ -22,7 +22,7 @@ quant = "FP4"
 
 [profile.rocm-moe]
 image = "rocm"
-flags = "-fa on -ctk q8_0 -ctv q8_0 -b 8192 -ub 2048 --parallel 1 --threads 16 --threads-batch 32 --poll 100 --poll-batch 1 --jinja"
+flags = "-fa on -ctk q8_0 -ctv q8_0 -b 8192 -ub 2048 --parallel 1 --threads 16 --threads-batch 32 --load-mode none --poll 100 --poll-batch 1 --jinja"
 mtp = true
 device_class = "gpu"
 backend = "rocm"
@@ -31,7 +31,7 @@ quant = "FP4"
 
 [profile.vulkan]
 image = "vulkan"
-flags = "-fa on -b 512 -ub 512 --parallel 1 --threads 8"
+flags = "-fa on -b 512 -ub 512 --parallel 1 --threads 8 --load-mode none"
 device_class = "gpu"
 backend = "vulkan"
 intent = "Default for any GPU with Vulkan"
@@ -39,7 +39,7 @@ quant = "Q4_K_M"
 
 [profile.cuda]
 image = "cuda"
-flags = "-ngl 999 -fa on -b 512 -ub 512 --parallel 1 --threads 8 --jinja"
+flags = "-ngl 999 -fa on -b 512 -ub 512 --parallel 1 --threads 8 --load-mode none --jinja"
 device_class = "gpu"
 backend = "cuda"
 intent = "NVIDIA GPUs (experimental)"
@@ -47,14 +47,14 @@ quant = "Q4_K_M"
 
 [profile.embed]
 image = "rocm"
-flags = "--embedding -ngl 999 -fa on -b 8192 -ub 8192"
+flags = "--embedding -ngl 999 -fa on -b 8192 -ub 8192 --load-mode none"
 device_class = "gpu"
 backend = "rocm"
 intent = "Embeddings"
 
 [profile.rerank]
 image = "rocm"
-flags = "--reranking -ngl 999 -fa on -b 8192 -ub 8192"
+flags = "--reranking -ngl 999 -fa on -b 8192 -ub 8192 --load-mode none"
 device_class = "gpu"
 backend = "rocm"
 intent = "Reranking"
@@ -79,7 +79,7 @@ intent = "Speech on the CPU"
 
 [profile.cpu-llm]
 image = "cpu"
-flags = "--threads 4 --threads-batch 8 -b 256 -ub 256 --parallel 1"
+flags = "--threads 4 --threads-batch 8 -b 256 -ub 256 --parallel 1 --load-mode none"
 device_class = "cpu"
 intent = "Chat on the CPU alone"
 quant = "Q4_K_M"

@@ -7,7 +7,7 @@ import { fullNameRoute, resolveModel, virtualChain, type Resolution, type RouteS
 import type { SlotManager } from '../../../kernel/slots/slot-manager.js'
 import type { UpstreamPool } from '../../../kernel/dispatch/upstream-pool.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
-import { slotOf } from '../slots/launch-input.js'
+import { modelOf, slotOf } from '../slots/launch-input.js'
 
 const llm: readonly SurfaceName[] = ['chat', 'completions']
 const surfacesOf: Partial<Record<SlotType, readonly SurfaceName[]>> = { embedding: ['embeddings'], reranking: ['rerank'], tts: ['speech'], transcription: ['transcription'], image: ['image'] }
@@ -197,7 +197,7 @@ function catalog (
   return new Catalog({
     clock: new FakeClock(1_700_000_000_000),
     config: { snapshot: { svc: svcConfigSchema.parse(svc) } } as never,
-    models: { get: (id: string) => models.find(model => model.id === id) } as never,
+    models: { get: (id: string) => models.find(model => model.id === id), list: () => models } as never,
     slots: {
       names: () => slots.map(({ name }) => name),
       aliases: () => [],
@@ -219,6 +219,19 @@ function catalog (
     }) as unknown as UpstreamPool
   })
 }
+
+t.test('names in another case', async t => {
+  const given = [slot('agent', { modelId: 'Qwen3-4B' }), slot('twin', { modelId: 'Same-Model' }), slot('other', { modelId: 'same-model' })]
+  const names = catalog(given, [], [modelOf({}, 'On-Disk')])
+  const asked = (name: string): string => words(names.resolve(name, 'chat'))
+  t.equal(asked('Qwen3-4B'), 'slot agent (Qwen3-4B) via registry')
+  for (const name of ['qwen3-4b', 'QWEN3-4B']) t.equal(asked(name), 'slot agent (Qwen3-4B) via spelling', name)
+  t.equal(asked('AGENT'), 'slot agent (Qwen3-4B) via spelling')
+  t.equal(asked('same-model'), 'slot other (same-model) via registry', 'the name as it is comes first')
+  t.equal(asked('SAME-MODEL'), 'not found', 'two have it')
+  t.equal(asked('on-disk'), 'not loaded null', 'the reason is that of the model that is meant')
+  t.equal(asked('nobody'), 'not found')
+})
 
 t.test('the list of models', async t => {
   t.test('live slots, then upstream models, then virtual names; the first of an id wins', async t => {
