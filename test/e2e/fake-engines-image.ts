@@ -15,7 +15,7 @@ const PROVIDERS = 'test/plugins/providers'
 /** Both images start their engine as `python something`. */
 const python = `#!/bin/sh
 case "$1" in
-  main.py) shift; exec nodejs /opt/fakes/${PROVIDERS}/imagegen/fake/main.js --base-directory "$PWD" "$@" ;;
+  main.py) shift; mkdir -p custom_nodes; exec nodejs /opt/fakes/${PROVIDERS}/imagegen/fake/main.js --base-directory "$PWD" "$@" ;;
   *) exec nodejs /opt/fakes/${PROVIDERS}/tts-cpu/fake-main.js "$@" ;;
 esac
 `
