@@ -71,8 +71,8 @@ export class ModelLookup {
   /** One row of `GET /v1/models`; missing lists are waited for only while no row has the id. Throws `notListed`. */
   async row (id: string, signal: AbortSignal): Promise<ModelObject> {
     const { catalog, upstreams } = this.#deps
-    const rowOf = (name: string | null): ModelObject | undefined => name === null ? undefined : catalog.models().find(row => row.id === name)
-    const find = (): ModelObject | undefined => rowOf(id) ?? rowOf(catalog.spelling(id))
+    const rowOf = (name: string): ModelObject | undefined => catalog.models().find(row => row.id === name)
+    const find = (): ModelObject | undefined => rowOf(id) ?? rowOf(catalog.spelling(id) ?? id)
     const known = find()
     if (known !== undefined) return known
     const enough = new AbortController()

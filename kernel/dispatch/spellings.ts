@@ -7,7 +7,8 @@ export type Spellings = ReadonlyMap<string, string | null>
 export function spellingsOf (snapshot: RouteSnapshot, registered: Iterable<string>): Spellings {
   const { slots, aliases, clientAliases, byModel, byCatalogue, upstreamModels } = snapshot
   const spellings = new Map<string, string | null>()
-  for (const names of [slots, aliases, clientAliases, byModel, byCatalogue, upstreamModels].map(map => map.keys())) add(spellings, names)
+  const maps = [slots, aliases, clientAliases, byModel, byCatalogue, upstreamModels]
+  for (const names of maps.map(map => map.keys())) add(spellings, names)
   return add(spellings, registered)
 }
 
