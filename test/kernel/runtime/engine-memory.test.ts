@@ -46,7 +46,7 @@ t.test('a child process and all that it started', async t => {
   })
   t.equal(await residentBytes(7, root), 3 * MIB)
   t.equal(await residentBytes(1, root), null, 'gone')
-  if (process.platform === 'linux') t.ok(await residentBytes(process.pid) ?? 0 > MIB, 'and a real one')
+  if (process.platform === 'linux') t.ok((await residentBytes(process.pid) ?? 0) > MIB, 'and a real one')
 })
 
 interface Scene {

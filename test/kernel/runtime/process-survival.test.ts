@@ -54,8 +54,10 @@ t.test('an engine survives kill -9 of its gateway and is adopted', async t => {
   const { runtime, exits } = await open(t, stateDir)
   const [found] = await runtime.list(labels)
   t.match(found, { id, state: 'running', address: { host: '127.0.0.1', port }, name: 'doomed', labels })
+  if (process.platform === 'linux') t.ok((await runtime.memoryHere!(id) ?? 0) > 0, 'its memory is known')
   await get(found!.address!, '/exit?code=4')
   await eventually('its end is told', () => exits.length === 1)
+  t.equal(await runtime.memoryHere!(id), null)
   t.same(exits, [{ id, labels, exitCode: null }], 'without a code: it was not our child')
 })
 
