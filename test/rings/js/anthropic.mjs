@@ -41,7 +41,9 @@ if (!real) {
   })
   await check('messages, streamed as plain events', async () => {
     const types = []
-    for await (const { type } of await client.messages.create({ ...question, stream: true })) if (types.at(-1) !== type) types.push(type)
+    for await (const { type } of await client.messages.create({ ...question, stream: true })) {
+      if (types.at(-1) !== type) types.push(type)
+    }
     assert.deepEqual(types, ['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta', 'message_stop'])
   })
   await check('messages.stream', async () => {
