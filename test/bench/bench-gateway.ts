@@ -21,7 +21,9 @@ const types = { agent: 'llm', embed: 'embedding', tts: 'tts', stt: 'transcriptio
 for (const [name, type] of Object.entries(types)) {
   await writeFile(join(home, `etc/svc/slots/${name}.toml`), `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\nidle_timeout_s = 0\n`)
 }
+// no engine has a line but the one for texts, so that those that wait for it share calls
 const provider = createFakeProviderPlugin({
+  concurrency: ({ slot }) => slot.type === 'embedding' ? 1 : null,
   surfaces: {
     chat: { path: '/v1/chat/completions', streaming: true, body: 'json' },
     embeddings: { path: '/v1/embeddings', streaming: false, body: 'json' },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { coldStartBar, measureColdStart, type ColdStart } from './cold-start.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
-import { runSurface, surfaceLoads, type SurfaceResult } from './surfaces.js'
+import { oneTextEach, runSurface, surfaceLoads, type SurfaceResult } from './surfaces.js'
 import { load, loadCount, loadTool, type LoadResult } from './load.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
 import { expectedStream, percentile, runStreams, type StreamsResult } from './streams.js'
@@ -83,7 +83,7 @@ async function measureAll (lists: ListsResult, coldStart: ColdStart): Promise<vo
   const bySurface = [...surfaces].map(([name, by]) => [name, Object.fromEntries(by)] as const)
   const [surfaceRuns, plainRuns, streamRuns] = [bySurface, plain, results].map(entries => Object.fromEntries<unknown>(entries))
   if (!json) report(plain, results, surfaces, memory)
-  const judged = judge(plain, results, memory, gateway.ready.listeningMs as number)
+  const judged = judge(plain, results, surfaces, memory, gateway.ready.listeningMs as number)
   const bars = [...judged, ...listBars(lists), coldStartBar(coldStart)]
   finish({
     loadTool, coldStart, plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, memory, lists: shownLists(lists)
@@ -165,17 +165,21 @@ async function measureSurfaces (targets: ReadonlyMap<string, BenchServer>): Prom
 }
 
 function judge (
-  plain: Plain, streams: ReadonlyMap<string, StreamsResult[]>, memory: { before: number, after: number }, listeningMs: number
+  plain: Plain, streams: ReadonlyMap<string, StreamsResult[]>, surfaces: Surfaces,
+  memory: { before: number, after: number }, listeningMs: number
 ): Bar[] {
   const [up, bare, svc] = ['upstream alone', 'bare node proxy', 'svc gateway'].map(name => plain.get(name)!)
   const throughput = svc!.many.requestsPerS / bare!.many.requestsPerS
   const added = (svc!.one.p50 - up!.one.p50) / (bare!.one.p50 - up!.one.p50)
   const thousand = streams.get('svc gateway')!.at(-1)!
   const growth = memory.after / memory.before
+  const texts = surfaces.get(oneTextEach.name)!
+  const joined = texts.get('svc gateway')!.requestsPerS / texts.get('bare node proxy')!.requestsPerS
   return [
     { name: 'throughput at 32 connections, of the bare proxy', value: throughput, limit: '>= 0.70', ok: throughput >= 0.7 },
     { name: 'added p50 at 1 connection, times the bare proxy\'s', value: added, limit: '<= 1.50', ok: added <= 1.5 },
     { name: 'of 1,000 streams, complete and byte-identical', value: thousand.identical, limit: '= 1000', ok: thousand.identical === 1000 },
+    { name: 'embeddings of 64 clients, one text each, of the bare proxy', value: joined, limit: '>= 3.00', ok: joined >= 3 },
     { name: `memory after ${MANY_REQUESTS} requests, of before`, value: growth, limit: '<= 1.10', ok: growth <= 1.1 },
     { name: 'start to listening with all plugins, ms', value: listeningMs, limit: '< 1000', ok: listeningMs < 1000 }
   ]
@@ -199,7 +203,7 @@ function report (
       say(`${name.padEnd(20)} ${String(result.streams).padStart(7)} ${String(result.completed).padStart(10)} ${String(result.identical).padStart(11)} ${ttft.padStart(26)} ${gap.padStart(18)}`)
     }
   }
-  say('\nother surfaces, 4 at a time        bare proxy/s   gateway/s   MiB/s   of the bare proxy   errors')
+  say('\nother surfaces                     bare proxy/s   gateway/s   MiB/s   of the bare proxy   errors')
   for (const [name, by] of surfaces) {
     const [bare, svc] = ['bare node proxy', 'svc gateway'].map(target => by.get(target)!) as [SurfaceResult, SurfaceResult]
     say(`${name.padEnd(32)} ${num(bare.requestsPerS, 1).padStart(14)} ${num(svc.requestsPerS, 1).padStart(11)} ${num(svc.mibPerS, 0).padStart(7)} ` +

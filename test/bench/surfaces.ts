@@ -7,6 +7,8 @@ export interface SurfaceLoad {
   readonly path: string
   readonly contentType: string
   readonly body: Buffer
+  /** Clients, each with one request at a time. */
+  readonly clients: number
 }
 
 export interface SurfaceResult {
@@ -21,8 +23,10 @@ export interface SurfaceResult {
 const BOUNDARY = 'svc-bench-boundary'
 const MIB = 1024 * 1024
 
-function json (name: string, path: string, body: object): SurfaceLoad {
-  return { name, path, contentType: 'application/json', body: Buffer.from(JSON.stringify(body)) }
+const CLIENTS = 4
+
+function json (name: string, path: string, body: object, clients = CLIENTS): SurfaceLoad {
+  return { name, path, contentType: 'application/json', body: Buffer.from(JSON.stringify(body)), clients }
 }
 
 function upload (name: string, modelFirst: boolean): SurfaceLoad {
@@ -37,15 +41,22 @@ function upload (name: string, modelFirst: boolean): SurfaceLoad {
     name,
     path: '/v1/audio/transcriptions',
     contentType: `multipart/form-data; boundary=${BOUNDARY}`,
-    body: Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)])
+    body: Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)]),
+    clients: CLIENTS
   }
 }
+
+/** An engine that works on one call at a time, whatever it holds, as one with a single sequence does. */
+export const oneTextEach = json(
+  'embeddings, one text, 64 clients', '/v1/embeddings', { model: 'embed', user: 'one call at a time', input: 'text '.repeat(20) }, 64
+)
 
 /** What the other `/v1` surfaces carry: batches, pictures, uploads, sound. */
 export const surfaceLoads: readonly SurfaceLoad[] = [
   json('embeddings, 64 texts', '/v1/embeddings', {
     model: 'embed', input: Array.from({ length: 64 }, (_, i) => `text ${i} `.repeat(100))
   }),
+  oneTextEach,
   json('vision, 10 MB picture', '/v1/chat/completions', {
     messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10 * MIB)}` } }] }],
     model: 'agent'
@@ -55,11 +66,11 @@ export const surfaceLoads: readonly SurfaceLoad[] = [
   json('speech, 2 MB of sound', '/v1/audio/speech', { model: 'tts', input: 'hello', voice: 'a' })
 ]
 
-/** Four clients, each with one request at a time, for some seconds. */
+/** Some clients, each with one request at a time, for some seconds. */
 export async function runSurface (
-  origin: string, { path, contentType, body }: SurfaceLoad, seconds: number
+  origin: string, { path, contentType, body, clients }: SurfaceLoad, seconds: number
 ): Promise<SurfaceResult> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const times: number[] = []
   let [bytes, errors] = [0, 0]
   const from = performance.now()
@@ -86,7 +97,7 @@ export async function runSurface (
     })
     req.end(body)
   })
-  await Promise.all(Array.from({ length: 4 }, async () => {
+  await Promise.all(Array.from({ length: clients }, async () => {
     do await one(); while (performance.now() < end)
   }))
   agent.destroy()

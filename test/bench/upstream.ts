@@ -7,9 +7,29 @@ const CHUNKS = 40
 const answer = Buffer.from(chatAnswer('x'.repeat(400)))
 const events = chatStream(Array.from({ length: CHUNKS }, (_, i) => ` token${i}`)).map(event => Buffer.from(event))
 
-const vectors = Buffer.from(JSON.stringify({
-  object: 'list', data: Array.from({ length: 64 }, (_, index) => ({ object: 'embedding', index, embedding: Array.from({ length: 384 }, () => 0.123456) }))
-}))
+const row = (index: number): object => ({ object: 'embedding', index, embedding: Array.from({ length: 384 }, () => 0.123456) })
+const vectorsOf = (texts: number): Buffer => Buffer.from(JSON.stringify({ object: 'list', data: Array.from({ length: texts }, (_, i) => row(i)) }))
+const vectors = vectorsOf(64)
+/** By number of texts. */
+const answers = new Map<number, Buffer>()
+/** What one call costs an engine that works on one at a time, in milliseconds. */
+const CALL_MS = 5
+let turn: Promise<unknown> = Promise.resolve()
+
+/** Answers as many texts as there are, after those who came before. */
+function inTurn (body: Buffer, res: ServerResponse): void {
+  const { input } = JSON.parse(body.toString()) as { input: string | string[] }
+  const texts = typeof input === 'string' ? 1 : input.length
+  const answer = answers.get(texts) ?? vectorsOf(texts)
+  answers.set(texts, answer)
+  turn = turn.then(() => new Promise<void>(resolve => {
+    setTimeout(() => {
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
+      resolve()
+    }, CALL_MS)
+  }))
+}
+
 const sound = Buffer.alloc(32 * 1024, 7)
 const SOUND_PIECES = 64
 
@@ -24,13 +44,20 @@ function sing (res: ServerResponse, left = SOUND_PIECES): void {
 const server = createServer((req, res) => {
   if (req.url === '/health') return void res.end('{}')
   let streaming = false
+  let oneAtATime = false
   let size = 0
+  const small: Buffer[] = []
   req.on('data', (chunk: Buffer) => {
     // an engine's parser is not what is measured
-    if (size === 0) streaming = chunk.includes('"stream":true')
+    if (size === 0) {
+      streaming = chunk.includes('"stream":true')
+      oneAtATime = chunk.includes('one call at a time')
+    }
+    if (oneAtATime) small.push(chunk)
     size += chunk.length
   })
   req.on('end', () => {
+    if (oneAtATime) return inTurn(Buffer.concat(small), res)
     if (req.url === '/v1/embeddings') return void res.writeHead(200, { 'content-type': 'application/json', 'content-length': vectors.length }).end(vectors)
     if (req.url === '/v1/audio/speech') return sing(res.writeHead(200, { 'content-type': 'audio/wav' }))
     if (req.url === '/v1/audio/transcriptions') return void res.writeHead(200, { 'content-type': 'application/json' }).end(`{"text":"${size} bytes"}`)

@@ -21,6 +21,7 @@ shift
 suite=$here/llama-suite
 export SUITE_GATEWAY=$here/../../dist/cli/svc.js
 [ -f "$SUITE_GATEWAY" ] || die "the gateway is not built; run npm run build"
+! (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null || die "something listens on port 8080, which the tests take"
 command -v llama-server >/dev/null || [ -n "${SVC_TEST_DOCKER_HOST:-}" ] || die "no llama-server here; run eval \"\$($here/up.sh)\""
 
 venv=$clients_dir/llama-suite
@@ -37,7 +38,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export SUITE_MODEL=${LLAMA_SUITE_MODEL:-$work/model.gguf} SUITE_FOLDER=$folder SUITE_ENGINE=$suite/engine.sh
+export SUITE_WORK=$work SUITE_MODEL=${LLAMA_SUITE_MODEL:-$work/model.gguf} SUITE_FOLDER=$folder SUITE_ENGINE=$suite/engine.sh
 [ -n "${LLAMA_SUITE_MODEL:-}" ] || node "$suite/model.mjs" "$SUITE_MODEL"
 
 run() { # NAME BINARY [pytest argument ...]
