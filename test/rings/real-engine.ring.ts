@@ -101,7 +101,8 @@ interface Vectors {
 async function embeds (t: Test, gateway: ContainerGateway): Promise<void> {
   const embed = async (input: string | string[]): Promise<Vectors> => {
     const response = await post(`${gateway.url}/v1/embeddings`, { model: 'embed', input, encoding_format: 'float' })
-    const { data = [], usage } = await response.json() as { data?: Array<{ embedding: number[] }>, usage?: { prompt_tokens: number } }
+    const told = await response.json() as { data?: Array<{ embedding: number[] }>, usage?: { prompt_tokens: number } }
+    const { data = [], usage } = told
     return { status: response.status, vectors: data.map(({ embedding }) => embedding), tokens: usage?.prompt_tokens ?? 0 }
   }
   const words = demoSentence.split(' ')
