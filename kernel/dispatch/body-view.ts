@@ -15,7 +15,7 @@ export interface Member {
 }
 
 /** `too_complex`: nested too deep, or of more parts than any request has. */
-export type BodyProblem = 'invalid_json' | 'not_an_object' | 'too_complex'
+export type BodyProblem = 'empty' | 'invalid_json' | 'not_an_object' | 'too_complex'
 
 /**
  * The top level of a JSON body, found in one pass that skips strings with a native search, so that a 20 MB
@@ -34,7 +34,7 @@ export class BodyView implements JsonBody {
   static of (bytes: Buffer): BodyView | BodyProblem {
     const body = withoutMark(bytes)
     const first = skipSpace(body, 0)
-    if (first >= body.length) return 'invalid_json'
+    if (first >= body.length) return 'empty'
     if (body[first] !== OPEN_BRACE) return problemOf(body, first)
     const members: Member[] = []
     const end = readObject(body, first, members)

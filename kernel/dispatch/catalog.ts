@@ -113,7 +113,8 @@ export class Catalog {
       byCatalogue,
       registry: { has: id => models.get(id) !== undefined },
       upstreamModels: upstreams().routes(),
-      unlisted: upstreams().unlisted()
+      unlisted: upstreams().unlisted(),
+      switchedOff: upstreams().switchedOff()
     }
   }
 }

@@ -7,6 +7,7 @@ export function bodyError (problem: BodyProblem): SvcError {
   if (problem === 'too_complex') {
     return svcError('request.invalid_json', 'the body is nested too deep (1,000 levels), or has more keys or lists than any request needs')
   }
+  if (problem === 'empty') return svcError('request.invalid_json', 'the body is empty; it has to be a JSON object')
   return problem === 'invalid_json'
     ? svcError('request.invalid_json', 'the body is not valid JSON')
     : svcError('request.not_an_object', 'the body is JSON but not an object')

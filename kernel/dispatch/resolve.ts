@@ -50,6 +50,8 @@ export interface RouteSnapshot {
   readonly upstreamModels: ReadonlyMap<string, UpstreamRoute>
   /** Upstreams that are switched on and never gave their list. */
   readonly unlisted: ReadonlySet<string>
+  /** Models that are known of upstreams that are switched off, by upstream. */
+  readonly switchedOff: ReadonlyMap<string, readonly string[]>
 }
 
 /**
@@ -157,7 +159,16 @@ export function resolveModel (snapshot: RouteSnapshot, name: string, surface: Su
     return { kind: 'not-loaded', slot: null, reason: `no slot has it as its model; assign it with \`svc slot swap <slot> --model ${model}\`` }
   }
   const only = onlySlotFor(snapshot, model, surface)
-  return only === null ? { kind: 'not-found' } : toSlot(only, surface, 'usual')
+  if (only !== null) return toSlot(only, surface, 'usual')
+  const off = switchedOff(snapshot, model)
+  if (off === null) return { kind: 'not-found' }
+  return { kind: 'not-loaded', slot: null, reason: `upstream '${off}' is disabled; enable it with \`svc upstream edit ${off} --enable\`` }
+}
+
+/** The upstream that would have the model, were it not switched off. */
+function switchedOff ({ switchedOff: off }: RouteSnapshot, model: string): string | null {
+  for (const [upstream, models] of off) if (model.startsWith(`${upstream}/`) || models.includes(model)) return upstream
+  return null
 }
 
 /** Which roles a virtual name asks, one after the other. Any other name is that of a slot. */

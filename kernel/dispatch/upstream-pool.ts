@@ -102,6 +102,11 @@ export class UpstreamPool {
     return new Set(without.map(({ name }) => name))
   }
 
+  /** What is known of those that are off. */
+  switchedOff (): ReadonlyMap<string, readonly string[]> {
+    return new Map(this.all().filter(({ enabled }) => !enabled).map(upstream => [upstream.name, this.models(upstream)]))
+  }
+
   /** Whether it has no list, and none of its failures says that there will be none for now. */
   isAwaited (name: string): boolean {
     const cached = this.#cache.get(name)

@@ -8,6 +8,7 @@ interface Case {
   readonly body: string | Buffer
   readonly code: ErrorCode
   readonly param?: string
+  readonly says?: RegExp
 }
 
 const messages = '"messages":[{"role":"user","content":"hi"}]'
@@ -16,6 +17,7 @@ t.test('every bad request is told apart with the code of the table, none with 50
   const gateway = await wireGateway(t, {
     files: {
       'etc/svc/slots/off.toml': 'enabled = false\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n',
+      'etc/svc/upstreams.toml': '[[upstream]]\nname = "away"\nurl = "http://127.0.0.1:9/v1"\nenabled = false\n',
       'etc/svc/slots/embed.toml': 'type = "embedding"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "embedder"\n',
       'var/lib/svc/registry/registry.toml':
         '[models.fake-model]\npath = "/dev/null"\n[models.embedder]\npath = "/dev/null"\n[models."vendor/unused"]\npath = "/dev/null"\n'
@@ -23,7 +25,7 @@ t.test('every bad request is told apart with the code of the table, none with 50
     svc: '[server]\nv1_body_limit_bytes = 1048576\n'
   })
   const cases: Case[] = [
-    { name: 'no body', body: '', code: 'request.invalid_json' },
+    { name: 'no body', body: '', code: 'request.invalid_json', says: /the body is empty/ },
     { name: 'not JSON', body: 'model=agent&prompt=hi', code: 'request.invalid_json' },
     { name: 'truncated JSON', body: `{"model":"agent",${messages}`, code: 'request.invalid_json' },
     { name: 'ten thousand brackets', body: `{"model":"agent","messages":${'['.repeat(5_000)}${']'.repeat(5_000)}}`, code: 'request.invalid_json' },
@@ -35,15 +37,16 @@ t.test('every bad request is told apart with the code of the table, none with 50
     { name: 'an unknown model', body: `{"model":"gpt-99",${messages}}`, code: 'model.not_found', param: 'model' },
     { name: 'an unknown virtual name', body: `{"model":"svc/nobody",${messages}}`, code: 'model.not_found', param: 'model' },
     { name: 'a registered model that no slot has', body: `{"model":"vendor/unused",${messages}}`, code: 'model.not_loaded', param: 'model' },
+    { name: 'a model of a disabled upstream', body: `{"model":"away/large",${messages}}`, code: 'model.not_loaded', param: 'model', says: /upstream 'away' is disabled; enable it with `svc upstream edit away --enable`/ },
     { name: 'a disabled slot', body: `{"model":"off",${messages}}`, code: 'model.not_loaded', param: 'model' },
     { name: 'a slot of another type', body: `{"model":"embed",${messages}}`, code: 'dispatch.no_route', param: 'model' },
     { name: 'a body above the limit', body: `{"model":"agent","messages":["${'x'.repeat(1024 * 1024)}"]}`, code: 'request.too_large' }
   ]
-  for (const { name, body, code, param } of cases) {
+  for (const { name, body, code, param, says = /./ } of cases) {
     const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers: { 'content-type': 'application/json' } })
     const { error } = await response.json() as { error: Record<string, unknown> }
     t.equal(response.status, errorCodes[code].status, `${name}: status`)
-    t.match(error, { code, type: /./, message: /./, request_id: response.headers.get('x-request-id')! }, name)
+    t.match(error, { code, type: /./, message: says, request_id: response.headers.get('x-request-id')! }, name)
     t.equal(error.param ?? null, param ?? null, `${name}: param`)
     t.equal(response.headers.get('x-should-retry'), 'false', `${name}: no SDK asks again`)
   }

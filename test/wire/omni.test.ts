@@ -57,7 +57,7 @@ interface Rig {
   asked (slot: string): unknown
 }
 
-async function rig (t: Test, others: readonly string[], { files = {}, svc = '', ...rest }: WireOptions = {}): Promise<Rig> {
+async function rig (t: Test, others: readonly string[], { files = {}, svc = '', onStart, ...rest }: WireOptions = {}): Promise<Rig> {
   const seen: SeenChat[] = []
   let script = toolEngine([{ content: 'nothing' }], seen)
   const gateway = await wireGateway(t, {
@@ -71,7 +71,11 @@ async function rig (t: Test, others: readonly string[], { files = {}, svc = '', 
         .map(id => `[models.${id}]\npath = "/dev/null"\n`).join(''),
       ...files
     },
-    onStart: ({ slot, engine }) => engine.answer(slot === 'agent' ? request => script(request) : engines[slot] ?? (() => json(whole(`${slot} says so`))))
+    onStart: async started => {
+      const { slot, engine } = started
+      engine.answer(slot === 'agent' ? request => script(request) : engines[slot] ?? (() => json(whole(`${slot} says so`))))
+      await onStart?.(started)
+    }
   })
   return {
     gateway,
@@ -183,6 +187,28 @@ t.test('who gets tools, and who goes the plain way', async t => {
   t.strictSame(toolNames(alone.seen[0]), [], 'the label is gone')
 })
 
+t.test('the usage of an answer is that of all its rounds', async t => {
+  const it = await rig(t, ['embed'])
+  it.says([{ calls: [['embed_text', { input: ['a'] }]] }, { content: 'one more', calls: [['embed_text', { input: ['b'] }]] }, { content: 'done' }])
+  t.strictSame((await answer(it)).usage, { prompt_tokens: 9, completion_tokens: 6, total_tokens: 15 })
+  it.says([{ content: 'at once' }])
+  t.match((await answer(it)).usage, { total_tokens: 5 })
+})
+
+t.test('a slot that failed is not offered', async t => {
+  const it = await rig(t, ['embed', 'rerank'], {
+    onStart: ({ slot }) => {
+      if (slot === 'embed') throw new Error('no')
+    }
+  })
+  await it.gateway.slots.load('embed').catch(() => {})
+  t.equal(it.gateway.slots.status('embed').state, 'error')
+  it.says([{ content: 'x' }])
+  await answer(it)
+  t.notOk(toolNames(it.seen[0]).includes('embed_text'))
+  t.ok(toolNames(it.seen[0]).includes('rerank_documents'))
+})
+
 t.test('several calls run side by side, and a call that fails is told to the model', async t => {
   const it = await rig(t, ['embed', 'rerank', 'tts'])
   for (const name of ['embed', 'rerank']) await it.gateway.slots.ensureReady(name, new AbortController().signal)
@@ -217,7 +243,8 @@ t.test('several calls run side by side, and a call that fails is told to the mod
   }, { content: 'sorry' }])
   t.equal((await answer(it)).choices[0]!.message.content, 'sorry')
   const results = told(it) as Array<{ error: string }>
-  t.match(results, [{ error: /^status 500: out of x{493}$/ }, { error: /results/ }, { error: /not JSON/ }, { error: /do not fit/ }, { error: /no tool 'no_such_tool'/ }, { error: /do not fit/ }])
+  t.match(results, [{ error: /^status 500: out of x{493}$/ }, { error: /results/ }, { error: /not JSON/ }, { error: /^the arguments do not fit: `input` must be .*$/ }, { error: /no tool 'no_such_tool'/ }, { error: /^the arguments do not fit: `input` must be text with a length of at least 1$/ }])
+  t.notMatch(JSON.stringify(results), /Invalid input|✖|Too small/, 'in words of ours')
   it.says([{ calls: Array.from({ length: 20 }, () => ['text_to_speech', { input: 'x' }] as const) }, { content: 'many' }])
   await answer(it)
   t.strictSame((told(it) as Array<{ error?: string }>).map(({ error }) => error !== undefined), Array.from({ length: 20 }, (_, i) => i >= 16), 'sixteen at a time')
@@ -270,7 +297,7 @@ t.test('streams', async t => {
     t.strictSame(reasons, ['stop'])
     t.equal(chunks.filter(({ choices }) => choices[0]?.delta.role !== undefined).length, 1, 'one opening')
     t.notOk(chunks.some(({ choices }) => choices[0]?.delta.tool_calls !== undefined))
-    t.match(chunks.at(-1), { choices: [], usage: { total_tokens: 2 } }, 'the usage of the last round')
+    t.match(chunks.at(-1), { choices: [], usage: { prompt_tokens: 2, completion_tokens: 2, total_tokens: 4 } }, 'what both rounds took')
     const deltas = chunks.map(({ choices }) => choices[0]?.delta as { audio?: object } | undefined)
     const sound = deltas.map(delta => delta?.audio).filter(audio => audio !== undefined)
     t.match(sound, [{ data: Buffer.from([1, 2, 3, 4]).toString('base64'), transcript: 'hi', id: /^audio-/ }])

@@ -26,8 +26,8 @@ function table (name: string, url: string, more = 'auth_style = "none"'): string
   return `[[upstream]]\nname = "${name}"\nurl = "${url}"\n${more}\n`
 }
 
-function gatewayWith (t: Test, upstreams: string): Promise<WireGateway> {
-  return wireGateway(t, { files: { 'etc/svc/upstreams.toml': upstreams, 'etc/svc/api.env': `UP_KEY=${KEY}\n` } })
+function gatewayWith (t: Test, upstreams: string, options: WireOptions = {}): Promise<WireGateway> {
+  return wireGateway(t, { ...options, files: { 'etc/svc/upstreams.toml': upstreams, 'etc/svc/api.env': `UP_KEY=${KEY}\n` } })
 }
 
 const chatCalls = (engine: FakeEngine) => engine.requests.filter(({ url }) => !url.split('?')[0]!.endsWith('/models'))
@@ -247,7 +247,8 @@ t.test('upstreams with a mind of their own', async t => {
   ]
   for (const [name, raw, expected] of cases) {
     const origin = await rawUpstream(t, socket => socket.end(raw))
-    const gateway = await gatewayWith(t, table('up', origin))
+    // what no document has passes all the same
+    const gateway = await gatewayWith(t, table('up', origin), { checkAnswers: false })
     const response = await gateway.chat({ model: 'raw' })
     if (expected === 'broken') {
       await t.rejects(response.text(), name)

@@ -6,7 +6,9 @@ export default definePlugin({
   name: 'api-settings',
   kind: 'routes',
   apiVersion: 1,
-  requires: { activity: core.activity, config: core.config, events: core.events, plugins: core.plugins, slots: core.slots },
+  requires: {
+    activity: core.activity, config: core.config, events: core.events, info: core.info, plugins: core.plugins, slots: core.slots
+  },
   register (ctx) {
     for (const route of settingsRoutes(ctx.services)) ctx.addRoute(route)
   }

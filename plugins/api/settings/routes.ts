@@ -1,10 +1,10 @@
-import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute, type GatewayInfo } from 'svc-gateway/plugin'
 import { applyRegistry } from './apply-plan.js'
 import { applyRegistrySchema, jsonSchemaSchema, patchSchema, reloadedSchema, savedSchema, settingsSchema } from './schemas.js'
 import { settingsSchema as schemaOf } from './setting-keys.js'
 import { Settings, type SettingsServices } from './settings.js'
 
-export function settingsRoutes (services: SettingsServices): AnyRoute[] {
+export function settingsRoutes (services: SettingsServices & { readonly info: GatewayInfo }): AnyRoute[] {
   const settings = new Settings(services)
   return [
     defineRoute({
@@ -12,7 +12,7 @@ export function settingsRoutes (services: SettingsServices): AnyRoute[] {
       url: '/api/settings',
       summary: 'Effective settings of svc.toml, without secrets',
       schema: { response: settingsSchema },
-      handler: () => settings.read()
+      handler: () => ({ ...settings.read(), _svc: { served: servedAt(services.info.baseUrl) } })
     }),
     ...(['PUT', 'PATCH'] as const).map(method => defineRoute({
       method,
@@ -45,4 +45,10 @@ export function settingsRoutes (services: SettingsServices): AnyRoute[] {
       handler: call => settings.reload(call)
     })
   ]
+}
+
+function servedAt (baseUrl: string | null): { readonly host: string, readonly port: number } | null {
+  if (baseUrl === null) return null
+  const { hostname, port } = new URL(baseUrl)
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port === '' ? 80 : port) }
 }

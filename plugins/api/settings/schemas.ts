@@ -27,7 +27,12 @@ export const diagnosticsSchema = z.array(z.strictObject({
 })).meta({ description: 'What is wrong in the files; what they concern keeps its last good value' })
 
 /** Effective values, defaults filled in; secrets are `***`. */
-export const settingsSchema = svcConfigSchema.meta({ title: 'Settings' })
+export const settingsSchema = svcConfigSchema.extend({
+  _svc: z.strictObject({
+    served: z.strictObject({ host: z.string(), port: z.int() }).nullable()
+      .meta({ description: 'Where this gateway listens, which may be elsewhere than `server` says: it was started so, or that takes a restart' })
+  })
+}).meta({ title: 'Settings' })
 
 export const savedSchema = svcConfigSchema.extend({
   _svc: z.strictObject({ apply_plan: applyPlanSchema, warnings: z.array(z.string()) })

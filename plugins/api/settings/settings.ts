@@ -37,7 +37,9 @@ export class Settings {
   }
 
   /** Throws `config.invalid`, `config.parse_error`, `config.write_failed`; nothing is changed then. */
-  async save (call: Caller, patch: Table): Promise<z.output<typeof savedSchema>> {
+  async save (call: Caller, given: Table): Promise<z.output<typeof savedSchema>> {
+    // what was read may be sent back as it is
+    const { _svc, ...patch } = given
     const { config, plugins, slots } = this.#services
     const changed = await this.#audited(call, 'settings.update', async note => {
       const keys = await this.#changing(note, async () => {

@@ -60,6 +60,7 @@ function callerOf ({ dispatch, slots, models }: OmniServices, { model }: OmniReq
 }
 
 function isUsable (slots: SlotService, slot: NamedSlotConfig): boolean {
-  if (!slot.enabled) return false
+  // one that failed is not offered: its tool would only take the model's time
+  if (!slot.enabled || slots.status(slot.name).state === 'error') return false
   return slot.model.default !== null || slots.provider(slot.name)?.needsModel === false
 }

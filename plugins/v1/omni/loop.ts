@@ -1,6 +1,7 @@
 import { isSvcError, messageOf, type CallAnswer, type Clock, type DispatchService, type ForwardOptions, type GpuArbiter } from 'svc-gateway/plugin'
 import type { ToolCall } from './completion.js'
 import type { OmniRequest } from './request.js'
+import { isUsage, sumOf, type Usage } from './usage.js'
 import { runTools, type ToolRun } from './tool-runs.js'
 import type { SpokenAudio } from './tool.js'
 import { declared, type Toolbox } from './toolbox.js'
@@ -44,6 +45,8 @@ export class OmniLoop {
   readonly #tools: readonly unknown[]
   readonly runs: ToolRun[] = []
   round = 0
+  /** What all rounds so far took together; null while no engine told. */
+  usage: Usage | null = null
 
   constructor (services: LoopServices, input: LoopInput, signal: AbortSignal) {
     this.#services = services
@@ -77,6 +80,11 @@ export class OmniLoop {
       requestId,
       signal: this.#signal
     })
+  }
+
+  /** Adds what a round took. */
+  spend (usage: unknown): void {
+    if (isUsage(usage)) this.usage = this.usage === null ? usage : sumOf(this.usage, usage)
   }
 
   /** A round with a call that only the client can run goes to the client; the gateway's calls come again after it. */

@@ -29,6 +29,7 @@ export async function plainAnswer (loop: OmniLoop, clock: Clock): Promise<Adapte
       throw svcError('dispatch.upstream_failed', `slot '${loop.caller}' answered with something that is no chat completion`)
     }
     last = completion
+    loop.spend(completion.usage)
     const { message } = completion.choices[0]!
     const calls = toolCallsOf(message, loop.round)
     const { isLast, forClient, trimmed } = loop.judge(calls)
@@ -51,6 +52,7 @@ function finished (loop: OmniLoop, completion: Completion, calls: readonly ToolC
       ...calls?.length === 0 ? { finish_reason: 'stop' } : {},
       message: { ...kept, ...audio === undefined ? {} : { audio: audioPart(audio, clock) } }
     }, ...others],
+    ...usageOf(loop),
     _svc: account(loop)
   }
 }
@@ -68,8 +70,14 @@ function picturesOnly (loop: OmniLoop, last: Completion | null, clock: Clock): o
     model: loop.caller,
     ...last,
     choices: [{ index: 0, message: { role: 'assistant', content: picturesText(loop) }, finish_reason: 'stop' }],
+    ...usageOf(loop),
     _svc: account(loop, { caller_slot_unavailable: true })
   }
+}
+
+/** Of all rounds: the client is told what it cost, not what its last part did. */
+export function usageOf ({ usage }: OmniLoop): object {
+  return usage === null ? {} : { usage }
 }
 
 /** What was done for an answer; for people and logs. */

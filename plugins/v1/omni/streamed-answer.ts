@@ -1,8 +1,9 @@
 import { svcError, type AdaptedAnswer, type CallAnswer, type Clock } from 'svc-gateway/plugin'
 import { readAll } from './engine-call.js'
 import type { OmniLoop, Verdict } from './loop.js'
-import { audioPart, picturesText } from './plain-answer.js'
+import { audioPart, picturesText, usageOf } from './plain-answer.js'
 import { streamEvents } from './sse-events.js'
+import { isUsage } from './usage.js'
 import { chunkBytes, readRound, type ChunkHead, type RoundEnd } from './streamed-round.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
@@ -33,8 +34,9 @@ async function* rounds (loop: OmniLoop, first: CallAnswer, times: StreamTimes): 
     const end: RoundEnd = yield* readRound(streamEvents(answer.body), loop.round, head)
     head = end.head
     if (end.failed) return
+    for (const { chunk } of end.kept) loop.spend(chunk.usage)
     const verdict = loop.judge(end.calls)
-    if (verdict.isLast) return yield* lastChunks(end, verdict)
+    if (verdict.isLast) return yield* lastChunks(end, verdict, loop)
     const runs = yield* alive(loop.run(end.message, end.calls), times)
     for (const { audio } of runs) {
       if (audio !== null) yield delta(head, { audio: audioPart(audio, times.clock) })
@@ -46,6 +48,7 @@ async function* rounds (loop: OmniLoop, first: CallAnswer, times: StreamTimes): 
       if (!loop.isOnlyGpu(error)) throw error
       yield delta(head, { content: picturesText(loop) })
       yield chunkBytes({ ...head, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+      if (loop.usage !== null) yield chunkBytes({ ...head, choices: [], ...usageOf(loop) })
       yield DONE
       return
     }
@@ -54,9 +57,16 @@ async function* rounds (loop: OmniLoop, first: CallAnswer, times: StreamTimes): 
 }
 
 /** What was kept back of the last round: calls for the client, the reason of the end, the usage. */
-function* lastChunks ({ head, kept, done }: RoundEnd, { forClient, trimmed }: Verdict): Generator<Buffer, void, undefined> {
+function* lastChunks (
+  { head, kept, done }: RoundEnd, { forClient, trimmed }: Verdict, loop: OmniLoop
+): Generator<Buffer, void, undefined> {
   if (forClient.length > 0) yield delta(head, { tool_calls: forClient.map((call, index) => ({ index, ...call })) })
-  for (const { bytes, chunk } of kept) yield trimmed && forClient.length === 0 ? chunkBytes(stopped(chunk)) : bytes
+  for (const { bytes, chunk } of kept) {
+    const isStopped = trimmed && forClient.length === 0
+    const isSummed = loop.round > 1 && isUsage(chunk.usage)
+    if (!isStopped && !isSummed) yield bytes
+    else yield chunkBytes({ ...isStopped ? stopped(chunk) : chunk, ...isSummed ? usageOf(loop) : {} })
+  }
   if (done) yield DONE
 }
 

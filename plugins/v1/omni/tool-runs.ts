@@ -1,5 +1,6 @@
 import { messageOf, type Clock } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { shapeProblems } from './shape-problems.js'
 import type { ToolCall } from './completion.js'
 import type { OmniTool, SpokenAudio, ToolResult } from './tool.js'
 import type { Toolbox } from './toolbox.js'
@@ -33,9 +34,14 @@ export async function runTools (
       return { name, ok: true, images, audio, message: answer(call, told) }
     } catch (error) {
       signal.throwIfAborted()
-      return { name, ok: false, images: [], audio: null, message: answer(call, { error: messageOf(error) }) }
+      return { name, ok: false, images: [], audio: null, message: answer(call, { error: failureOf(error) }) }
     }
   }))
+}
+
+/** A tool checks what its engine answers, and what is wrong there is told in the same words as what is wrong in arguments. */
+function failureOf (error: unknown): string {
+  return error instanceof z.ZodError ? `the engine answered something else than this tool needs: ${shapeProblems(error)}` : messageOf(error)
 }
 
 async function runTool (
@@ -49,7 +55,7 @@ async function runTool (
     throw new Error(`the arguments are not JSON: ${messageOf(error)}`, { cause: error })
   }
   const checked = tool.parameters.safeParse(given)
-  if (!checked.success) throw new Error(`the arguments do not fit: ${z.prettifyError(checked.error)}`)
+  if (!checked.success) throw new Error(`the arguments do not fit: ${shapeProblems(checked.error)}`)
   return await tool.run(checked.data, signal)
 }
 

@@ -106,13 +106,13 @@ t.test('the view sees what a parser sees', async t => {
 
 t.test('what is not a JSON object is told apart', async t => {
   const cases: Array<[string, string]> = [
-    ['', 'invalid_json'], ['   ', 'invalid_json'], ['{', 'invalid_json'], ['{"a":1', 'invalid_json'], ['{"a"}', 'invalid_json'],
+    ['', 'empty'], ['   ', 'empty'], ['{', 'invalid_json'], ['{"a":1', 'invalid_json'], ['{"a"}', 'invalid_json'],
     ['{"a":1,}', 'invalid_json'], ['{,}', 'invalid_json'], ['{"a":[1,]}', 'invalid_json'], ['{"a":[}', 'invalid_json'],
     ['{"a":{"b" 1}}', 'invalid_json'], ['{"a":tru}', 'invalid_json'], ['{"a":01}', 'invalid_json'], ['{"a":1}x', 'invalid_json'],
     ['{"a":"open}', 'invalid_json'], ['model=agent', 'invalid_json'], ['{\'a\':1}', 'invalid_json'], ['{"a":{1:2}}', 'invalid_json'],
     ['{"a":1 "b":2}', 'invalid_json'], ['{"a":[1 2]}', 'invalid_json'], ['{"a":+1}', 'invalid_json'], ['{"a":-}', 'invalid_json'],
     ['[]', 'not_an_object'], ['"text"', 'not_an_object'], ['12', 'not_an_object'], ['null', 'not_an_object'], ['[1,', 'invalid_json'],
-    ['\ufeff', 'invalid_json'], ['\ufeff\ufeff{}', 'invalid_json'], ['{\ufeff}', 'invalid_json'], ['\ufeff[]', 'not_an_object']
+    ['\ufeff', 'empty'], ['\ufeff\ufeff{}', 'invalid_json'], ['{\ufeff}', 'invalid_json'], ['\ufeff[]', 'not_an_object']
   ]
   for (const [text, expected] of cases) t.equal(BodyView.of(Buffer.from(text)), expected, JSON.stringify(text))
 })

@@ -35,7 +35,8 @@ function snapshot (slots: readonly SlotRoute[], upstreams: Record<string, Upstre
     byCatalogue,
     registry: { has: id => registry.includes(id) },
     upstreamModels: new Map(Object.entries(upstreams)),
-    unlisted: new Set()
+    unlisted: new Set(),
+    switchedOff: new Map()
   }
 }
 
@@ -215,7 +216,8 @@ function catalog (
     upstreams: () => ({
       listed: () => listed.map(({ upstream, ids }) => ({ upstream, rows: ids.map(id => ({ id, fields: {} })) })),
       routes: () => new Map(),
-      unlisted: () => new Set()
+      unlisted: () => new Set(),
+      switchedOff: () => new Map()
     }) as unknown as UpstreamPool
   })
 }

@@ -25,7 +25,9 @@ t.test('reading and changing', async t => {
   const gateway = await api(t, { svc: '# a comment\n[dispatcher]\nping_interval_s = 7\n' })
   const { json } = await gateway.call('GET', '/api/settings')
   t.match(json, { slots: { autostart: false, idle_timeout_s: 300 }, dispatcher: { ping_interval_s: 7, hold_headers_s: 2 } })
-  t.notOk('_svc' in json)
+  t.equal(json.server.port, 8080, 'what is configured')
+  t.strictSame(json._svc, { served: { host: '127.0.0.1', port: Number(new URL(gateway.baseUrl).port) } }, 'and where it is served')
+  t.equal((await gateway.call('PUT', '/api/settings', { _svc: json._svc, slots: json.slots })).status, 200, 'what was read can be sent back')
 
   const events = await openStream(t, gateway, '/api/events/stream?type=system.*')
   const saved = await gateway.call('PUT', '/api/settings', {
