@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { chatStream, createFakeEngine, type FakeEngine } from '../../kernel/testing/index.js'
 import { fakeUpstream, upstreamTable, type FakeUpstream } from './fake-upstream.js'
-import { until, wireGateway, type WireGateway } from './wire-gateway.js'
+import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
 const JSON_TYPE = { 'content-type': 'application/json' }
