@@ -49,7 +49,7 @@ export class Catalog {
     return meant.kind === 'slot' ? { ...meant, via: 'spelling' } : meant
   }
 
-  /** The one name that differs from this one in its case alone; null for none, and for several. */
+  /** The one model whose name differs from this one in its case alone; null for none, and for several. */
   spelling (model: string): string | null {
     const { models } = this.#deps
     this.#spellings ??= spellingsOf(this.snapshot, models.list().map(({ id }) => id))

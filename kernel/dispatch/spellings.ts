@@ -1,14 +1,13 @@
 import type { RouteSnapshot } from './resolve.js'
 
-/** Names that can be asked for, by their lower case; null where two of them differ in nothing else. */
+/** Names of models, by their lower case; null where two of them differ in nothing else. Names of slots are exact. */
 export type Spellings = ReadonlyMap<string, string | null>
 
 /** Pure. @param registered ids of the registry */
 export function spellingsOf (snapshot: RouteSnapshot, registered: Iterable<string>): Spellings {
-  const { slots, aliases, clientAliases, byModel, byCatalogue, upstreamModels } = snapshot
+  const { byModel, byCatalogue, upstreamModels } = snapshot
   const spellings = new Map<string, string | null>()
-  const maps = [slots, aliases, clientAliases, byModel, byCatalogue, upstreamModels]
-  for (const names of maps.map(map => map.keys())) add(spellings, names)
+  for (const map of [byModel, byCatalogue, upstreamModels]) add(spellings, map.keys())
   return add(spellings, registered)
 }
 
