@@ -17,7 +17,7 @@ const [count, seed, minutes] = [Number(values.count), Number(values.seed), Numbe
 const BUDGET_MS = 50
 const BUDGET_BYTES = 64 * 1024
 /** What is asked for is the work itself: all plugins are mounted anew, one caller after the other. */
-const WORK: ReadonlySet<string> = new Set(['/api/plugins/reload'])
+const WORK: ReadonlySet<string> = new Set(['/api/plugins/reload', '/api/settings/reload'])
 
 interface Usage {
   readonly cpu: NodeJS.CpuUsage
