@@ -57,7 +57,7 @@ t.test('what does not run ends with 1', async t => {
   const far = { name: 'Far', slots: [{ slot: 'agent', model: 'not-here', device: 'cpu' }] }
   await gateway.call('POST', '/api/stacks', { slug: 'far', stack: far })
   const dry = await run(['stack', 'apply', 'far', '--dry-run', '--url', gateway.baseUrl])
-  t.match(dry, { code: 1, stderr: /stack far is not for this host as it is: slot agent serves and would not come up again; nothing was changed\nMend .*--force/ })
+  t.match(dry, { code: 1, stderr: /stack far is not for this host as it is: slot agent serves and would not come up again; nothing was changed\nFix .*--force/ })
   t.match(await run(['stack', 'apply', 'far', '--yes', '--url', gateway.baseUrl]), { code: 1, stderr: /would leave slot 'agent' dead: .*not-here.*stacks\.would_break/ })
   for (const more of [[], ['--json']]) {
     const { code, stdout, stderr } = await run(['stack', 'apply', 'far', '--yes', '--force', ...more, '--url', gateway.baseUrl])
