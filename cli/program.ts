@@ -23,6 +23,7 @@ import { addStackCommands } from './commands/stack/index.js'
 import { addStatusCommand } from './commands/status.js'
 import { addUpstreamCommands } from './commands/upstream/index.js'
 import { examples } from './help.js'
+import { foldLines, textWidth } from './text-width.js'
 import { version } from './version.js'
 
 /** The command line. Throws instead of exiting; what was wrong is written by then. */
@@ -36,7 +37,7 @@ export function createProgram (cli: Cli): Command {
     .exitOverride()
     .hook('preAction', async (_program, action) => { await cli.locate(action) })
     .configureOutput({
-      writeOut: text => { stdout.write(text) },
+      writeOut: text => { stdout.write(text.split('\n').flatMap(line => foldedHelp(line, cli.out.width)).join('\n')) },
       writeErr: text => { stderr.write(text) },
       outputError: text => cli.out.note(text.replace(/^error:/, 'Error:').trimEnd()),
       getOutHelpWidth: () => cli.out.width,
@@ -69,4 +70,9 @@ export function createProgram (cli: Cli): Command {
   addEngineCommands(program, cli)
   addCompletionCommands(program, cli)
   return program
+}
+
+/** Notes fold as the rest of a help text does; command lines are for copying. */
+function foldedHelp (line: string, width: number): string[] {
+  return line.startsWith('  $ ') || textWidth(line) <= width ? [line] : foldLines(line, width)
 }

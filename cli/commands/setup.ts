@@ -5,7 +5,7 @@ import type { SetupOptions } from '../setup/setup.js'
 import { homeOption } from './serve.js'
 
 const NOTE = 'It works with the gateway that runs, else with the home itself.\n' +
-  'Slots come up when their models have arrived; Ctrl-C loses nothing of what has come.\n' +
+  'Slots come up when their models have arrived; Ctrl-C keeps what has come so far.\n' +
   'What is there already is left as it is.'
 
 export function addSetupCommand (program: Command, cli: Cli): void {

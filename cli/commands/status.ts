@@ -25,7 +25,7 @@ type Status = z.output<typeof statusSchema>
 
 export function addStatusCommand (program: Command, cli: Cli): void {
   program.command('status')
-    .description('say how the gateway and its slots are doing')
+    .description('show the state of the gateway and its slots')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', examples('svc status', 'svc status --url http://192.168.1.20:8080'))
     .action(async (options: { json?: true }, command: Command) => {

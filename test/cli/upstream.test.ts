@@ -21,7 +21,7 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   t.match((await svc('upstream', 'list')).stdout, /There are no upstreams\. Add one: svc upstream add/)
   const added = await svc('upstream', 'add', 'lab', remote.url, '--key-env', 'LAB_KEY', '--retries', '2', '--fallback', 'agent,spare', '--hide', 'vendor/*')
   t.equal(added.code, 0, added.stderr)
-  t.match(added.stdout, 'Upstream lab is there.\nlab: LAB_KEY is not set; `svc upstream key lab` sets it\n')
+  t.match(added.stdout, 'Upstream lab is added.\nlab: LAB_KEY is not set; `svc upstream key lab` sets it\n')
   t.match(await file(), /name = "lab"\n[^]*retries = 2\n[^]*fallback = \[ "agent", "spare" \]\n[^]*exclude = \[ "vendor\/\*" \]/)
 
   t.match(gateway.gateway.kernel().activity.list({ kind: 'action' })[0], { target: 'lab', actor: 'cli' }, 'the audit says who did it')
@@ -50,7 +50,7 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   remote.list(refusal(401))
   const refused = await svc('upstream', 'test', 'lab')
   t.equal(refused.code, 1)
-  t.match(refused.stderr, 'Error: upstream lab does not do: GET /models answered 401')
+  t.match(refused.stderr, 'Error: upstream lab does not work: GET /models answered 401')
   const json = await svc('upstream', 'test', 'lab', '--json')
   t.equal(json.code, 1)
   t.match(JSON.parse(json.stdout), { ok: false, status: 401 })

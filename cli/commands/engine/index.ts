@@ -3,8 +3,8 @@ import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { homeOption } from '../serve.js'
 
-const NOTE = 'The embedded engine is llama.cpp as a library. It serves slots on machines without a\n' +
-  'container engine and without llama-server; it is about 80 MB, more with a GPU.'
+const NOTE = 'The embedded engine is llama.cpp as a library. It serves slots on machines without ' +
+  'a container engine and without llama-server. It is about 80 MB, more with a GPU.'
 
 interface InstallOptions { readonly gpu: 'auto' | 'none' | 'cuda' | 'vulkan' }
 

@@ -36,7 +36,7 @@ const columns: ReadonlyArray<Column<Entry>> = [
 
 interface CatalogOptions { readonly for?: string, readonly json?: true }
 
-const NOTE = 'FIT is judged for the memory of this machine: "tight" leaves little room for a long\n' +
+const NOTE = 'FIT is judged for the memory of this machine: "tight" leaves little room for a long ' +
   'context, "partly in RAM" is more than the GPU has for itself, and slow.'
 
 export function addModelCatalog (model: Command, cli: Cli): void {

@@ -23,14 +23,14 @@ interface PullOptions {
 /** The hub is asked before the answer comes. */
 const START_MS = 60_000
 
-const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub (owner/name:Q8_0),\n' +
-  'or a tag of the NPU\'s engine (llama3.2:1b), which fetches it by itself.\n' +
+const NOTE = 'A curated model (qwen3-4b), a registered one, a repository of the hub ' +
+  '(owner/name:Q8_0), or a tag of the NPU\'s engine (llama3.2:1b), which fetches it by itself.\n' +
   'It goes on when the gateway is restarted, and when you leave with Ctrl-C.\n' +
   'HF_TOKEN in api.env opens gated models.'
 
 export function addModelPull (model: Command, cli: Cli): void {
   model.command('pull <ref>')
-    .description('download a model, and watch it come')
+    .description('download a model and show its progress')
     .option('--repo <owner/name>', 'repository of the hub to take it from')
     .option('--file <name>', 'file of it, or the first of a split model')
     .option('--mmproj <name>', 'projector to bring along')

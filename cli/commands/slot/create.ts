@@ -22,8 +22,8 @@ interface CreateOptions {
   readonly option?: Readonly<Record<string, unknown>>
 }
 
-const NOTE = 'What is not given is decided by the gateway: hardware by its probe, the port by its pool,\n' +
-  'the profile by the model and the device.'
+const NOTE = 'The gateway decides what is not given: hardware by its probe, the port by its ' +
+  'pool, the profile by the model and the device.'
 
 export function addSlotCreate (slot: Command, cli: Cli): void {
   slot.command('create')

@@ -10,7 +10,7 @@ import { harmless } from '../../text-width.js'
 type Print = (out: Output, record: SlotRecord) => void
 
 export function addSlotStatus (slot: Command, cli: Cli): void {
-  addLook(slot.command('status <name>').description('say how a slot is doing'), cli, 'svc slot status agent', (out, record) => {
+  addLook(slot.command('status <name>').description('show the state of a slot'), cli, 'svc slot status agent', (out, record) => {
     out.line(`${record.name} is ${out.paint(stateColour(record.state), record.state)}${messageOf(record)}`)
     out.pairs(livePairs(record))
     printProblems(out, record)

@@ -21,7 +21,7 @@ export function addStackApply (stack: Command, cli: Cli): void {
     .option('-y, --yes', 'do not ask')
     .option('-f, --force', 'also when a slot that serves would not come up again')
     .option('--json', 'print the answer of the API; does not ask')
-    .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on\nwhen you leave.')
+    .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on when you leave.')
     .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))
     .action(async (slug: string, { dryRun, yes, json, force }: ApplyOptions, command: Command) => {
       const client = cli.client(command)

@@ -27,7 +27,7 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
       }
       const body = { name, url: address, catalog_id: options.template, ...bodyOf(options) }
       const record = await sendWithKey(cli, cli.client(command), { method: 'POST', path: '/api/upstreams', body })
-      cli.out.line(`Upstream ${name} is there.`)
+      cli.out.line(`Upstream ${name} is added.`)
       cli.out.lines(record.auth_configured && !record.auth_key_present ? problemsOf(record) : [`Try it: svc upstream test ${name}`])
     })
 }

@@ -21,7 +21,7 @@ export function addUpstreamTest (upstream: Command, cli: Cli): void {
     })
 }
 
-/** Says how it is; throws when it does not do. */
+/** Says how it is; throws when it does not work. */
 export async function testUpstream (cli: Cli, client: ApiClient, name: string): Promise<void> {
   const { ok, latency_ms: ms, models_count: models, error } = await client.call(callOf(name), testSchema)
   if (!ok) throw refused(name, error)
@@ -33,5 +33,5 @@ function callOf (name: string): { readonly method: 'POST', readonly path: string
 }
 
 function refused (name: string, error: string | null | undefined): CliFailure {
-  return new CliFailure(harmless(`upstream ${name} does not do: ${error ?? 'no reason given'}`))
+  return new CliFailure(harmless(`upstream ${name} does not work: ${error ?? 'no reason given'}`))
 }
