@@ -62,6 +62,10 @@ export async function hears (t: Test, url: string): Promise<void> {
   t.equal((await client.audio.transcriptions.create({ file, model: 'stt' })).text.trim(), '')
   const verbose = await client.audio.transcriptions.create({ file, model: 'svc/stt', response_format: 'verbose_json' })
   t.ok(Math.abs(Number(verbose.duration) - 3.5) < 0.01, 'the file has arrived whole')
+  for (const form of ['text', 'srt', 'vtt'] as const) {
+    const subtitles = await client.audio.transcriptions.create({ file, model: 'stt', response_format: form })
+    t.match(subtitles, String, form)
+  }
   const noise = await toFile(Buffer.from('this is no audio'), 'speech.mp3')
   t.ok(await client.audio.transcriptions.create({ file: noise, model: 'stt' }).catch((error: unknown) => error) instanceof BadRequestError)
 }

@@ -33,7 +33,7 @@ export default definePlugin({
       summary: 'Text from speech',
       description: 'The form is streamed to the engine; fields beyond `file` and `model` are the engine\'s.',
       schema: { body: transcriptionFormSchema, response: transcriptionSchema },
-      answers: [{ type: 'text/*' }, { type: 'text/event-stream' }],
+      answers: [{ type: 'text/*' }, { type: 'application/x-subrip' }, { type: 'text/event-stream' }],
       example: { file: '@speech.wav', model: 'stt' },
       bodyKind: 'stream',
       handler: call => dispatch.upload(call, { surface: 'transcription', path: '/audio/transcriptions', refusal: unreadableAudio })
