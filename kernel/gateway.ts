@@ -10,6 +10,7 @@ import {
 } from './host/discover.js'
 import { Generations } from './host/generations.js'
 import { watchLoop } from './host/loop-watch.js'
+import { PluginLogs } from './host/plugin-logs.js'
 import { pluginFolder, preparePluginHome } from './host/plugin-home.js'
 import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
@@ -185,6 +186,7 @@ class GatewayRun implements Gateway {
     const { checkAnswers = false, pluginConfig = {} } = this.#options
     const generations = new Generations(config.paths.plugins)
     const pluginHome = { folder: config.paths.plugins, generations, gateway: version }
+    const logs = new PluginLogs(clock, text => config.withoutSecrets(text))
     const host: PluginHost = new PluginHost({
       clock,
       log,
@@ -196,7 +198,8 @@ class GatewayRun implements Gateway {
       watchLoop: this.#options.guardProcess === true ? told => watchLoop(log, told) : null,
       busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
       stateOf: plugin => ({ folder: () => pluginFolder(config.paths.state, plugin), table: kernel.tables.of(plugin) }),
-      logOf: plugin => withPlugin(log, plugin),
+      logs,
+      logOf: plugin => logs.tapped(plugin, withPlugin(log, plugin)),
       mount: {
         log,
         clock,
@@ -260,7 +263,7 @@ class GatewayRun implements Gateway {
     services.add(core.jobs, kernel.jobs)
     services.add(core.models, kernel.models)
     services.add(core.modelFiles, kernel.modelFiles)
-    services.add(core.openapi, apiDocument(() => host.routes, version))
+    services.add(core.openapi, apiDocument(() => host.routes, version, () => host.providers.list()))
     services.add(core.providers, host.providers)
     services.add(core.slots, inference.slots)
     services.add(core.dispatch, inference.dispatcher)

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { CliFailure } from '../failure.js'
 
 interface Program { readonly command: string, readonly args: readonly string[] }
@@ -45,27 +46,49 @@ export class Npm {
     return Object.values(told as object)[0]
   }
 
-  /** Standard output. Rejects with what npm wrote when it fails; nothing of it runs on after that. */
   async #run (verb: string, args: readonly string[]): Promise<string> {
-    const npm = await findNpm(this.#env)
-    this.#signal.throwIfAborted()
-    const all = [...npm.args, verb, ...SAFE, '--prefix', this.#folder, ...args]
-    const child = spawn(npm.command, all, { cwd: this.#folder, env: { ...this.#env }, stdio: ['ignore', 'pipe', 'pipe'] })
-    const output: Buffer[] = []
-    const errors: Buffer[] = []
-    child.stdout.on('data', (chunk: Buffer) => { output.push(chunk) })
-    child.stderr.on('data', (chunk: Buffer) => { errors.push(chunk) })
-    const stop = (): void => { child.kill('SIGTERM') }
-    this.#signal.addEventListener('abort', stop, { once: true })
-    const how = await new Promise<string>(resolve => {
-      child.once('error', error => resolve(error.message))
-      child.once('close', (code, signal) => resolve(signal ?? `exit code ${code ?? 'unknown'}`))
-    })
-    this.#signal.removeEventListener('abort', stop)
-    this.#signal.throwIfAborted()
-    if (how === 'exit code 0') return Buffer.concat(output).toString('utf8')
-    throw new CliFailure(`npm ${verb} failed (${how})`, { hints: errorLines(Buffer.concat([...errors, ...output]).toString('utf8')) })
+    const here = { folder: this.#folder, env: this.#env, signal: this.#signal }
+    return await runNpm(here, verb, [...SAFE, '--prefix', this.#folder, ...args])
   }
+}
+
+export interface NpmPlace {
+  readonly folder: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly signal: AbortSignal
+}
+
+/** Standard output. Rejects with what npm wrote when it fails; nothing of it runs on after that. */
+export async function runNpm (place: NpmPlace, verb: string, args: readonly string[]): Promise<string> {
+  const { signal } = place
+  const child = await startNpm(place, [verb, ...args])
+  const output: Buffer[] = []
+  const errors: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => { output.push(chunk) })
+  child.stderr.on('data', (chunk: Buffer) => { errors.push(chunk) })
+  const stop = (): void => { child.kill('SIGTERM') }
+  signal.addEventListener('abort', stop, { once: true })
+  const how = await ended(child)
+  signal.removeEventListener('abort', stop)
+  signal.throwIfAborted()
+  if (how === 'exit code 0') return Buffer.concat(output).toString('utf8')
+  throw new CliFailure(`npm ${verb} failed (${how})`, { hints: errorLines(Buffer.concat([...errors, ...output]).toString('utf8')) })
+}
+
+/** npm as a child in a process group of its own, for a script that stays. */
+export async function startNpm (
+  { folder, env, signal }: NpmPlace, args: readonly string[], detached = false
+): Promise<ChildProcessByStdio<null, Readable, Readable>> {
+  const npm = await findNpm(env)
+  signal.throwIfAborted()
+  return spawn(npm.command, [...npm.args, ...args], { cwd: folder, env: { ...env }, detached, stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+function ended (child: ChildProcess): Promise<string> {
+  return new Promise(resolve => {
+    child.once('error', error => resolve(error.message))
+    child.once('close', (code, signal) => resolve(signal ?? `exit code ${code ?? 'unknown'}`))
+  })
 }
 
 /** npm beside this Node, so that the two fit; else the first one on PATH. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { deviceSchema, slotRuntimes, slotTypeSchema } from './schemas/enums.js'
 import { envSchema, PLUGIN_NAME_PATTERN } from './schemas/names.js'
+import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
 import { surfaceNames } from './provider-surface.js'
 
@@ -33,6 +34,16 @@ export const providerDescriptorSchema = z.strictObject({
   exclusivity: z.enum(exclusivities).default('standard'),
   concurrency: z.enum(['workers', 'unlimited']).default('workers')
     .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or as many as come' }),
+  requires: z.strictObject({
+    memory_mb: z.int().min(0).default(0).meta({ description: 'MiB of the GPU, or of the host for other devices' }),
+    drivers: z.array(z.string().min(1)).default([]).meta({ description: 'Kernel drivers of GPUs, one of which there must be' }),
+    features: z.array(z.enum(hostFeatures)).default([])
+  }).prefault({}).meta({ description: 'What the engine needs of the machine' }),
+  about: z.strictObject({
+    license: z.string().min(1),
+    homepage: z.url(),
+    image: z.strictObject({ license: z.string().min(1).optional(), homepage: z.url().optional() }).optional()
+  }).optional().meta({ description: 'Licence and homepage, shown before the image is pulled for the first time' }),
   health: z.strictObject({ path: enginePath.default('/health') }).prefault({}),
   surfaces: z.partialRecord(z.enum(surfaceNames), z.strictObject({
     path: enginePath,

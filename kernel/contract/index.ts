@@ -1,4 +1,6 @@
 /** The public contract: what a plugin may import as `svc-gateway/plugin`. Explicit names only. */
+export { hostFeatures } from './engine-requirements.js'
+export type { EngineRequirements, HostFeature } from './engine-requirements.js'
 export type { PluginTable } from './plugin-store.js'
 export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
 export type { AnyPlugin, PluginDefinition } from './plugin.js'
@@ -15,7 +17,7 @@ export type { JsonAnswer } from './json-answer.js'
 export { whileConnected } from './while-connected.js'
 export { defineProvider, exclusivities, isProvider } from './provider.js'
 export type {
-  CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
+  CatalogueModel, ChildSlot, EngineAbout, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
   HealthVerdict, SlotPlace, WarmUpInput
 } from './provider.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'

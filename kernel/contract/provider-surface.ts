@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { EngineClient } from './engine-client.js'
 import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
@@ -34,6 +35,11 @@ export interface Surface {
   /** Whether the engine can stream its answer on this surface. */
   readonly streaming: boolean
   readonly body: 'json' | 'multipart'
+  /**
+   * What the engine takes in a request's body besides the wire format, each key with a description. For the OpenAPI
+   * document, which shows them as options of this engine; the engine judges them.
+   */
+  readonly options?: z.ZodObject
   /** Answered at once, whatever else the engine works on: takes no worker of the slot and waits for none. */
   readonly light?: boolean
   /**

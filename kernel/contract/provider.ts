@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { hasBrand, PROVIDER_BRAND } from './brand.js'
 import type { EngineClient } from './engine-client.js'
+import type { EngineRequirements } from './engine-requirements.js'
 import type { EngineModels } from './engine-models.js'
 import type {
   FlagGrammar, LaunchInput, LaunchSpecInput, ProcessCandidate, ProviderContainerSpec, ProviderSegments
@@ -80,6 +81,16 @@ export interface CatalogueModel {
   readonly problem: string | null
 }
 
+/** Licence and origin of an engine and of its image. */
+export interface EngineAbout {
+  /** SPDX expression: `MIT`, `AGPL-3.0-only`. */
+  readonly license: string
+  /** Address of a page. */
+  readonly homepage: string
+  /** The image's own, where it holds more than the engine. */
+  readonly image?: { readonly license?: string, readonly homepage?: string }
+}
+
 /** What a warm-up is for. */
 export interface WarmUpInput {
   readonly slot: NamedSlotConfig
@@ -128,6 +139,10 @@ export interface EngineProvider {
   readonly models?: EngineModels
   /** A slot that serves its children and nothing itself: it needs no model and takes no requests. Pure. */
   readonly carriesOnly?: (slot: SlotConfig) => boolean
+  /** What it needs of the machine besides one of `devices`. */
+  readonly requires?: EngineRequirements
+  /** Whose it is, shown to the operator before its image is pulled for the first time. */
+  readonly about?: EngineAbout
   readonly surfaces: Surfaces
   /**
    * Paths of the engine that cost it next to nothing, besides everything that is only read: a request that is passed to it
@@ -211,6 +226,7 @@ function providerProblem (provider: EngineProvider): string | null {
   if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
+    if (surface.options !== undefined && surface.body !== 'json') return `surfaces.${name} has options, which go into a JSON body`
     if (surface.adapt !== undefined && surface.refusal !== undefined) return `surfaces.${name} is adapted, so it judges refusals itself`
     if (surface.adapt !== undefined && surface.events !== undefined) return `surfaces.${name} is adapted, so it writes its events itself`
     if (surface.body === 'multipart' && surface.adapt !== undefined) return `surfaces.${name} is multipart, which is streamed and cannot be adapted`

@@ -1,3 +1,4 @@
+import type { SurfaceName } from './provider-surface.js'
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
@@ -52,6 +53,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly url: string
   /** Other places of the same route, for clients that look for it there; the OpenAPI document has the first alone. */
   readonly alsoAt?: readonly string[]
+  /** Where its requests go: the OpenAPI document shows the options of the engines that serve it (`Surface.options`). */
+  readonly surface?: SurfaceName
   /** One line for the OpenAPI document. */
   readonly summary: string
   readonly description?: string

@@ -1,6 +1,6 @@
 import {
-  definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineProvider, type LaunchSpecInput,
-  type ProviderDescriptor
+  definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineAbout, type EngineProvider,
+  type EngineRequirements, type LaunchSpecInput, type ProviderDescriptor
 } from '../contract/index.js'
 import type { Problem } from '../config/problems.js'
 import { suggest } from '../config/suggest.js'
@@ -23,6 +23,8 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     ...(descriptor.concurrency === 'unlimited' ? { concurrency: () => null } : {}),
     ...(descriptor.image === undefined ? {} : { image: descriptor.image }),
     ...runtimeOf(descriptor),
+    requires: requirementsOf(descriptor),
+    ...(descriptor.about === undefined ? {} : { about: descriptor.about as EngineAbout }),
     containerSpec: input => ({
       ...(descriptor.entrypoint === undefined ? {} : { entrypoint: descriptor.entrypoint }),
       command: [...fillIn(descriptor.command, input), ...input.argv],
@@ -39,6 +41,10 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
           }]
         })
   })
+}
+
+function requirementsOf ({ requires: { memory_mb: memoryMb, drivers, features } }: ProviderDescriptor): EngineRequirements {
+  return { memoryMb, drivers, features }
 }
 
 /** What says nothing of a container can only run as a process. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  messageOf, svcError, type EngineProvider, type EventBus, type PluginConfigProblem, type PluginReport, type PluginService,
-  type PluginSetting, type ProviderCatalog
+  messageOf, svcError, type EngineProvider, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
+  type PluginService, type PluginSetting, type ProviderCatalog
 } from '../contract/index.js'
 import { checkShape, dotted } from '../config/problems.js'
 import type { DocumentedRoute } from '../http/openapi.js'
@@ -11,6 +11,7 @@ import { withDeadline } from './deadline.js'
 import type { Frame } from './loop-watch.js'
 import type { Generations } from './generations.js'
 import { placeOf } from './failure-text.js'
+import type { PluginLogs } from './plugin-logs.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import { judgeReload } from './reload-judgement.js'
 import { renderPlugins, type Fallen } from './render.js'
@@ -23,6 +24,7 @@ const CLOSE_DEADLINE_MS = 10_000
 export interface PluginHostDeps extends BootDeps {
   /** Tells where the event loop stood still for more than a second, from the first package on; null: nothing does. */
   readonly watchLoop: ((told: (frames: readonly Frame[]) => void) => () => void) | null
+  readonly logs: Pick<PluginLogs, 'follow'>
   readonly services: Services
   readonly generations: Generations
   /** Names of the providers of engines that run. */
@@ -70,6 +72,10 @@ export class PluginHost implements PluginService {
   /** All of them, as far as each got. */
   known (): readonly KnownPlugin[] {
     return this.#records.map(knownPlugin)
+  }
+
+  log (name: string, signal: AbortSignal): AsyncIterable<PluginLogLine> {
+    return this.#deps.logs.follow(name, signal)
   }
 
   settings (): readonly PluginSetting[] {

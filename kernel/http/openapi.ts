@@ -1,8 +1,9 @@
 import type { z } from 'zod'
-import { KeptJson, type AnyRoute, type ApiDocument } from '../contract/index.js'
+import { KeptJson, type AnyRoute, type ApiDocument, type EngineProvider } from '../contract/index.js'
 import { bodyKindOf } from './mount-route.js'
 import { groupOf, groupsOf, isInference } from './openapi-groups.js'
 import { engineErrorSchema, errorSchema, responsesOf } from './openapi-answers.js'
+import { withEngineOptions } from './openapi-options.js'
 import { OpenApiSchemas, type Json } from './openapi-schemas.js'
 
 export interface DocumentedRoute {
@@ -11,23 +12,27 @@ export interface DocumentedRoute {
 }
 
 /** The document of the routes that there are, made anew only when these are others: it costs a tenth of a second. */
-export function apiDocument (routes: () => readonly DocumentedRoute[], version: string): ApiDocument {
+export function apiDocument (
+  routes: () => readonly DocumentedRoute[], version: string, providers: () => readonly EngineProvider[] = () => []
+): ApiDocument {
   const kept = new KeptJson()
   const json = (): string => {
-    const now = routes()
-    return kept.of(now.map(({ route }) => route), () => openApiDocument(now, version))
+    const [now, engines] = [routes(), providers()]
+    return kept.of([...now.map(({ route }) => route), ...engines], () => openApiDocument(now, version, engines))
   }
   return { json, document: () => JSON.parse(json()) as Json }
 }
 
 /** The OpenAPI 3.1 document of all mounted routes. Schemas are the ones that validate. */
-export function openApiDocument (routes: readonly DocumentedRoute[], version: string): Json {
+export function openApiDocument (
+  routes: readonly DocumentedRoute[], version: string, providers: readonly EngineProvider[] = []
+): Json {
   const paths: Record<string, Json> = {}
   const schemas = new OpenApiSchemas()
   const ids = new Set<string>()
   for (const { route } of routes) {
     const path = openApiPath(route.url)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, operationId(route, ids), schemas) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, operationId(route, ids), schemas, providers) }
   }
   return {
     openapi: '3.1.0',
@@ -50,7 +55,7 @@ export function openApiPath (url: string): string {
   return url.replace(/:([A-Za-z_]\w*)/g, '{$1}').replace(/\*$/, '{path}')
 }
 
-function operation (route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
+function operation (route: AnyRoute, id: string, schemas: OpenApiSchemas, providers: readonly EngineProvider[]): Json {
   const { schema = {} } = route
   return {
     tags: [groupOf(route)],
@@ -58,7 +63,7 @@ function operation (route: AnyRoute, id: string, schemas: OpenApiSchemas): Json 
     ...(route.description === undefined ? {} : { description: route.description }),
     operationId: id,
     parameters: [...pathParameters(route, id, schemas), ...parameters(schema.querystring, 'query', id, schemas)],
-    ...requestBody(route, id, schemas),
+    ...requestBody(route, id, schemas, providers),
     responses: responsesOf(route, schema.response === undefined ? null : schemas.convert(schema.response, 'output', `${id}Answer`))
   }
 }
@@ -73,7 +78,7 @@ function operationId ({ method, url }: AnyRoute, taken: Set<string>): string {
   return id
 }
 
-function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas): Json {
+function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas, providers: readonly EngineProvider[]): Json {
   const kind = bodyKindOf(route)
   const body = route.schema?.body
   if (kind === 'none' && body === undefined) return {}
@@ -83,7 +88,8 @@ function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas): Jso
   const asked = kind === 'stream' || (kind === 'buffer' && body?.safeParse(undefined).success !== true)
   const required = asked || body?.safeParse({}).success === false || schemas.needs(schema)
   const example = route.example === undefined ? {} : { example: route.example }
-  return { requestBody: { required, content: { [type]: { schema, ...example } } } }
+  const whole = withEngineOptions(schema, route.surface, providers, schemas)
+  return { requestBody: { required, content: { [type]: { schema: whole, ...example } } } }
 }
 
 /** Every placeholder of the path is a parameter, described or not. */

@@ -144,7 +144,7 @@ export class Launcher {
     return tail
   }
 
-  async #fetchImage (slot: string, { image }: PreparedLaunch, signal: AbortSignal, report: Report): Promise<void> {
+  async #fetchImage (slot: string, { image, provider }: PreparedLaunch, signal: AbortSignal, report: Report): Promise<void> {
     if (image === null) return
     const { runtime, clock, events } = this.#deps
     const { imagePullMs } = this.#deps.budgets()
@@ -152,7 +152,11 @@ export class Launcher {
       events.emit({ type: 'slot.image', severity: 'warn', source: `slot:${slot}`, message: image.warning, data: { slot, image: image.ref } })
     }
     if (await runtime.imagePresent(image.ref, image.digest, signal)) return
-    report('pulling', `pulling ${image.ref}`)
+    const whose = imageNotice(provider)
+    report('pulling', `pulling ${image.ref}${whose === null ? '' : `: ${whose}`}`)
+    if (whose !== null) {
+      events.emit({ type: 'slot.image', source: `slot:${slot}`, message: `pulling ${image.ref}: ${whose}`, data: { slot, image: image.ref } })
+    }
     await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
       runtime.pull(image.ref, image.digest, progress => {
         const { layer, totalLayers, currentBytes, totalBytes } = progress
@@ -269,6 +273,16 @@ export class Launcher {
     }
     return withoutNoise(lines, healthPath).slice(-TAIL_LINES)
   }
+}
+
+/** Licence and homepage of what is about to be pulled; null where its provider does not tell. */
+function imageNotice ({ title, about }: EngineProvider): string | null {
+  if (about === undefined) return null
+  const { license, homepage, image = {} } = about
+  const own = image.license === undefined && image.homepage === undefined
+    ? ''
+    : `; the image: ${[image.license, image.homepage].filter(part => part !== undefined).join(', ')}`
+  return `${title}, licence ${license}, ${homepage}${own}`
 }
 
 /** The failure of a warm-up is the slot's: the engine may answer its health check for ever. */

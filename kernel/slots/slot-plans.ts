@@ -27,6 +27,7 @@ import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
 import { profileMisfit } from './profile-fit.js'
 import { profileOutlook } from './profile-outlook.js'
+import { assertRequirements } from './engine-requirements.js'
 import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from './slot-errors.js'
@@ -221,7 +222,9 @@ export class SlotPlans {
     return await launchTroubles(this.effective.bind(this, name), {
       device: () => {
         const slot = this.slot(name)
-        return this.#deps.access(this.device(slot), slot.gpu_index, this.form(slot))
+        const [device, provider] = [this.device(slot), this.providerOf(slot)]
+        this.#deps.access(device, slot.gpu_index, this.form(slot))
+        if (provider !== null) assertRequirements(slot, provider, device, this.#deps.hardware.info)
       },
       model: async effective => {
         if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
@@ -241,6 +244,7 @@ export class SlotPlans {
     const effective = this.effective(name)
     const { provider, slot } = effective
     if (needsModel(provider, slot) && this.modelId(name) === null) throw this.#noModel(slot)
+    assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
     await this.#checkFiles(effective)
     const plan = this.plan(name, port)
     if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { z } from 'zod'
 import {
-  ENV_NAME_PATTERN, hardwareSchema, isProvider, messageOf, modelRowSchema, slotConfigSchema, surfaceNames, type EngineClient,
-  type EngineProvider, type HealthReport, type HealthVerdict, type LaunchInput, type LaunchSpecInput, type SlotConfig,
-  type SlotConfigInput
+  ENV_NAME_PATTERN, hardwareSchema, hostFeatures, isProvider, messageOf, modelRowSchema, slotConfigSchema, surfaceNames,
+  type EngineClient, type EngineProvider, type HealthReport, type HealthVerdict, type LaunchInput, type LaunchSpecInput,
+  type SlotConfig, type SlotConfigInput
 } from '../contract/index.js'
 import { defaultVerdict } from '../slots/health.js'
 import { planArgv, planLaunch } from '../slots/launch-plan.js'
@@ -116,6 +117,35 @@ export function providerConformance (
             ? provider.containerSpec(spec).command
             : (provider.processSpec?.(spec) ?? []).flatMap(candidate => candidate.args)
           assert.ok(!words.some(word => word.includes(spec.engineKey)), `a ${form} has its key in its arguments, which every user of the machine can read; use env`)
+        }
+      }
+    },
+    {
+      name: 'describes the options of its surfaces, and requires none of them',
+      run: () => {
+        for (const [name, { options }] of Object.entries(provider.surfaces)) {
+          if (options === undefined) continue
+          const fed = options.safeParse({})
+          assert.ok(fed.success, `fed {}, surfaces.${name}.options refuses: a request of the wire format alone must do`)
+          for (const [key, schema] of Object.entries(options.shape)) {
+            const described = z.globalRegistry.get(schema as z.ZodType)?.description
+            assert.ok(described, `surfaces.${name}.options.${key} has no description; add .meta({ description })`)
+          }
+        }
+      }
+    },
+    {
+      name: 'says whose it is by a licence and an address, and asks for nothing less than nothing',
+      run: () => {
+        const { about, requires } = provider
+        assert.ok((requires?.memoryMb ?? 0) >= 0, `requires.memoryMb is ${requires?.memoryMb}`)
+        for (const feature of requires?.features ?? []) {
+          assert.ok(hostFeatures.includes(feature), `requires.features names '${feature}', which is none of ${hostFeatures.join(', ')}`)
+        }
+        if (about === undefined) return
+        assert.notEqual(about.license, '', 'about.license is empty')
+        for (const page of [about.homepage, about.image?.homepage]) {
+          if (page !== undefined) assert.ok(URL.canParse(page), `${page} is no address`)
         }
       }
     },

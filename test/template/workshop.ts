@@ -11,7 +11,7 @@ export interface Workshop {
   readonly folder: string
   /** The copy. */
   readonly plugin: string
-  /** The gateway that was installed into the copy. */
+  /** The gateway that was installed beside it. */
   readonly svc: string
   readonly env: Env
   /** The commands of the README, block by block. */
@@ -27,11 +27,12 @@ export async function openWorkshop (t: Test): Promise<Workshop> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-template-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const plugin = join(folder, 'svc-plugin-espeak')
+  const gateway = join(folder, 'gateway')
   const template = join(packageRoot, 'plugin-template')
   // what somebody built in place does not count
   await cp(template, plugin, { recursive: true, filter: path => !/\/(node_modules|dist|package-lock\.json|[^/]+\.tgz)$/.test(path) })
   const env = cleanEnv({
-    PATH: `${join(plugin, 'node_modules', '.bin')}:${process.env.PATH ?? ''}`,
+    PATH: `${join(gateway, 'node_modules', '.bin')}:${process.env.PATH ?? ''}`,
     // the same packages as the checkout's: no look-ups, and no builds of optional native parts
     npm_config_prefer_offline: 'true',
     npm_config_ignore_scripts: 'true',
@@ -39,13 +40,15 @@ export async function openWorkshop (t: Test): Promise<Workshop> {
     npm_config_fund: 'false',
     npm_config_update_notifier: 'false'
   })
+  await mkdir(gateway)
   await sh(t, packageRoot, env, `npm pack --pack-destination '${folder}'`)
+  await sh(t, gateway, env, `npm install '${folder}'/svc-gateway-*.tgz`)
   const [build, add, speak, remove, image, ...rest] = shellBlocks(await readFile(join(plugin, 'README.md'), 'utf8'))
   if (image === undefined || rest.length > 0) throw new Error('the README of the template has other blocks than the test knows')
   return {
     folder,
     plugin,
-    svc: join(plugin, 'node_modules', 'svc-gateway', 'dist', 'cli', 'svc.js'),
+    svc: join(gateway, 'node_modules', 'svc-gateway', 'dist', 'cli', 'svc.js'),
     env,
     commands: { build: build!, add: add!, speak: speak!, remove: remove!, image }
   }

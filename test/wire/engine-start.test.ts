@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
+import { z } from 'zod'
+import docs from '../../plugins/api/docs/index.js'
 import type { EngineProvider, HealthReport } from '../../kernel/contract/index.js'
-import { createFakeProviderPlugin, type StartedEngine } from '../../kernel/testing/index.js'
+import { createFakeProviderPlugin, FakeEngineRuntime, type StartedEngine } from '../../kernel/testing/index.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
 
 const never = new AbortController().signal
@@ -11,7 +13,7 @@ async function ownGateway (
   t: Test, overrides: Partial<EngineProvider>, onStart?: (started: StartedEngine) => void
 ): Promise<WireGateway> {
   return await wireGateway(t, {
-    plugins: [createFakeProviderPlugin({ name: 'own', family: 'own', ...overrides })],
+    plugins: [docs, createFakeProviderPlugin({ name: 'own', family: 'own', ...overrides })],
     files: { 'etc/svc/slots/own.toml': SLOT },
     ...(onStart === undefined ? {} : { onStart })
   })
@@ -73,6 +75,52 @@ t.test('what an engine says of its start is shown with its progress', async t =>
   report = { verdict: 'ok' }
   await loaded
   t.match(gateway.slots.status('own'), { state: 'ready', message: '', progress: null })
+})
+
+t.test('what an engine needs of the machine is judged before it is started, and when its slot is written', async t => {
+  const requires = { memoryMb: 1024 * 1024 * 1024, features: ['npu'] } as const
+  const gateway = await ownGateway(t, { requires })
+  const reason = /slot 'own' cannot run on cpu here: Fake engine needs \d+ MiB of memory, and the host has \d+; and an NPU, which this machine/
+  await t.rejects(gateway.slots.load('own', { signal: never }), { message: reason })
+  t.equal(gateway.runtime.started.length, 0)
+  t.match(await gateway.slots.troubles('own'), [{ what: 'device', message: reason }])
+  const fine = await ownGateway(t, { requires: { memoryMb: 1, drivers: ['amdgpu'] } })
+  await fine.slots.load('own', { signal: never })
+  t.equal(fine.slots.status('own').state, 'ready', 'a driver is a matter of GPUs')
+})
+
+t.test('whose an engine and its image are is told before the first pull', async t => {
+  const about = { license: 'MIT', homepage: 'https://example.org/engine', image: { license: 'Apache-2.0 AND GPL-2.0-only' } }
+  const runtime = new FakeEngineRuntime()
+  let present = false
+  let pulled = 0
+  runtime.imagePresent = () => Promise.resolve(present)
+  runtime.pull = async () => { pulled++ }
+  t.teardown(() => runtime.destroy())
+  const gateway = await wireGateway(t, {
+    runtime,
+    plugins: [createFakeProviderPlugin({ name: 'own', family: 'own', about })],
+    files: { 'etc/svc/slots/own.toml': SLOT }
+  })
+  await gateway.slots.load('own', { signal: never })
+  const told = (): unknown[] => gateway.gateway.kernel().events.list({ type: 'slot.image' }).events.map(event => event.message)
+  const notice = 'pulling svc-test/fake: Fake engine, licence MIT, https://example.org/engine; the image: Apache-2.0 AND GPL-2.0-only'
+  t.match(told(), [notice])
+  t.equal(pulled, 1)
+  present = true
+  await gateway.slots.restart('own', { signal: never })
+  t.equal(told().length, 1, 'once it is there nobody is told again')
+})
+
+t.test('options of an engine show in the OpenAPI document, in the body of the routes that it serves', async t => {
+  const options = z.object({ pitch: z.int().min(0).max(99).optional().meta({ description: 'Pitch of the voice' }) })
+  const gateway = await ownGateway(t, {
+    surfaces: { chat: { path: '/v1/chat/completions', streaming: true, body: 'json', options } }
+  })
+  const document = await (await gateway.fetch('/api/openapi.json')).json() as object
+  t.match(document, { paths: { '/v1/chat/completions': { post: { requestBody: { content: { 'application/json': { schema: {
+    allOf: [{}, { properties: { pitch: { type: 'integer', maximum: 99, description: 'Option of Fake engine: Pitch of the voice' } } }]
+  } } } } } } } })
 })
 
 t.test('an engine with a key of its own gets it with every request, and nobody else sees it', async t => {

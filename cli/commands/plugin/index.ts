@@ -1,6 +1,7 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
+import { templateKinds, type TemplateKind } from '../../plugins/template-kinds.js'
 import type { ListOptions } from '../../plugins/list-plugins.js'
 import { homeOption } from '../serve.js'
 
@@ -35,6 +36,34 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     .action(async (names: readonly string[], options: { json?: true }, command: Command) => {
       const { reloadAll } = await import('../../plugins/reload-plugins.js')
       await reloadAll(cli, command, names, options.json === true)
+    })
+  plugin.command('new <folder>')
+    .description('write a new plugin: a package that builds, passes its tests and loads')
+    .addOption(new Option('--kind <kind>', 'what it contributes').choices(templateKinds).default('engine'))
+    .option('--no-install', 'do not run npm install in it')
+    .addHelpText('after', '\nThe folder\'s name is the plugin\'s, without a leading svc-plugin-.')
+    .addHelpText('after', examples('svc plugin new svc-plugin-mine', 'svc plugin new ./notes --kind routes'))
+    .action(async (folder: string, options: { kind: TemplateKind, install: boolean }) => {
+      const { newPlugin } = await import('../../plugins/new-plugin.js')
+      await newPlugin(cli, folder, options.kind, options.install)
+    })
+  plugin.command('dev <folder>')
+    .description('build a plugin and load it from its folder, anew at each change, and show its log')
+    .addOption(homeOption())
+    .addHelpText('after', '\nStarts a gateway on the home when none runs there. Ctrl-C takes the plugin out again.')
+    .addHelpText('after', examples('svc plugin dev ./svc-plugin-mine', 'svc plugin dev . --home .svc'))
+    .action(async (folder: string, _options: object, command: Command) => {
+      const { devPlugin } = await import('../../plugins/dev-plugin.js')
+      const { homeOf } = await import('../../offline/home/home-of.js')
+      await devPlugin(cli, folder, await homeOf(cli, command, { silent: 'home' }))
+    })
+  plugin.command('link [folder]')
+    .description('let the package in a folder find this gateway as svc-gateway, for its build and its tests')
+    .addHelpText('after', '\nnpm install takes the link away; new and dev set it by themselves.')
+    .addHelpText('after', examples('svc plugin link'))
+    .action(async (folder: string | undefined) => {
+      const { linkCommand } = await import('../../plugins/gateway-link.js')
+      await linkCommand(cli, folder ?? '.')
     })
   plugin.command('remove <name>')
     .description('uninstall a plugin and take it off the allow-list')

@@ -23,7 +23,7 @@ export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs
 export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow, RegistryFile } from './models.js'
 export { bootPhases, pluginStates } from './plugins.js'
 export type {
-  BootPhase, PluginConfigProblem, PluginReport, PluginService, PluginSetting, PluginState, WaitingVersion
+  BootPhase, PluginConfigProblem, PluginLogLine, PluginReport, PluginService, PluginSetting, PluginState, WaitingVersion
 } from './plugins.js'
 export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
 export type {

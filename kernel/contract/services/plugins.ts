@@ -55,6 +55,14 @@ export interface PluginConfigProblem {
   readonly message: string
 }
 
+/** A line that a plugin wrote with `ctx.log`, without secrets. */
+export interface PluginLogLine {
+  readonly ts: string
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
 export interface PluginService {
   list (): readonly PluginReport[]
   /**
@@ -63,6 +71,8 @@ export interface PluginService {
    * or when `again` names it, by its own name or that of its package.
    */
   reload (again?: readonly string[]): Promise<readonly PluginReport[]>
+  /** What the plugin of this name logs from now on, at every level. It need not be there yet. */
+  log (name: string, signal: AbortSignal): AsyncIterable<PluginLogLine>
   /** Settings of the plugins that are active. */
   settings (): readonly PluginSetting[]
   /** What is wrong with a table `[plugins.config.<name>]`. Nothing is, for a plugin that is not loaded. */

@@ -1,4 +1,4 @@
-import { core, definePlugin, defineRoute, svcError, type PluginReport } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute, sse, svcError, type PluginReport, type PluginService, type SseEvent } from 'svc-gateway/plugin'
 import { pluginListSchema, pluginParamsSchema, pluginSchema, reloadSchema } from './schemas.js'
 
 /**
@@ -31,6 +31,15 @@ export default definePlugin({
       }
     }))
     ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/plugins/:name/log',
+      summary: 'What a plugin logs, as it happens',
+      description: 'Every line from now on, debug lines too, whatever `[server] log_level` is. The plugin need not be there yet.',
+      schema: { params: pluginParamsSchema },
+      produces: 'text/event-stream',
+      handler: ({ params: { name } }) => sse(signal => lines(plugins, name, signal))
+    }))
+    ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/api/plugins/reload',
       summary: 'Load what is new or changed, drop what the allow-list names no more',
@@ -48,6 +57,10 @@ export default definePlugin({
     }))
   }
 })
+
+async function* lines (plugins: PluginService, name: string, signal: AbortSignal): AsyncGenerator<SseEvent> {
+  for await (const line of plugins.log(name, signal)) yield { data: line }
+}
 
 function statesOf (reports: readonly PluginReport[]): Record<string, string> {
   return Object.fromEntries(reports.map(({ name, state }) => [name, state]))

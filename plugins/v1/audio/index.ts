@@ -18,6 +18,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/audio/speech',
       tag: 'Audio',
+      surface: 'speech',
       summary: 'Speech from text, as a stream of audio',
       schema: { body: speechBodySchema },
       example: { model: 'tts', input: 'Hello', voice: 'alloy' },

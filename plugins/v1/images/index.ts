@@ -21,6 +21,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/images/generations',
       tag: 'Images',
+      surface: 'image',
       summary: 'Images from text, made by an image slot',
       description: 'Takes the GPU from language models while it lasts, so the first image may take its time.',
       schema: { body: imageBodySchema, response: imageAnswerSchema },

@@ -17,6 +17,7 @@ export default definePlugin({
       method: 'POST',
       url: '/v1/messages',
       tag: 'Messages (Anthropic)',
+      surface: 'messages',
       summary: 'A message of the Messages API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Messages API.',
       schema: { body: messagesBodySchema, response: messagesAnswerSchema },

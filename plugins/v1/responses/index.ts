@@ -33,6 +33,7 @@ export default definePlugin({
       url: '/v1/responses',
       alsoAt: ['/responses'],
       tag: 'Responses',
+      surface: 'responses',
       summary: 'A response of the Responses API, streaming or not',
       description: 'With `stream: true` the answer is `text/event-stream`, with the events of the Responses API.',
       schema: { body: responsesBodySchema, response: responsesAnswerSchema },

@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { packageRoot } from '../../kernel/host/plugin-home.js'
+import { until } from '../wire/wire-gateway.js'
+import { sh } from './shell.js'
+import { openWorkshop, type Workshop } from './workshop.js'
+
+t.setTimeout(300_000)
+
+const MISTAKE = 'if (Date.now() > 0) throw new Error(`not today`)\n    '
+
+/** `svc plugin dev` as an author has it in a terminal. */
+interface Dev {
+  readonly text: () => string
+  /** Waits for a line that comes after what was there when it was called. */
+  readonly says: (pattern: RegExp) => Promise<void>
+  readonly interrupt: () => Promise<void>
+}
+
+function startDev (t: Test, shop: Workshop, folder: string, home: string): Dev {
+  const child = spawn(process.execPath, [shop.svc, 'plugin', 'dev', folder, '--home', home], { env: shop.env, cwd: shop.folder })
+  const closed = once(child, 'close')
+  t.teardown(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+    await closed
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => { text += chunk.toString('utf8') })
+  return {
+    text: () => text,
+    says: async pattern => {
+      const from = text.length
+      await until(() => pattern.test(text.slice(from)) || child.exitCode !== null, `${pattern} after:\n${text}`, 120_000)
+      t.match(text.slice(from), pattern)
+    },
+    interrupt: async () => {
+      child.kill('SIGINT')
+      await closed
+    }
+  }
+}
+
+async function edit (path: string, change: (text: string) => string): Promise<void> {
+  const before = await readFile(path, 'utf8')
+  const after = change(before)
+  if (after === before) throw new Error(`nothing was changed in ${path}`)
+  await writeFile(path, after)
+}
+
+t.test('an author who has nothing but the npm package', async t => {
+  const shop = await openWorkshop(t)
+  const script = (text: string): Promise<string> => sh(t, shop.folder, shop.env, text)
+
+  for (const kind of ['engine', 'routes', 'service', 'tools']) {
+    await t.test(`svc plugin new writes a plugin of kind ${kind} that builds and passes its tests`, async t => {
+      const name = `my-${kind}`
+      t.match(await script(`svc plugin new ${name} --kind ${kind}`), /npm run build && npm test/)
+      // the tests of an engine are those of the template
+      await sh(t, join(shop.folder, name), shop.env, kind === 'engine' ? 'npm run build' : 'npm run build\nnpm test')
+      const own = JSON.parse(await readFile(join(shop.folder, name, 'package.json'), 'utf8')) as { name: string, devDependencies: object }
+      t.equal(own.name, `svc-plugin-${name}`)
+      const gateway = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { devDependencies: object }
+      t.match(gateway.devDependencies, own.devDependencies, 'it is built with what the gateway is built with')
+      const sources = await readFile(join(shop.folder, name, 'src/index.ts'), 'utf8')
+      t.notMatch(sources, /\bexample\b|\bespeak\b(?!-ng)/, 'the name of the template is gone')
+    })
+  }
+
+  await t.test('a folder that is not empty, and a name that no plugin can have, are refused', async t => {
+    await t.rejects(script('svc plugin new my-routes'), /is not empty; nothing was written/)
+    await t.rejects(script('svc plugin new Bad_Name'), /'Bad_Name' cannot be the name of a plugin[^]*lower case/)
+    await t.rejects(script('svc plugin new other --kind engines'), /Allowed choices are engine, routes, service, tools/)
+  })
+
+  await t.test('svc plugin dev loads it, and anew at each change, and shows its log', async t => {
+    const folder = join(shop.folder, 'my-routes')
+    const source = join(folder, 'src/index.ts')
+    const home = join(shop.folder, 'home-dev')
+    const dev = startDev(t, shop, folder, home)
+    // the compiler misses what changes while it starts to watch
+    await dev.says(/build .*Watching for file changes/)
+    t.match(dev.text(), /load {2}my-routes is active/)
+    const [url = ''] = /http:\/\/[\d.]+:\d+/.exec(dev.text()) ?? []
+    const put = async (): Promise<unknown> => await (await fetch(`${url}/api/my-routes/milk`, {
+      method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"text":"buy some"}'
+    })).json()
+    t.match(await put(), { text: 'buy some' })
+
+    let said = dev.says(/reload {2}my-routes is active/)
+    await edit(source, text => text.replace('const note = { text,', 'ctx.log.debug({ name }, `keeping`)\n        const note = { text: text.toUpperCase(),'))
+    await said
+    said = dev.says(/debug {2}keeping \{"name":"milk"\}/)
+    // the log is read from a moment after the load on
+    const asking = setInterval(() => { void put() }, 200)
+    await said
+    clearInterval(asking)
+    t.match(await put(), { text: 'BUY SOME' })
+
+    said = dev.says(/reload {2}my-routes.*a changed one failed.*register.*not today/)
+    await edit(source, text => text.replace('const timers =', `${MISTAKE}const timers =`))
+    await said
+    t.match(await put(), { text: 'BUY SOME' }, 'what ran before goes on')
+    said = dev.says(/reload {2}my-routes is active/)
+    await edit(source, text => text.replace(MISTAKE, ''))
+    await said
+
+    await dev.interrupt()
+    t.match(dev.text(), /svc-plugin-my-routes is taken out of the gateway again\./)
+    t.notMatch(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /my-routes/)
+  })
+})
