@@ -118,6 +118,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/dispatch/upstream-pool.ts': 'shown',
   'kernel/dispatch/upstream-trip.ts': 'compared',
   'kernel/dispatch/throughput-history.ts': 'shown',
+  'kernel/host/plugin-logs.ts': 'shown',
   'kernel/events/activity-log.ts': 'stored',
   'kernel/kernel-services.ts': 'compared',
   'kernel/events/event-bus.ts': 'shown',
