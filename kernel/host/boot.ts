@@ -7,6 +7,7 @@ import { findConflicts } from './conflicts.js'
 import { failureText } from './failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
+import { ownServices } from './owned-services.js'
 import { inPlugin } from './plugin-scope.js'
 import { checkPluginTable } from './plugin-findings.js'
 import { preflight } from './preflight.js'
@@ -160,7 +161,7 @@ export class Boot {
     await this.#timed(record, 'register', 'plugin.register_failed', async () => {
       const { clock, logOf, log, stateOf } = this.#deps
       const services = this.#services
-      const required = services.of(plugin.requires ?? {})
+      const required = this.#servicesOf(record, plugin)
       const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name))
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
@@ -178,6 +179,12 @@ export class Boot {
       for (const [id, implementation] of staged.stage.provided) services.add({ id }, implementation)
       record.stage = staged.stage
     })
+  }
+
+  /** Code that came with the gateway leaves nothing behind. */
+  #servicesOf (record: PluginRecord, { requires = {} }: AnyPlugin): Record<string, unknown> {
+    const services = this.#services.of(requires)
+    return record.candidate.root() === null ? services : ownServices(services, requires, record.own.signal)
   }
 
   #conflicts (records: readonly PluginRecord[], standing: readonly PluginRecord[]): void {

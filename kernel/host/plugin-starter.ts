@@ -41,6 +41,7 @@ export class PluginStarter {
   async stop (records: readonly PluginRecord[]): Promise<void> {
     const leaving = this.#started.filter(record => records.includes(record)).reverse()
     for (const record of leaving) await this.#stopOne(record)
+    for (const record of records) record.own.abort()
     this.#started = this.#started.filter(record => !leaving.includes(record))
   }
 

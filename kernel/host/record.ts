@@ -63,6 +63,8 @@ export interface PluginRecord {
   table: string
   /** Something newer that was found where it comes from and is not in force. */
   waiting: Waiting | null
+  /** Aborts when it has left: what it left behind in services ends. */
+  readonly own: AbortController
   /** Work of its own that failed and that nobody waited for: how often, and the last time. */
   late: { readonly count: number, readonly last: string }
   /** Routes it really makes, found in the dry run. */
@@ -85,6 +87,7 @@ export function newRecord (candidate: Candidate): PluginRecord {
     config: undefined,
     table: '{}',
     waiting: null,
+    own: new AbortController(),
     late: { count: 0, last: '' },
     routeKeys: new Set(),
     started: null

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync 
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { PluginReport } from '../../../kernel/contract/index.js'
-import { createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
+import { createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions } from '../../../kernel/testing/index.js'
 import apiPlugins from '../../../plugins/api/plugins/index.js'
 import apiSettings from '../../../plugins/api/settings/index.js'
 
@@ -20,12 +20,15 @@ interface Home {
   readonly copies: (name: string) => string[]
 }
 
-async function home (t: Test, allow: readonly string[], packages: Readonly<Record<string, Files>> = {}): Promise<Home> {
+async function home (
+  t: Test, allow: readonly string[], packages: Readonly<Record<string, Files>> = {},
+  options: Pick<TestGatewayOptions, 'clock'> = {}
+): Promise<Home> {
   const root = t.testdir({ etc: { svc: { 'svc.toml': `[plugins]\nallow = ${JSON.stringify(allow)}\n` } } })
   const plugins = join(root, 'var/lib/svc/plugins')
   const write = (name: string, files: Files, manifest: object = {}): void => writePackage(join(plugins, 'node_modules', name), name, files, manifest)
   for (const [name, files] of Object.entries(packages)) write(name, files)
-  const gateway = await createTestGateway({ home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings] })
+  const gateway = await createTestGateway({ home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings], ...options })
   t.teardown(() => gateway.close())
   return {
     gateway,
@@ -249,4 +252,29 @@ t.test('an engine goes on when its provider is replaced, and is marked when it w
   await slots.unload('agent')
   await it.reload()
   t.equal(it.copies('svc-plugin-foo').length, 1)
+})
+
+t.test('timers, subscriptions and listeners of a plugin go with it', async t => {
+  const clock = new FakeClock()
+  const left = (globalThis as { left?: string[] }).left = [] as string[]
+  const messy = plugin('foo', `const { clock, events, config } = ctx.services
+    const tick = () => { globalThis.left.push('tick'); clock.setTimer(1_000, tick) }
+    const listen = async () => { for await (const event of events.subscribe({}, new AbortController().signal)) globalThis.left.push(event.type) }
+    ctx.onStart(() => {
+      clock.setTimer(1_000, tick)
+      void listen().then(() => { globalThis.left.push('ended') })
+      config.onChange(() => { globalThis.left.push('change') })
+    })`).replace('kind: \'routes\',', 'kind: \'routes\', requires: { clock: core.clock, events: core.events, config: core.config },')
+  const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': { 'index.js': messy, 'word.js': word('one') } }, { clock })
+  await clock.advance(1_000)
+  t.ok(left.includes('tick'))
+  it.write('svc-plugin-foo', { 'index.js': plugin('foo') })
+  await it.reload()
+  t.match(it.report('foo'), { state: 'active', waiting: null })
+  t.ok(left.includes('ended'), 'the subscription ended')
+  left.length = 0
+  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = ["svc-plugin-foo"]\n[slots]\nidle_timeout_s = 17\n')
+  await it.reload()
+  await clock.advance(5_000)
+  t.strictSame(left, [])
 })
