@@ -28,7 +28,9 @@ async function home (
   const plugins = join(root, 'var/lib/svc/plugins')
   const write = (name: string, files: Files, manifest: object = {}): void => writePackage(join(plugins, 'node_modules', name), name, files, manifest)
   for (const [name, files] of Object.entries(packages)) write(name, files)
-  const gateway = await createTestGateway({ home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings], ...options })
+  const gateway = await createTestGateway({
+    home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings], ...options
+  })
   t.teardown(() => gateway.close())
   return {
     gateway,
