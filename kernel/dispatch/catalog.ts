@@ -53,7 +53,8 @@ export class Catalog {
   spelling (model: string): string | null {
     const { models } = this.#deps
     this.#spellings ??= spellingsOf(this.snapshot, models.list().map(({ id }) => id))
-    return this.#spellings.get(model.toLowerCase()) ?? null
+    const spelling = this.#spellings.get(model.toLowerCase()) ?? null
+    return spelling === null || this.snapshot.slots.has(spelling) ? null : spelling
   }
 
   /** Where a request for the name goes, whatever kind of request it is. */
