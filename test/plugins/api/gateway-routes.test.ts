@@ -29,7 +29,7 @@ t.test('status and health', async t => {
   })
   t.ok(json.uptime_s >= 0)
   t.notOk('message' in json.slots[0], 'nothing to say')
-  t.same((await gateway.call('GET', '/api/health')).json, { name: 'svc', version: json.version, status: 'ok' })
+  t.same((await gateway.call('GET', '/api/health')).json, { name: 'svc', version: json.version, status: 'ok', degraded_by: [] })
   const head = await gateway.call('HEAD', '/api/status')
   t.equal(head.status, 200)
   t.equal(head.text, '')
