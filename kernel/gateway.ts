@@ -315,9 +315,11 @@ class GatewayRun implements Gateway {
 
   async #shutDown (): Promise<void> {
     const closed = this.#server.close()
-    if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
     const { dispatcher, fleet, gpu, pressure, pulls, upstreams, connections } = this.#inference ?? {}
-    if (dispatcher !== undefined) await this.#drain(dispatcher.active)
+    // the grace begins with the stop, not with what is written about it
+    const drained = dispatcher === undefined ? undefined : this.#drain(dispatcher.active)
+    if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
+    await drained
     this.#streams.closeAll()
     await this.#attempt('plugins', this.#host?.stop())
     await this.#attempt('image pulls', pulls?.close())
