@@ -19,8 +19,8 @@ export function answerCheck (route: AnyRoute, log: Logger): (response: ServerRes
   const { schema, produces, status, answers } = route
   const words = responsesOf(route, schema?.response === undefined ? null : {})
   // a route that says nothing of its answer, which the kernel leaves to plugins of others, gives JSON, events or nothing
-  const isSilent = schema?.response === undefined && produces === undefined && status === undefined && answers === undefined
-  const documented = isSilent ? { ...words, 200: { content: { 'application/json': {}, 'text/event-stream': {} } } } : words
+  const isSilent = schema?.response === undefined && produces === undefined && answers === undefined
+  const documented = isSilent ? { ...words, [status ?? 200]: { content: { 'application/json': {}, 'text/event-stream': {} } } } : words
   return response => {
     const writeHead = response.writeHead.bind(response) as (...head: Head) => ServerResponse
     response.writeHead = ((...head: Head) => {
