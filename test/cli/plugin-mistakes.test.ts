@@ -28,7 +28,7 @@ const mistakes: readonly Mistake[] = [
   { name: 'an undeclared dependency', files: { 'index.js': 'import \'fs\'\nimport \'some-missing-package\'\n' }, says: /index\.js:2: it imports the package 'some-missing-package', .* declare it in "dependencies"/ },
   { name: 'a descriptor key', files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: .*devises.*did you mean.*devices/ },
   { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: .*prt.*did you mean.*port/ },
-  { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /GET \/api\/slots belongs to plugin 'api-slots'; choose another URL/ },
+  { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /belongs to plugin 'api-slots'; choose another URL/ },
   { name: 'a schema that is none', files: { 'index.js': plugin('schema', '', 'configSchema: {},') }, says: /its configSchema is not a zod schema/ },
   { name: 'a misspelt service', files: { 'index.js': plugin('core-slot', '', '\nrequires: { slots: core.slot },') }, says: /index\.js:3: core has no service 'slot'; did you mean core\.slots\?/ },
   { name: 'a method of another kind', files: { 'index.js': plugin('other-kind', 'ctx.addProvider({})') }, says: /index\.js:4: kind 'routes' has no addProvider; kinds that have it: 'provider'/ },
@@ -50,7 +50,7 @@ ctx.onStart(() => { setTimeout(() => {
 }, 10) })`) }))).code, 0)
   let listed = ''
   while (!listed.includes('late failure')) listed = (await onHome('plugin', 'list')).stdout
-  t.match(listed, /! late: 1 late failure, the last: work that nobody waits for failed: index\.js:\d+: nobody waits/)
+  t.match(listed, /! late: 1 late failure, the last: background work failed: index\.js:\d+: nobody waits/)
 
   t.equal((await onHome('plugin', 'add', pack('svc-plugin-busy', { 'index.js': plugin('busy', `ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/busy', summary: 'x', handler: () => {
   const end = Date.now() + 3000
