@@ -85,7 +85,7 @@ export function chatAnswer (content: string): string {
 
 /**
  * An engine on a real socket of this machine that does what a test tells it: slow, silent, cut off, wrong. By
- * default it answers chat requests in llama-server's wire format.
+ * default it answers chat requests in llama-server's wire format, and speech requests with a sound of four bytes.
  * @param host where it listens; its `origin` is for this machine
  */
 export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<FakeEngine> {
@@ -166,6 +166,7 @@ export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<F
 }
 
 function defaultScript (request: SeenRequest): EngineScript {
+  if (request.url.endsWith('/audio/speech')) return { headers: { 'content-type': 'audio/wav' }, chunks: ['RIFF'] }
   return request.body.includes('"stream":true')
     ? { headers: { 'content-type': 'text/event-stream' }, chunks: chatStream(['Hello', ' there']) }
     : { headers: { 'content-type': 'application/json' }, chunks: [chatAnswer('Hello there')] }

@@ -25,6 +25,8 @@ async function rig (t: Test, more: Readonly<Record<string, unknown>> = {}, other
   const clock = new FakeClock()
   const gateway = await wireGateway(t, {
     clock,
+    // the timer of slow bodies is the gateway's, too, and comes with the first body
+    svc: '[server]\nbody_idle_timeout_s = 0\n',
     ...options,
     plugins: [requests],
     files: { 'etc/svc/upstreams.toml': upstreamTable('up', upstream.url, more) + others, 'etc/svc/api.env': `UP_KEY=${KEY}\n`, ...options.files }

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { FakeEngineRuntime } from '../../../../kernel/testing/fake-engine-runtime.js'
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/test-gateway.js'
@@ -16,8 +16,10 @@ for (const { name, run } of pluginConformance(demo)) {
   })
 }
 
-async function gatewayAt (home: string, provision = true): Promise<TestGateway> {
+async function gatewayAt (t: Test, home: string, provision = true): Promise<TestGateway> {
   const runtime = new FakeEngineRuntime()
+  // an engine outlives its gateway
+  t.teardown(() => runtime.destroy())
   return createTestGateway({ home, plugins: [llmServer, demo], pluginConfig: { demo: { provision } }, runtime })
 }
 
@@ -26,7 +28,7 @@ const store = (home: string): string => join(home, 'var/lib/svc/models')
 
 t.test('a home without slots gets one that runs the demo model', async t => {
   const home = t.testdir()
-  const first = await gatewayAt(home)
+  const first = await gatewayAt(t, home)
   await first.close()
   t.match(first.gateway.report().find(plugin => plugin.name === 'demo'), { state: 'active' })
   t.same(await slotFiles(home), ['agent.toml'])
@@ -42,30 +44,30 @@ t.test('a home without slots gets one that runs the demo model', async t => {
   t.match(registry, /context_length = 32[_]?768/)
 
   await writeFile(join(home, 'etc/svc/slots/agent.toml'), slot.replace('idle_timeout_s = 0', 'idle_timeout_s = 7'))
-  await (await gatewayAt(home)).close()
+  await (await gatewayAt(t, home)).close()
   t.match(await readFile(join(home, 'etc/svc/slots/agent.toml'), 'utf8'), /idle_timeout_s = 7/, 'a second start changes nothing')
 })
 
 t.test('it leaves alone what is there', async t => {
   await t.test('any slot', async t => {
     const home = t.testdir({ etc: { svc: { slots: { 'other.toml': 'type = "llm"\ndevice = "cpu"\nport = 8090\n' } } } })
-    await (await gatewayAt(home)).close()
+    await (await gatewayAt(t, home)).close()
     t.same(await slotFiles(home), ['other.toml'])
   })
   await t.test('a slot that is broken', async t => {
     const home = t.testdir({ etc: { svc: { slots: { 'agent.toml': 'device = "toaster"\n' } } } })
-    await (await gatewayAt(home)).close()
+    await (await gatewayAt(t, home)).close()
     t.equal(await readFile(join(home, 'etc/svc/slots/agent.toml'), 'utf8'), 'device = "toaster"\n')
     t.same(await slotFiles(home), ['agent.toml'])
   })
   await t.test('a file of the same name', async t => {
     const home = t.testdir({ var: { lib: { svc: { models: { 'svc-demo.gguf': 'mine' } } } } })
-    await (await gatewayAt(home)).close()
+    await (await gatewayAt(t, home)).close()
     t.equal(await readFile(join(store(home), 'svc-demo.gguf'), 'utf8'), 'mine')
   })
   await t.test('everything, when it is not asked for', async t => {
     const home = t.testdir()
-    await (await gatewayAt(home, false)).close()
+    await (await gatewayAt(t, home, false)).close()
     t.same(await slotFiles(home), [])
   })
 })
