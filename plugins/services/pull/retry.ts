@@ -22,7 +22,7 @@ const final: ReadonlySet<string> = new Set([
 
 const full: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])
 const disk: ReadonlySet<string> = new Set([
-  'EACCES', 'EPERM', 'EROFS', 'EIO', 'EISDIR', 'ENOTDIR', 'EFBIG', 'EMFILE', 'ENFILE', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENXIO', 'ESTALE', 'EXDEV'
+  'EACCES', 'EPERM', 'EROFS', 'EIO', 'EISDIR', 'ENOTDIR', 'EEXIST', 'EFBIG', 'EMFILE', 'ENFILE', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENXIO', 'ESTALE', 'EXDEV'
 ])
 
 /** What to do about a failure. `tries` counts failures in a row, this one included, with no byte between them. Pure. */
