@@ -81,6 +81,8 @@ t.test('exits: what ended or went while the daemon was away is told once it is b
   await eventually('both are told', () => exits.length === 2)
   t.same(exits, [{ id: one.id, labels: mine, exitCode: 137 }, { id: two.id, labels: mine, exitCode: null }])
   t.notOk(exits.some(exit => exit.id === three.id), 'what had ended before is not')
+  // a list may have told them before the events are followed again
+  await eventually('it follows the events again', () => fake.followers === 1)
   fake.emitDie(one)
   const last = fake.add('4', mine)
   fake.emitDie(last)
