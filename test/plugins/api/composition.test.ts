@@ -177,7 +177,7 @@ t.test('upstream rows', async t => {
     [{}, 'serving', /configured upstream$/],
     [{ enabled: false }, 'offline', /switched off/],
     [{ error: 'refused' }, 'offline', /refused/],
-    [{ refreshed_at: null, models: [] }, 'offline', /nobody asked/]
+    [{ refreshed_at: null, models: [] }, 'offline', /not listed yet/]
   ]
   for (const [over, state, reason] of cases) {
     const [row] = upstreamRows([{ ...view, ...over }], new Set())

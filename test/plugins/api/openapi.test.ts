@@ -70,7 +70,7 @@ t.test('every operation says what it takes and what it answers', async t => {
     if (success.content === undefined) t.match(status, /^(204|302)$/, `${name}: no answer`)
     for (const [type, { schema }] of Object.entries(success.content ?? {})) {
       // bytes and the events of a stream are described by their type alone
-      const isBytes = /^(image|audio|video)\/|^text\/event-stream$|^\*\/\*$|^application\/(octet-stream|gzip|zip|x-tar)$/.test(type)
+      const isBytes = /^(image|audio|video)\/|^text\/event-stream$|^\*\/\*$|^application\/(octet-stream|gzip|zip|x-tar|x-subrip)$/.test(type)
       if (!isBytes) t.ok(isSaying(schema), `${name}: answer as ${type}`)
     }
   }
