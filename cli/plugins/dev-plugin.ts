@@ -192,7 +192,7 @@ async function showLog (cli: Cli, client: ApiClient, plugin: string): Promise<vo
   }
 }
 
-/** What a package ships at a moment when nobody writes: the same at two looks. */
+/** What a package ships once writing has paused: the same at two looks. */
 async function settledStamp (folder: string, signal: AbortSignal): Promise<string> {
   for (let before = await stampOf(folder); ;) {
     await wait(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted())

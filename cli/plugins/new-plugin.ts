@@ -12,7 +12,7 @@ interface Template {
   readonly files: ReadonlyMap<string, string>
 }
 
-/** Not part of a template, should somebody have built it in place. */
+/** Not part of a template, even where it was built in place. */
 const BUILT = new Set(['node_modules', 'dist', 'package-lock.json', '.gitignore'])
 const IGNORED = 'node_modules/\ndist/\n*.tgz\n'
 /** The engine program has a function of this name and knows nothing of plugins. */

@@ -41,7 +41,7 @@ export async function writeFileAtomic (path: string, content: string, options: W
     await (options.exclusive === true ? moveIfAbsent(ops, temp, target) : ops.rename(temp, target))
   } catch (error) {
     await ops.unlink(temp).catch(() => undefined)
-    // another disk, or somebody took the empty folder away
+    // another disk, or the empty folder was taken away
     const isElsewhere = ['EXDEV', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')
     if (tempFolder === folder || !isElsewhere) throw error
     return await writeFileAtomic(path, content, { ...options, tempFolder: undefined })

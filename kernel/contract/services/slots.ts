@@ -185,7 +185,7 @@ export interface LaunchTrouble {
   readonly message: string
 }
 
-/** A slot that somebody may want to have. */
+/** A slot that could be created. */
 export interface SlotWish {
   readonly type: SlotType
   readonly device: Device
@@ -265,7 +265,7 @@ export interface SlotService {
    * hold every write against. With other profiles than the present ones when they are given. Pure; nothing is written.
    */
   check (slots: readonly NamedSlotConfig[], profiles?: ReadonlyMap<string, NamedProfile>): readonly SlotProblem[]
-  /** As `SlotDraft.troubles`, of the slot as it is written. Waits for nobody who writes. */
+  /** As `SlotDraft.troubles`, of the slot as it is written. Does not wait for writers. */
   troubles (name: string): Promise<readonly LaunchTrouble[]>
   /** Why such a slot could not start here, as far as its engine and its image tell; null when it could. Asks no disk. */
   misfit (wish: SlotWish): string | null
@@ -295,7 +295,7 @@ export interface SlotService {
   metrics (name: string): SlotMetrics
   /**
    * Resident memory of the running engine in MiB, as it was measured last: 0 without an engine, null when it cannot be told.
-   * Waits for nobody.
+   * Does not wait for a measurement.
    */
   memoryMb (name: string): Promise<number | null>
   /** Asks a running engine, for at most two seconds; starts nothing and never fails but for an unknown name. */

@@ -64,7 +64,7 @@ t.test('every curl line of the page makes a request that is not refused for its 
   }
 })
 
-t.test('the page', async t => {
+t.test('the docs page puts /v1 first, renders Markdown and filters its list by a search', async t => {
   const gateway = await createTestGateway({ builtins, runtime: new FakeEngineRuntime() })
   t.teardown(() => gateway.close())
   const openapi: unknown = await (await gateway.fetch('/api/openapi.json')).json()
