@@ -3,7 +3,7 @@ import type { FileOps } from './config/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
 import type { BuiltinPlugin } from './host/discover.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
-import type { HealthProbe } from './slots/health.js'
+import type { HealthProbe } from './slots/life/health.js'
 
 export interface GatewayOptions {
   /** The plugins that ship with the gateway; the kernel names none of them. */

@@ -6,7 +6,7 @@ import { root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
 const ranks: ReadonlyArray<readonly string[]> = [
-  ['contract'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['host'],
+  ['contract', 'async'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['host'],
   ['.'], ['testing']
 ]
 const rankOf = new Map(ranks.flatMap((folders, rank) => folders.map(folder => [folder, rank] as const)))
@@ -38,6 +38,38 @@ t.test('kernel: no layer imports one to its right', async t => {
     t.ok(to.startsWith('kernel/'), `${entry.from} -> ${to}`)
     t.ok(rankOf.get(layer(to))! <= rankOf.get(layer(entry.from))!, `${entry.from} -> ${to}`)
   }
+})
+
+/** What the files of a room may import of the layer that the room is in; those beside the rooms put all of it together. */
+const rooms: Readonly<Record<string, readonly string[]>> = {
+  'dispatch/requests': [],
+  'dispatch/body': [],
+  'dispatch/answer': ['requests', 'body'],
+  'dispatch/upstream': ['requests', 'answer'],
+  'dispatch/route': ['body', 'upstream'],
+  'dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route'],
+  'dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
+  'slots/schedule': [],
+  'slots/plan': ['schedule'],
+  'slots/shadows': ['schedule'],
+  'slots/write': ['plan', 'shadows'],
+  'slots/gpu': [],
+  'slots/life': ['schedule', 'plan', 'shadows', 'gpu']
+}
+
+t.test('kernel: a room imports the rooms that it stands on, and nothing that stands beside the rooms', async t => {
+  const roomOf = (path: string): string | undefined => {
+    const [, layer, room, file] = path.split('/')
+    return file === undefined ? undefined : `${layer}/${room}`
+  }
+  const across = imports.filter(isLocal).filter(({ from }) => roomOf(from) !== undefined && rooms[roomOf(from)!] !== undefined)
+  t.ok(across.length > 100, `${across.length} imports`)
+  const wrong = across.filter(entry => {
+    const [layer, room] = roomOf(entry.from)!.split('/')
+    const to = target(entry).split('/')
+    return to[1] === layer && to[2] !== room && !rooms[`${layer}/${room}`]!.includes(to[2]!)
+  })
+  t.strictSame(wrong.map(entry => `${entry.from} -> ${target(entry)}`), [])
 })
 
 t.test('whoever writes through temporary files stands in the list of those whose leavings are swept', async t => {
@@ -112,12 +144,12 @@ t.test('the kernel names no provider', async t => {
 const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock'>> = {
   'cli/watch.ts': 'shown',
   'kernel/config/store.ts': 'compared',
-  'kernel/dispatch/catalog.ts': 'shown',
+  'kernel/dispatch/route/catalog.ts': 'shown',
   'kernel/dispatch/dispatcher.ts': 'shown',
-  'kernel/dispatch/judged-once.ts': 'compared',
-  'kernel/dispatch/upstream-pool.ts': 'shown',
-  'kernel/dispatch/upstream-trip.ts': 'compared',
-  'kernel/dispatch/throughput-history.ts': 'shown',
+  'kernel/dispatch/call/judged-once.ts': 'compared',
+  'kernel/dispatch/upstream/upstream-pool.ts': 'shown',
+  'kernel/dispatch/call/upstream-trip.ts': 'compared',
+  'kernel/dispatch/requests/throughput-history.ts': 'shown',
   'kernel/host/plugin-logs.ts': 'shown',
   'kernel/events/activity-log.ts': 'stored',
   'kernel/kernel-services.ts': 'compared',
@@ -127,7 +159,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/hardware/probe.ts': 'shown',
   'kernel/jobs/job-store.ts': 'stored',
   'kernel/runtime/process-engine.ts': 'stored',
-  'kernel/slots/slot-journal.ts': 'stored',
+  'kernel/slots/life/slot-journal.ts': 'stored',
   'kernel/state/file-lock.ts': 'compared',
   'kernel/state/home-lock.ts': 'compared',
   'kernel/state/migrations/migrate.ts': 'stored',
@@ -147,7 +179,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/library/library.ts': 'stored',
   'plugins/services/pull/pull-task.ts': 'stored',
   'plugins/services/pull/pulls.ts': 'compared',
-  'kernel/dispatch/event-edits.ts': 'shown',
+  'kernel/dispatch/answer/event-edits.ts': 'shown',
   'plugins/v1/omni/plain-answer.ts': 'shown'
 }
 

@@ -192,7 +192,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C25: {
     failure: 'Two engines fight for the NPU, or one runs on the CPU and does not say so.',
     shownBy: {
-      'kernel/slots/guards.test.ts': ['rules between slots and inside one'],
+      'kernel/slots/slot-rules.test.ts': ['rules between slots and inside one'],
       'plugins/api/npu.test.ts': ['switches of the trio, and one engine on the NPU'],
       'plugins/providers/npu-rt/trio.test.ts': ['one request at a time, whatever the surface'],
       'kernel/runtime/gpu-visibility.test.ts': ['a device that is not there is an error that says what is']

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { writeFileAtomic } from '../../kernel/config/atomic-file.js'
-import { dotted } from '../../kernel/config/problems.js'
+import { dotted } from '../../kernel/config/shape-check.js'
 import { parseToml } from '../../kernel/config/toml-file.js'
 import { readRegistry } from '../../kernel/models/registry-file.js'
 import { createWithLock } from '../../kernel/state/file-lock.js'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { svcError, type ConfigRows, type Logger, type SvcError } from '../contract/index.js'
 import type { DraftFiles } from './draft-files.js'
-import { checkShape, invalid } from './problems.js'
+import { checkShape, invalid } from './shape-check.js'
 import type { RowList } from './schema/rows.js'
 import { mergeTables } from './svc-writer.js'
 import { isTable, type Table } from './toml-file.js'

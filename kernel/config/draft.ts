@@ -10,7 +10,7 @@ import {
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
 import { configFiles, slotFile } from './parts.js'
-import { checkShape, invalid } from './problems.js'
+import { checkShape, invalid } from './shape-check.js'
 import { seedProfiles } from './profiles/seeds.js'
 import { withSelection } from './schema/capabilities-file.js'
 import { providerRows, upstreamRows } from './schema/catalog-files.js'

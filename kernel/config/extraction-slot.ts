@@ -1,5 +1,5 @@
 import type { NamedSlotConfig, SvcConfig } from '../contract/index.js'
-import type { Problem } from './problems.js'
+import type { Problem } from './shape-check.js'
 import { valueAt } from './table-path.js'
 import type { Table } from './toml-file.js'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Diagnostic } from '../contract/index.js'
 import type { Part } from './parts.js'
-import { toDiagnostics, type Problem } from './problems.js'
+import { toDiagnostics, type Problem } from './shape-check.js'
 import { readText } from './read-file.js'
 import { parseJson, type Whole } from './schema/json-files.js'
 import type { Rows } from './schema/rows.js'

@@ -1,4 +1,4 @@
-import type { Problem } from './problems.js'
+import type { Problem } from './shape-check.js'
 import { isReservedVariable } from './reserved-variables.js'
 
 export interface SecretsEnv {

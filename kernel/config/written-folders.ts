@@ -24,8 +24,8 @@ export const tempWriters: Readonly<Record<string, Folders>> = {
   // of a store elsewhere `kernel-services.ts` sweeps the same folder, once the configuration says where it is
   'kernel/models/registry.ts': paths => [...registry(paths), paths.models, storeTemp(paths.models)],
   'kernel/runtime/engine-hosts.ts': state,
-  'kernel/slots/gpu-arbiter-file.ts': state,
-  'kernel/slots/slot-state-file.ts': paths => [join(paths.state, 'slots')],
+  'kernel/slots/gpu/gpu-arbiter-file.ts': state,
+  'kernel/slots/life/slot-state-file.ts': paths => [join(paths.state, 'slots')],
   'kernel/state/engine-keys.ts': state,
   'kernel/state/file-lock.ts': paths => [paths.etc, paths.state, paths.plugins, ...registry(paths)],
   'kernel/state/instance-id.ts': state,

@@ -1,7 +1,7 @@
 import {
   isSvcError, messageOf, svcError, type AnyPlugin, type BootPhase, type Clock, type ConfigService, type ErrorCode, type Logger
 } from '../contract/index.js'
-import { dotted } from '../config/problems.js'
+import { dotted } from '../config/shape-check.js'
 import type { MountDeps } from '../http/mount-route.js'
 import { findConflicts } from './conflicts.js'
 import { failureText } from './failure-text.js'

@@ -2,7 +2,7 @@ import {
   definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineAbout, type EngineProvider,
   type EngineRequirements, type LaunchSpecInput, type ProviderDescriptor
 } from '../contract/index.js'
-import type { Problem } from '../config/problems.js'
+import type { Problem } from '../config/shape-check.js'
 import { suggest } from '../config/suggest.js'
 
 /** A provider made from data alone: templates are filled in, nothing else runs. */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import {
   API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type ProviderDescriptor, type SvcError
 } from '../contract/index.js'
-import { checkShape, dotted } from '../config/problems.js'
+import { checkShape, dotted } from '../config/shape-check.js'
 import { readToml } from '../config/toml-file.js'
 import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
 import { gatewayMisfit, jsonProblem } from './gateway-fit.js'

@@ -1,6 +1,6 @@
 import type { AnyPlugin, ErrorCode, Finding, SvcConfig } from '../contract/index.js'
 import { configFiles } from '../config/parts.js'
-import { checkShape, dotted, type Checked } from '../config/problems.js'
+import { checkShape, dotted, type Checked } from '../config/shape-check.js'
 import { suggest } from '../config/suggest.js'
 
 type Tables = SvcConfig['plugins']['config']

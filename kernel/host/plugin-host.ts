@@ -3,7 +3,7 @@ import {
   messageOf, svcError, type EngineProvider, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
   type PluginService, type PluginSetting, type ProviderCatalog
 } from '../contract/index.js'
-import { checkShape, dotted } from '../config/problems.js'
+import { checkShape, dotted } from '../config/shape-check.js'
 import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes, placeAmong } from './plugin-scope.js'

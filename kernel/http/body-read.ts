@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Transform } from 'node:stream'
 import type { SvcError } from '../contract/index.js'
-import { isGone, onClose } from '../dispatch/client-gone.js'
+import { isGone, onClose } from '../dispatch/answer/client-gone.js'
 import { bodyTooLarge, brokenCoding } from './body-errors.js'
 import type { BodyReads } from './body-reads.js'
 import { openCoding } from './content-coding.js'

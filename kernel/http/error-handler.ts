@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { errorEnvelope, isSvcError, retryHeader, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
-import { leftRequest } from '../dispatch/client-gone.js'
+import { leftRequest } from '../dispatch/answer/client-gone.js'
 import { bodyTooLarge } from './body-errors.js'
 
 /**

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { probe } from '../dispatch/client-gone.js'
+import { probe } from '../dispatch/answer/client-gone.js'
 
 /**
  * When to ask, in milliseconds after the one before. What is answered at once is never asked. A client of this machine is

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import {
   handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
 } from '../contract/index.js'
-import { checkShape, invalid } from '../config/problems.js'
-import { withoutMark } from '../dispatch/json-scan.js'
+import { checkShape, invalid } from '../config/shape-check.js'
+import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body-reads.js'
 import { answerCheck } from './answer-check.js'
 import { createErrorHandler } from './error-handler.js'

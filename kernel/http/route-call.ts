@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger, RouteCall } from '../contract/index.js'
-import { clientLeft, isGone, onClose } from '../dispatch/client-gone.js'
+import { clientLeft, isGone, onClose } from '../dispatch/answer/client-gone.js'
 import { actorOf } from './actor.js'
 
 /** What a handler gets. What most handlers never ask for is made when they do. */

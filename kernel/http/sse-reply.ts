@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import {
   errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer
 } from '../contract/index.js'
-import { clientLeft, isGone, onClose, probedBy, writeLeadingZero } from '../dispatch/client-gone.js'
+import { clientLeft, isGone, onClose, probedBy, writeLeadingZero } from '../dispatch/answer/client-gone.js'
 
 const KEEP_ALIVE_MS = 15_000
 

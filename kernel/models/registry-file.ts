@@ -1,5 +1,5 @@
 import { modelRowSchema, type Model } from '../contract/index.js'
-import { checkShape, dotted, invalid, type Problem } from '../config/problems.js'
+import { checkShape, dotted, invalid, type Problem } from '../config/shape-check.js'
 import { valueAt, withoutValue, withValue } from '../config/table-path.js'
 import { isTable, type Table } from '../config/toml-file.js'
 

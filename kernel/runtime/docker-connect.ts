@@ -7,7 +7,7 @@ import type Docker from 'dockerode'
 import { svcError, type Clock } from '../contract/index.js'
 import { publishedHost, type DockerEndpoint } from './docker-endpoint.js'
 import { engineError } from './docker-errors.js'
-import { abortable, linkedAbort } from './waiting.js'
+import { abortable, linkedAbort } from '../async/waiting.js'
 
 /** Longest wait for an answer of the engine that needs no work of the containers. */
 export const ANSWER_MS = 30_000

@@ -4,7 +4,7 @@ import { LABEL_INSTANCE, type EngineExit, type EngineInspection } from './contai
 import type { DockerEngine } from './docker-connect.js'
 import { ExitLedger, type Labels } from './exit-ledger.js'
 import { jsonLines } from './json-lines.js'
-import { linkedAbort, pause } from './waiting.js'
+import { linkedAbort, pause } from '../async/waiting.js'
 
 const BACKOFF_MS = { first: 250, most: 10_000 }
 /** Events can be lost without the connection breaking: Podman drops its followers when it rotates its event file. */

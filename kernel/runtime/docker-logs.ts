@@ -3,7 +3,7 @@ import type { LogOptions } from './container-runtime.js'
 import type { DockerEngine } from './docker-connect.js'
 import { containerGone, engineError, saysGone } from './docker-errors.js'
 import { createLineSplitter, type LineSplitter } from './log-lines.js'
-import { linkedAbort } from './waiting.js'
+import { linkedAbort } from '../async/waiting.js'
 
 /** A container's output as `ContainerRuntime.logs` promises it. Reads from the socket only as fast as it is read. */
 export async function* containerLogs (engine: DockerEngine, id: string, options: LogOptions): AsyncIterable<string> {

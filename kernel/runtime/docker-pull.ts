@@ -6,7 +6,7 @@ import { engineError, engineMessage, statusOf } from './docker-errors.js'
 import { parseImageRef, pinOf, usableReference } from './image-ref.js'
 import { jsonLines } from './json-lines.js'
 import { pullErrorOf, PullTally } from './pull-progress.js'
-import { abortable, linkedAbort } from './waiting.js'
+import { abortable, linkedAbort } from '../async/waiting.js'
 
 /** Whether the image is there, and has the digest when one is pinned. */
 export async function imagePresent (

@@ -15,7 +15,7 @@ import { imagePresent, pullImage } from './docker-pull.js'
 import { containerMemory } from './docker-stats.js'
 import { usableReference } from './image-ref.js'
 import { assertPortFree, portConflict } from './port-check.js'
-import { pause, pollUntil } from './waiting.js'
+import { pause, pollUntil } from '../async/waiting.js'
 
 /** What the engine may take beyond the stop timeout, and for a removal: image layers are deleted, networks unplugged. */
 const GRACE_MS = 30_000

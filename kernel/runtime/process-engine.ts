@@ -8,7 +8,7 @@ import { engineGone, recordNotWritten, spawnFailed, undying } from './process-er
 import { EngineLog } from './process-log.js'
 import type { ProcessRecord, RecordStore } from './process-record.js'
 import { engineProcesses, type ProcessTable } from './process-table.js'
-import { pollUntil, settlesWithin } from './waiting.js'
+import { pollUntil, settlesWithin } from '../async/waiting.js'
 
 /** How long killed processes may take to vanish; longer means one hangs in the kernel. */
 const GONE_WITHIN_MS = 10_000

@@ -2,7 +2,7 @@ import type { Clock } from '../contract/index.js'
 import type { LogOptions } from './container-runtime.js'
 import { createLineSplitter } from './log-lines.js'
 import type { EngineProcess } from './process-engine.js'
-import { pause } from './waiting.js'
+import { pause } from '../async/waiting.js'
 
 /** How often a file that is followed is looked at. */
 const FOLLOW_POLL_MS = 100

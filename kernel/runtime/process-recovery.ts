@@ -2,7 +2,7 @@ import type { Clock, Logger } from '../contract/index.js'
 import { ENGINE_ID_VARIABLE } from './process-env.js'
 import type { ProcessRecord, RecordStore } from './process-record.js'
 import { engineProcesses, type ProcessEntry, type ProcessTable } from './process-table.js'
-import { pollUntil } from './waiting.js'
+import { pollUntil } from '../async/waiting.js'
 
 const GONE_WITHIN_MS = 10_000
 

@@ -13,7 +13,7 @@ import { residentBytes } from './process-memory.js'
 import { createRecordStore, type ProcessRecord, type ProcessSpec } from './process-record.js'
 import { recoverRecords } from './process-recovery.js'
 import { createProcessTable, type ProcessTable } from './process-table.js'
-import { linkedAbort } from './waiting.js'
+import { linkedAbort } from '../async/waiting.js'
 
 const LIVENESS_POLL_MS = 250
 /** Output files are measured at every such look. */

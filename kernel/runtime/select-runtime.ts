@@ -6,7 +6,7 @@ import { createDockerRuntime } from './docker-runtime.js'
 import { readEngineHosts } from './engine-hosts.js'
 import { openProcessRuntime } from './process-runtime.js'
 import { runtimeCandidates, type Candidate, type DriverSetting } from './runtime-candidates.js'
-import { pause } from './waiting.js'
+import { pause } from '../async/waiting.js'
 
 export interface SelectRuntimeOptions {
   /** `[runtime]`: what to run engines with, and how long each candidate may take to answer. */

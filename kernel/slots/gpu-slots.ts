@@ -1,10 +1,10 @@
 import type { EngineAddress, EngineClient } from '../contract/index.js'
-import type { GpuSlots } from './gpu-arbiter.js'
-import { isBusy } from './leases.js'
-import type { SlotCore } from './slot-core.js'
-import type { SlotFleet } from './slot-fleet.js'
-import { isServing } from './slot-machine.js'
-import type { SlotPlans } from './slot-plans.js'
+import type { GpuSlots } from './gpu/gpu-arbiter.js'
+import { isBusy } from './schedule/leases.js'
+import type { ScheduledSlot } from './schedule/scheduled-slot.js'
+import type { SlotFleet } from './life/slot-fleet.js'
+import { isServing } from './schedule/slot-machine.js'
+import type { SlotPlans } from './plan/slot-plans.js'
 
 /** The slots as the GPU arbiter sees them: straight at their owners, past its own gate. */
 export function gpuSlots (
@@ -42,6 +42,6 @@ export function gpuSlots (
   }
 }
 
-function hasEngine (core: SlotCore | null): boolean {
+function hasEngine (core: ScheduledSlot | null): boolean {
   return core !== null && (core.engine !== null || core.op !== null || core.wanted)
 }

@@ -1,8 +1,8 @@
 import type { Clock, ConfigService, EventBus, HardwareService, Logger, Timer } from '../contract/index.js'
 import type { MemoryPool } from '../hardware/memory-pools.js'
-import { evictionFor, shortages, type Shortage, type Tenant } from './pressure.js'
-import type { SlotFleet } from './slot-fleet.js'
-import type { SlotPlans } from './slot-plans.js'
+import { evictionFor, shortages, type Shortage, type Tenant } from './schedule/pressure.js'
+import type { SlotFleet } from './life/slot-fleet.js'
+import type { SlotPlans } from './plan/slot-plans.js'
 
 export interface PressureEvictionDeps {
   readonly config: ConfigService

@@ -1,9 +1,9 @@
 import {
   isSvcError, svcError, type ConfigService, type ProviderCatalog, type SlotLease, type SlotStatus, type SvcError
 } from '../contract/index.js'
-import { namesOf, shadowsOf, shadowStatus, type Shadow } from './shadows.js'
-import { unservedMessage } from './slot-errors.js'
-import type { SlotFleet } from './slot-fleet.js'
+import { namesOf, shadowsOf, shadowStatus, type Shadow } from './shadows/shadows.js'
+import { unservedMessage } from './schedule/slot-errors.js'
+import type { SlotFleet } from './life/slot-fleet.js'
 
 export interface ShadowSlotsDeps {
   readonly config: ConfigService

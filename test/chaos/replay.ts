@@ -1,5 +1,5 @@
 import type { GatewayEvent, SlotState } from '../../kernel/contract/index.js'
-import { isLegal, isServing } from '../../kernel/slots/slot-machine.js'
+import { isLegal, isServing } from '../../kernel/slots/schedule/slot-machine.js'
 
 /**
  * Plays the `slot.state` events of a run through the table of transitions. Returns what does not fit: a step that the

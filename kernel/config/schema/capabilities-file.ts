@@ -2,7 +2,7 @@ import {
   backendDevices, CAPABILITIES_VERSION, capabilityGroups, capabilitySelectionSchema, providerAliases,
   type CapabilityChild, type CapabilityGroup, type CapabilitySelection, type CapabilitySelections
 } from '../../contract/index.js'
-import { checkShape, type Problem } from '../problems.js'
+import { checkShape, type Problem } from '../shape-check.js'
 import { isTable, type Table } from '../toml-file.js'
 import { unknownTopKeys } from './rows.js'
 

@@ -3,7 +3,7 @@ import {
   externalProviderSchema, NAME_PATTERN, profileSchema, stackSchema, upstreamSchema,
   type ExternalProvider, type NamedProfile, type NamedStack, type Upstream
 } from '../../contract/index.js'
-import { checkShape, type Problem } from '../problems.js'
+import { checkShape, type Problem } from '../shape-check.js'
 import { isTable } from '../toml-file.js'
 import { readRows, unknownTopKeys, type Rows } from './rows.js'
 

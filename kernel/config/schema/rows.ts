@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { checkShape, type Problem } from '../problems.js'
+import { checkShape, type Problem } from '../shape-check.js'
 import { isTable } from '../toml-file.js'
 
 export interface Rows<T> {

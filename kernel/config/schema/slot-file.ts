@@ -4,7 +4,7 @@ import {
   type Device, type NamedSlotConfig, type SlotType
 } from '../../contract/index.js'
 import type { Audience } from '../issue-text.js'
-import { checkShape, dotted, type Checked, type Problem } from '../problems.js'
+import { checkShape, dotted, type Checked, type Problem } from '../shape-check.js'
 import { suggest } from '../suggest.js'
 import { isTable, type Table } from '../toml-file.js'
 import { acceptedFlatKeys, slotEntries, type SlotEntry } from './slot-entries.js'

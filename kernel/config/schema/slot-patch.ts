@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { slotConfigSchema } from '../../contract/index.js'
 import { isKnownPath } from '../schema-keys.js'
-import type { Problem } from '../problems.js'
+import type { Problem } from '../shape-check.js'
 import { deleteValue, dropEmpty, setValue, tableCopy, valueAt } from '../table-path.js'
 import { isTable, type Table } from '../toml-file.js'
 import { slotEntries, type SlotEntry } from './slot-entries.js'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
-import { spliceBody } from '../../../kernel/dispatch/body-splice.js'
-import { BodyView } from '../../../kernel/dispatch/body-view.js'
+import { spliceBody } from '../../../kernel/dispatch/body/body-splice.js'
+import { BodyView } from '../../../kernel/dispatch/body/body-view.js'
 
 function viewOf (text: string): BodyView {
   const view = BodyView.of(Buffer.from(text))

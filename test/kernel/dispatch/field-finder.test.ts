@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
-import { FieldFinder, formBoundary, type FoundField } from '../../../kernel/dispatch/field-finder.js'
+import { FieldFinder, formBoundary, type FoundField } from '../../../kernel/dispatch/upload/field-finder.js'
 
 interface Outcome {
   readonly field: FoundField | null

@@ -4,9 +4,9 @@ import {
   externalProviderSchema, svcConfigSchema, upstreamSchema, type ConfigService, type ConfigSnapshot, type Logger, type NewEvent,
   type Upstream
 } from '../../../kernel/contract/index.js'
-import { upstreamTarget } from '../../../kernel/dispatch/upstream-auth.js'
-import { UpstreamPool } from '../../../kernel/dispatch/upstream-pool.js'
-import { upstreamOfProvider } from '../../../kernel/dispatch/upstream-templates.js'
+import { upstreamTarget } from '../../../kernel/dispatch/upstream/upstream-auth.js'
+import { UpstreamPool } from '../../../kernel/dispatch/upstream/upstream-pool.js'
+import { upstreamOfProvider } from '../../../kernel/dispatch/upstream/upstream-templates.js'
 import { createFakeEngine, FakeClock, settle, type FakeEngine, type SeenRequest } from '../../../kernel/testing/index.js'
 
 const never = new AbortController().signal

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
 import { argvSegmentNames, type ArgvSegmentName, type FlagGrammar } from '../../../kernel/contract/index.js'
-import { managedFlags, managedFlagsAboveFields } from '../../../kernel/slots/argv/managed-flags.js'
-import { flagKey, isFlag, mergeArgv, type ArgvSegments } from '../../../kernel/slots/argv/merge.js'
-import { mtpEffective, mtpFlags } from '../../../kernel/slots/mtp.js'
+import { managedFlags, managedFlagsAboveFields } from '../../../kernel/slots/plan/argv/managed-flags.js'
+import { flagKey, isFlag, mergeArgv, type ArgvSegments } from '../../../kernel/slots/plan/argv/merge.js'
+import { mtpEffective, mtpFlags } from '../../../kernel/slots/plan/mtp.js'
 import { profileOf, slotOf } from './launch-input.js'
 
 const grammar: FlagGrammar = {

@@ -3,10 +3,10 @@ import {
   type SlotConfigInput
 } from '../../../kernel/contract/index.js'
 import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
-import { SlotFleet } from '../../../kernel/slots/slot-fleet.js'
-import { slotNotFound } from '../../../kernel/slots/slot-errors.js'
-import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/slot-plans.js'
-import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/slot-state-file.js'
+import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
+import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
+import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
+import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/life/slot-state-file.js'
 import type { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import type { FakeRuntime } from '../../../kernel/testing/fake-runtime.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import {
   decideGpu, gpuPhases, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput, type GpuPhase
-} from '../../../kernel/slots/gpu-arbiter-core.js'
+} from '../../../kernel/slots/gpu/gpu-arbiter-core.js'
 
 const base = newGpuCore('llm', false, [])
 const at = (phase: GpuPhase, more: Partial<GpuCore> = {}): GpuCore => ({ ...base, phase, write: 7, ...more })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { gpuInfoSchema, slotConfigSchema, type Device, type SlotConfigInput } from '../../../kernel/contract/index.js'
-import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type PlacedSlot } from '../../../kernel/slots/gpu-groups.js'
+import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type PlacedSlot } from '../../../kernel/slots/gpu/gpu-groups.js'
 
 function place (name: string, device: Device, config: SlotConfigInput = {}): PlacedSlot {
   return { slot: { ...slotConfigSchema.parse(config), name }, device }

@@ -1,12 +1,12 @@
 import type { SlotConfigInput, SlotLease } from '../../../kernel/contract/index.js'
-import { SlotGpuArbiter } from '../../../kernel/slots/gpu-arbiter.js'
-import type { GpuState, GpuStateFile } from '../../../kernel/slots/gpu-arbiter-file.js'
+import { SlotGpuArbiter } from '../../../kernel/slots/gpu/gpu-arbiter.js'
+import type { GpuState, GpuStateFile } from '../../../kernel/slots/gpu/gpu-arbiter-file.js'
 import { gpuSlots } from '../../../kernel/slots/gpu-slots.js'
-import type { SlotOwner } from '../../../kernel/slots/slot-owner.js'
-import type { SlotStateFile } from '../../../kernel/slots/slot-state-file.js'
+import type { SlotOwner } from '../../../kernel/slots/life/slot-owner.js'
+import type { SlotStateFile } from '../../../kernel/slots/life/slot-state-file.js'
 import type { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import type { FakeRuntime } from '../../../kernel/testing/fake-runtime.js'
-import { pause } from '../../../kernel/runtime/waiting.js'
+import { pause } from '../../../kernel/async/waiting.js'
 import { createFleetHarness, type FleetHarness } from './fleet-harness.js'
 
 /** What is left when a gateway dies: the files. */

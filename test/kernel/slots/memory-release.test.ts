@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readGpuMemory } from '../../../kernel/hardware/gpu-memory.js'
-import { hasSettled, watchRelease } from '../../../kernel/slots/memory-release.js'
+import { hasSettled, watchRelease } from '../../../kernel/slots/gpu/memory-release.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 
 t.test('the counters of all cards are added up; nothing known is null', async t => {

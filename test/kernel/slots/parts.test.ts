@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import t from 'tap'
 import { svcError, type Logger, type NewEvent } from '../../../kernel/contract/index.js'
 import type { ContainerRuntime, EngineExit, PullProgress } from '../../../kernel/runtime/container-runtime.js'
-import { withBudget } from '../../../kernel/slots/budget.js'
-import { lastWords, withoutNoise } from '../../../kernel/slots/engine-words.js'
-import { ExitHub } from '../../../kernel/slots/exit-hub.js'
-import { defaultVerdict, pollPauseMs, untilHealthy, watchHealth, type ProbeResult } from '../../../kernel/slots/health.js'
-import { ImagePulls } from '../../../kernel/slots/image-pulls.js'
-import { Mutex } from '../../../kernel/slots/mutex.js'
-import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/slot-state-file.js'
-import { StatusFeed } from '../../../kernel/slots/status-feed.js'
-import { Throughput } from '../../../kernel/slots/throughput.js'
+import { withBudget } from '../../../kernel/async/budget.js'
+import { lastWords, withoutNoise } from '../../../kernel/slots/life/engine-words.js'
+import { ExitHub } from '../../../kernel/slots/life/exit-hub.js'
+import { defaultVerdict, pollPauseMs, untilHealthy, watchHealth, type ProbeResult } from '../../../kernel/slots/life/health.js'
+import { ImagePulls } from '../../../kernel/slots/life/image-pulls.js'
+import { SerialQueue } from '../../../kernel/async/serial-queue.js'
+import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/life/slot-state-file.js'
+import { LatestFeed } from '../../../kernel/async/latest-feed.js'
+import { Throughput } from '../../../kernel/slots/life/throughput.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 
 const never = new AbortController().signal
 
 t.test('status feed', async t => {
   t.test('gives the present, then every change, and ends with the reader, the signal or the feed', async t => {
-    const feed = new StatusFeed<number>()
+    const feed = new LatestFeed<number>()
     const stop = new AbortController()
     const seen: number[] = []
     const reading = (async () => { for await (const value of feed.read(() => 0, stop.signal)) seen.push(value) })()
@@ -46,7 +46,7 @@ t.test('status feed', async t => {
     t.strictSame((await feed.read(() => 5, never).next()).value, 5, 'a closed feed still tells the present')
   })
   t.test('a slow reader loses the oldest and nobody waits for it', async t => {
-    const feed = new StatusFeed<number>()
+    const feed = new LatestFeed<number>()
     const slow = feed.read(() => -1, never)
     await slow.next()
     for (let i = 0; i < 1_000; i++) feed.publish(i)
@@ -78,7 +78,7 @@ t.test('time budgets', async t => {
 })
 
 t.test('a mutex runs one after the other, also behind a failure', async t => {
-  const mutex = new Mutex()
+  const mutex = new SerialQueue()
   const log: string[] = []
   const work = (name: string, fails = false) => mutex.run(async () => {
     log.push(`${name} begins`)

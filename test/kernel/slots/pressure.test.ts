@@ -4,9 +4,9 @@ import {
   gpuInfoSchema, type EventBus, type GpuInfo, type HardwareService, type Logger, type SlotConfigInput
 } from '../../../kernel/contract/index.js'
 import type { MemoryPool } from '../../../kernel/hardware/memory-pools.js'
-import { evictionFor, MIN_QUIET_MS, shortages, type Tenant } from '../../../kernel/slots/pressure.js'
+import { evictionFor, MIN_QUIET_MS, shortages, type Tenant } from '../../../kernel/slots/schedule/pressure.js'
 import { PressureEviction, SWEEP_MS } from '../../../kernel/slots/pressure-eviction.js'
-import { newCore, type SlotCore } from '../../../kernel/slots/slot-core.js'
+import { newCore, type ScheduledSlot } from '../../../kernel/slots/schedule/scheduled-slot.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 import { FakeRuntime, type EngineBehaviour } from '../../../kernel/testing/fake-runtime.js'
 import { createFleetHarness, type FleetHarness } from './fleet-harness.js'
@@ -21,7 +21,7 @@ const gpus: readonly GpuInfo[] = [
 ]
 
 /** A slot whose engine was last used that long ago. */
-function tenant (name: string, quietS: number, config: SlotConfigInput = {}, core: Partial<SlotCore> = {}): Tenant {
+function tenant (name: string, quietS: number, config: SlotConfigInput = {}, core: Partial<ScheduledSlot> = {}): Tenant {
   const slot = slotOf(config, name)
   return {
     slot,
@@ -50,7 +50,7 @@ t.test('what counts as short', async t => {
 })
 
 t.test('who goes', async t => {
-  const busy: Partial<SlotCore> = { state: 'serving', inFlight: 1 }
+  const busy: Partial<ScheduledSlot> = { state: 'serving', inFlight: 1 }
   const cases: Array<[name: string, tenants: Tenant[], pools: MemoryPool[], who: string | null]> = [
     ['the least recently used', [tenant('new', 100), tenant('old', 900), tenant('middle', 400)], [ram(1)], 'old'],
     ['nobody when nothing is short', [tenant('old', 900)], [ram(60_000)], null],

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
 import { slotStates, type SlotState } from '../../../kernel/contract/index.js'
-import { backoffMs, crashAttempts } from '../../../kernel/slots/backoff.js'
-import { canServe, freeWorkers, lendAnother, takeOneBack } from '../../../kernel/slots/leases.js'
+import { backoffMs, crashAttempts } from '../../../kernel/slots/schedule/backoff.js'
+import { canServe, freeWorkers, lendAnother, takeOneBack } from '../../../kernel/slots/schedule/leases.js'
 import {
-  newCore, type CoreFailure, type Engine, type FailureClass, type LaunchFailure, type SlotCore, type SlotEffect, type SlotInput,
+  newCore, type CoreFailure, type Engine, type FailureClass, type LaunchFailure, type ScheduledSlot, type SlotEffect,
+  type SlotInput,
   type Wants
-} from '../../../kernel/slots/slot-core.js'
-import { isLegal, isLoading, isServing } from '../../../kernel/slots/slot-machine.js'
-import { decide } from '../../../kernel/slots/slot-scheduler.js'
+} from '../../../kernel/slots/schedule/scheduled-slot.js'
+import { isLegal, isLoading, isServing } from '../../../kernel/slots/schedule/slot-machine.js'
+import { decide } from '../../../kernel/slots/schedule/slot-scheduler.js'
 import { decisions } from './decision-table.js'
 
 const NOW = 1_000_000
@@ -19,7 +20,7 @@ function engineOf (id: string, workers: number | null = null): Engine {
   return { id, address: { host: '127.0.0.1', port: 1 }, label: '', configHash: '', adopted: false, workers }
 }
 
-function feed (core: SlotCore, ...inputs: readonly SlotInput[]): SlotCore {
+function feed (core: ScheduledSlot, ...inputs: readonly SlotInput[]): ScheduledSlot {
   return inputs.reduce((at, input) => decide(at, input, NOW).core, core)
 }
 
@@ -39,7 +40,7 @@ const ready = feed(offline, { type: 'load' }, ...started, { type: 'launched', ge
 
 const single = feed(offline, { type: 'load' }, ...started, { type: 'launched', generation: 1, engine: engineOf('e1', 1) })
 
-const states: Readonly<Record<string, SlotCore>> = {
+const states: Readonly<Record<string, ScheduledSlot>> = {
   'offline': offline,
   'warming, one waits': warming,
   'warming, told to stop': feed(warming, unload),
@@ -64,7 +65,7 @@ const states: Readonly<Record<string, SlotCore>> = {
   'error, engine stuck': feed(ready, unload, { type: 'stop-failed', message: 'no' })
 }
 
-function inputsFor ({ generation }: SlotCore): Readonly<Record<string, SlotInput>> {
+function inputsFor ({ generation }: ScheduledSlot): Readonly<Record<string, SlotInput>> {
   return {
     'demand lease': lease,
     'demand light': demand('lease'),
@@ -106,7 +107,7 @@ function nameOf (effect: SlotEffect): string {
   return effect.type === 'stop' && effect.crashed ? 'stop crashed' : effect.type
 }
 
-function outcome (core: SlotCore, input: SlotInput): string | undefined {
+function outcome (core: ScheduledSlot, input: SlotInput): string | undefined {
   const { core: next, effects, answer } = decide(core, input, NOW)
   if (answer === null && effects.length === 0 && JSON.stringify(next) === JSON.stringify(core)) return undefined
   const told = answer === null ? '' : ` | ${typeof answer === 'string' ? answer : answer.code}`
@@ -244,7 +245,7 @@ class World {
     this.check(before)
   }
 
-  run (effect: SlotEffect, before: SlotCore): void {
+  run (effect: SlotEffect, before: ScheduledSlot): void {
     if (effect.type === 'launch') {
       assert.equal(effect.generation, this.core.generation)
       assert.ok(effect.generation > before.generation, 'every launch has a generation of its own')
@@ -270,7 +271,7 @@ class World {
     this.leases.push({ generation: this.core.generation, light: wants === 'lease' })
   }
 
-  check (before: SlotCore): void {
+  check (before: ScheduledSlot): void {
     const { core } = this
     assert.ok(isLegal(before.state, core.state), `${before.state} -> ${core.state}`)
     const count = (wants: Wants): number => this.line.filter(each => each === wants).length

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { LOW_WAITS_MS, WaitingLine, type InLine } from '../../../kernel/slots/waiting-line.js'
+import { LOW_WAITS_MS, WaitingLine, type InLine } from '../../../kernel/slots/schedule/waiting-line.js'
 
 const worker = (since: number, low = false): InLine => ({ wants: 'worker', low, since })
 

@@ -14,7 +14,7 @@ import { slotRecordSchema, upstreamRowSchema, type SlotRecord } from '../../../p
 import { hoisted } from '../../../plugins/api/slots/slot-file.js'
 import { share } from '../../../plugins/api/slots/slot-usage.js'
 import { upstreamRows } from '../../../plugins/api/slots/upstream-row.js'
-import { readVoices } from '../../../kernel/slots/voices.js'
+import { readVoices } from '../../../kernel/slots/life/voices.js'
 
 function slot (input: Record<string, unknown> = {}, name = 'chat'): NamedSlotConfig {
   return { name, ...slotConfigSchema.parse({ provider: 'fake', ...input }) }

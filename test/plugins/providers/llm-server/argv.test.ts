@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { LaunchInput, ProviderSegments } from '../../../../kernel/contract/index.js'
-import { mergeArgv } from '../../../../kernel/slots/argv/merge.js'
+import { mergeArgv } from '../../../../kernel/slots/plan/argv/merge.js'
 import { shellWords } from '../../../../kernel/contract/shell-words.js'
 import { argvSegments, parallelOf } from '../../../../plugins/providers/llm-server/argv.js'
 import { llamaFlags } from '../../../../plugins/providers/llm-server/flags.js'

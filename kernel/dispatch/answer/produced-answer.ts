@@ -1,0 +1,38 @@
+import type { AdaptedAnswer, SvcError } from '../../contract/index.js'
+import type { AnswerSink } from './answer-sink.js'
+
+/**
+ * Runs work that makes an answer and hands it to a sink: at the reader's pace, cancellable at every step, with one
+ * single end. Returns the function that gives it up.
+ * @param told what the reader is told of a failure; `started` once the head is out
+ */
+export function runProduced (
+  work: (signal: AbortSignal) => Promise<AdaptedAnswer>, sink: AnswerSink,
+  told: (error: unknown, started: boolean) => SvcError, settled: () => void
+): (reason: Error) => void {
+  const controller = new AbortController()
+  let started = false
+  /** Ends the pause that a slow client asked for. */
+  let wake = (): void => {}
+  const run = async (): Promise<void> => {
+    const answer = await work(controller.signal)
+    controller.signal.throwIfAborted()
+    started = true
+    sink.onDrain(() => wake())
+    sink.head(answer.status, Object.entries(answer.headers).flat())
+    const chunks = Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
+    for await (const chunk of chunks) {
+      controller.signal.throwIfAborted()
+      if (!sink.data(chunk)) await new Promise<void>(resolve => { wake = resolve })
+    }
+    controller.signal.throwIfAborted()
+    sink.end()
+  }
+  run().catch((error: unknown) => {
+    if (!controller.signal.aborted) sink.fail(told(error, started))
+  }).finally(settled)
+  return reason => {
+    controller.abort(reason)
+    wake()
+  }
+}

@@ -1,0 +1,81 @@
+import type { Clock, SlotLease, Surface } from '../../contract/index.js'
+import type { Throughput } from '../../slots/life/throughput.js'
+import type { TokenCount } from '../requests/active-requests.js'
+import type { AnswerSink } from '../answer/answer-sink.js'
+import { runAdapted } from './adapted-call.js'
+import { originOf } from './connections.js'
+import { EventEdits, type AskedFor } from '../answer/event-edits.js'
+import { Exchange, type ExchangeOutcome, type ExchangeRequest } from './exchange.js'
+import { forEngine } from '../answer/headers.js'
+import { RefusalFilter } from '../answer/refusal-filter.js'
+import { StreamShaper } from '../answer/stream-shaper.js'
+import type { CallContext } from './call-context.js'
+
+export interface SlotCallInput {
+  readonly lease: SlotLease
+  readonly surface: Surface
+  readonly asked: AskedFor
+  readonly body: Buffer
+  readonly requestId: string
+  readonly contentType: string
+  readonly headers: string[]
+  readonly throughput: Throughput
+  readonly counter: TokenCount
+  readonly firstTokenMs: number
+  readonly silenceMs: number
+}
+
+/**
+ * Sends one request to a leased engine and its answer to a sink. Owns the lease: it is released exactly once,
+ * when the call has settled. Returns the function that gives the call up.
+ * @param unsent called in place of `settled`, with the sink untouched, when the engine could not be reached at all
+ */
+export function callSlot (
+  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: () => void, unsent: (() => void) | null = null
+): (reason: Error) => void {
+  const { lease, surface } = input
+  const release = (outcome: ExchangeOutcome): void => {
+    lease.release(outcome === 'failed' || outcome === 'unsent')
+    // not before the caller has got what this function returns
+    if (outcome === 'unsent' && unsent !== null) queueMicrotask(unsent)
+    else settled()
+  }
+  input.throughput.request()
+  const answer = slotAnswer(surface, sink, input.asked, context.clock)
+  const shaper = new StreamShaper(answer, input.throughput, input.counter, context.clock, () => lease.heard())
+  const giveUp = surface.adapt === undefined
+    ? sendPlain(context, input, shaper, release, unsent !== null)
+    : runAdapted(context, surface.adapt, input, shaper, release)
+  lease.onRevoked(error => {
+    shaper.fail(error)
+    giveUp(error)
+  })
+  return giveUp
+}
+
+function sendPlain (
+  context: CallContext, input: SlotCallInput, sink: AnswerSink, settled: (outcome: ExchangeOutcome) => void, mayReturn: boolean
+): (reason: Error) => void {
+  const { lease, surface } = input
+  const exchange = new Exchange(sink, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, settled)
+  const request: ExchangeRequest = {
+    origin: originOf(lease.address),
+    path: surface.path,
+    method: 'POST',
+    headers: forEngine(input.headers, lease.address),
+    body: input.body,
+    alone: lease.provider.keepsConnections === false,
+    headersTimeoutMs: input.firstTokenMs,
+    bodyTimeoutMs: input.silenceMs,
+    resend: true,
+    mayReturn
+  }
+  exchange.send(context.connections, request)
+  return reason => exchange.abort(reason)
+}
+
+/** A sink behind what a provider has to say about its engine's answers. */
+export function slotAnswer (surface: Surface, sink: AnswerSink, asked: AskedFor, clock: Clock): AnswerSink {
+  const edited = surface.events === undefined ? sink : new EventEdits(sink, surface.events, asked, clock)
+  return surface.refusal === undefined ? edited : new RefusalFilter(edited, surface.refusal, surface.refusalFrom ?? 0)
+}

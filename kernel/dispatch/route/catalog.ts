@@ -1,0 +1,125 @@
+import { slotRoleOf, type Clock, type ConfigService, type ModelObject, type ModelRegistry, type SurfaceName } from '../../contract/index.js'
+import { needsModel } from '../../slots/plan/needs-model.js'
+import type { SlotManager } from '../../slots/slot-manager.js'
+import { modelRows } from './model-rows.js'
+import { meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
+import { spellingsOf, type Spellings } from './spellings.js'
+import type { UpstreamPool } from '../upstream/upstream-pool.js'
+
+export interface CatalogDeps {
+  readonly clock: Clock
+  readonly config: Pick<ConfigService, 'snapshot'>
+  readonly models: ModelRegistry
+  readonly slots: SlotManager
+  readonly upstreams: () => UpstreamPool
+}
+
+/** Names that mean the same slot, where only one of the two is a slot's. */
+const otherNames: Readonly<Record<string, string>> = { 'agent': 'primary', 'primary': 'agent', 'rerank': 'embed-rerank', 'embed-rerank': 'rerank' }
+
+/** What can be asked for, as one immutable snapshot that is rebuilt at the first look after a change. */
+export class Catalog {
+  readonly #deps: CatalogDeps
+  #snapshot: RouteSnapshot | null = null
+  #rows: readonly ModelObject[] | null = null
+  #spellings: Spellings | null = null
+  readonly #since: number
+
+  constructor (deps: CatalogDeps) {
+    this.#deps = deps
+    this.#since = Math.floor(deps.clock.now() / 1000)
+  }
+
+  /** Configuration, slots, registry or upstreams changed. */
+  invalidate (): void {
+    this.#snapshot = null
+    this.#rows = null
+    this.#spellings = null
+  }
+
+  get snapshot (): RouteSnapshot {
+    return this.#snapshot ??= this.#build()
+  }
+
+  resolve (model: string, surface: SurfaceName): Resolution {
+    const found = resolveModel(this.snapshot, model, surface)
+    const spelling = found.kind === 'not-found' ? this.spelling(model) : null
+    if (spelling === null) return found
+    const meant = resolveModel(this.snapshot, spelling, surface)
+    return meant.kind === 'slot' ? { ...meant, via: 'spelling' } : meant
+  }
+
+  /** The one model whose name differs from this one in its case alone; null for none, and for several. */
+  spelling (model: string): string | null {
+    const { models } = this.#deps
+    this.#spellings ??= spellingsOf(this.snapshot, models.list().map(({ id }) => id))
+    const spelling = this.#spellings.get(model.toLowerCase()) ?? null
+    return spelling === null || this.snapshot.slots.has(spelling) ? null : spelling
+  }
+
+  /** Where a request for the name goes, whatever kind of request it is. */
+  resolveAnywhere (model: string): Route | null {
+    return resolveAnywhere(this.snapshot, model) ?? resolveAnywhere(this.snapshot, this.spelling(model) ?? model)
+  }
+
+  /** What a name stands for: an alias for another, any other name for itself. */
+  meantBy (model: string): string {
+    return meantBy(this.snapshot, model)
+  }
+
+  /** The rows of `GET /v1/models`, made at the first look after a change. */
+  models (): readonly ModelObject[] {
+    const { models, slots, upstreams, config } = this.#deps
+    return this.#rows ??= modelRows({
+      snapshot: this.snapshot, models, slots, upstreams: upstreams(), settings: config.snapshot.svc.dispatcher, since: this.#since
+    })
+  }
+
+  #build (): RouteSnapshot {
+    const { slots: manager, models, upstreams, config } = this.#deps
+    const slots = new Map<string, SlotRoute>()
+    const byModel = new Map<string, SlotRoute[]>()
+    const byCatalogue = new Map<string, SlotRoute[]>()
+    for (const name of manager.names()) {
+      const config = manager.config(name)
+      const provider = manager.provider(name)
+      const { state, modelId } = manager.status(name)
+      const servesNothing = config.served_by === null && provider?.carriesOnly?.(config) === true
+      const route: SlotRoute = {
+        name,
+        type: config.type,
+        enabled: config.enabled,
+        state,
+        modelId,
+        configuredModel: config.model.default,
+        needsModel: provider === null || needsModel(provider, config),
+        isNpu: manager.device(name) === 'npu',
+        anchor: config.served_by,
+        role: slotRoleOf(config),
+        isDefault: config.default,
+        surfaces: new Set(servesNothing ? [] : Object.keys(provider?.surfaces ?? {}) as SurfaceName[]),
+        catalogue: provider?.catalogue?.filter(({ problem }) => problem === null).map(({ id }) => id) ?? [],
+        ...(provider === null && config.served_by === null ? { missingProvider: config.provider } : {})
+      }
+      slots.set(name, route)
+      for (const id of modelId === null ? [] : [modelId, ...provider?.models?.aliases?.(modelId) ?? []]) add(byModel, id, route)
+      for (const id of route.catalogue) add(byCatalogue, id, route)
+    }
+    const aliases = [...Object.entries(otherNames), ...manager.aliases()]
+    return {
+      slots,
+      aliases: new Map(aliases.filter(([alias, name]) => !slots.has(alias) && slots.has(name))),
+      clientAliases: new Map(Object.entries(config.snapshot.svc.aliases)),
+      byModel,
+      byCatalogue,
+      registry: { has: id => models.get(id) !== undefined },
+      upstreamModels: upstreams().routes(),
+      unlisted: upstreams().unlisted(),
+      switchedOff: upstreams().switchedOff()
+    }
+  }
+}
+
+function add (routes: Map<string, SlotRoute[]>, id: string, route: SlotRoute): void {
+  routes.set(id, [...routes.get(id) ?? [], route])
+}

@@ -1,0 +1,118 @@
+import type { Clock, ModelObject, SurfaceName, SvcError, Timer } from '../../contract/index.js'
+import type { Catalog } from './catalog.js'
+import { notListed, resolutionError } from './resolution-errors.js'
+import { fullNameRoute, isRoute, mayBeRemote, type Resolution, type Route } from './resolve.js'
+import type { UpstreamPool } from '../upstream/upstream-pool.js'
+
+export interface ModelLookupDeps {
+  readonly clock: Clock
+  readonly catalog: Catalog
+  readonly upstreams: UpstreamPool
+  /** Names this gateway among those that a question comes through. */
+  readonly token: string
+}
+
+/** How long an upstream that comes first in the order holds up what another could answer. */
+const PRECEDENCE_MS = 500
+
+/**
+ * Resolution of names that the lists known so far may not decide. Upstreams whose list is missing are asked, and waited
+ * for only as long as one of them could still decide the name.
+ */
+export class ModelLookup {
+  readonly #deps: ModelLookupDeps
+
+  constructor (deps: ModelLookupDeps) {
+    this.#deps = deps
+  }
+
+  /** Null when upstreams must be asked first. */
+  now (model: string, surface: SurfaceName): Resolution | null {
+    const found = this.#deps.catalog.resolve(model, surface)
+    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return found
+    return this.#deps.upstreams.isDue('empty') ? null : this.#resolve(model, surface)
+  }
+
+  /** Asks for the missing lists. Never rejects; what it gives when the signal has aborted means nothing. */
+  async later (model: string, surface: SurfaceName, signal: AbortSignal): Promise<Resolution> {
+    const { clock, upstreams } = this.#deps
+    const enough = new AbortController()
+    const leave = (): void => enough.abort()
+    signal.addEventListener('abort', leave, { once: true })
+    let patience = null as Timer | null
+    const look = (): void => {
+      const found = this.#resolve(model, surface)
+      if (enough.signal.aborted || !isRoute(found) || isUsual(found)) return
+      if (found.kind === 'slot' || !this.#isContested(model, found.upstream)) return leave()
+      patience ??= clock.setTimer(PRECEDENCE_MS, () => {
+        patience = null
+        const decided = this.#resolve(model, surface)
+        if (isRoute(decided) && !isUsual(decided)) leave()
+      })
+    }
+    look()
+    if (signal.aborted) leave()
+    await upstreams.refresh('empty', enough.signal, [], look)
+    signal.removeEventListener('abort', leave)
+    patience?.cancel()
+    return this.#resolve(model, surface)
+  }
+
+  /** The rows of `GET /v1/models`. */
+  async rows (signal: AbortSignal, passed: readonly string[]): Promise<readonly ModelObject[]> {
+    const { catalog, upstreams, token } = this.#deps
+    // the question is our own: whoever asks waits for this answer to give us his
+    if (passed.includes(token)) return catalog.models()
+    await upstreams.refresh('untried', signal, passed)
+    void upstreams.refresh('old', signal, passed)
+    return catalog.models()
+  }
+
+  /** One row of `GET /v1/models`; missing lists are waited for only while no row has the id. Throws `notListed`. */
+  async row (id: string, signal: AbortSignal): Promise<ModelObject> {
+    const { catalog, upstreams } = this.#deps
+    const rowOf = (name: string): ModelObject | undefined => catalog.models().find(row => row.id === name)
+    const find = (): ModelObject | undefined => rowOf(id) ?? rowOf(catalog.spelling(id) ?? id)
+    const known = find()
+    if (known !== undefined) return known
+    const enough = new AbortController()
+    const leave = (): void => enough.abort()
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    await upstreams.refresh('untried', enough.signal, [], () => {
+      if (find() !== undefined) leave()
+    })
+    signal.removeEventListener('abort', leave)
+    const found = find()
+    if (found === undefined) throw notListed(id, catalog.resolveAnywhere(id))
+    return found
+  }
+
+  /** Why nothing serves a name, in the words that its client used. */
+  refusal (deadEnd: Exclude<Resolution, Route>, model: string, surface: SurfaceName): SvcError {
+    return resolutionError(deadEnd, model, surface, this.#deps.catalog.meantBy(model))
+  }
+
+  #resolve (model: string, surface: SurfaceName): Resolution {
+    const { catalog } = this.#deps
+    const found = catalog.resolve(model, surface)
+    return isRoute(found) || !mayBeRemote(found) ? found : fullNameRoute(catalog.snapshot, model) ?? found
+  }
+
+  /** Whether a list that is still to come could send the name elsewhere: a full name wins, then the order of the upstreams. */
+  #isContested (name: string, upstream: string): boolean {
+    const { catalog, upstreams } = this.#deps
+    const model = catalog.meantBy(name)
+    const all = upstreams.all()
+    const isFull = model.startsWith(`${upstream}/`)
+    const rivals = isFull
+      ? all.filter(row => row.name === upstream)
+      : all.filter((row, index) => model.startsWith(`${row.name}/`) || index < all.findIndex(({ name: other }) => other === upstream))
+    return rivals.some(row => upstreams.isAwaited(row.name))
+  }
+}
+
+/** An upstream that has the name comes before the slot that it usually means, or nearly names. */
+function isUsual (route: Route): boolean {
+  return route.kind === 'slot' && (route.via === 'usual' || route.via === 'spelling')
+}

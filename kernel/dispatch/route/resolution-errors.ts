@@ -1,0 +1,79 @@
+import { shownName, svcError, type SvcError, type SurfaceName } from '../../contract/index.js'
+import { unservedMessage } from '../../slots/schedule/slot-errors.js'
+import type { BodyProblem } from '../body/body-view.js'
+import type { Resolution, Route } from './resolve.js'
+
+export function bodyError (problem: BodyProblem): SvcError {
+  if (problem === 'too_complex') {
+    return svcError('request.invalid_json', 'the body is nested too deep (1,000 levels), or has more keys or lists than any request needs')
+  }
+  if (problem === 'empty') return svcError('request.invalid_json', 'the body is empty; it has to be a JSON object')
+  return problem === 'invalid_json'
+    ? svcError('request.invalid_json', 'the body is not valid JSON')
+    : svcError('request.not_an_object', 'the body is JSON but not an object')
+}
+
+export function missingModel (path: string): SvcError {
+  return svcError('request.missing_model', '`model` is missing: name a slot, a model id or a virtual name such as svc/agent; GET /v1/models lists them',
+    { param: 'model', details: { field: 'model', path } })
+}
+
+/** Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same. */
+export function notListed (id: string, route: Route | null): SvcError {
+  if (route === null) {
+    return svcError('model.not_found', `no model has the id '${shownName(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: shownName(id) } })
+  }
+  const where = route.kind === 'slot'
+    ? `a request for it goes to slot '${route.slot}', which is loaded for it; \`[dispatcher] list_unloaded = true\` lists slots that are not loaded too`
+    : `a request for it goes to upstream '${route.upstream}', whose filters keep it off the list`
+  const at = route.kind === 'slot' ? { slot: route.slot } : { upstream: route.upstream }
+  return svcError('model.not_loaded', `model '${shownName(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: shownName(id), ...at } })
+}
+
+/**
+ * The refusal of a model that leads nowhere.
+ * @param meant what the client's name is an alias of; the name itself when it is none
+ */
+export function resolutionError (
+  resolution: Exclude<Resolution, { kind: 'slot' | 'upstream' }>, name: string, surface: SurfaceName, meant = name
+): SvcError {
+  const shown = shownName(name)
+  const model = name === meant ? `model '${shown}'` : `model '${shown}' (an alias of '${shownName(meant)}')`
+  const details = { model: shown, surface }
+  switch (resolution.kind) {
+    case 'not-found':
+      return svcError('model.not_found', `${model} is no slot, no registered model and no upstream's; GET /v1/models lists what there is`,
+        { param: 'model', details })
+    case 'not-loaded':
+      return svcError('model.not_loaded', `${model} cannot be used: ${resolution.reason}`,
+        { param: 'model', details: { ...details, slot: resolution.slot } })
+    case 'unserved': {
+      const { slot, anchor, enabled } = resolution
+      return svcError('npu.trio_unavailable', unservedMessage(slot, anchor, enabled),
+        { param: 'model', details: { ...details, slot, anchor, endpoint: endpoints[surface] } })
+    }
+    case 'provider-gone': {
+      const { slot, provider } = resolution
+      return svcError('slot.provider_gone', `${model} cannot be used: no active plugin provides '${provider}', which slot '${slot}' runs on; ` +
+        `its plugin was removed or failed (\`svc plugin list\`). Add it again, or give the slot another: \`svc slot edit ${slot} --provider <name>\``,
+      { param: 'model', details: { ...details, slot, provider } })
+    }
+    case 'no-route':
+      return svcError('dispatch.no_route', `${model} cannot be used here: ${resolution.reason}`,
+        { param: 'model', details: { ...details, slot: resolution.slot } })
+  }
+}
+
+/** The route of each surface; where one has several names, the first. */
+export const endpoints: Readonly<Record<SurfaceName, string>> = {
+  'chat': '/v1/chat/completions',
+  'completions': '/v1/completions',
+  'responses': '/v1/responses',
+  'messages': '/v1/messages',
+  'count-tokens': '/v1/messages/count_tokens',
+  'embeddings': '/v1/embeddings',
+  'rerank': '/v1/rerankings',
+  'transcription': '/v1/audio/transcriptions',
+  'speech': '/v1/audio/speech',
+  'image': '/v1/images/generations'
+}

@@ -1,0 +1,30 @@
+import { svcError, type SvcError } from '../../contract/index.js'
+
+export function notAForm (contentType: string | undefined): SvcError {
+  const isForm = /^\s*multipart\/form-data/i.test(contentType ?? '')
+  return isForm
+    ? svcError('request.invalid_form', 'the content type of the form has no usable `boundary`; let the HTTP client set it')
+    : svcError('request.unsupported_media_type', `send multipart/form-data with \`file\` and \`model\`, not ${contentType?.slice(0, 100) ?? 'a body without content type'}`)
+}
+
+export function packedForm (coding: string): SvcError {
+  return svcError('request.unsupported_encoding', `uploads are taken as they are, not with the content encoding '${coding.slice(0, 200)}'; files of sound and pictures are compressed already`)
+}
+
+export function invalidForm (problem: string): SvcError {
+  return svcError('request.invalid_form', `the form cannot be read: ${problem}`)
+}
+
+export function tooLarge (limitBytes: number): SvcError {
+  return svcError('request.too_large', `the upload is larger than ${limitBytes} bytes; [server] upload_limit_bytes of svc.toml allows more`,
+    { details: { limit_bytes: limitBytes } })
+}
+
+export function uploadStalled (limitMs: number): SvcError {
+  return svcError('request.upload_stalled', `nothing came of the upload for ${limitMs / 1000} s; send it again`)
+}
+
+export function spoolFailed (error: Error): SvcError {
+  return svcError('gateway.spool_failed', `the upload has to wait and cannot be kept on disk (${(error as NodeJS.ErrnoException).code ?? 'see the log'}); make room in the state folder`,
+    { cause: error, details: { retry_after_s: 30 } })
+}

@@ -1,0 +1,398 @@
+import {
+  messageOf, svcError, type Clock, type ConfigService, type Device, type EventBus, type GpuArbiter, type GpuMode, type GpuStatus,
+  type Logger, type NamedSlotConfig, type GpuInfo
+} from '../../contract/index.js'
+import { abortable } from '../../async/waiting.js'
+import { WallTime } from '../../state/wall-time.js'
+import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
+import type { GpuState, GpuStateFile } from './gpu-arbiter-file.js'
+import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
+import { GpuIdle } from './gpu-idle.js'
+import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type GpuGroups, type GpuSide, type PlacedSlot } from './gpu-groups.js'
+
+/** What the arbiter asks of the slots. */
+export interface GpuSlots {
+  device (slot: NamedSlotConfig): Device
+  /** What the slot was when its engine was started, whatever its file says by now; null without an engine. */
+  launchedAs (name: string): PlacedSlot | null
+  /** Whether a slot has an engine, or is about to get one. */
+  isUp (name: string): boolean
+  isBusy (name: string): boolean
+  /** On the monotonic clock. */
+  lastUsedAt (name: string): number | null
+  /** Refuses those who wait for the slot; requests in flight go on. */
+  turnAway (name: string): void
+  /** Resolves when the engine is gone and its memory is free; rejects when it cannot be stopped. */
+  stop (name: string, force: boolean, drainMs: number): Promise<void>
+  /** Resolves when slots that were deleted have let go of their engines. */
+  departed (): Promise<void>
+  start (name: string, signal: AbortSignal): Promise<void>
+  /** Whether the engine itself says that it works, perhaps for somebody who came past the gateway. Never rejects. */
+  engineBusy (name: string, signal: AbortSignal): Promise<boolean>
+}
+
+export interface GpuArbiterDeps {
+  readonly config: ConfigService
+  readonly clock: Clock
+  readonly events: EventBus
+  readonly log: Logger
+  readonly file: GpuStateFile
+  readonly slots: GpuSlots
+  /** GPUs of this host as they were probed. */
+  readonly gpus: () => readonly GpuInfo[]
+}
+
+/**
+ * Runs the GPU's state machine: the only code that starts or stops slots for a mode, keeps the state file, and arms the
+ * timer that ends image mode. Everything it starts ends in `close`.
+ */
+export class SlotGpuArbiter implements GpuArbiter {
+  readonly #deps: GpuArbiterDeps
+  readonly #closing = new AbortController()
+  #core: GpuCore = newGpuCore('llm', false, [])
+  readonly #wall: WallTime
+  /** On the monotonic clock. */
+  #lastActivity: number | null = null
+  /** What the file was last told. */
+  #keptActivity: number | null = null
+  readonly #idle: GpuIdle
+  readonly #work = new Set<Promise<void>>()
+  /** Image slots that there have been since the GPU was last free of them. */
+  readonly #images = new Map<string, PlacedSlot>()
+  /** The slots know their engines. */
+  #resumed = false
+  #change: { readonly promise: Promise<void>, readonly resolve: () => void } | null = null
+  #reloading: AbortController | null = null
+
+  constructor (deps: GpuArbiterDeps) {
+    this.#deps = deps
+    this.#wall = new WallTime(deps.clock)
+    this.#idle = new GpuIdle({
+      clock: deps.clock,
+      dueAt: () => this.#restoreAt(this.#groups()),
+      busy: signal => this.#imageWork(signal),
+      used: () => { this.#lastActivity = deps.clock.monotonic() },
+      keep: () => this.#keep(),
+      end: () => this.#feed({ type: 'want-llm', force: false })
+    })
+  }
+
+  /** Reads what the last run left. Comes before any engine is adopted. */
+  async open (): Promise<void> {
+    const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
+    this.#core = newGpuCore(mode, pinned, saved)
+    this.#keptActivity = activity
+    this.#lastActivity = activity === null ? null : this.#wall.back(activity * 1000)
+  }
+
+  /** Goes on where the last run stopped, once the slots know their engines. */
+  resume (): void {
+    this.#resumed = true
+    if (this.#core.phase === 'reloading') this.#run({ type: 'reload', slots: this.#core.saved })
+    this.follow()
+  }
+
+  /** The configuration changed: groups and times are read again. */
+  follow (): void {
+    if (!this.#resumed) return
+    const up = this.#up('llm')
+    if (modeOf(this.#core) === 'img' && enabledImageSlots(this.#groups()).length === 0) this.#feed({ type: 'want-llm', force: true })
+    else if (this.#core.phase === 'img' && up.length > 0) this.#feed({ type: 'intruder', up })
+    else if (this.#core.phase === 'llm' && this.#up('img').length > 0) this.#feed({ type: 'intruder', up })
+    this.#idle.arm()
+  }
+
+  /** Decides nothing more, lets nobody wait; a switch under way is left to the next run. Comes before the slots close. */
+  halt (): void {
+    this.#closing.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
+    this.#reloading?.abort(this.#closing.signal.reason)
+    this.#idle.close()
+    this.#wake()
+  }
+
+  /** Resolves when nothing of it is left. Comes after the slots have closed. */
+  async close (): Promise<void> {
+    await this.#keep()
+    await this.#deps.file.idle()
+    await Promise.all(this.#work)
+  }
+
+  /** Whether the mode lets this slot run at all. */
+  allows (name: string): boolean {
+    const side = this.#side(name)
+    return side === null || side === modeOf(this.#core)
+  }
+
+  /**
+   * Whether a slot that serves may be lent at this moment; `admit` tells the others what to wait for. Asked on the path of
+   * every request: in LLM mode it costs nothing, because no image slot is up then.
+   */
+  lends (name: string): boolean {
+    if (this.#core.phase === 'llm' || this.#core.phase === 'reloading') return true
+    const side = this.#side(name)
+    return side === null || mayStart(this.#core, side) === 'yes'
+  }
+
+  /** For the last moment before an engine is started: its slot's file may have changed since it was admitted. */
+  assertAllows (name: string): void {
+    if (!this.allows(name)) throw modeOf(this.#core) === 'img' ? imageMode(name, this.#restoreIn()) : imageModeEnded()
+  }
+
+  /**
+   * What stands between a slot and its start: null nothing, else a wait after which to ask again. An image slot's wait
+   * enters image mode. Throws `gpu.image_mode`; the wait rejects with what kept the GPU from changing hands, or with the
+   * signal's reason. Leaving does not stop the switch: others may wait for it.
+   */
+  admit (name: string, signal: AbortSignal): Promise<void> | null {
+    const side = this.#side(name)
+    if (side === null) return null
+    const answer = mayStart(this.#core, side)
+    if (answer === 'yes') return null
+    if (side === 'img') return this.#enter(signal)
+    if (answer === 'no') throw imageMode(name, this.#restoreIn())
+    return this.#changed(signal)
+  }
+
+  /** An operator unloaded this slot: without an image engine there is nothing to keep the others down for. */
+  released (name: string): void {
+    if (this.#side(name) !== 'img' || this.#core.pinned || this.#up('img').length > 0) return
+    this.#feed({ type: 'want-llm', force: false })
+  }
+
+  status (): GpuStatus {
+    const groups = this.#groups()
+    const names = (slots: readonly NamedSlotConfig[]): string[] => slots.map(slot => slot.name)
+    return {
+      mode: modeOf(this.#core),
+      switching: !isSettled(this.#core),
+      error: this.#core.failure.message,
+      pinned: this.#core.pinned,
+      image_slots: names(enabledImageSlots(groups)),
+      llm_slots: names(groups.llm),
+      saved_llm_slots: this.#core.saved,
+      last_img_activity: this.#shown(this.#activity(groups)),
+      idle_restore_minutes: idleRestoreMinutes(groups),
+      idle_restore_at: this.#shown(this.#restoreAt(groups))
+    }
+  }
+
+  switchTo (mode: GpuMode, { force = false, pin }: { readonly force?: boolean, readonly pin?: boolean } = {}): boolean {
+    const there = modeOf(this.#core) === mode
+    if (mode === 'llm') {
+      if (!there && this.#core.pinned && !force) throw gpuPinned()
+      if (!there) this.#feed({ type: 'want-llm', force })
+      return !there
+    }
+    const image = enabledImageSlots(this.#groups())[0]
+    if (image === undefined) throw noImageSlot()
+    if (pin !== undefined) this.#feed({ type: 'pin', pinned: pin })
+    if (!there) this.#feed({ type: 'want-img', up: this.#up('llm') })
+    this.#background(this.#startImage(image.name))
+    return !there
+  }
+
+  async settled (signal: AbortSignal): Promise<void> {
+    while (!isSettled(this.#core)) await this.#changed(signal)
+  }
+
+  async pin (value: boolean): Promise<void> {
+    const { count } = this.#core.failure
+    this.#feed({ type: 'pin', pinned: value })
+    await this.#deps.file.idle()
+    const { failure } = this.#core
+    if (failure.count > count) throw pinNotKept(failure.message)
+  }
+
+  /** Resolves in image mode. */
+  async #enter (signal: AbortSignal): Promise<void> {
+    const { count } = this.#core.failure
+    this.#feed({ type: 'want-img', up: this.#up('llm') })
+    while (this.#core.phase !== 'img') {
+      const { failure, turn } = this.#core
+      if (failure.count > count) throw switchFailed(failure.message)
+      // somebody wants the GPU back more than this request wants it
+      if (modeOf(this.#core) === 'llm' && !turn) throw imageModeEnded()
+      await this.#changed(signal)
+    }
+  }
+
+  async #startImage (name: string): Promise<void> {
+    try {
+      const { signal } = this.#closing
+      for (let wait = this.admit(name, signal); wait !== null; wait = this.admit(name, signal)) await wait
+      await this.#deps.slots.start(name, signal)
+    } catch {
+      // told by the slot's own state and by the arbiter's
+    }
+  }
+
+  #feed (input: GpuInput): void {
+    if (this.#closing.signal.aborted) return
+    const before = this.#core
+    const { core, effects } = decideGpu(before, input)
+    this.#core = core
+    if (core.phase === 'img' && before.phase !== 'img') this.#lastActivity = this.#deps.clock.monotonic()
+    for (const effect of effects) this.#run(effect)
+    if (core === before) return
+    if (core.phase !== before.phase) this.#announce(before)
+    this.#wake()
+    this.#idle.arm()
+    // what became of the configuration while the GPU changed hands
+    if (isSettled(core) && !isSettled(before)) this.follow()
+  }
+
+  #run (effect: GpuEffect): void {
+    switch (effect.type) {
+      case 'write': return this.#background(this.#write(effect.write))
+      case 'turn-away': return this.#up('llm').forEach(name => this.#deps.slots.turnAway(name))
+      case 'stop': return this.#background(this.#stop(effect.side, effect.force))
+      case 'reload': return this.#background(this.#reload(effect.slots))
+      case 'stop-reload': return this.#reloading?.abort(new Error('the GPU is needed for images'))
+    }
+  }
+
+  /** The times of later images, which change nothing else. */
+  async #keep (): Promise<void> {
+    const state = this.#state()
+    if (this.#core.phase !== 'img' || state.last_img_activity === this.#keptActivity) return
+    this.#keptActivity = state.last_img_activity
+    await this.#deps.file.write(state).catch((error: unknown) => {
+      this.#deps.log.warn({ error: messageOf(error) }, 'the time of the last image was not kept; a restart may end image mode early')
+    })
+  }
+
+  #state (): GpuState {
+    const { pinned: isPinned, saved } = this.#core
+    const activity = this.#shown(this.#activity(this.#groups()))
+    return {
+      mode: modeOf(this.#core),
+      pinned: isPinned,
+      saved_llm_slots: [...saved],
+      last_img_activity: activity === null ? null : activity / 1000
+    }
+  }
+
+  async #write (write: number): Promise<void> {
+    try {
+      await this.#deps.file.write(this.#state())
+    } catch (error) {
+      this.#feed({ type: 'write-failed', write, message: messageOf(error) })
+      return
+    }
+    this.#feed({ type: 'written', write })
+  }
+
+  async #stop (side: GpuSide, force: boolean): Promise<void> {
+    const { slots, config } = this.#deps
+    const drainMs = config.snapshot.svc.slots.gpu_drain_timeout_s * 1000
+    const names = this.#up(side)
+    const outcomes = await Promise.allSettled([...names.map(name => slots.stop(name, force, drainMs)), slots.departed()])
+    const failed = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failed === undefined) this.#feed({ type: 'stopped' })
+    else this.#feed({ type: 'stop-failed', message: messageOf(failed.reason) })
+  }
+
+  /** One after the other, as at the start of the gateway. A slot that fails is left to its next request. */
+  async #reload (names: readonly string[]): Promise<void> {
+    const controller = this.#reloading = new AbortController()
+    for (const name of names) {
+      if (controller.signal.aborted) return
+      if (this.#deps.config.snapshot.slots.get(name)?.enabled !== true) continue
+      await this.#deps.slots.start(name, controller.signal).catch(() => undefined)
+    }
+    if (!controller.signal.aborted) this.#feed({ type: 'reloaded' })
+  }
+
+  #announce (before: GpuCore): void {
+    const { events, log } = this.#deps
+    const { phase, saved, failure, pinned: isPinned } = this.#core
+    const data = { mode: modeOf(this.#core), phase, from: before.phase, pinned: isPinned, saved_llm_slots: saved }
+    const failed = failure.count > before.failure.count
+    const message = failed ? `GPU: ${before.phase} -> ${phase}: ${failure.message}` : `GPU: ${before.phase} -> ${phase}`
+    events.emit({ type: 'gpu.mode', severity: failed ? 'error' : 'info', source: 'system', message, data })
+    if (failed) log.error(data, message)
+    else log.info(data, message)
+  }
+
+  async #imageWork (signal: AbortSignal): Promise<boolean> {
+    const { slots } = this.#deps
+    const names = this.#groups().img.map(slot => slot.name)
+    const busy = await Promise.all(names.map(async name => slots.isBusy(name) || await slots.engineBusy(name, signal)))
+    return busy.includes(true)
+  }
+
+  #restoreAt (groups: GpuGroups): number | null {
+    const minutes = idleRestoreMinutes(groups)
+    if (this.#core.phase !== 'img' || this.#core.pinned || minutes === 0) return null
+    return (this.#activity(groups) ?? this.#deps.clock.monotonic()) + minutes * 60_000
+  }
+
+  #shown (at: number | null): number | null {
+    return at === null ? null : this.#wall.of(at)
+  }
+
+  #restoreIn (): number | null {
+    const at = this.#restoreAt(this.#groups())
+    return at === null ? null : at - this.#deps.clock.monotonic()
+  }
+
+  #activity ({ img }: GpuGroups): number | null {
+    const times = [this.#lastActivity, ...img.map(({ name }) => this.#deps.slots.lastUsedAt(name))].filter(time => time !== null)
+    return times.length === 0 ? null : Math.max(...times)
+  }
+
+  #grouped (placed: readonly PlacedSlot[]): GpuGroups {
+    return gpuGroups(placed, this.#deps.gpus())
+  }
+
+  /** As the files say now. */
+  #groups (): GpuGroups {
+    return this.#grouped(this.#placed())
+  }
+
+  /** Until the GPU is free again, image slots that were taken out of the configuration count as if they were there. */
+  #side (name: string): GpuSide | null {
+    const placed = this.#placed()
+    if (mayStart(this.#core, 'llm') === 'yes') this.#images.clear()
+    for (const place of placed) if (place.slot.type === 'image') this.#images.set(place.slot.name, place)
+    return sideOf(this.#grouped([...placed, ...this.#images.values()]), name)
+  }
+
+  /** Slots of a side, by what they are or by what they were started as, that have an engine or are about to get one. */
+  #up (side: GpuSide): string[] {
+    const { slots } = this.#deps
+    const placed = this.#placed()
+    const running = placed.map(place => slots.launchedAs(place.slot.name) ?? place)
+    const names = [placed, running].flatMap(places => this.#grouped(places)[side].map(slot => slot.name))
+    return [...new Set(names)].filter(name => slots.isUp(name))
+  }
+
+  #placed (): PlacedSlot[] {
+    const { config, slots } = this.#deps
+    return [...config.snapshot.slots.values()].map(slot => ({ slot, device: slots.device(slot) }))
+  }
+
+  /** Resolves at the next change of the core. */
+  async #changed (signal: AbortSignal): Promise<void> {
+    this.#closing.signal.throwIfAborted()
+    if (this.#change === null) {
+      let resolve = (): void => {}
+      const promise = new Promise<void>(settle => { resolve = settle })
+      this.#change = { promise, resolve }
+    }
+    await abortable(this.#change.promise, signal)
+    this.#closing.signal.throwIfAborted()
+  }
+
+  #wake (): void {
+    this.#change?.resolve()
+    this.#change = null
+  }
+
+  #background (work: Promise<void>): void {
+    const tracked = work.catch((error: unknown) => {
+      this.#deps.log.error({ err: error }, `the GPU arbiter failed: ${messageOf(error)}`)
+    }).finally(() => { this.#work.delete(tracked) })
+    this.#work.add(tracked)
+  }
+}

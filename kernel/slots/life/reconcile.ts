@@ -1,0 +1,59 @@
+import type { EngineInspection } from '../../runtime/container-runtime.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_SLOT } from '../../runtime/container-runtime.js'
+
+export interface ReconcilePlan {
+  readonly adopt: ReadonlyArray<{ readonly slot: string, readonly engine: EngineInspection }>
+  /** They run, and what they should be cannot be told. */
+  readonly hold: ReconcilePlan['adopt']
+  readonly remove: ReadonlyArray<{ readonly engine: EngineInspection, readonly reason: string }>
+}
+
+/**
+ * What to do with engines of this home that an earlier gateway left. Pure. `wanted` gives the
+ * configuration hash each slot would be started with now, or null for a slot that must not run. Of several
+ * engines of one slot only the youngest may live.
+ * @param isUnread whether the file of a slot that is missing could not be read
+ */
+export function reconcileEngines (
+  found: readonly EngineInspection[], wanted: ReadonlyMap<string, string | null>,
+  isUnread: (slot: string) => boolean = () => false
+): ReconcilePlan {
+  const adopt = new Map<string, EngineInspection>()
+  const hold = new Map<string, EngineInspection>()
+  const remove: Array<{ engine: EngineInspection, reason: string }> = []
+  for (const engine of [...found].sort((a, b) => generationOf(b) - generationOf(a))) {
+    const slot = engine.labels[LABEL_SLOT] ?? ''
+    const runsUnread = slot !== '' && engine.state === 'running' && isUnread(slot)
+    const reason = runsUnread ? null : unfit(engine, wanted.get(slot), adopt.has(slot))
+    if (runsUnread && hold.has(slot)) remove.push({ engine, reason: YOUNGER })
+    else if (runsUnread) hold.set(slot, engine)
+    else if (reason === null) adopt.set(slot, engine)
+    else remove.push({ engine, reason })
+  }
+  return { adopt: listed(adopt), hold: listed(hold), remove }
+}
+
+const YOUNGER = 'a younger engine of its slot is there'
+
+function listed (engines: ReadonlyMap<string, EngineInspection>): ReconcilePlan['adopt'] {
+  return [...engines].map(([slot, engine]) => ({ slot, engine }))
+}
+
+/**
+ * Why an engine may not stay; null when it may. Pure.
+ * @param hash as `wanted` above; undefined for a slot that is not there
+ * @param taken another engine of the slot stays
+ */
+export function unfit (engine: EngineInspection, hash: string | null | undefined, taken: boolean): string | null {
+  if (hash === undefined) return 'its slot no longer exists'
+  if (hash === null) return 'its slot is disabled, cannot be started or may not have its GPU'
+  if (engine.state !== 'running') return 'it is not running'
+  if (engine.labels[LABEL_CONFIG] !== hash) return 'the configuration of its slot has changed'
+  if (taken) return YOUNGER
+  return null
+}
+
+function generationOf (engine: EngineInspection): number {
+  const value = Number(engine.labels[LABEL_GENERATION])
+  return Number.isFinite(value) ? value : 0
+}

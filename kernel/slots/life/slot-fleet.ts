@@ -1,0 +1,384 @@
+import { messageOf, redactLine, svcError, type ConfigSnapshot, type SlotStatus } from '../../contract/index.js'
+import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../runtime/container-runtime.js'
+import { abortable } from '../../async/waiting.js'
+import { WallTime } from '../../state/wall-time.js'
+import type { FleetDeps } from './fleet-deps.js'
+import { ExitHub } from './exit-hub.js'
+import { lookAgain, watchHealth } from './health.js'
+import { providersOf, takeProvider, type Member } from './fleet-member.js'
+import { isLive } from '../schedule/leases.js'
+import { Launcher, launchBudgets, type Report } from './launcher.js'
+import type { PreparedLaunch } from '../plan/prepared-launch.js'
+import { SlotPorts } from './ports.js'
+import { reconcileEngines, unfit } from './reconcile.js'
+import { removeFound } from './remove-found.js'
+import type { PlacedSlot } from '../gpu/gpu-groups.js'
+import { HeldEngines, isUnread } from './held-engines.js'
+import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
+import type { SlotActions } from './slot-actions.js'
+import { slotNotFound } from '../schedule/slot-errors.js'
+import { isJournalled, SlotJournal } from './slot-journal.js'
+import { SlotOwner } from './slot-owner.js'
+import { slotStatus } from './slot-status.js'
+import { withEngine } from '../shadows/shadows.js'
+import type { SlotStateFile } from './slot-state-file.js'
+import { LatestFeed } from '../../async/latest-feed.js'
+import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
+
+/** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
+export class SlotFleet {
+  readonly #deps: FleetDeps
+  readonly #members = new Map<string, Member>()
+  readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
+  /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
+  readonly #stranded = new Map<string, Engine>()
+  /** Engines of slots whose files cannot be read. */
+  readonly held: HeldEngines
+  /** Ports of slots, also of those that do not run. */
+  readonly ports: SlotPorts
+  readonly #exits: ExitHub
+  readonly #wall: WallTime
+  readonly #launcher: Launcher
+  readonly #journal: SlotJournal
+
+  constructor (deps: FleetDeps) {
+    this.#deps = deps
+    this.#wall = new WallTime(deps.clock)
+    this.#journal = new SlotJournal(deps)
+    this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)) })
+    this.#exits = new ExitHub(deps.runtime, deps.instance)
+    this.held = new HeldEngines({ runtime: deps.runtime, exits: this.#exits, log: deps.log })
+    this.#launcher = new Launcher({
+      runtime: deps.runtime,
+      exits: this.#exits,
+      clock: deps.clock,
+      events: deps.events,
+      log: deps.log,
+      probe: deps.probe,
+      client: deps.client,
+      slot: name => deps.plans.slot(name),
+      cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
+      budgets: () => launchBudgets(deps.config.snapshot.svc)
+    })
+  }
+
+  owner (name: string): SlotOwner {
+    return this.#member(name).owner
+  }
+
+  /** Null when there is no such slot. */
+  core (name: string): ScheduledSlot | null {
+    return this.#members.get(name)?.owner.core ?? null
+  }
+
+  /** What a slot was when its engine was started; null when it has none. */
+  launchedAs (name: string): PlacedSlot | null {
+    return this.#members.get(name)?.launched?.placed ?? null
+  }
+
+  feed (name: string): LatestFeed<SlotStatus> {
+    return this.#member(name).feed
+  }
+
+  /** Makes an owner for every configured slot, then adopts or removes what an earlier gateway left running. */
+  async start (): Promise<void> {
+    const { config, runtime, instance, stateFiles } = this.#deps
+    const names = [...withEngine(config.snapshot.slots).keys()]
+    const states = await Promise.all(names.map(name => stateFiles.read(name)))
+    names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
+    const found = await runtime.list({ [LABEL_INSTANCE]: instance })
+    for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address?.port ?? null)
+    const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
+    const plan = reconcileEngines(found, wanted, name => isUnread(config.snapshot, name))
+    await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
+    for (const { slot, engine } of plan.adopt) this.#adopt(slot, engine)
+    await Promise.all(plan.hold.map(async ({ slot, engine }) => this.held.hold(slot, engine, await stateFiles.read(slot))))
+    this.#settleHeld()
+  }
+
+  /** Follows a change of configuration: new slots get an owner, vanished ones are stopped, running ones keep running. */
+  follow (next: ConfigSnapshot, previous: ConfigSnapshot): void {
+    const [after, earlier] = [withEngine(next.slots), withEngine(previous.slots)]
+    for (const name of earlier.keys()) {
+      if (!after.has(name)) this.#background(name, this.#leave(name, false))
+    }
+    for (const [name, slot] of after) {
+      const before = earlier.get(name)
+      const member = this.#members.get(name)
+      if (before === undefined && this.held.find(name) === null) this.#join(name, null)
+      if (before === undefined || member === undefined) continue
+      if (before.model.default !== slot.model.default) this.#deps.plans.overrides.delete(name)
+      if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
+      member.owner.retime()
+    }
+    this.#settleHeld()
+    for (const member of this.#members.values()) this.#checkDrift(member)
+    this.surroundingsChanged()
+  }
+
+  /** Names of the providers that engines which run were started with. */
+  readonly busyProviders = (): ReadonlySet<string> => providersOf([...this.#members.values()], this.#deps.plans)
+
+  /** Providers came, went or were replaced. */
+  providersChanged (): void {
+    for (const member of this.#members.values()) {
+      this.#checkDrift(member)
+      takeProvider(member, this.#deps.plans)
+    }
+    this.surroundingsChanged()
+  }
+
+  /** Files, models, hardware, images or plugins changed: what was not worth a try may be by now. */
+  surroundingsChanged (): void {
+    for (const { owner } of this.#members.values()) owner.surroundingsChanged()
+  }
+
+  /** Stops a slot's engine and forgets the slot. */
+  async drop (name: string, force: boolean): Promise<void> {
+    const departing = this.#departing.get(name)
+    if (departing === undefined) return await this.#leave(name, force)
+    if (force) await departing.owner.unload(true)
+    await departing.gone
+  }
+
+  /** Resolves when every slot that has left until now has let go of its engine, or has failed to. */
+  async departed (): Promise<void> {
+    await Promise.all([...this.#departing.values()].map(({ gone }) => gone))
+  }
+
+  status (name: string): SlotStatus {
+    return this.#statusOf(this.#member(name))
+  }
+
+  #statusOf (member: Member): SlotStatus {
+    const { name, launched, owner: { core } } = member
+    const { config, plans } = this.#deps
+    const slot = config.snapshot.slots.get(name)
+    const configured = slot === undefined ? null : plans.modelId(name)
+    return slotStatus(core, {
+      name,
+      modelId: launched === null ? configured : launched.modelId,
+      port: this.ports.current(name),
+      configDrift: member.drift
+    }, this.#wall)
+  }
+
+  /** Ends every owner. Engines stay of those slots that `keepsEngine` says. */
+  async close (keepsEngine: (name: string) => boolean): Promise<void> {
+    await this.departed()
+    await Promise.all([...this.#members].map(async ([name, member]) => {
+      await member.owner.close(keepsEngine(name)).catch((error: unknown) => {
+        this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot did not close cleanly')
+      })
+      member.unwatchExit()
+      member.feed.close()
+    }))
+    await this.held.close(keepsEngine)
+    this.#exits.close()
+    await this.#deps.stateFiles.flush()
+  }
+
+  /** Engines whose slots are known by now: nothing is awaited between the slot's arrival and its engine's adoption. */
+  #settleHeld (): void {
+    const { snapshot } = this.#deps.config
+    for (const name of this.held.names()) {
+      if (isUnread(snapshot, name)) continue
+      const { engine, state } = this.held.take(name)!
+      if (withEngine(snapshot.slots).has(name)) this.#join(name, state)
+      this.#remember(name, engine.address?.port ?? null)
+      const reason = unfit(engine, this.#members.has(name) ? this.#wantedHash(name, true) : undefined, false)
+      if (reason === null) this.#adopt(name, engine)
+      else this.#background(name, this.#removeFound(engine, reason))
+    }
+  }
+
+  #adopt (slot: string, engine: EngineInspection): void {
+    const member = this.#members.get(slot)
+    if (member !== undefined) member.found = engine
+    member?.owner.adopt()
+  }
+
+  #removeFound (engine: EngineInspection, reason: string): Promise<void> {
+    return removeFound(this.#deps, engine, reason, slot => this.#members.get(slot)?.owner)
+  }
+
+  #join (name: string, state: SlotStateFile | null): void {
+    if (this.#members.has(name)) return
+    const { clock, plans } = this.#deps
+    const { override, override_context: context } = state?.extra ?? {}
+    const contextSize = typeof context === 'number' ? context : null
+    if (typeof override === 'string') plans.overrides.set(name, { model: override, profile: null, contextSize })
+    const member: Member = {
+      name,
+      owner: new SlotOwner(name, clock, this.#actions(name, () => member), {
+        generation: state?.generation ?? 0,
+        lastUsedAt: state?.last_used_at == null ? null : this.#wall.back(state.last_used_at * 1000)
+      }),
+      feed: new LatestFeed(),
+      free: this.#departing.get(name)?.gone ?? Promise.resolve(),
+      launched: null,
+      unwatchExit: () => {},
+      found: null,
+      drift: false
+    }
+    this.#members.set(name, member)
+    this.#remember(name, state?.port ?? null)
+    this.#deps.changed(name)
+  }
+
+  #remember (name: string, port: number | null): void {
+    if (this.#members.has(name)) this.ports.remember(name, port)
+  }
+
+  /** The name is free at once; the engine goes as soon as it may. */
+  #leave (name: string, force: boolean): Promise<void> {
+    const member = this.#members.get(name)
+    if (member === undefined) return Promise.resolve()
+    this.#members.delete(name)
+    this.#deps.plans.overrides.delete(name)
+    this.ports.forget(name)
+    this.#deps.changed(name)
+    const ended = this.#end(name, member, force)
+    // an earlier one of this name may still be on its way out
+    const entry = { owner: member.owner, gone: Promise.allSettled([ended, member.free]).then(() => {}) }
+    this.#departing.set(name, entry)
+    void entry.gone.then(() => { if (this.#departing.get(name) === entry) this.#departing.delete(name) })
+    return ended
+  }
+
+  async #end (name: string, member: Member, force: boolean): Promise<void> {
+    try {
+      await member.owner.unload(force)
+      await member.owner.close(false)
+    } catch (error) {
+      await member.owner.close(true)
+      const { engine } = member.owner.core
+      if (engine !== null) this.#stranded.set(name, engine)
+      throw error
+    } finally {
+      member.unwatchExit()
+      member.feed.close()
+    }
+    if (!this.#members.has(name)) await this.#deps.stateFiles.remove(name)
+  }
+
+  #actions (name: string, self: () => Member): SlotActions {
+    const { plans, config, clock, probe } = this.#deps
+    return {
+      launch: (generation, signal, report) => this.#launch(self(), generation, signal, report),
+      adopt: async (_generation, signal, report) => {
+        const member = self()
+        const found = member.found!
+        const provider = plans.provider(name)
+        if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
+        member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
+        const { workers, headers } = plans.plan(name, this.ports.latest(name) ?? 0)
+        const launched = { provider, modelId: plans.modelId(name), configHash: found.labels[LABEL_CONFIG] ?? '', workers, headers }
+        return await this.#launcher.adopt(name, found, launched, signal, report)
+      },
+      stop: async (engine, crashed) => {
+        const released = await this.#deps.watchRelease(name)
+        const tail = await this.#launcher.stop(engine.id, crashed, self().launched?.provider.health.path ?? null)
+        this.#deps.engineGone(engine)
+        await released()
+        return tail
+      },
+      probe: (engine, signal) => lookAgain(probe, engine.address, self().launched!.provider.health, clock, signal),
+      watch: (engine, work, lost, signal) => {
+        const check = self().launched!.provider.health
+        const unresponsiveMs = (): number => config.snapshot.svc.slots.unresponsive_s * 1000
+        void watchHealth({ probe, address: engine.address, check, clock, work, unresponsiveMs }, lost, signal)
+      },
+      provider: () => self().launched!.provider,
+      modelId: () => self().launched!.modelId,
+      softIdleMs: () => SOFT_IDLE_MS,
+      idleTimeoutMs: () => {
+        const slot = config.snapshot.slots.get(name)
+        if (slot === undefined) return null
+        const facts = { slot, provider: plans.provider(name), device: plans.device(slot) }
+        return idleTimeoutMs(facts, config.snapshot.svc.slots.idle_timeout_s)
+      },
+      drainMs: () => config.snapshot.svc.slots.drain_timeout_s * 1000,
+      queueBound: () => config.snapshot.svc.dispatcher.queue_per_slot,
+      changed: (core, before) => this.#changed(self(), core, before)
+    }
+  }
+
+  async #launch (member: Member, generation: number, signal: AbortSignal, report: Report): Promise<Engine> {
+    const { name } = member
+    const { plans, runtime } = this.#deps
+    await abortable(member.free, signal)
+    const stranded = this.#stranded.get(name)
+    if (stranded !== undefined) await runtime.remove(stranded.id)
+    this.#stranded.delete(name)
+    return await this.ports.launch(name, signal, port => {
+      const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
+        const placed = this.#place(name)
+        // a file system that is gone answers nothing, and cannot be told to stop
+        const prepared = await abortable(plans.prepare(name, port, generation), inner)
+        this.#deps.assertMayRun(name)
+        member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
+        return prepared
+      }
+      return this.#launcher.launch(name, prepare, signal, report)
+    })
+  }
+
+  #wantedHash (name: string, now = false): string | null {
+    const slot = this.#deps.config.snapshot.slots.get(name)
+    if (slot === undefined || !slot.enabled) return null
+    try {
+      if (now) this.#deps.assertMayRun(name)
+      return this.#deps.plans.plan(name, this.ports.latest(name) ?? 0).configHash
+    } catch (error) {
+      // a slot that starts says it, and the check of the configuration does
+      this.#deps.log.debug({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
+      return null
+    }
+  }
+
+  #place (name: string): PlacedSlot {
+    const { plans } = this.#deps
+    const slot = plans.slot(name)
+    return { slot, device: plans.device(slot) }
+  }
+
+  #checkDrift (member: Member): void {
+    const { engine } = member.owner.core
+    member.drift = engine !== null && engine.configHash !== this.#wantedHash(member.name)
+  }
+
+  #changed (member: Member, core: ScheduledSlot, before: ScheduledSlot): void {
+    if (core.engine === null && core.op !== 'launch') member.launched = null
+    if (core.engine !== before.engine) {
+      this.#checkDrift(member)
+      this.#watchExit(member, core.engine)
+    }
+    if (member.feed.size > 0) member.feed.publish(this.#statusOf(member))
+    if (!isJournalled(core, before)) return
+    const status = this.#statusOf(member)
+    this.#journal.announce(status, core, before)
+    // the name of one that has left may be another's by now
+    if (this.#members.get(member.name) !== member) return
+    this.#journal.note(status, core, this.#deps.plans.overrides.get(member.name) ?? null)
+    this.#deps.changed(member.name)
+  }
+
+  /** From the moment the owner knows its engine; what ended before that was the launcher's to see, or is remembered. */
+  #watchExit (member: Member, engine: Engine | null): void {
+    member.unwatchExit()
+    member.unwatchExit = engine === null
+      ? () => {}
+      : this.#exits.onExit(engine.id, exit => member.owner.exited(exit.id, exit.exitCode))
+  }
+
+  #background (name: string, work: Promise<void>): void {
+    work.catch((error: unknown) => this.#deps.log.error({ slot: name, error: messageOf(error) }, 'slot could not be stopped'))
+  }
+
+  #member (name: string): Member {
+    const member = this.#members.get(name)
+    if (member === undefined) throw slotNotFound(name)
+    return member
+  }
+}

@@ -1,0 +1,398 @@
+import { isSvcError, messageOf, svcError, type Clock, type SlotLease, type SvcError, type Timer } from '../../contract/index.js'
+import type { SlotActions } from './slot-actions.js'
+import { refusalError, revokedError } from '../schedule/slot-errors.js'
+import { canLend, canServe, lendAnother, takeOneBack, usedAt } from '../schedule/leases.js'
+import {
+  newCore, type Engine, type LaunchFailure, type Refusal, type ScheduledSlot, type SlotEffect, type SlotInput,
+  type Wants
+} from '../schedule/scheduled-slot.js'
+import type { Report } from './launcher.js'
+import { Loans } from './loans.js'
+import { decide } from '../schedule/slot-scheduler.js'
+import { isServing } from '../schedule/slot-machine.js'
+import { WaitingLine, type InLine } from '../schedule/waiting-line.js'
+
+export interface AcquireTerms {
+  /** Wakes no engine that was put to rest: waits for one that is on its way, brings back one that failed. */
+  readonly joins?: boolean
+  /** Of the low class. */
+  readonly low?: boolean
+}
+
+interface Waiter extends InLine {
+  readonly grant: () => void
+  readonly refuse: (error: SvcError) => void
+}
+
+interface Settler {
+  readonly done: () => boolean
+  readonly resolve: () => void
+  readonly reject: (error: SvcError) => void
+}
+
+/**
+ * Runs one slot: feeds inputs to the scheduler one at a time and runs the effects. The only code that touches
+ * the slot's engine. Everything it starts ends in `close`.
+ */
+export class SlotOwner {
+  readonly name: string
+  #core: ScheduledSlot
+  readonly #actions: SlotActions
+  readonly #clock: Clock
+  readonly #waiters = new WaitingLine<Waiter>()
+  readonly #loans = new Loans()
+  readonly #settlers = new Set<Settler>()
+  #launch: AbortController | null = null
+  #watch: AbortController | null = null
+  #idle: Timer | null = null
+  #drain: Timer | null = null
+  /** What the last unload allowed; null takes the configured time. */
+  #drainMs: number | null = null
+  /** Takes no more requests. */
+  #closed = false
+  /** Closed, and the engine is left to the next gateway. */
+  #keepsEngine = false
+  /** Has let go of its engine: whatever is still told to it concerns another owner. */
+  #ended = false
+
+  constructor (name: string, clock: Clock, actions: SlotActions, initial?: Partial<ScheduledSlot>) {
+    this.name = name
+    this.#clock = clock
+    this.#actions = actions
+    this.#core = { ...newCore(clock.monotonic()), ...initial }
+  }
+
+  get core (): ScheduledSlot { return this.#core }
+
+  /** A lease when the engine serves and has a free worker at this moment, else null. A light one needs no worker. */
+  tryAcquire (light = false): SlotLease | null {
+    if (this.#closed || !canLend(this.#core, light ? 'lease' : 'worker')) return null
+    if (!this.#shift(lendAnother(this.#core, light, this.#clock.monotonic()))) this.#feed(this.#demand(light ? 'lease' : 'worker'))
+    return this.#lease(light)
+  }
+
+  async acquire (signal: AbortSignal, light = false, { joins = false, low = false }: AcquireTerms = {}): Promise<SlotLease> {
+    signal.throwIfAborted()
+    this.#mustBeOpen()
+    const wants = light ? 'lease' : 'worker'
+    const answer = this.#feed({ ...this.#demand(wants), joins, low })
+    if (answer === 'granted') return this.#lease(light)
+    return await this.#wait(answer, { wants, low }, signal, () => this.#lease(light))
+  }
+
+  ensureReady (signal: AbortSignal): Promise<void> {
+    return this.#ask(this.#demand('ready'), signal)
+  }
+
+  load (signal: AbortSignal): Promise<void> {
+    return this.#ask({ type: 'load' }, signal)
+  }
+
+  restart (force: boolean, signal: AbortSignal): Promise<void> {
+    this.#drainMs = null
+    return this.#ask({ type: 'restart', force }, signal)
+  }
+
+  /** Refuses those who wait for it; the slot is about to be unloaded. */
+  turnAway (): void { this.#feed({ type: 'turn-away' }) }
+
+  /**
+   * Resolves when the engine that runs now, or that is being loaded now, is gone.
+   * @param drainMs what requests in flight get when this is what begins the drain
+   */
+  unload (force: boolean, drainMs: number | null = null): Promise<void> {
+    this.#drainMs = drainMs
+    this.#feed({ type: 'unload', force })
+    return this.#gone()
+  }
+
+  /** Stops an idle engine and resolves when it and its memory are gone; false for one that works, or that resists. */
+  async evict (reason: string): Promise<boolean> {
+    if (this.#core.op !== null) return false
+    this.#feed({ type: 'evict', reason })
+    if (this.#core.op !== 'stop') return false
+    return await this.#gone().then(() => true, () => false)
+  }
+
+  adopt (): void {
+    this.#feed({ type: 'adopt' })
+  }
+
+  /** Hands over an engine of an earlier run that resisted removal. */
+  inherit (engine: Engine, message: string): void {
+    this.#feed({ type: 'inherit', engine, message })
+  }
+
+  /** Something that a launch looks at has changed. */
+  surroundingsChanged (): void {
+    this.#feed({ type: 'surroundings' })
+  }
+
+  exited (engineId: string, exitCode: number | null): void {
+    this.#feed({ type: 'exited', engineId, exitCode })
+  }
+
+  /** Configured times changed: the timers are armed anew. */
+  retime (): void {
+    this.#disarmIdle()
+    this.#armIdle()
+  }
+
+  /**
+   * Ends everything: waiters are refused, a running load is cancelled, timers and watches stop. The engine
+   * stays when `keepEngine`, also one that is still loading its model, so that the next gateway adopts it. Rejects
+   * when the engine cannot be removed; everything else has ended all the same.
+   */
+  async close (keepEngine: boolean): Promise<void> {
+    this.#closed = true
+    this.#keepsEngine = keepEngine
+    for (const waiter of this.#waiters.all()) waiter.refuse(stopping())
+    try {
+      // also while an engine goes: nothing may be started once it is gone
+      if (!keepEngine || this.#core.op !== null) {
+        this.#feed({ type: 'unload', force: true })
+        await this.#gone()
+      }
+      while (this.#core.op !== null) await this.#gone()
+    } finally {
+      this.#ended = true
+      for (const settler of this.#settlers) settler.reject(stopping())
+      this.#settlers.clear()
+      this.#idle?.cancel()
+      this.#drain?.cancel()
+      this.#watch?.abort()
+    }
+  }
+
+  #mustBeOpen (): void {
+    if (this.#closed) throw svcError('gateway.stopping', `slot '${this.name}' is closed: the gateway is shutting down or the slot was deleted`)
+  }
+
+  async #ask (input: SlotInput, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    this.#mustBeOpen()
+    const answer = this.#feed(input)
+    if (answer !== 'granted') await this.#wait(answer, { wants: 'ready', low: false }, signal, () => {})
+  }
+
+  #demand (wants: Wants): Extract<SlotInput, { type: 'demand' }> {
+    return { type: 'demand', wants, bound: this.#actions.queueBound() }
+  }
+
+  #wait<T> (
+    answer: 'wait' | Refusal | null, { wants, low }: Omit<InLine, 'since'>, signal: AbortSignal, value: () => T
+  ): Promise<T> {
+    if (answer !== 'wait') return Promise.reject(answer === null ? new Error('no answer') : refusalError(this.name, answer))
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiters.delete(waiter)
+        this.#feed({ type: 'leave', wants })
+        reject(signal.reason as Error)
+      }
+      const settle = (finish: () => void): void => {
+        this.#waiters.delete(waiter)
+        signal.removeEventListener('abort', leave)
+        finish()
+      }
+      const waiter: Waiter = {
+        wants,
+        low,
+        since: this.#clock.monotonic(),
+        grant: () => settle(() => resolve(value())),
+        refuse: error => settle(() => reject(error))
+      }
+      this.#waiters.add(waiter)
+      if (signal.aborted) leave()
+      else signal.addEventListener('abort', leave, { once: true })
+    })
+  }
+
+  #lease (light: boolean): SlotLease {
+    const { generation, engine } = this.#core
+    const facts = {
+      slot: this.name,
+      provider: this.#actions.provider(),
+      address: engine!.address,
+      modelId: this.#actions.modelId(),
+      generation
+    }
+    return this.#loans.lend(facts, broken => {
+      const plain = this.#ended || broken ? null : takeOneBack(this.#core, generation, light, this.#clock.monotonic())
+      if (!this.#shift(plain)) this.#feed({ type: 'release', generation, light, broken })
+    })
+  }
+
+  #gone (): Promise<void> {
+    const engineId = this.#core.engine?.id
+    const { generation } = this.#core
+    const done = (): boolean => {
+      const { op, engine } = this.#core
+      const sameLaunch = op === 'launch' && this.#core.generation === generation
+      const sameEngine = engine !== null && engine.id === engineId
+      return !sameLaunch && !sameEngine && op !== 'stop'
+    }
+    if (done()) return Promise.resolve()
+    return new Promise((resolve, reject) => { this.#settlers.add({ done, resolve, reject }) })
+  }
+
+  /** A change of the counts alone: nothing follows from it but that readers see it. */
+  #shift (core: ScheduledSlot | null): boolean {
+    if (core === null) return false
+    const before = this.#core
+    this.#core = core
+    this.#actions.changed(core, before)
+    return true
+  }
+
+  #feed (input: SlotInput): ReturnType<typeof decide>['answer'] {
+    if (this.#ended) return null
+    const before = this.#core
+    const { core, effects, answer } = decide(before, input, this.#clock.monotonic())
+    this.#core = core
+    for (const effect of effects) this.#run(effect)
+    this.#follow(before)
+    return answer
+  }
+
+  /** What follows from the new core without having been decided: watches, timers, those who wait for an end. */
+  #follow (before: ScheduledSlot): void {
+    const core = this.#core
+    if (isServing(core.state) !== isServing(before.state)) this.#setWatch(isServing(core.state))
+    // what was armed for an idle slot is too late for one that was used again
+    if (before.state === 'idle' && core.state !== 'idle') this.#disarmIdle()
+    if (this.#idle === null && core.inFlight === 0 && canServe(core)) this.#armIdle()
+    if (this.#settlers.size > 0) this.#settle()
+    if (core !== before) this.#actions.changed(core, before)
+  }
+
+  #settle (): void {
+    for (const settler of [...this.#settlers]) {
+      const failed = this.#core.stuck
+      if (!failed && !settler.done()) continue
+      this.#settlers.delete(settler)
+      if (failed) settler.reject(svcError('runtime.failed', `slot '${this.name}': ${this.#core.message}`))
+      else settler.resolve()
+    }
+  }
+
+  #run (effect: SlotEffect): void {
+    switch (effect.type) {
+      case 'launch': return this.#bringUp(effect.generation, 'launch')
+      case 'adopt': return this.#bringUp(effect.generation, 'adopt')
+      case 'abort-launch': return this.#launch?.abort(this.#keepsEngine
+        ? stopping()
+        : svcError('slot.stopped', `slot '${this.name}' was told to stop while it was loading`))
+      case 'stop': return this.#bringDown(effect.engine, effect.crashed)
+      case 'grant': return this.#letIn(effect.workers, effect.rest)
+      case 'refuse':
+        for (const waiter of this.#waiters.all()) waiter.refuse(refusalError(this.name, effect.refusal))
+        return
+      case 'probe': return this.#probe(effect.engine, effect.generation)
+      case 'revoke': return this.#loans.revoke(revokedError(this.name, effect.why, effect.message))
+      case 'arm-drain':
+        this.#drain = this.#clock.setTimer(this.#drainMs ?? this.#actions.drainMs(), () => {
+          this.#drain = null
+          this.#feed({ type: 'drain-due' })
+        })
+        return
+      case 'disarm-drain':
+        this.#drain?.cancel()
+        this.#drain = null
+    }
+  }
+
+  /** Letting one in takes it out of the line. */
+  #letIn (workers: number, rest: boolean): void {
+    for (let free = workers; free > 0; free--) this.#waiters.next()?.grant()
+    if (rest) for (const waiter of this.#waiters.others()) waiter.grant()
+  }
+
+  #bringUp (generation: number, how: 'launch' | 'adopt'): void {
+    const controller = new AbortController()
+    this.#launch = controller
+    const report: Report = (phase, message, progress = null) => {
+      this.#feed({ type: 'phase', generation, phase, message, progress })
+    }
+    this.#actions[how](generation, controller.signal, report).then(
+      engine => { this.#feed({ type: 'launched', generation, engine }) },
+      (error: unknown) => { this.#feed({ type: 'launch-failed', generation, failure: toLaunchFailure(error) }) }
+    ).finally(() => { if (this.#launch === controller) this.#launch = null }).catch(rethrowLater)
+  }
+
+  #bringDown (engine: Engine, crashed: boolean): void {
+    this.#actions.stop(engine, crashed).then(
+      logTail => { this.#feed({ type: 'stopped', logTail }) },
+      (error: unknown) => { this.#feed({ type: 'stop-failed', message: error instanceof Error ? error.message : String(error) }) }
+    ).catch(rethrowLater)
+  }
+
+  /** Ends with the watch: what becomes of the engine then is known from elsewhere. */
+  #probe (engine: Engine, generation: number): void {
+    const signal = this.#watch?.signal ?? AbortSignal.abort()
+    this.#actions.probe(engine, signal).then(
+      problem => { this.#feed(problem === null ? { type: 'answers', generation } : { type: 'unhealthy', generation, message: problem }) },
+      (error: unknown) => { if (!signal.aborted) throw error }
+    ).catch(rethrowLater)
+  }
+
+  #setWatch (on: boolean): void {
+    this.#watch?.abort()
+    this.#watch = null
+    const { engine, generation } = this.#core
+    if (!on || engine === null) return
+    this.#watch = new AbortController()
+    this.#actions.watch(engine, { busy: () => this.#core.inFlight > 0, heard: () => this.#loans.heard }, message => {
+      this.#feed({ type: 'unhealthy', generation, message })
+    }, this.#watch.signal)
+  }
+
+  /** One timer per slot, armed only while nothing runs; it looks at the clock when it fires, so requests cost nothing. */
+  #armIdle (): void {
+    if (this.#closed || !canServe(this.#core) || this.#core.inFlight > 0) return
+    const quietMs = this.#quietMs()
+    const soft = this.#core.state === 'ready' ? this.#actions.softIdleMs() : null
+    const ttl = this.#actions.idleTimeoutMs()
+    const next = Math.min(soft ?? Infinity, ttl ?? Infinity)
+    if (next === Infinity) return
+    this.#idle = this.#clock.setTimer(Math.max(1, next - quietMs), () => {
+      this.#idle = null
+      this.#quiet()
+    })
+  }
+
+  #quiet (): void {
+    if (!canServe(this.#core) || this.#core.inFlight > 0) return
+    const quietMs = this.#quietMs()
+    const ttl = this.#actions.idleTimeoutMs()
+    const soft = this.#actions.softIdleMs()
+    if (ttl !== null && quietMs >= ttl) this.#feed({ type: 'evict', reason: `unloaded after ${Math.round(quietMs / 1000)} s without a request` })
+    else if (soft !== null && quietMs >= soft) this.#feed({ type: 'soft-idle' })
+    if (this.#idle === null) this.#armIdle()
+  }
+
+  #disarmIdle (): void {
+    this.#idle?.cancel()
+    this.#idle = null
+  }
+
+  /** Since the last request, or since it came up. */
+  #quietMs (): number {
+    return this.#clock.monotonic() - usedAt(this.#core)
+  }
+}
+
+function stopping (): SvcError {
+  return svcError('gateway.stopping', 'the gateway is shutting down')
+}
+
+/** The launcher rejects with a `LaunchFailure`; anything else fell before an engine was made. */
+function toLaunchFailure (error: unknown): LaunchFailure {
+  if (typeof error === 'object' && error !== null && 'leftover' in error) return error as LaunchFailure
+  const code = isSvcError(error) ? error.code : 'slot.load_failed'
+  return { code, message: messageOf(error), logTail: [], leftover: null, quiet: false, kind: 'heals' }
+}
+
+/** A failure here is a defect of the scheduler itself: it must not vanish in a promise. */
+function rethrowLater (error: unknown): void {
+  queueMicrotask(() => { throw error })
+}

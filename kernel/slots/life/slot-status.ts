@@ -1,0 +1,38 @@
+import type { SlotFailure, SlotStatus } from '../../contract/index.js'
+import type { WallTime } from '../../state/wall-time.js'
+import type { CoreFailure, ScheduledSlot } from '../schedule/scheduled-slot.js'
+import { isServing } from '../schedule/slot-machine.js'
+
+/** What of a slot's status its core does not know. */
+export type StatusFacts = Pick<SlotStatus, 'name' | 'modelId' | 'port' | 'configDrift'>
+
+/** A slot's life as others see it: its times are wall time here. */
+export function slotStatus (core: ScheduledSlot, { name, modelId, port, configDrift }: StatusFacts, wall: WallTime): SlotStatus {
+  return {
+    name,
+    state: core.state,
+    since: wall.of(core.since),
+    message: core.message,
+    generation: core.generation,
+    modelId,
+    port,
+    address: core.engine?.address ?? null,
+    engineId: core.engine?.id ?? null,
+    engineName: core.engine?.name ?? null,
+    engineLabel: core.engine?.label ?? null,
+    inFlight: core.inFlight,
+    waiting: core.waitingWorkers + core.waitingLeases + core.waitingReady,
+    workers: core.engine?.workers ?? null,
+    lastUsedAt: core.lastUsedAt === null ? null : wall.of(core.lastUsedAt),
+    startedAt: core.readyAt === null ? null : wall.of(core.readyAt),
+    adopted: core.engine?.adopted ?? false,
+    healthOk: isServing(core.state) ? true : core.state === 'error' ? false : null,
+    configDrift,
+    failure: core.state === 'error' ? shownFailure(core.failure, wall) : null,
+    progress: core.op === 'launch' ? core.progress : null
+  }
+}
+
+function shownFailure (failure: CoreFailure | null, wall: WallTime): SlotFailure | null {
+  return failure === null ? null : { ...failure, retryAt: wall.of(failure.retryAt) }
+}

@@ -1,0 +1,49 @@
+import {
+  deviceDefaultProfiles, gpuBackendOf, svcError, type Device, type EngineProvider, type NamedProfile, type NamedSlotConfig
+} from '../../contract/index.js'
+import { profileMisfit } from './profile-fit.js'
+
+/**
+ * The device that a profile brings along when it is chosen without one; null when the slot's suits it. Throws for a device
+ * and a profile that were both said and contradict each other. Pure.
+ */
+export function deviceOfProfile (
+  device: Device, profile: NamedProfile | null, said: { readonly device: boolean, readonly profile: boolean }
+): Device | null {
+  const runtime = gpuBackendOf(device)
+  if (!said.profile || profile === null || profile.backend === null || runtime === profile.backend) return null
+  if (!said.device) return `gpu-${profile.backend}`
+  throw svcError('slot.config_error',
+    `device ${device} and profile '${profile.name}' contradict each other: the profile is for ${profile.backend}; leave one of the two out`,
+    { details: { device, profile: profile.name, device_backend: runtime, profile_backend: profile.backend }, param: 'profile' })
+}
+
+export interface MoveContext {
+  readonly profiles: ReadonlyMap<string, NamedProfile>
+  readonly provider: (name: string) => EngineProvider | undefined
+  readonly device: (slot: NamedSlotConfig) => Device
+  /** The profile that the slot's model asks for. */
+  readonly preferred: (slot: NamedSlotConfig) => string | null
+}
+
+/**
+ * Whether a slot that was moved keeps the profile in its file. One that suits it stays. One that nobody chose, because it is
+ * the default of where the slot was or what its model asks for, goes: the default of the new device counts then. Throws
+ * `slot.config_error` for one that somebody chose. Pure.
+ */
+export function keepsProfile (before: NamedSlotConfig, after: NamedSlotConfig, context: MoveContext): boolean {
+  const provider = context.provider(after.provider)
+  if (after.profile === null || provider === undefined) return true
+  const device = context.device(after)
+  const misfit = profileMisfit(context.profiles.get(after.profile), device, after.type, provider)
+  if (misfit === null) return true
+  const was = context.device(before)
+  const unchosen = [
+    deviceDefaultProfiles[was], context.provider(before.provider)?.defaultProfile?.(was, before.type), context.preferred(before)
+  ]
+  if (unchosen.includes(after.profile)) return false
+  const usual = provider.defaultProfile?.(device, after.type) ?? null
+  throw svcError('slot.config_error',
+    `profile '${after.profile}' of slot '${after.name}' does not suit ${device}: ${misfit}; with the device, set \`profile\` to one that does, or to null for the usual one${usual === null ? '' : ` ('${usual}')`}`,
+    { param: 'profile', details: { slot: after.name, device, profile: after.profile, default_profile: usual } })
+}

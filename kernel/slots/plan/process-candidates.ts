@@ -1,0 +1,48 @@
+import { access, constants } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { svcError, type EngineProvider, type ProcessCandidate } from '../../contract/index.js'
+import type { ProcessForm } from '../../runtime/container-runtime.js'
+
+/**
+ * The first candidate whose program and files are on this host, and its own environment. Throws `runtime.unavailable`
+ * when none is; `who` begins its message.
+ */
+export async function chooseCandidate (
+  who: string, provider: EngineProvider, candidates: readonly ProcessCandidate[], path: string, bindHost: string
+): Promise<{ readonly form: ProcessForm, readonly env: Readonly<Record<string, string>> }> {
+  for (const candidate of candidates) {
+    const command = await findProgram(candidate.command, path)
+    if (command === null || !await allReadable(candidate.requiresFiles ?? [])) continue
+    const { args, workingDir = null, label, env = {} } = candidate
+    return { form: { kind: 'process', command, args, workingDir, label, bindHost }, env }
+  }
+  const tried = [...new Set(candidates.map(candidate => candidate.label))]
+  const commands = [...new Set(candidates.flatMap(({ install }) => install === undefined ? [] : [`run \`${install}\``]))]
+  throw svcError('runtime.unavailable', tried.length === 0
+    ? `${who} needs a container engine: provider ${provider.name} has no way to run without one; start Docker or Podman`
+    : `${who} cannot run: no container engine is in use, and ${absent(tried)}; ${[...commands, 'start Docker or Podman', `install ${tried[0]!}`].join(', or ')}`,
+  { details: { provider: provider.name, tried }, heals: false })
+}
+
+function absent ([first, ...more]: readonly string[]): string {
+  return more.length === 0 ? `${first!} is not installed` : `neither ${first!} nor ${more.join(' nor ')} is installed`
+}
+
+/** Absolute path of a program, or null. `node` is the Node that runs the gateway. */
+export async function findProgram (command: string, path: string): Promise<string | null> {
+  if (command === 'node') return process.execPath
+  const places = isAbsolute(command)
+    ? [command]
+    : path.split(delimiter).filter(dir => isAbsolute(dir)).map(dir => join(dir, command))
+  for (const place of places) {
+    if (await access(place, constants.X_OK).then(() => true, () => false)) return place
+  }
+  return null
+}
+
+async function allReadable (files: readonly string[]): Promise<boolean> {
+  for (const file of files) {
+    if (!await access(file, constants.R_OK).then(() => true, () => false)) return false
+  }
+  return true
+}

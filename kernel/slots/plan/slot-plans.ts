@@ -1,0 +1,391 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { basename, isAbsolute, join } from 'node:path'
+import {
+  svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
+  type LaunchTrouble,
+  type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
+  type ResolvedArgv, type SlotWish
+} from '../../contract/index.js'
+import { invalid } from '../../config/shape-check.js'
+import { isMtpEligible } from '../../models/eligibility.js'
+import { modelOfPath } from '../../models/path-model.js'
+import {
+  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineForm, type EngineSpec
+} from '../../runtime/container-runtime.js'
+import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
+import { chooseCandidate } from './process-candidates.js'
+import { makeMountPoints } from './mount-points.js'
+import { foldersOf } from './launch-folders.js'
+import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
+import type { PreparedLaunch } from './prepared-launch.js'
+import { KeptPlans } from './kept-plans.js'
+import { missingFiles, projectorOf, type MissingFile } from './missing-files.js'
+import { mtpEffective } from './mtp.js'
+import { launchTroubles } from './launch-troubles.js'
+import { needsModel } from './needs-model.js'
+import { profileMisfit } from './profile-fit.js'
+import { profileOutlook } from './profile-outlook.js'
+import { assertRequirements } from './engine-requirements.js'
+import { slotImage } from './slot-image.js'
+import { misfitOf } from './slot-misfit.js'
+import { slotNotFound } from '../schedule/slot-errors.js'
+import { checkOptions } from './slot-options.js'
+
+/** A model and profile that a swap put in force without writing them down. */
+export interface RuntimeOverride {
+  readonly model: string
+  readonly profile: string | null
+  /** Tokens, where they have to be read from the model's file; null leaves them to the launch. */
+  readonly contextSize: number | null
+}
+
+/** A slot with everything its file leaves open filled in. */
+export interface EffectiveSlot {
+  readonly slot: NamedSlotConfig
+  readonly provider: EngineProvider
+  readonly device: Device
+  readonly profile: NamedProfile | null
+  readonly model: Model | null
+}
+
+export interface SlotPlansDeps {
+  readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
+  readonly models: ModelRegistry
+  readonly providers: ProviderCatalog
+  readonly hardware: Pick<HardwareService, 'info' | 'defaultDevice'>
+  readonly runtime: Pick<ContainerRuntime, 'form'>
+  readonly instance: string
+  /** Short name or reference to a pullable image. */
+  readonly image: (name: string) => ResolvedImage
+  /** What the device gives an engine; throws `slot.load_failed` when it is not there. */
+  readonly access: (device: Device, gpuIndex: number | null, form: 'container' | 'process') => DeviceAccess
+  /** Secret of a slot's engines. */
+  readonly engineKey: (slot: string) => string
+  /** Search path for programs. */
+  readonly path: string
+}
+
+/** Turns configuration into launches. Holds the swaps that are in force; reads everything else where it lives. */
+export class SlotPlans {
+  readonly #deps: SlotPlansDeps
+  readonly #kept: KeptPlans
+  readonly overrides = new Map<string, RuntimeOverride>()
+
+  constructor (deps: SlotPlansDeps) {
+    this.#deps = deps
+    this.#kept = new KeptPlans(name => this.#madeOf(name))
+  }
+
+  slot (name: string): NamedSlotConfig {
+    const slot = this.#deps.config.snapshot.slots.get(name)
+    if (slot === undefined) throw slotNotFound(name)
+    return slot
+  }
+
+  provider (name: string): EngineProvider | null {
+    return this.providerOf(this.slot(name))
+  }
+
+  providerOf (slot: NamedSlotConfig): EngineProvider | null {
+    return this.#deps.providers.get(slot.provider) ?? null
+  }
+
+  modelId (name: string): string | null {
+    const slot = this.slot(name)
+    const id = this.overrides.get(name)?.model ?? slot.model.default
+    if (id === null) return null
+    const own = this.providerOf(slot)?.models
+    if (own !== undefined) return own.canonical(id) ?? id
+    return isAbsolute(id) ? modelOfPath(id).id : id
+  }
+
+  /** Why a slot cannot be given this model, in words; null when it can. */
+  modelProblem (slot: NamedSlotConfig, id: string): string | null {
+    const provider = this.providerOf(slot)
+    if (provider?.models !== undefined) return provider.models.canonical(id) === null ? notOf(provider, id) : null
+    if (provider?.fetches?.(id) === true) return null
+    return this.#deps.models.get(id) === undefined && !isAbsolute(id) ? `model '${id}' is not in the registry` : null
+  }
+
+  device (slot: NamedSlotConfig): Device {
+    if (slot.device !== undefined) return slot.device
+    const { defaultDevice } = this.#deps.hardware
+    const devices = this.#deps.providers.get(slot.provider)?.devices ?? []
+    if (devices.length === 0 || devices.includes(defaultDevice)) return defaultDevice
+    return devices.includes('cpu') ? 'cpu' : devices[0]!
+  }
+
+  profileOutlook (profile: NamedProfile): ProfileOutlook {
+    return profileOutlook(profile, this.#deps.providers)
+  }
+
+  /** Throws `slot.config_error` for what cannot work, naming the field; `model.not_found` for a model that is nowhere. */
+  effective (name: string): EffectiveSlot {
+    return this.#kept.of('effective', name, () => this.#effective(name))
+  }
+
+  /** Everything that the command line of a slot comes from: as long as these are the same, it is. */
+  #madeOf (name: string): readonly unknown[] {
+    const { config, hardware, models, providers } = this.#deps
+    const { snapshot } = config
+    const provider = providers.get(snapshot.slots.get(name)?.provider ?? '')
+    return [snapshot, this.overrides.get(name), models.list(), hardware.info, hardware.defaultDevice, provider]
+  }
+
+  #effective (name: string): EffectiveSlot {
+    const slot = this.slot(name)
+    const provider = this.provider(name)
+    if (provider === null) throw this.#unknownProvider(slot)
+    const device = this.device(slot)
+    const profile = this.#profile(slot, provider, device)
+    const model = provider.models === undefined ? this.#model(slot, provider) : null
+    return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
+  }
+
+  /** Tokens; null for slot types that have no context window. */
+  contextSize ({ slot, provider, model }: Pick<EffectiveSlot, 'slot' | 'provider' | 'model'>): number | null {
+    if (!hasContext(slot)) return null
+    const override = this.overrides.get(slot.name)
+    if (override?.contextSize != null) return override.contextSize
+    const id = this.modelId(slot.name)
+    return contextSizeFor(slot, id, nativeContext(provider, id, model))
+  }
+
+  /** @param port the one that the slot has, or would get */
+  resolved (name: string, port: number | null = this.slot(name).port ?? null): ResolvedArgv {
+    return this.#kept.of(`resolved ${port}`, name, () => this.#resolved(name, port))
+  }
+
+  #resolved (name: string, port: number | null): ResolvedArgv {
+    const effective = this.effective(name)
+    if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
+    // shown to people
+    const input = { ...this.#input(effective, port ?? 0), engineKey: '***' }
+    const { argv, provenance, removed } = planArgv(effective.provider, input, this.#mtp(effective))
+    return { argv, provenance, removed }
+  }
+
+  plan (name: string, port: number): LaunchPlan & { readonly image: ResolvedImage | null } {
+    const effective = this.effective(name)
+    const { config } = this.#deps
+    const launch = this.#input(effective, port)
+    const image = this.image(name)
+    const plan = planLaunch({
+      launch,
+      provider: effective.provider,
+      mtp: this.#mtp(effective),
+      access: this.#deps.access(effective.device, effective.slot.gpu_index, launch.form),
+      image,
+      publishHost: config.snapshot.svc.slots.publish_host
+    })
+    if (plan.form.kind !== 'container') return { ...plan, image: null }
+    return { ...plan, image: { ref: plan.form.image, digest: plan.form.digest, warning: image?.warning ?? null } }
+  }
+
+  /** How a slot runs: a process everywhere, a container only where there is a container engine. */
+  form ({ runtime, provider }: Pick<NamedSlotConfig, 'runtime' | 'provider'>): EngineForm {
+    const asked = runtime ?? this.#deps.providers.get(provider)?.runtime ?? null
+    return asked === 'process' ? 'process' : this.#deps.runtime.form
+  }
+
+  /** The image a slot would run, or null for one that has none, and for one that runs as a process. */
+  image (name: string): ResolvedImage | null {
+    return this.#kept.of('image', name, () => this.#image(name))
+  }
+
+  #image (name: string): ResolvedImage | null {
+    const effective = this.effective(name)
+    return this.form(effective.slot) === 'process' ? null : slotImage(effective, this.#deps.image)
+  }
+
+  /** As `SlotService.misfit`. */
+  misfit (wish: SlotWish): string | null {
+    const { config, ...others } = this.#deps
+    return misfitOf(wish, { ...others, profiles: config.snapshot.profiles })
+  }
+
+  /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
+  async missingFiles (name: string): Promise<readonly MissingFile[]> {
+    return await this.#missing(this.effective(name))
+  }
+
+  /** The same host with other slots and profiles, as a draft has them. Swaps that are in force do not count. */
+  over ({ slots, profiles }: Pick<ConfigService['snapshot'], 'slots' | 'profiles'>): SlotPlans {
+    const { paths, snapshot } = this.#deps.config
+    return new SlotPlans({ ...this.#deps, config: { paths, snapshot: { ...snapshot, slots, profiles } } })
+  }
+
+  /** What would keep the slot from coming up, as far as that can be known without a start. */
+  async troubles (name: string): Promise<readonly LaunchTrouble[]> {
+    return await launchTroubles(this.effective.bind(this, name), {
+      device: () => {
+        const slot = this.slot(name)
+        const [device, provider] = [this.device(slot), this.providerOf(slot)]
+        this.#deps.access(device, slot.gpu_index, this.form(slot))
+        if (provider !== null) assertRequirements(slot, provider, device, this.#deps.hardware.info)
+      },
+      model: async effective => {
+        if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
+        return await this.#missing(effective)
+      },
+      image: () => this.image(name),
+      launch: async ({ provider }) => {
+        const { form } = this.plan(name, 0)
+        if (form.kind !== 'container') await chooseCandidate(`slot '${name}'`, provider, form.candidates, this.#deps.path, '127.0.0.1')
+      },
+      hardware: this.#deps.hardware.info
+    })
+  }
+
+  /** A launch, checked against what is on this host: model files, programs. Throws what is missing. */
+  async prepare (name: string, port: number, generation: number): Promise<PreparedLaunch> {
+    const effective = this.effective(name)
+    const { provider, slot } = effective
+    if (needsModel(provider, slot) && this.modelId(name) === null) throw this.#noModel(slot)
+    assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
+    await this.#checkFiles(effective)
+    const plan = this.plan(name, port)
+    if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
+    const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
+    const { form, env } = plan.form.kind === 'container'
+      ? { form: plan.form, env: {} }
+      : await chooseCandidate(`slot '${name}'`, provider, plan.form.candidates, this.#deps.path, bindHost)
+    const spec: EngineSpec = {
+      name: `svc-${this.#deps.instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
+      labels: {
+        [LABEL_INSTANCE]: this.#deps.instance,
+        [LABEL_SLOT]: name,
+        [LABEL_CONFIG]: plan.configHash,
+        [LABEL_GENERATION]: String(generation)
+      },
+      env: { ...env, ...plan.env },
+      port,
+      form
+    }
+    const { configHash, workers, headers, image } = plan
+    return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image }
+  }
+
+  #input ({ slot, provider, device, profile, model }: EffectiveSlot, port: number): LaunchInput {
+    const { config, hardware, models } = this.#deps
+    const form = this.form(slot)
+    const chatTemplatePath = this.#chatTemplate(slot, model)
+    const mmprojPath = projectorOf(slot, model)
+    const roots = [...config.snapshot.svc.models.roots, models.store]
+    let folders: readonly string[] | null = null
+    return {
+      slot,
+      device,
+      form,
+      bindHost: form === 'container' ? '0.0.0.0' : config.snapshot.svc.slots.publish_host,
+      port,
+      model: takesModel(provider) ? model : null,
+      ...(provider.models === undefined
+        ? {}
+        : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore } }),
+      profile,
+      contextSize: this.contextSize({ slot, provider, model }),
+      chatTemplatePath,
+      mmprojPath,
+      // asks the disk, which a list of many slots has no time for
+      get modelRoots () { return folders ??= foldersOf([model?.path, mmprojPath, chatTemplatePath], roots) },
+      hardware: hardware.info,
+      stateDir: join(config.paths.state, 'slots', slot.name),
+      engineKey: this.#deps.engineKey(slot.name)
+    }
+  }
+
+  #mtp ({ slot, profile, model }: EffectiveSlot): boolean {
+    return mtpEffective(slot, profile, model !== null && isMtpEligible(model))
+  }
+
+  #chatTemplate (slot: NamedSlotConfig, model: Model | null): string | null {
+    const id = slot.chat_template ?? model?.defaults.chat_template ?? 'auto'
+    return id === 'auto' ? null : join(this.#deps.models.store, 'chat-templates', `${basename(id)}.jinja`)
+  }
+
+  #profile (slot: NamedSlotConfig, provider: EngineProvider, device: Device): NamedProfile | null {
+    const { profiles } = this.#deps.config.snapshot
+    const name = this.overrides.get(slot.name)?.profile ?? slot.profile
+    if (name === null) {
+      const fallback = provider.defaultProfile?.(device, slot.type) ?? null
+      return fallback === null ? null : profiles.get(fallback) ?? null
+    }
+    const profile = profiles.get(name)
+    const misfit = profileMisfit(profile, device, slot.type, provider)
+    if (misfit === null) return profile!
+    throw svcError('slot.config_error', `profile '${name}' does not suit slot '${slot.name}': ${misfit}`,
+      { param: 'profile', details: { slot: slot.name, profile: name, device } })
+  }
+
+  #options (slot: NamedSlotConfig, provider: EngineProvider): NamedSlotConfig['options'] {
+    const { value, problems } = checkOptions(slot, provider)
+    if (value !== null) return value
+    const { message, details, param } = invalid(`slot '${slot.name}'`, problems)
+    throw svcError('slot.config_error', message, { details: { ...details, slot: slot.name }, ...(param === null ? {} : { param }) })
+  }
+
+  /** Null for a slot without a model, and for a model that its engine loads by itself. */
+  #model (slot: NamedSlotConfig, { catalogue = [], fetches }: EngineProvider): Model | null {
+    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    if (id === null || catalogue.some(model => model.id === id)) return null
+    if (isAbsolute(id)) return modelOfPath(id)
+    const model = this.#deps.models.get(id)
+    if (model !== undefined) return model
+    if (fetches?.(id) === true) return null
+    throw svcError('model.not_found', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
+      { param: 'model.default', details: { slot: slot.name, model: id } })
+  }
+
+  /** In the engine's spelling. */
+  #engineModel (slot: NamedSlotConfig, provider: EngineProvider): string | null {
+    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    if (id === null || provider.models === undefined || provider.carriesOnly?.(slot) === true) return null
+    const canonical = provider.models.canonical(id)
+    if (canonical !== null) return canonical
+    throw svcError('slot.config_error', notOf(provider, id), { param: 'model.default', details: { slot: slot.name, model: id } })
+  }
+
+  async #checkFiles (effective: EffectiveSlot): Promise<void> {
+    const { slot, provider } = effective
+    if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore)
+    const [missing] = await this.#missing(effective)
+    if (missing === undefined) return
+    const { what, path, cause } = missing
+    throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause, details: { slot: slot.name, path } })
+  }
+
+  async #missing (effective: EffectiveSlot): Promise<readonly MissingFile[]> {
+    const { slot, model, provider } = effective
+    return model === null || !takesModel(provider) ? [] : await missingFiles(slot, model, this.#chatTemplate(slot, model))
+  }
+
+  #noModel (slot: NamedSlotConfig): Error {
+    return svcError('slot.config_error', `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\``,
+      { param: 'model.default', details: { slot: slot.name } })
+  }
+
+  #unknownProvider (slot: NamedSlotConfig): Error {
+    const names = this.#deps.providers.list().map(provider => provider.name).sort()
+    return svcError('slot.config_error', `no provider is named '${slot.provider}'; there are: ${names.join(', ') || 'none'}`,
+      { param: 'provider', details: { slot: slot.name, provider: slot.provider, providers: names } })
+  }
+}
+
+function takesModel (provider: EngineProvider): boolean {
+  return provider.takesModel ?? provider.needsModel
+}
+
+/** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
+async function makeStore (path: string): Promise<void> {
+  await mkdir(path, { recursive: true }).catch((error: unknown) => {
+    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] flm_store in svc.toml`,
+      { cause: error, details: { path } })
+  })
+}
+
+function notOf (provider: EngineProvider, id: string): string {
+  return `'${id}' is no model of ${provider.title}`
+}

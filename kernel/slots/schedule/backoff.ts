@@ -1,0 +1,20 @@
+import type { CoreFailure } from './scheduled-slot.js'
+
+const FIRST_PAUSE_MS = 5_000
+const LONGEST_PAUSE_MS = 300_000
+/** An engine that served this long was sound: its crash counts as the first one. */
+const SOUND_AFTER_MS = 60_000
+
+/**
+ * Pause after the n-th failure in a row. The first failure costs nothing, so that the next request simply
+ * tries again; from the second on the pause doubles from 5 s to 5 min.
+ */
+export function backoffMs (attempts: number): number {
+  if (attempts <= 1) return 0
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 2))
+}
+
+export function crashAttempts (previous: CoreFailure | null, readyAt: number | null, now: number): number {
+  const sound = readyAt !== null && now - readyAt >= SOUND_AFTER_MS
+  return sound || previous === null ? 1 : previous.attempts + 1
+}

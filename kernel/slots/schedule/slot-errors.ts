@@ -1,0 +1,35 @@
+import { svcError, type SvcError } from '../../contract/index.js'
+import type { Refusal, SlotEffect } from './scheduled-slot.js'
+
+export function slotNotFound (name: string): SvcError {
+  return svcError('slot.not_found', `no slot is named '${name}'; see \`svc slot list\``, { details: { slot: name } })
+}
+
+/** Why a slot that runs in another one's engine cannot be used, and what to do. */
+export function unservedMessage (slot: string, anchor: string, enabled: boolean): string {
+  return `slot '${slot}' runs in the engine of slot '${anchor}' ` + (enabled
+    ? `and that is not up or was started without it; load it first: \`svc slot restart ${anchor}\``
+    : 'and is switched off there; switch it on in its [npu] table and restart it')
+}
+
+/** The refusal of a waiter in the words of the error table. */
+export function refusalError (slot: string, refusal: Refusal): SvcError {
+  const failed = refusal.code === 'slot.load_failed' || refusal.code === 'model.not_found'
+  // a reason that begins with the slot is a sentence already
+  const lead = refusal.message.startsWith(`slot '${slot}' `) ? '' : `slot '${slot}' ${failed ? 'could not be loaded: ' : ''}`
+  return svcError(refusal.code, `${lead}${refusal.message}`, {
+    ...(refusal.code === 'model.not_found' ? { param: 'model' } : {}),
+    details: {
+      slot,
+      reason: refusal.cause,
+      ...(refusal.retryAfterS === null ? {} : { retry_after_s: refusal.retryAfterS }),
+      ...(refusal.logTail.length === 0 ? {} : { log_tail: refusal.logTail })
+    }
+  })
+}
+
+/** What a request hears whose engine is taken away while it runs. */
+export function revokedError (slot: string, why: Extract<SlotEffect, { type: 'revoke' }>['why'], message: string): SvcError {
+  if (why === 'lost') return svcError('dispatch.upstream_failed', `slot '${slot}' broke off: ${message}`, { details: { slot } })
+  return svcError('slot.stopped', `slot '${slot}' was ${why} while the request ran`, { details: { slot, reason: why, retry_after_s: 1 } })
+}
