@@ -205,7 +205,7 @@ t.test('no comment cites a document that is not in the repository', async t => {
 t.test('the top level has only what belongs there', async t => {
   const allowed = [
     'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'README.md', 'package-lock.json',
-    'eslint.config.js', '.ci', '.gitignore', 'LICENSE', '.git', 'node_modules', 'dist', '.svc', '.tap', '.npmrc'
+    'eslint.config.js', '.ci', '.github', '.gitignore', 'LICENSE', '.git', 'node_modules', 'dist', '.svc', '.tap', '.npmrc'
   ]
   t.strictSame(readdirSync(root).filter(name => !allowed.includes(name)), [])
 })

@@ -240,7 +240,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C31: {
     failure: 'A poisoned release of a dependency, or of a plugin, is installed unseen.',
     shownBy: {
-      'dependencies.test.ts': ['whatever is installed is the very thing that was locked', 'what ships with the gateway is little, and no more of it runs while it is installed than is known'],
+      'package.test.ts': ['whatever is installed is the very thing that was locked', 'what ships with the gateway is little, and no more of it runs while it is installed than is known'],
       'cli/plugin.test.ts': ['a folder is installed as a copy, allowed by its name, and taken away again without a trace']
     },
     why: 'Plugins are known by their hash and have to be allowed by name; signatures are not checked, as nobody has keys for them.'

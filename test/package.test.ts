@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parse } from 'smol-toml'
 import t from 'tap'
+import { svcConfigSchema } from '../kernel/contract/index.js'
 import { root } from './repository.js'
 
 interface Locked {
@@ -26,4 +28,19 @@ t.test('what ships with the gateway is little, and no more of it runs while it i
   t.ok(shipped.length > 20 && shipped.length <= 175, `${shipped.length} packages; a new one has to be worth it`)
   // both come with dockerode: one prints a hint about versions, the other compiles what only remote daemons over SSH need
   t.strictSame(shipped.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path), ['node_modules/protobufjs', 'node_modules/ssh2'])
+})
+
+t.test('the complete svc.toml of the README has every key with its default', async t => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const [, text = ''] = /A complete <code>svc\.toml<\/code>[\s\S]*?```toml\n([\s\S]*?)\n```/.exec(readme) ?? []
+  const { plugins: { config: _config, ...plugins }, ...rest } = svcConfigSchema.parse({})
+  t.strictSame(JSON.parse(JSON.stringify(parse(text))), { ...rest, plugins })
+  t.match(text, /# stop_with_gateway = /, 'and those without one as comments')
+})
+
+t.test('links between the documents of the repository lead somewhere', async t => {
+  const documents = ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', '.github/CHANGELOG.md', 'kernel/README.md', 'test/README.md', 'plugins/api/README.md']
+  const dead = documents.flatMap(path => [...readFileSync(join(root, path), 'utf8').matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+    .filter(([, to]) => !existsSync(join(root, dirname(path), to!))).map(([, to]) => `${path} -> ${to}`))
+  t.strictSame(dead, [])
 })
