@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import {
   messageOf, redact, shownMessage, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
   type ActivityRow, type CleanText, type Clock, type Logger, type NewActivity, type Timer
@@ -36,8 +37,8 @@ export interface OwnedActivityLog extends ActivityLog {
 
 /** Rows between two prunings: the table may be this much longer than `max_rows`. */
 const PRUNE_EVERY = 200
-/** Longest `before` or `after`, in characters of JSON. */
-const MAX_JSON = 64 * 1024
+/** Most characters of JSON that `before` and `after` of a row have together. */
+const MOST_JSON = 32 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 /** How long, and how many, rows of `recordSoon` wait. */
 const SOON_MS = 200
@@ -133,43 +134,46 @@ export function createActivityLog (options: ActivityLogOptions): OwnedActivityLo
 async function* follow (
   store: ActivityStore, followers: Wakers, { since, before: _before, limit = 0, ...filter }: ActivityQuery, signal: AbortSignal
 ): AsyncGenerator<ActivityRow> {
-  let last = since ?? store.lastId()
-  if (since === undefined) yield* store.list({ ...filter, limit }).toReversed()
+  let last = since ?? store.behind(filter, limit)
   while (!signal.aborted && !followers.closed) {
-    const newest = store.lastId()
-    const rows = store.after(last, filter, PAGE)
+    if (store.lastId() <= last) await followers.wait(signal)
+    // others have their turn between two readings
+    else await turn()
+    if (signal.aborted || followers.closed) return
+    const { rows, upTo } = store.after(last, filter, PAGE)
     for (const row of rows) {
       if (signal.aborted) return
       yield row
     }
-    // where the filter lets little through, what it held back is not looked at again
-    last = rows.length < PAGE ? Math.max(last, newest) : rows.at(-1)!.id
-    if (store.lastId() <= last) await followers.wait(signal)
+    last = upTo
   }
 }
 
 function complete (row: NewActivity, clock: Clock, clean: CleanText): Omit<ActivityRow, 'id'> {
+  const before = shown(row.before, clean, MOST_JSON)
+  const after = shown(row.after, clean, MOST_JSON - before.length)
   return {
     ts: new Date(clock.now()).toISOString(),
     kind: row.kind ?? 'action',
-    category: row.category,
-    action: row.action,
+    category: shownName(row.category),
+    action: shownName(row.action),
     target: shownName(row.target),
-    actor: row.actor,
+    actor: shownName(row.actor),
     severity: row.severity ?? 'info',
     outcome: row.outcome ?? null,
     message: clean(shownMessage(row.message ?? '')),
-    before: bounded(row.before, clean),
-    after: bounded(row.after, clean),
+    before: before.value,
+    after: after.value,
     error: row.error == null ? null : clean(shownMessage(row.error)),
     duration_ms: row.duration_ms ?? null,
     request_id: row.request_id ?? null
   }
 }
 
-function bounded (value: unknown, clean: CleanText): unknown {
-  if (value === undefined || value === null) return null
-  const safe = redact(value, clean)
+/** Without secrets, every name and text at the length of a name: a row says what changed, the files have it whole. */
+function shown (value: unknown, clean: CleanText, most: number): { readonly value: unknown, readonly length: number } {
+  if (value === undefined || value === null) return { value: null, length: 0 }
+  const safe = redact(value, text => shownName(clean(text)))
   const length = JSON.stringify(safe)?.length ?? 0
-  return length > MAX_JSON ? { truncated: true, length } : safe
+  return length > most ? { value: { truncated: true, length }, length: 0 } : { value: safe, length }
 }

@@ -8,7 +8,7 @@ const COLUMNS = [
 
 const DEFAULT_LIMIT = 200
 const MAX_LIMIT = 5000
-/** What one page looks at, at most: ids count up, so these are no more rows than that. */
+/** What one reading looks at, at most: ids count up, so these are no more rows than that. */
 const MOST_SCANNED = 10_000
 
 type StoredRow = Omit<ActivityRow, 'before' | 'after'> & { readonly before_json: string | null, readonly after_json: string | null }
@@ -36,6 +36,8 @@ export function createActivityTable ({ connection, transaction }: Database): Act
   const page = connection.prepare(PAGE)
   const anyBetween = connection.prepare('SELECT 1 FROM activity WHERE id > ? AND id <= ? LIMIT 1')
   const oldest = connection.prepare(`${SELECT} ORDER BY a.id LIMIT ?11`)
+  const nth = connection.prepare(`SELECT min(id) AS id FROM (SELECT a.id FROM activity a WHERE ${FITS} AND a.id > ?9 AND a.id < ?10 ORDER BY a.id DESC LIMIT ?11)`)
+  const first = connection.prepare('SELECT min(id) AS id FROM activity')
   const lastId = connection.prepare('SELECT seq FROM sqlite_sequence WHERE name = \'activity\'')
   const deleteOld = connection.prepare('DELETE FROM activity WHERE ts < ?')
   // ids count up without reuse, so the row in place max_rows + 1 from the end bounds those to go
@@ -62,18 +64,34 @@ export function createActivityTable ({ connection, transaction }: Database): Act
     page ({ since = 0, before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_LIMIT, ...filter }: ActivityQuery) {
       const values = valuesOf(filter)
       const most = Math.min(Math.max(limit, 0), MAX_LIMIT)
-      // without a filter every row fits, so the limit bounds what is looked at
-      const isFiltered = values.some(value => value !== null)
-      const from = isFiltered ? Math.max(since, Math.min(before, highest() + 1) - 1 - MOST_SCANNED) : since
+      const from = isFiltered(values) ? Math.max(since, Math.min(before, highest() + 1) - 1 - MOST_SCANNED) : since
       const [found] = page.all([...values, from, before, most]) as [{ json: string, count: number, lowest: number | null }]
       const { json, count, lowest } = found
       if (count === most) return { json, count, next_before: lowest }
       return { json, count, next_before: from > since && anyBetween.all([since, from]).length > 0 ? from + 1 : null }
     },
-    after: (since, filter, limit) =>
-      (oldest.all([...valuesOf(filter), since, Number.MAX_SAFE_INTEGER, limit]) as StoredRow[]).map(fromStored),
+    behind (filter, limit) {
+      const [values, last] = [valuesOf(filter), highest()]
+      if (limit <= 0) return last
+      const from = isFiltered(values) ? Math.max(0, last - MOST_SCANNED) : 0
+      const [found] = nth.all([...values, from, last + 1, Math.min(limit, MAX_LIMIT)]) as [{ id: number | null }]
+      return found.id === null ? last : found.id - 1
+    },
+    after (since, filter, limit) {
+      const [values, last] = [valuesOf(filter), highest()]
+      const [lowest] = first.all() as [{ id: number | null }]
+      const from = Math.max(since, (lowest.id ?? 1) - 1)
+      const upTo = Math.max(since, isFiltered(values) ? Math.min(last, from + MOST_SCANNED) : last)
+      const rows = (oldest.all([...values, from, upTo + 1, limit]) as StoredRow[]).map(fromStored)
+      return { rows, upTo: rows.length < limit ? upTo : rows.at(-1)!.id }
+    },
     prune: (before, maxRows) => transaction(() => deleteOld.run([before]).changes + deleteBeyond.run([maxRows]).changes)
   }
+}
+
+/** Without a filter every row fits, so that the limit bounds what is looked at. */
+function isFiltered (values: ReadonlyArray<string | null>): boolean {
+  return values.some(value => value !== null)
 }
 
 /** In the order of `FITS`. */

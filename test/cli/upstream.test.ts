@@ -30,7 +30,7 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   typed.stdin.end(`${KEY}\n`)
   const keyed = await typed.run('upstream', 'key', 'lab', '--url', gateway.baseUrl)
   t.equal(keyed.code, 0, keyed.stderr)
-  t.match(keyed.stdout, /^LAB_KEY is set\.\nUpstream lab answers: 3 models in \d+ ms\.\n$/)
+  t.match(keyed.stdout, /^LAB_KEY is set; it goes to http:\/\/127\.0\.0\.1:\d+\.\nUpstream lab answers: 3 models in \d+ ms\.\n$/)
   t.equal(remote.engine.requests[0]!.headers.authorization, `Bearer ${KEY}`)
   t.match((await svc('upstream', 'list')).stdout, /^NAME +STATE +MODELS +KEY +URL\nlab +ok +3 +LAB_KEY +http/)
   const shown = (await svc('upstream', 'show', 'lab')).stdout

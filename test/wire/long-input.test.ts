@@ -81,8 +81,7 @@ t.test('nothing that a client sent stands in a log line, an audit row or an answ
     if (TOO_MUCH.test(text)) t.fail(`log: ${text.slice(0, 300)}`)
   }
   for (const row of gateway.gateway.kernel().activity.list({ limit: 1_000 })) {
-    const { before: _before, after: _after, ...told } = row
-    if (TOO_MUCH.test(JSON.stringify(told))) t.fail(`audit: ${JSON.stringify(told).slice(0, 300)}`)
+    if (TOO_MUCH.test(JSON.stringify(row))) t.fail(`audit: ${JSON.stringify(row).slice(0, 300)}`)
   }
   t.ok(gateway.logs.length > 0)
 })

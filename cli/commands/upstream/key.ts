@@ -16,12 +16,12 @@ export function addUpstreamKey (upstream: Command, cli: Cli): void {
     .addHelpText('after', examples('svc upstream key openrouter', 'pass show openrouter | svc upstream key openrouter'))
     .action(async (name: string, options: { test: boolean }, command: Command) => {
       const client = cli.client(command)
-      const { auth_value_env: key } = await client.call({ path: pathOf`/api/upstreams/${name}` }, upstreamSchema)
+      const { auth_value_env: key, url } = await client.call({ path: pathOf`/api/upstreams/${name}` }, upstreamSchema)
       if (key === '') throw usageFailure(`upstream ${name} names no variable for its key`, [`Name one: svc upstream edit ${name} --key-env MY_KEY`])
       const value = (await readSecret(cli, `${key}: `)).trim()
       if (value === '') throw usageFailure('no key was given')
       await client.call({ method: 'POST', path: pathOf`/api/providers/${name}/credentials`, body: { key, value } }, z.unknown())
-      cli.out.line(`${key} is set.`)
+      cli.out.line(`${key} is set; it goes to ${new URL(url).origin}.`)
       if (options.test) await testUpstream(cli, client, name)
     })
 }

@@ -59,7 +59,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       url: '/api/activity/stream',
       tag: 'Activity',
       summary: 'Audit rows as they are written',
-      description: 'First the latest rows, or those after `since` or a browser\'s `Last-Event-ID`, oldest first; then new ones. None is left out.',
+      description: 'First the latest rows (of the newest 10,000, where there is a filter), or those after `since` or a browser\'s `Last-Event-ID`, oldest first; then new ones. None is left out.',
       schema: { querystring: streamQuerySchema },
       queryError: 'activity.invalid_query',
       produces: 'text/event-stream',

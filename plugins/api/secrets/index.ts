@@ -6,7 +6,7 @@ export default definePlugin({
   name: 'api-secrets',
   kind: 'routes',
   apiVersion: 1,
-  requires: { activity: core.activity, config: core.config, events: core.events },
+  requires: { activity: core.activity, config: core.config, events: core.events, upstreams: core.upstreams },
   register (ctx) {
     for (const route of secretRoutes(ctx.services)) ctx.addRoute(route)
   }

@@ -1,13 +1,16 @@
 import { stat } from 'node:fs/promises'
 import {
-  defineRoute, isSvcError, svcError, type ActivityLog, type AnyRoute, type ConfigService, type EventBus, type RouteCall
+  defineRoute, isSvcError, svcError, type ActivityLog, type AnyRoute, type ConfigService, type EventBus, type RouteCall,
+  type UpstreamService
 } from 'svc-gateway/plugin'
+import { guardKey } from './key-guard.js'
 import { nameParamsSchema, SECRET_NAME, secretListSchema, valueBodySchema } from './schemas.js'
 
 export interface SecretServices {
   readonly activity: ActivityLog
   readonly config: ConfigService
   readonly events: EventBus
+  readonly upstreams: UpstreamService
 }
 
 /** Control, format, surrogate and unassigned characters, and separators of lines. */
@@ -35,14 +38,15 @@ export function secretRoutes (services: SecretServices): AnyRoute[] {
       method,
       url: '/api/secrets/:name',
       summary: 'Set a secret',
-      description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway.',
+      description: 'Names are `[A-Z][A-Z0-9_]*`, at most 64 characters. The value goes to the environment file of the gateway. Where upstreams name the variable already, `upstreams` says which of them may send it; it is refused otherwise.',
       schema: { params: nameParamsSchema, body: valueBodySchema },
       example: { value: 'hf_your_token' },
       status: 204,
       handler: async call => {
-        const { params: { name }, body: { value } } = call
+        const { params: { name }, body: { value, upstreams = [] } } = call
         requireName(name)
         requireValue(value)
+        guardKey(name, upstreams, services.upstreams)
         await audited(services, call, 'set', name, () => config.setSecret(name, value))
         tell(services, 'system.secret_updated', name, 'was set')
       }

@@ -188,7 +188,11 @@ t.test('the activity log', async t => {
       insert: added => rows.push(...added),
       list: ({ limit = 200 } = {}) => rows.map((row, i) => ({ ...row, id: i + 1 })).reverse().slice(0, limit),
       page: () => ({ json: '[]', count: 0, next_before: null }),
-      after: (since, _filter, limit) => rows.map((row, i) => ({ ...row, id: i + 1 })).slice(since, since + limit),
+      behind: (_filter, limit) => Math.max(0, rows.length - limit),
+      after: (since, _filter, limit) => {
+        const found = rows.map((row, i) => ({ ...row, id: i + 1 })).slice(since, since + limit)
+        return { rows: found, upTo: found.at(-1)?.id ?? since }
+      },
       prune: (before, maxRows) => { pruned.push([before, maxRows]); return 0 }
     }
     const settings = { enabled: true, retention_days: 30, max_rows: 500 }
@@ -208,9 +212,28 @@ t.test('the activity log', async t => {
       ts: '2026-01-01T00:00:00.000Z', kind: 'action', ...row, severity: 'info', outcome: null, message: '', before: null,
       after: { env: { HF_TOKEN: '***' }, port: 1 }, error: null, duration_ms: null, request_id: null
     }])
-    activity.record({ ...row, before: 'x'.repeat(100_000) })
-    t.match(rows[1]?.before, { truncated: true })
-    t.equal(activity.list().length, 2)
+    t.equal(activity.list().length, 1)
+  })
+
+  await t.test('a row is short, whatever it is about', async t => {
+    const { activity, rows } = setup()
+    const long = 'x'.repeat(100_000)
+    const cut = `${'x'.repeat(200)}…`
+    activity.record({ ...row, action: long, target: long, before: long, after: { [long]: [{ deep: { deeper: long } }], short: 'short' } })
+    t.same(rows[0], {
+      ...rows[0], action: cut, target: cut, before: cut, after: { [cut]: [{ deep: { deeper: cut } }], short: 'short' }
+    })
+    const many = Array.from({ length: 150 }, () => long)
+    activity.record({ ...row, before: many, after: many })
+    t.match(rows[1], { before: Array.from({ length: 150 }, () => cut), after: { truncated: true, length: 30_601 } }, 'both together are bounded')
+    activity.record({ ...row, before: [...many, ...many], after: [1] })
+    t.match(rows[2], { before: { truncated: true, length: 61_201 }, after: [1] })
+  })
+
+  await t.test('rows are whole where nothing is long', async t => {
+    const { activity, rows } = setup()
+    activity.record({ ...row, after: { env: { HF_TOKEN: 'hunter2' }, list: Array.from({ length: 500 }, (_, i) => `n${i}`) } })
+    t.match(rows[0]?.after, { env: { HF_TOKEN: '***' }, list: { 499: 'n499' } })
   })
 
   await t.test('audited work records what happened', async t => {

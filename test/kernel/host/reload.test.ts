@@ -285,6 +285,29 @@ t.test('a plugin that cannot be mounted a second time falls alone, with whatever
   t.match(await it.get('/api/test/reader'), [200, { ok: 'reader' }], 'and is tried again')
 })
 
+t.test('a reload that brings nothing new mounts nothing anew', async t => {
+  let scopes = 0
+  const counted = definePlugin({
+    name: 'counted',
+    kind: 'routes',
+    apiVersion: 1,
+    register: ctx => {
+      ctx.addRoute(routeTo('counted'))
+      ctx.configureScope(() => { scopes++ })
+    }
+  })
+  const broken = plugin('broken', { start: () => { throw new Error('not today') } })
+  const it = await rig(t, [counted, broken])
+  const before = scopes
+  t.match((await it.reload()).map(({ name, state }) => `${name} ${state}`), ['key active', 'counted active', 'broken failed'])
+  t.equal(scopes, before)
+  t.match(await it.get('/api/test/counted'), [200, { ok: 'counted' }])
+  t.match(await it.get('/api/test/broken'), down)
+  it.plugins.push(plugin('another'))
+  await it.reload()
+  t.equal(scopes, before + 1, 'what is new is mounted')
+})
+
 t.test('a scope that will not close keeps nobody waiting for ever', async t => {
   const clock = new FakeClock()
   let scopes = 0

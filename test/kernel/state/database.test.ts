@@ -125,7 +125,7 @@ t.test('filters of activity rows', async t => {
   for (const [query, ids] of cases) {
     t.same(table.list(query).map(({ id }) => id), ids, JSON.stringify(query))
     const { since = 0, before = 99, limit, ...filter } = query
-    if (limit === undefined) t.same(table.after(since, filter, 9).map(({ id }) => id).filter(id => id < before), [...ids].reverse(), 'and upwards')
+    if (limit === undefined) t.same(table.after(since, filter, 9).rows.map(({ id }) => id).filter(id => id < before), [...ids].reverse(), 'and upwards')
   }
   t.throws(() => table.insert([base, { ...base, action: null as unknown as string }]), { code: /^SQLITE_CONSTRAINT/ }, 'all or none')
   t.equal(table.list({}).length, 4)

@@ -71,6 +71,10 @@ t.test('a filter that lets little through looks at so many rows at once, and say
     t.equal((await page(`${filter}&since=${first.next_before! - 1}`)).next_before, null, 'what is not asked for is not looked at')
     t.same((await gateway.call('GET', `/api/activity/export?${filter}`)).json.records, second.records, 'an export goes on by itself')
   }
+  const stream = await openStream(t, gateway, '/api/activity/stream?target=needle&limit=1')
+  activity.record({ ...row, target: 'needle', message: 'a new one' })
+  t.equal((await stream.next())!.data.record.message, 'a new one', 'a stream begins no further back than a page looks')
+  t.equal((await (await openStream(t, gateway, '/api/activity/stream?target=needle&since=0')).next())!.data.record.message, '', 'and goes on from where it is told to')
   t.equal((await page('limit=1000')).records.length, 1000)
   const whole = (await gateway.call('GET', '/api/activity/export')).json.records as ActivityRow[]
   t.equal(whole.length, 5000)

@@ -56,6 +56,36 @@ t.test('setting and removing', async t => {
   t.equal((await gateway.call('GET', '/api/secrets/OLD_KEY')).status, 405, 'there is no way to read one')
 })
 
+t.test('a value goes to no upstream that named the variable before it was there, unless that is meant', async t => {
+  const gateway = await api(t)
+  const add = async (name: string, url: string, rest: object): Promise<void> => {
+    t.equal((await gateway.call('POST', '/api/upstreams', { name, url, enabled: false, ...rest })).status, 201)
+  }
+  await add('lurking', 'https://lurking.example/v1', { auth_value_env: 'LAB_KEY' })
+  const set = (name: string, body: object): ReturnType<typeof gateway.call> => gateway.call('PUT', `/api/secrets/${name}`, body)
+  const refused = await set('LAB_KEY', { value: 'hunter2hunter2' })
+  t.match(refused, {
+    status: 409,
+    json: {
+      error: {
+        code: 'upstream.key_required',
+        param: 'upstreams',
+        message: /^LAB_KEY would be sent by upstream 'lurking' \(https:\/\/lurking\.example\)/,
+        details: { variable: 'LAB_KEY', upstreams: [{ name: 'lurking', origin: 'https://lurking.example' }] }
+      }
+    }
+  })
+  t.notMatch(refused.text, /hunter2/)
+  t.equal((await set('LAB_KEY', { value: 'hunter2hunter2', upstreams: ['other'] })).status, 409)
+  t.notMatch((await gateway.call('GET', '/api/secrets')).text, /LAB_KEY/)
+  t.equal((await set('LAB_KEY', { value: 'hunter2hunter2', upstreams: ['lurking'] })).status, 204)
+  t.equal((await set('LAB_KEY', { value: 'another' })).status, 409, 'a new value as well')
+  await add('openai', 'https://api.openai.com/v1', { auth_value_env: 'OPENAI_API_KEY' })
+  t.equal((await set('OPENAI_API_KEY', { value: 'sk-x' })).status, 204, 'where the template of the variable sends it')
+  await add('keyless', 'https://keyless.example/v1', { auth_style: 'none', auth_value_env: 'FREE_KEY' })
+  t.equal((await set('FREE_KEY', { value: 'x' })).status, 204, 'it sends none')
+})
+
 t.test('a file that cannot be written', async t => {
   const gateway = await api(t)
   rmSync(join(gateway.home, 'etc/svc/api.env'), { force: true })
@@ -109,7 +139,7 @@ t.test('a secret is nowhere but in its file', async t => {
   const send = (method: string, path: string, body?: unknown): Promise<Response> => gateway.fetch(path, {
     method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
   })
-  t.equal((await send('PUT', '/api/secrets/UP_KEY', { value: SECRET })).status, 204)
+  t.equal((await send('PUT', '/api/secrets/UP_KEY', { value: SECRET, upstreams: ['bearer', 'google-query'] })).status, 204)
   t.equal(gateway.gateway.kernel().config.secret('UP_KEY'), SECRET)
 
   // whatever may come in touch with it
