@@ -105,7 +105,7 @@ export class ApiClient {
     return response
   }
 
-  get #prefix (): string { return this.#url.pathname.replace(/\/+$/, '') }
+  get #prefix (): string { return this.#url.pathname.replace(/(?<!\/)\/+$/, '') }
 
   #path ({ path, query = {} }: ApiCall): string {
     const parameters = new URLSearchParams()

@@ -5,6 +5,9 @@ import { withValue } from './table-path.js'
 import { isTable, parseToml, type Table } from './toml-file.js'
 import { indexToml, type KeyLine, type Section } from './toml-index.js'
 
+/** In capitals, the patcher looks for escapes in a way that takes minutes for many backslashes in a row. */
+export const FORMAT = { escapeSequenceUpperCase: false }
+
 /** Lines `from` to `to` (from 0, `to` excluded) become `lines`. */
 export interface Edit { readonly from: number, readonly to: number, readonly lines: readonly string[] }
 
@@ -80,7 +83,7 @@ function setEdit (lines: readonly string[], key: KeyLine, value: unknown, isOneO
 
 /** Text goes on one line: over several it would take the file's line ends into the value. */
 function rewritten (line: string, wanted: Table, isText: boolean): string {
-  const patched = patch(`${line}\n`, withKnown(parse(line) as Table, parseToml(line), wanted)).trimEnd()
+  const patched = patch(`${line}\n`, withKnown(parse(line) as Table, parseToml(line), wanted), FORMAT).trimEnd()
   const right = isDeepStrictEqual(parseToml(patched), wanted) && !(isText && patched.includes('\n'))
   return right ? patched : stringify(wanted).trimEnd()
 }

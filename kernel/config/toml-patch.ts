@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { parse, patch } from '@decimalturn/toml-patch'
 import { stringify } from 'smol-toml'
 import { parseToml, type Table } from './toml-file.js'
-import { editToml, withKnown } from './toml-edit.js'
+import { editToml, FORMAT, withKnown } from './toml-edit.js'
 
 /**
  * The text of a TOML file with other values: comments, formatting, order and placement of what did not change stay.
@@ -28,7 +28,7 @@ export function stringifyToml (value: Table): string {
 }
 
 function patchDocument (text: string, base: Table, next: Table): string {
-  return patch(text, withKnown(parse(text), base, next))
+  return patch(text, withKnown(parse(text), base, next), FORMAT)
 }
 
 function attempt<T> (work: () => T): T | null {

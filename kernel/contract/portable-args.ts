@@ -6,7 +6,8 @@ export interface PortableArgs {
   readonly omitted: readonly string[]
 }
 
-const SECRET_FLAG = /^-+((.*[-_])?(api[-_]?keys?|(hf|auth|access|bearer)[-_]?token|passw(or)?d|secret)([-_].*)?|token)$/i
+/** A flag begins with a dash, so that one stands before each of its words. */
+const SECRET_FLAG = /[-_](api[-_]?keys?|(hf|auth|access|bearer)[-_]?token|passw(or)?d|secret)([-_]|$)|^-+token$/i
 const SECRET_VALUE = /^(sk|pk|hf|gh[opsu]|xox[abp])[-_][\w-]{8,}$|:\/\/[^/\s]*@/
 const HOST_PATH = /(^|[=,])(~|\.{1,2})?\/|^[A-Za-z]:[\\/]|^file:/
 
@@ -19,7 +20,7 @@ export function portableArgs (words: readonly string[]): PortableArgs {
   const omitted: string[] = []
   let i = 0
   while (i < words.length) {
-    const [first = ''] = words.slice(i)
+    const first = words[i]!
     let end = i + 1
     if (isFlag(first)) while (end < words.length && !isFlag(words[end]!)) end++
     const unit = words.slice(i, end)

@@ -66,7 +66,7 @@ export function redactLine (line: string): string {
     .replace(/\b(authorization["']?\s*[:=]\s*["']?)(?:(?:bearer|basic)\s+)?[^\s"',]+/gi, `$1${HIDDEN_IN_LINE}`)
     .replace(/\b(bearer\s+)(?!\*{3})[\w.~+/=-]{8,}/gi, `$1${HIDDEN_IN_LINE}`)
     .replace(/(--api-key[\s=]+)[^\s"',]+/g, `$1${HIDDEN_IN_LINE}`)
-    .replace(/(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"']+@/gi, `$1${HIDDEN_IN_LINE}@`)
+    .replace(/(:\/\/)[^\s/@"']+@/g, `$1${HIDDEN_IN_LINE}@`)
     .replace(/([?&](?:api_?key|key|token|access_token)=)[^\s&"'#]+/gi, `$1${HIDDEN_IN_LINE}`)
     .replace(/(["']?\b(?:api_?key|x-api-key|secret|password)["']?\s*:\s*["'])[^"']+/gi, `$1${HIDDEN_IN_LINE}`)
     .replace(/\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,})/g, HIDDEN_IN_LINE)

@@ -21,7 +21,7 @@ export interface LockOptions {
 
 export interface HeldLock {
   readonly path: string
-  /** Replaces the text. */
+  /** Replaces the text. Rejects with `config.write_failed` where that cannot be written. */
   update (text: string): Promise<void>
   /** Idempotent; never rejects. */
   release (): Promise<void>
@@ -145,6 +145,8 @@ function hold (path: string, token: string, hasLife: boolean): HeldLock {
       try {
         await writeFile(temp, lockContent(token, text, hasLife))
         if ((await readHolder(path))?.token === token) await rename(temp, path)
+      } catch (error) {
+        throw 'syscall' in (error as object) ? writeFailed(null, path, error) : error
       } finally {
         await unlink(temp).catch(() => undefined)
       }

@@ -52,7 +52,7 @@ export async function manifestDigest ({ base, name, reference }: ImageAddress, s
 }
 
 async function anonymousToken (challenge: string, base: string, name: string, signal: AbortSignal): Promise<string> {
-  const fields = new Map([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key!, value!]))
+  const fields = new Map([...challenge.matchAll(/\b(\w+)="([^"]*)"/g)].map(([, key, value]) => [key!, value!]))
   const realm = fields.get('realm') ?? ''
   if (!/^bearer /i.test(challenge) || !URL.canParse(realm)) throw new Error('it needs a login, and gives no token to anybody')
   const url = new URL(realm)

@@ -22,7 +22,7 @@ export function upstreamTarget (
   const queries = [search.slice(1), query].filter(part => part !== '').join('&')
   return {
     origin,
-    path: `${pathname.replace(/\/+$/, '')}${path}${queries === '' ? '' : `?${queries}`}`,
+    path: `${pathname.replace(/(?<!\/)\/+$/, '')}${path}${queries === '' ? '' : `?${queries}`}`,
     headers,
     fallbackHeaders: upstream.auth_style === 'anthropic' ? ['anthropic-version', ANTHROPIC_VERSION] : []
   }

@@ -23,7 +23,7 @@ export function discoverUrls ({ headers, port, variable, imagePort }: UrlFacts):
   const at = (otherPort: number): string => `${proto}://${host.name}:${otherPort}`
   const configured = (name: string): string => {
     const value = variable(name) ?? ''
-    return URL.canParse(value) ? value.replace(/\/+$/, '') : ''
+    return URL.canParse(value) ? value.replace(/(?<!\/)\/+$/, '') : ''
   }
   const openwebui = configured('SVC_OPENWEBUI_PUBLIC_URL')
   const hermes = configured('SVC_HERMES_PUBLIC_URL')

@@ -135,7 +135,7 @@ function fileOf ({ path, size, oid, lfs }: z.output<typeof treeSchema>[number]):
 /** The hub's pages are linked as RFC 8288 says. */
 function nextPage ({ headers }: HubAnswer): string | null {
   const link = typeof headers.link === 'string' ? headers.link : ''
-  return /<([^>]+)>\s*;\s*rel="?next"?/.exec(link)?.[1] ?? null
+  return /<([^<>]+)>\s*;\s*rel="?next"?/.exec(link)?.[1] ?? null
 }
 
 function numberIn ({ headers }: HubAnswer, name: string): number | null {

@@ -33,5 +33,5 @@ function settingsOf (config: ConfigService): HubSettings {
 function endpointOf (given: string): string {
   if (!/^https?:\/\//.test(given) || !URL.canParse(given)) return DEFAULT_ENDPOINT
   const { origin, pathname } = new URL(given)
-  return `${origin}${pathname}`.replace(/\/+$/, '')
+  return `${origin}${pathname}`.replace(/(?<!\/)\/+$/, '')
 }

@@ -57,5 +57,5 @@ function plainName ({ repo }: PullSource, path: string): string {
 }
 
 function safeName (text: string): string {
-  return text.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '').slice(0, MAX_NAME) || 'model'
+  return text.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+|(?<![.-])[.-]+$/g, '').slice(0, MAX_NAME) || 'model'
 }

@@ -199,7 +199,8 @@ t.test('a change of many values costs what it is long', async t => {
   const hosts = Array.from({ length: 2_000 }, (_, i) => `host-${i}`)
   const cases: ReadonlyArray<readonly [string, Table, Table]> = [
     ['added', { a: 1 }, { a: 1, options: wide(1) }], ['changed', { options: wide(1) }, { options: wide(2) }],
-    ['deleted', { a: 1, options: wide(1) }, { a: 1, options: {} }], ['a long list', { hosts, a: 1 }, { hosts: [...hosts, 'one-more'], a: 1 }]
+    ['deleted', { a: 1, options: wide(1) }, { a: 1, options: {} }], ['a long list', { hosts, a: 1 }, { hosts: [...hosts, 'one-more'], a: 1 }],
+    ['backslashes', { a: 'x' }, { a: '\\'.repeat(60_000) }]
   ]
   for (const [name, base, next] of cases) {
     let text = ''

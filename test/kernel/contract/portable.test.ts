@@ -1,6 +1,7 @@
 import fc from '../../property.js'
 import t from 'tap'
-import { bodyChecksum, canonicalJson, portableArgs, portableFlags, shellText, shellWords } from '../../../kernel/contract/index.js'
+import { processorMs } from '../../processor-time.js'
+import { bodyChecksum, canonicalJson, portableArgs, portableFlags, redactLine, shellText, shellWords } from '../../../kernel/contract/index.js'
 
 t.test('words survive being written as text', async () => {
   fc.assert(fc.property(fc.array(fc.string({ minLength: 1 })), words => {
@@ -26,6 +27,14 @@ t.test('flags that leave this host', async t => {
   for (const [text, flags, omitted] of cases) t.same(portableFlags(text), { flags, omitted }, text)
   t.same(portableArgs(['--a', '1', '--b=/x', '--c']), { words: ['--a', '1', '--c'], omitted: ['--b'] })
   t.equal(portableFlags('-fa   on').flags, '-fa   on', 'what may leave as it is keeps its spelling')
+})
+
+t.test('what looks for secrets costs what the text is long', async t => {
+  const texts = ['-', '--', 'a-', 'a.', '://', 'a://', 'KEY', '/', ' -a'].map(part => part.repeat(50_000 / part.length))
+  for (const text of texts) {
+    const ms = await processorMs(() => { portableFlags(text); redactLine(text) })
+    t.ok(ms < 1_000, `${text.slice(0, 8)}: ${Math.round(ms)} ms`)
+  }
 })
 
 t.test('checksums look at content, not at form', async t => {

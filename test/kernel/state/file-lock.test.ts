@@ -16,6 +16,14 @@ function start (t: Pick<Test, 'teardown'>, ...args: string[]): ChildProcess {
   return child
 }
 
+t.test('a text that cannot be written is refused with its reason', async t => {
+  const folder = t.testdir()
+  const lock = await acquireLock(join(folder, 'deep/a.lock'))
+  rmSync(join(folder, 'deep'), { recursive: true })
+  await t.rejects(lock.update('http://127.0.0.1:8080'), { code: 'config.write_failed', message: /deep\/a\.lock cannot be written: ENOENT/ })
+  await lock.release()
+})
+
 t.test('a lock keeps others out, and names the one who has it', async t => {
   const folder = t.testdir()
   const path = join(folder, 'deep/a.lock')
