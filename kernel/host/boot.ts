@@ -10,7 +10,7 @@ import { orderPlugins } from './order.js'
 import { ownServices } from './owned-services.js'
 import { inPlugin } from './plugin-scope.js'
 import { checkPluginTable } from './plugin-findings.js'
-import { preflight } from './preflight.js'
+import { declaredKeys, preflight } from './preflight.js'
 import { fail, isAlive, skip, type PluginRecord } from './record.js'
 import { Services } from './services.js'
 import { checkPluginShape } from './shape.js'
@@ -203,15 +203,34 @@ export class Boot {
     const services = this.#services
     const owners = new Map<string, string>()
     for (const record of standing) for (const key of record.routeKeys) owners.set(key, record.name)
+    const together = await this.#preflightTogether(records.filter(isAlive))
     for (const record of records.filter(isAlive)) {
       await this.#timed(record, 'preflight', 'plugin.preflight_failed', async () => {
-        const keys = await withDeadline(clock, STEP_DEADLINE_MS, `the dry run of '${record.name}'`, () => preflight(record, services, mount))
+        const alone = async (): Promise<ReadonlySet<string>> => (await preflight([record], services, mount)).get(record)!
+        const keys = together.get(record) ?? await withDeadline(clock, STEP_DEADLINE_MS, `the dry run of '${record.name}'`, alone)
         const clash = [...keys].find(key => owners.has(key))
         if (clash !== undefined) throw svcError('plugin.conflict', `${clash} belongs to plugin '${owners.get(clash)!}'`)
         for (const key of keys) owners.set(key, record.name)
         record.routeKeys = keys
       })
     }
+  }
+
+  /**
+   * Of plugins that declare routes and nothing else, as nearly all do. The gateway's own are taken at their word: one that
+   * could not be mounted would fall then. The others share a scratch instance, and only when that fails does each have
+   * one of its own, which finds the culprit.
+   */
+  async #preflightTogether (records: readonly PluginRecord[]): Promise<ReadonlyMap<PluginRecord, ReadonlySet<string>>> {
+    const declared = records.flatMap(record => {
+      const keys = declaredKeys(record)
+      return keys === null ? [] : [[record, keys] as const]
+    })
+    const own = declared.filter(([{ candidate }]) => candidate.origin === 'builtin')
+    const others = declared.map(([record]) => record).filter(({ candidate }) => candidate.origin !== 'builtin')
+    if (others.length === 0) return new Map(own)
+    const checked = await preflight(others, this.#services, this.#deps.mount).catch(() => [])
+    return new Map([...own, ...checked])
   }
 
   /** What needs a fallen plugin falls with it, and its services are withdrawn. */
