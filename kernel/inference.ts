@@ -96,6 +96,7 @@ export function createInference (
   const fleet: SlotFleet = new SlotFleet({
     config,
     plans,
+    models,
     runtime,
     clock,
     events,
@@ -121,6 +122,7 @@ export function createInference (
       const engine = fleet.core(name)?.engine ?? null
       if (engine !== null) memory.notice(engine.id)
     },
+    heldGone: () => gpu.follow(),
     engineGone: engine => connections.forget(originOf(engine.address)),
     watchRelease: async name => {
       const slot = config.snapshot.slots.get(name)

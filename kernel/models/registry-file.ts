@@ -8,6 +8,8 @@ export interface RegistryRows {
   readonly models: ReadonlyMap<string, Model>
   /** Rows that are left out, and why. */
   readonly problems: readonly Problem[]
+  /** Ids of those rows. */
+  readonly unread: ReadonlySet<string>
 }
 
 /** Ids are free (slashes, dots, colons) but printable and in one word: they stand in URLs and log lines. */
@@ -21,14 +23,16 @@ export function readRegistry (data: Table): RegistryRows {
   const rows = Array.isArray(data.models) ? listRows(data.models) : isTable(data.models) ? tableRows(data.models, []) : []
   const models = new Map<string, Model>()
   const problems: Problem[] = []
+  const unread = new Set<string>()
   for (const { id, path, row } of rows) {
     const checked = checkRow(id, path, row)
     problems.push(...checked.problems)
+    if (checked.value === null && id !== null) unread.add(id)
     if (checked.value === null || id === null) continue
     if (models.has(id)) problems.push({ path, message: 'is a second row with this id; it is left out', unknown: false })
     else models.set(id, checked.value)
   }
-  return { models: new Map([...models].sort(([a], [b]) => a < b ? -1 : 1)), problems }
+  return { models: new Map([...models].sort(([a], [b]) => a < b ? -1 : 1)), problems, unread }
 }
 
 /** Whether the file is in the form that writers patch; a list is written anew as tables. */

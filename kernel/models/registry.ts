@@ -39,6 +39,8 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   const { paths, env, log, clock, withLock } = options
   let models: ReadonlyMap<string, Model> = new Map()
   let rows: readonly Model[] = []
+  /** Rows that cannot be read, or the whole file. */
+  let unread: ReadonlySet<string> | 'all' = new Set()
   let stamp = ''
   let lookedAt = -Infinity
   let listeners: readonly { readonly call: () => void }[] = []
@@ -48,13 +50,16 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
 
   /** Synchronous: readers are. The file is small, and it is read only when it changed. */
   function refresh (now: boolean): void {
-    if (!now && clock.monotonic() - lookedAt < LOOK_EVERY_MS) return
+    // what cannot be read is looked at by every reader, because it is about to be mended
+    const isWhole = unread !== 'all' && unread.size === 0
+    if (!now && isWhole && clock.monotonic() - lookedAt < LOOK_EVERY_MS) return
     lookedAt = clock.monotonic()
     const seen = stampOf(paths.registry)
     if (seen === stamp) return
     stamp = seen
     const data = seen === '' ? {} : readParsed()
-    if (data !== null) adopt(data)
+    if (data === null) unread = 'all'
+    else adopt(data)
   }
 
   /** Null keeps what is known: the next reader tries again once the file changes. */
@@ -74,9 +79,11 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   }
 
   function adopt (data: Table): void {
-    const { models: read, problems } = readRegistry(data)
+    const { models: read, problems, unread: bad } = readRegistry(data)
+    const couldNot = unread
+    unread = bad
     for (const message of describeProblems(problems)) log.warn({ file: paths.registry }, `registry.toml: ${message}; the row is left out`)
-    if (isDeepStrictEqual(read, models)) return
+    if (isDeepStrictEqual(read, models) && isDeepStrictEqual(couldNot, bad)) return
     models = new Map([...read].map(([id, model]) => [id, isDeepStrictEqual(models.get(id), model) ? models.get(id)! : model]))
     rows = Object.freeze([...models.values()])
     for (const { call } of listeners) {
@@ -124,6 +131,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
   return {
     list () { refresh(false); return rows },
     get (id) { refresh(false); return models.get(id) },
+    isUnread (id) { refresh(false); return !models.has(id) && (unread === 'all' || unread.has(id)) },
     async put (id, row) {
       const fresh = requireRow(id, row)
       await change(() => new Map([[id, row]]))

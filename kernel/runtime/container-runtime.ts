@@ -8,6 +8,8 @@ export const LABEL_INSTANCE = 'svc.instance'
 export const LABEL_SLOT = 'svc.slot'
 export const LABEL_CONFIG = 'svc.config'
 export const LABEL_GENERATION = 'svc.generation'
+/** Type, device and picked GPU of the slot, `llm gpu-rocm 0`: what is known when the slot's file cannot be read later. */
+export const LABEL_PLACE = 'svc.place'
 /** On a program of an engine that runs once and serves nobody: what it is for. It has no slot. */
 export const LABEL_TASK = 'svc.task'
 /** Added by drivers that cannot read the engine's port back from anything else. */

@@ -1,5 +1,5 @@
 import type { EngineAddress, EngineClient } from '../contract/index.js'
-import type { GpuSlots } from './gpu/gpu-arbiter.js'
+import type { GpuSlots } from './gpu/arbitrated-slots.js'
 import { isBusy } from './schedule/leases.js'
 import type { ScheduledSlot } from './schedule/scheduled-slot.js'
 import type { SlotFleet } from './life/slot-fleet.js'
@@ -12,8 +12,9 @@ export function gpuSlots (
 ): GpuSlots {
   return {
     device: slot => plans.device(slot),
-    launchedAs: name => fleet.launchedAs(name),
-    isUp: name => hasEngine(fleet.core(name)),
+    launchedAs: name => fleet.launchedAs(name) ?? fleet.held.place(name),
+    held: () => fleet.held.places(),
+    isUp: name => hasEngine(fleet.core(name)) || fleet.held.place(name) !== null,
     isBusy: name => {
       const core = fleet.core(name)
       return core !== null && isBusy(core)
@@ -24,13 +25,15 @@ export function gpuSlots (
     },
     stop: async (name, force, drainMs) => {
       if (fleet.core(name) !== null) await fleet.owner(name).unload(force, drainMs)
+      await fleet.held.stop(name)
     },
     departed: () => fleet.departed(),
     start: (name, signal) => fleet.owner(name).ensureReady(signal),
     engineBusy: async (name, signal) => {
       const core = fleet.core(name)
+      if (core === null || core.engine === null || !isServing(core.state)) return false
       const metrics = plans.provider(name)?.metrics
-      if (core === null || core.engine === null || !isServing(core.state) || metrics === undefined) return false
+      if (metrics === undefined) return false
       try {
         const { requestsProcessing = 0 } = await metrics(clientOf(core.engine.address), signal)
         return requestsProcessing > 0

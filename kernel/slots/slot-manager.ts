@@ -155,6 +155,7 @@ export class SlotManager implements SlotService {
     this.#mustHaveEngine(name, 'unloaded')
     if (this.config(name).pinned && !force) throw pinned(name)
     await this.#deps.fleet.owner(name).unload(force)
+    await this.#deps.fleet.held.stop(name)
     this.#deps.gpu.released(name)
   }
 

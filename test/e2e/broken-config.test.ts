@@ -102,13 +102,17 @@ async function row (gateway: TestGateway, name: string): Promise<Row | undefined
   return (await (await gateway.fetch('/api/slots')).json() as Row[]).find(slot => slot.name === name)
 }
 
-/** A home whose slot `agent` serves, left by a gateway that stopped and kept its engines; then the file is replaced. */
-async function restarted (t: Test, text: string): Promise<{ gateway: TestGateway, runtime: FakeEngineRuntime, path: string }> {
+interface Restarted { readonly gateway: TestGateway, readonly runtime: FakeEngineRuntime, readonly path: string }
+
+/** A home whose slot `agent` serves, left by a gateway that stopped and kept its engines; then a file is replaced. */
+async function restarted (
+  t: Test, text: string, file = 'etc/svc/slots/agent.toml', more: Readonly<Record<string, string>> = {}
+): Promise<Restarted> {
   const runtime = new FakeEngineRuntime()
   const home = t.testdir()
-  const path = join(home, 'etc/svc/slots/agent.toml')
+  const path = join(home, file)
   const options = { builtins, plugins: [createFakeProviderPlugin()], runtime, home }
-  const files = { 'etc/svc/slots/agent.toml': good, 'etc/svc/svc.toml': '[slots]\nautostart = false\n' }
+  const files = { 'etc/svc/slots/agent.toml': good, 'etc/svc/svc.toml': '[slots]\nautostart = false\n', ...more }
   const first = await createTestGateway({ ...options, files })
   t.equal((await chat(first.baseUrl, {})).status, 200)
   await first.gateway.stop()
@@ -151,6 +155,49 @@ t.test('a broken slot file that is removed, or mended to something else, ends th
   t.equal((await chat(other.gateway.baseUrl, {})).status, 200)
   t.equal(other.runtime.started.length, 2, 'what was started from another configuration goes')
   t.equal(other.runtime.running, 1)
+})
+
+const profiles = '[profile.mine]\nimage = "example.com/x:1"\ndevice_class = "cpu"\n'
+const withProfile = {
+  'etc/svc/profiles.toml': profiles, 'etc/svc/slots/agent.toml': 'provider = "fake"\ndevice = "cpu"\nprofile = "mine"\n'
+}
+const registry = '[models.tiny]\npath = "/dev/null"\ncapabilities = ["chat"]\n'
+const withModel = {
+  'var/lib/svc/registry/registry.toml': registry, 'etc/svc/slots/agent.toml': `${good}[model]\ndefault = "tiny"\n`
+}
+
+for (const [what, file, bad, mended, files] of [
+  ['profiles.toml is no TOML', 'etc/svc/profiles.toml', '[profile.mine', profiles, withProfile],
+  ['its profile in profiles.toml has a typo', 'etc/svc/profiles.toml', profiles.replace('image', 'imgae'), profiles, withProfile],
+  ['registry.toml is no TOML', 'var/lib/svc/registry/registry.toml', '[models.tiny', registry, withModel],
+  ['its model in registry.toml has a typo', 'var/lib/svc/registry/registry.toml', registry.replace('path', 'paht'), registry, withModel]
+] as const) {
+  t.test(`an engine is kept, shown and adopted later when ${what} at the start`, async t => {
+    const { gateway, runtime, path } = await restarted(t, bad, file, files)
+    t.equal(runtime.running, 1, 'it runs on')
+    const name = file.split('/').at(-1)!
+    t.match(await row(gateway, 'agent'), {
+      kind: 'local', state: 'error', container_status: 'running',
+      metadata: { message: `${name} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\`` }
+    })
+    t.not((await chat(gateway.baseUrl, {})).status, 200, 'it serves nobody meanwhile')
+    await reload(gateway)
+    t.equal(runtime.running, 1, 'neither a request nor a reload of the same broken file ends it')
+    await writeFile(path, mended)
+    t.strictSame(await reload(gateway), [])
+    t.equal((await chat(gateway.baseUrl, {})).status, 200)
+    t.match(await row(gateway, 'agent'), { state: 'ready', metadata: { adopted: true } })
+    t.equal(runtime.started.length, 1, 'the same engine')
+  })
+}
+
+t.test('an engine that is kept for a broken profiles.toml goes with its slot, or when it is unloaded', async t => {
+  for (const end of [['POST', '/api/slots/agent/unload'], ['DELETE', '/api/slots/agent']] as const) {
+    const { gateway, runtime } = await restarted(t, '[profile.mine', 'etc/svc/profiles.toml', withProfile)
+    const { status } = await gateway.fetch(end[1], { method: end[0] })
+    t.ok(status < 300, `${end[0]}: ${status}`)
+    await until(() => runtime.running === 0, 'the engine is gone')
+  }
 })
 
 t.test('an engine that is kept for a broken slot file and ends by itself leaves nothing behind', async t => {

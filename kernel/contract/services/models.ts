@@ -11,6 +11,8 @@ export interface RegistryFile { readonly text: string }
 export interface ModelRegistry {
   list (): readonly Model[]
   get (id: string): Model | undefined
+  /** Whether a model may be missing only because registry.toml, or its row, could not be read. */
+  isUnread? (id: string): boolean
   /** Adds or replaces a row. Throws `validation.invalid`. */
   put (id: string, row: NewModelRow): Promise<Model>
   remove (id: string): Promise<boolean>

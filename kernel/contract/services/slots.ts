@@ -15,7 +15,7 @@ export interface SlotFailure {
   readonly message: string
   /**
    * `heals`: requests try again, at growing intervals. `unfit`: found before anything was started, and looked for anew by
-   * each request. `stays`: nothing is tried until somebody changes something or an operator's verb asks for it.
+   * each request. `stays`: nothing is tried until something is changed or an operator's verb asks for it.
    */
   readonly kind: 'heals' | 'unfit' | 'stays'
   /** Launches that failed in a row; an operator's verb resets it. */
@@ -54,16 +54,20 @@ export interface SlotStatus {
   readonly healthOk: boolean | null
   /** The running engine was started from another configuration than the present one. */
   readonly configDrift: boolean
+  /** An engine is left running for the slot, which takes no requests until a file can be read. `state` is `error` then. */
+  readonly held: boolean
   readonly failure: SlotFailure | null
   /** 0 to 1 while an image is fetched or a model is loaded, as far as it is known. */
   readonly progress: number | null
 }
 
-/** An engine that runs although nothing is known of its slot: the slot's file cannot be read. */
+/** An engine of an earlier run that is left running because a file that says what its slot should run cannot be read. */
 export interface HeldEngine {
   /** Image reference, or the label of a process candidate. */
   readonly label: string
   readonly address: EngineAddress | null
+  /** The file, relative to the configuration root: `slots/agent.toml`, `profiles.toml`; or `registry.toml`. */
+  readonly file: string
 }
 
 /** A slot that is left out because its file could not be read at the first load. */
@@ -205,6 +209,11 @@ export interface SlotDraft {
   delete (name: string): Promise<void>
   /** The profile that a model asks for, when it suits the slot on the device, else null. */
   preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null
+  /**
+   * The profile that was chosen for a slot, when it suits the slot as it is to be. Null for none, for the default of its
+   * device and for what its model asks for.
+   */
+  chosenProfile (before: NamedSlotConfig, after: NamedSlotConfig): string | null
   /** What would keep the slot, as the draft has it, from coming up here. Asks the disk, and no engine and no network. */
   troubles (name: string): Promise<readonly LaunchTrouble[]>
 }
@@ -276,7 +285,7 @@ export interface SlotService {
    */
   change<T> (work: (draft: SlotDraft) => Promise<T>, options?: ChangeOptions): Promise<T>
   /**
-   * These slots are not loaded by themselves at this start of the gateway, because somebody else decides what runs: a plugin
+   * These slots are not loaded by themselves at this start of the gateway, because something else decides what runs: a plugin
    * in its `onStart`, or an order that comes while slots still come up. Requests and verbs load them as ever.
    */
   skipAutostart (names: readonly string[]): void

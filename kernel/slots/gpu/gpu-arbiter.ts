@@ -1,6 +1,6 @@
 import {
-  messageOf, svcError, type Clock, type ConfigService, type Device, type EventBus, type GpuArbiter, type GpuMode, type GpuStatus,
-  type Logger, type NamedSlotConfig, type GpuInfo
+  messageOf, svcError, type Clock, type ConfigService, type EventBus, type GpuArbiter, type GpuInfo, type GpuMode,
+  type GpuStatus, type Logger, type NamedSlotConfig
 } from '../../contract/index.js'
 import { abortable } from '../../async/waiting.js'
 import { WallTime } from '../../state/wall-time.js'
@@ -8,28 +8,8 @@ import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type 
 import type { GpuState, GpuStateFile } from './gpu-arbiter-file.js'
 import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
 import { GpuIdle } from './gpu-idle.js'
+import type { GpuSlots } from './arbitrated-slots.js'
 import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type GpuGroups, type GpuSide, type PlacedSlot } from './gpu-groups.js'
-
-/** What the arbiter asks of the slots. */
-export interface GpuSlots {
-  device (slot: NamedSlotConfig): Device
-  /** What the slot was when its engine was started, whatever its file says by now; null without an engine. */
-  launchedAs (name: string): PlacedSlot | null
-  /** Whether a slot has an engine, or is about to get one. */
-  isUp (name: string): boolean
-  isBusy (name: string): boolean
-  /** On the monotonic clock. */
-  lastUsedAt (name: string): number | null
-  /** Refuses those who wait for the slot; requests in flight go on. */
-  turnAway (name: string): void
-  /** Resolves when the engine is gone and its memory is free; rejects when it cannot be stopped. */
-  stop (name: string, force: boolean, drainMs: number): Promise<void>
-  /** Resolves when slots that were deleted have let go of their engines. */
-  departed (): Promise<void>
-  start (name: string, signal: AbortSignal): Promise<void>
-  /** Whether the engine itself says that it works, perhaps for somebody who came past the gateway. Never rejects. */
-  engineBusy (name: string, signal: AbortSignal): Promise<boolean>
-}
 
 export interface GpuArbiterDeps {
   readonly config: ConfigService
@@ -55,6 +35,7 @@ export class SlotGpuArbiter implements GpuArbiter {
   #lastActivity: number | null = null
   /** What the file was last told. */
   #keptActivity: number | null = null
+  #openedAt = 0
   readonly #idle: GpuIdle
   readonly #work = new Set<Promise<void>>()
   /** Image slots that there have been since the GPU was last free of them. */
@@ -82,6 +63,7 @@ export class SlotGpuArbiter implements GpuArbiter {
     const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
     this.#core = newGpuCore(mode, pinned, saved)
     this.#keptActivity = activity
+    this.#openedAt = this.#deps.clock.monotonic()
     this.#lastActivity = activity === null ? null : this.#wall.back(activity * 1000)
   }
 
@@ -95,10 +77,10 @@ export class SlotGpuArbiter implements GpuArbiter {
   /** The configuration changed: groups and times are read again. */
   follow (): void {
     if (!this.#resumed) return
+    const { phase } = this.#core
     const up = this.#up('llm')
     if (modeOf(this.#core) === 'img' && enabledImageSlots(this.#groups()).length === 0) this.#feed({ type: 'want-llm', force: true })
-    else if (this.#core.phase === 'img' && up.length > 0) this.#feed({ type: 'intruder', up })
-    else if (this.#core.phase === 'llm' && this.#up('img').length > 0) this.#feed({ type: 'intruder', up })
+    else if (phase === 'img' ? up.length > 0 : phase === 'llm' && this.#up('img').length > 0) this.#feed({ type: 'intruder', up })
     this.#idle.arm()
   }
 
@@ -183,7 +165,7 @@ export class SlotGpuArbiter implements GpuArbiter {
       if (!there) this.#feed({ type: 'want-llm', force })
       return !there
     }
-    const image = enabledImageSlots(this.#groups())[0]
+    const image = enabledImageSlots(this.#groups()).find(({ name }) => this.#deps.config.snapshot.slots.has(name))
     if (image === undefined) throw noImageSlot()
     if (pin !== undefined) this.#feed({ type: 'pin', pinned: pin })
     if (!there) this.#feed({ type: 'want-img', up: this.#up('llm') })
@@ -324,7 +306,7 @@ export class SlotGpuArbiter implements GpuArbiter {
   #restoreAt (groups: GpuGroups): number | null {
     const minutes = idleRestoreMinutes(groups)
     if (this.#core.phase !== 'img' || this.#core.pinned || minutes === 0) return null
-    return (this.#activity(groups) ?? this.#deps.clock.monotonic()) + minutes * 60_000
+    return (this.#activity(groups) ?? this.#openedAt) + minutes * 60_000
   }
 
   #shown (at: number | null): number | null {
@@ -369,7 +351,8 @@ export class SlotGpuArbiter implements GpuArbiter {
 
   #placed (): PlacedSlot[] {
     const { config, slots } = this.#deps
-    return [...config.snapshot.slots.values()].map(slot => ({ slot, device: slots.device(slot) }))
+    const known = [...config.snapshot.slots.values()].map(slot => ({ slot, device: slots.device(slot) }))
+    return [...known, ...slots.held().filter(({ slot }) => !config.snapshot.slots.has(slot.name))]
   }
 
   /** Resolves at the next change of the core. */

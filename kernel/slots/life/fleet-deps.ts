@@ -1,4 +1,6 @@
-import type { Clock, ConfigService, EngineAddress, EngineClient, EngineProvider, EventBus, Logger } from '../../contract/index.js'
+import type {
+  Clock, ConfigService, EngineAddress, EngineClient, EngineProvider, EventBus, Logger, ModelRegistry
+} from '../../contract/index.js'
 import type { ContainerRuntime } from '../../runtime/container-runtime.js'
 import type { HealthProbe } from './health.js'
 import type { SlotPortsDeps } from './ports.js'
@@ -10,6 +12,7 @@ import type { SlotStateFiles } from './slot-state-file.js'
 export interface FleetDeps {
   readonly config: ConfigService
   readonly plans: SlotPlans
+  readonly models: Pick<ModelRegistry, 'isUnread'>
   readonly runtime: ContainerRuntime
   readonly clock: Clock
   readonly events: EventBus
@@ -27,6 +30,8 @@ export interface FleetDeps {
   readonly ports: Pick<SlotPortsDeps, 'customary' | 'reserved' | 'claim'>
   /** Called when a slot came up, went down, appeared or vanished: routing looks again. */
   readonly changed: (name: string) => void
+  /** An engine that was held for an unreadable file is gone. */
+  readonly heldGone: () => void
   /** An engine is gone: connections to it are of no use. */
   readonly engineGone: (engine: Engine) => void
   /** Called before a stop; the function it gives waits until the device has the engine's memory back. */

@@ -11,8 +11,8 @@ export interface Member {
   readonly name: string
   readonly owner: SlotOwner
   readonly feed: LatestFeed<SlotStatus>
-  /** Settles when an earlier slot of this name has left: its engine holds the port until then. */
-  readonly free: Promise<void>
+  /** Settles when an earlier engine of this name has gone: it holds the port until then. */
+  free: Promise<void>
   /** What its engine was started with; stays when the plugin or the configuration changes. */
   launched: { readonly provider: EngineProvider, readonly modelId: string | null, readonly placed: PlacedSlot } | null
   unwatchExit: () => void

@@ -12,7 +12,7 @@ export interface ReconcilePlan {
  * What to do with engines of this home that an earlier gateway left. Pure. `wanted` gives the
  * configuration hash each slot would be started with now, or null for a slot that must not run. Of several
  * engines of one slot only the youngest may live.
- * @param isUnread whether the file of a slot that is missing could not be read
+ * @param isUnread whether a file that says what a slot should run could not be read
  */
 export function reconcileEngines (
   found: readonly EngineInspection[], wanted: ReadonlyMap<string, string | null>,
@@ -23,8 +23,8 @@ export function reconcileEngines (
   const remove: Array<{ engine: EngineInspection, reason: string }> = []
   for (const engine of [...found].sort((a, b) => generationOf(b) - generationOf(a))) {
     const slot = engine.labels[LABEL_SLOT] ?? ''
-    const runsUnread = slot !== '' && engine.state === 'running' && isUnread(slot)
-    const reason = runsUnread ? null : unfit(engine, wanted.get(slot), adopt.has(slot))
+    const reason = unfit(engine, wanted.get(slot), adopt.has(slot))
+    const runsUnread = reason !== null && slot !== '' && engine.state === 'running' && isUnread(slot)
     if (runsUnread && hold.has(slot)) remove.push({ engine, reason: YOUNGER })
     else if (runsUnread) hold.set(slot, engine)
     else if (reason === null) adopt.set(slot, engine)

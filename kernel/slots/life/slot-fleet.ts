@@ -13,7 +13,8 @@ import { SlotPorts } from './ports.js'
 import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
-import { HeldEngines, isUnread } from './held-engines.js'
+import { slotFile } from '../../config/parts.js'
+import { HeldEngines, unreadFile } from './held-engines.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import type { SlotActions } from './slot-actions.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
@@ -32,7 +33,7 @@ export class SlotFleet {
   readonly #departing = new Map<string, { readonly owner: SlotOwner, readonly gone: Promise<void> }>()
   /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
   readonly #stranded = new Map<string, Engine>()
-  /** Engines of slots whose files cannot be read. */
+  /** Engines of which a file that cannot be read keeps unknown what they should be. */
   readonly held: HeldEngines
   /** Ports of slots, also of those that do not run. */
   readonly ports: SlotPorts
@@ -47,7 +48,7 @@ export class SlotFleet {
     this.#journal = new SlotJournal(deps)
     this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)) })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
-    this.held = new HeldEngines({ runtime: deps.runtime, exits: this.#exits, log: deps.log })
+    this.held = new HeldEngines({ ...deps, exits: this.#exits, gone: deps.heldGone })
     this.#launcher = new Launcher({
       runtime: deps.runtime,
       exits: this.#exits,
@@ -89,10 +90,12 @@ export class SlotFleet {
     const found = await runtime.list({ [LABEL_INSTANCE]: instance })
     for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address?.port ?? null)
     const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
-    const plan = reconcileEngines(found, wanted, name => isUnread(config.snapshot, name))
+    const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
     for (const { slot, engine } of plan.adopt) this.#adopt(slot, engine)
-    await Promise.all(plan.hold.map(async ({ slot, engine }) => this.held.hold(slot, engine, await stateFiles.read(slot))))
+    await Promise.all(plan.hold.map(async ({ slot, engine }) => {
+      this.held.hold(slot, { engine, state: await stateFiles.read(slot), file: this.#unreadFile(slot) ?? slotFile(slot) })
+    }))
     this.#settleHeld()
   }
 
@@ -105,13 +108,12 @@ export class SlotFleet {
     for (const [name, slot] of after) {
       const before = earlier.get(name)
       const member = this.#members.get(name)
-      if (before === undefined && this.held.find(name) === null) this.#join(name, null)
+      if (before === undefined) this.#join(name, this.held.stateOf(name))
       if (before === undefined || member === undefined) continue
       if (before.model.default !== slot.model.default) this.#deps.plans.overrides.delete(name)
       if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
       member.owner.retime()
     }
-    this.#settleHeld()
     for (const member of this.#members.values()) this.#checkDrift(member)
     this.surroundingsChanged()
   }
@@ -130,6 +132,7 @@ export class SlotFleet {
 
   /** Files, models, hardware, images or plugins changed: what was not worth a try may be by now. */
   surroundingsChanged (): void {
+    this.#settleHeld()
     for (const { owner } of this.#members.values()) owner.surroundingsChanged()
   }
 
@@ -155,7 +158,7 @@ export class SlotFleet {
     const { config, plans } = this.#deps
     const slot = config.snapshot.slots.get(name)
     const configured = slot === undefined ? null : plans.modelId(name)
-    return slotStatus(core, {
+    return slotStatus(core, this.held.find(name), {
       name,
       modelId: launched === null ? configured : launched.modelId,
       port: this.ports.current(name),
@@ -180,16 +183,28 @@ export class SlotFleet {
 
   /** Engines whose slots are known by now: nothing is awaited between the slot's arrival and its engine's adoption. */
   #settleHeld (): void {
-    const { snapshot } = this.#deps.config
     for (const name of this.held.names()) {
-      if (isUnread(snapshot, name)) continue
-      const { engine, state } = this.held.take(name)!
-      if (withEngine(snapshot.slots).has(name)) this.#join(name, state)
-      this.#remember(name, engine.address?.port ?? null)
-      const reason = unfit(engine, this.#members.has(name) ? this.#wantedHash(name, true) : undefined, false)
+      // asking may read the registry anew, which leads here too
+      const held = this.#unreadFile(name) === null ? this.held.take(name) : null
+      if (held === null) continue
+      const { engine, state } = held
+      // a request that was refused meanwhile may have chosen another port
+      this.ports.forget(name)
+      this.#remember(name, state?.port ?? engine.address?.port ?? null)
+      const member = this.#members.get(name)
+      const reason = unfit(engine, member === undefined ? undefined : this.#wantedHash(name, true), false)
       if (reason === null) this.#adopt(name, engine)
-      else this.#background(name, this.#removeFound(engine, reason))
+      else {
+        const gone = this.#removeFound(engine, reason)
+        if (member !== undefined) member.free = gone
+        this.#background(name, gone)
+      }
     }
+  }
+
+  #unreadFile (name: string): string | null {
+    const { config, models, plans } = this.#deps
+    return unreadFile(config.snapshot, models, name, () => plans.overrides.get(name)?.model ?? plans.slot(name).model.default)
   }
 
   #adopt (slot: string, engine: EngineInspection): void {
@@ -316,6 +331,7 @@ export class SlotFleet {
         const placed = this.#place(name)
         // a file system that is gone answers nothing, and cannot be told to stop
         const prepared = await abortable(plans.prepare(name, port, generation), inner)
+        await this.held.stop(name)
         this.#deps.assertMayRun(name)
         member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
         return prepared

@@ -1,4 +1,4 @@
-import type { SlotFailure, SlotStatus } from '../../contract/index.js'
+import type { HeldEngine, SlotFailure, SlotStatus } from '../../contract/index.js'
 import type { WallTime } from '../../state/wall-time.js'
 import type { CoreFailure, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { isServing } from '../schedule/slot-machine.js'
@@ -7,7 +7,20 @@ import { isServing } from '../schedule/slot-machine.js'
 export type StatusFacts = Pick<SlotStatus, 'name' | 'modelId' | 'port' | 'configDrift'>
 
 /** A slot's life as others see it: its times are wall time here. */
-export function slotStatus (core: ScheduledSlot, { name, modelId, port, configDrift }: StatusFacts, wall: WallTime): SlotStatus {
+export function slotStatus (core: ScheduledSlot, held: HeldEngine | null, facts: StatusFacts, wall: WallTime): SlotStatus {
+  const status = ownStatus(core, facts, wall)
+  if (held === null || core.engine !== null) return status
+  return {
+    ...status,
+    state: 'error',
+    message: `${held.file} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\``,
+    port: held.address?.port ?? status.port,
+    engineLabel: held.label,
+    held: true
+  }
+}
+
+function ownStatus (core: ScheduledSlot, { name, modelId, port, configDrift }: StatusFacts, wall: WallTime): SlotStatus {
   return {
     name,
     state: core.state,
@@ -28,6 +41,7 @@ export function slotStatus (core: ScheduledSlot, { name, modelId, port, configDr
     adopted: core.engine?.adopted ?? false,
     healthOk: isServing(core.state) ? true : core.state === 'error' ? false : null,
     configDrift,
+    held: false,
     failure: core.state === 'error' ? shownFailure(core.failure, wall) : null,
     progress: core.op === 'launch' ? core.progress : null
   }

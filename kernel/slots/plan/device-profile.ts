@@ -27,9 +27,9 @@ export interface MoveContext {
 }
 
 /**
- * Whether a slot that was moved keeps the profile in its file. One that suits it stays. One that nobody chose, because it is
+ * Whether a slot that was moved keeps the profile in its file. One that suits it stays. One that was not chosen, because it is
  * the default of where the slot was or what its model asks for, goes: the default of the new device counts then. Throws
- * `slot.config_error` for one that somebody chose. Pure.
+ * `slot.config_error` for one that was chosen. Pure.
  */
 export function keepsProfile (before: NamedSlotConfig, after: NamedSlotConfig, context: MoveContext): boolean {
   const provider = context.provider(after.provider)
@@ -37,13 +37,23 @@ export function keepsProfile (before: NamedSlotConfig, after: NamedSlotConfig, c
   const device = context.device(after)
   const misfit = profileMisfit(context.profiles.get(after.profile), device, after.type, provider)
   if (misfit === null) return true
-  const was = context.device(before)
-  const unchosen = [
-    deviceDefaultProfiles[was], context.provider(before.provider)?.defaultProfile?.(was, before.type), context.preferred(before)
-  ]
-  if (unchosen.includes(after.profile)) return false
+  if (!isChosen(after.profile, before, context)) return false
   const usual = provider.defaultProfile?.(device, after.type) ?? null
   throw svcError('slot.config_error',
     `profile '${after.profile}' of slot '${after.name}' does not suit ${device}: ${misfit}; with the device, set \`profile\` to one that does, or to null for the usual one${usual === null ? '' : ` ('${usual}')`}`,
     { param: 'profile', details: { slot: after.name, device, profile: after.profile, default_profile: usual } })
+}
+
+/** The profile in a slot's file, when it was chosen and suits the slot as it is to be, else null. Pure. */
+export function chosenProfile (before: NamedSlotConfig, after: NamedSlotConfig, context: MoveContext): string | null {
+  const provider = context.provider(after.provider)
+  const { profile } = before
+  if (profile === null || provider === undefined || !isChosen(profile, before, context)) return null
+  return profileMisfit(context.profiles.get(profile), context.device(after), after.type, provider) === null ? profile : null
+}
+
+/** False for the default of where the slot is, and for what its model asks for. */
+function isChosen (profile: string, slot: NamedSlotConfig, { device, provider, preferred }: MoveContext): boolean {
+  const at = device(slot)
+  return ![deviceDefaultProfiles[at], provider(slot.provider)?.defaultProfile?.(at, slot.type), preferred(slot)].includes(profile)
 }

@@ -11,7 +11,7 @@ import { invalid } from '../../config/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import {
-  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineForm, type EngineSpec
+  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type ContainerRuntime, type EngineForm, type EngineSpec
 } from '../../runtime/container-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
@@ -28,6 +28,7 @@ import { needsModel } from './needs-model.js'
 import { profileMisfit } from './profile-fit.js'
 import { profileOutlook } from './profile-outlook.js'
 import { assertRequirements } from './engine-requirements.js'
+import { placeLabel } from '../gpu/engine-place.js'
 import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
@@ -258,7 +259,8 @@ export class SlotPlans {
         [LABEL_INSTANCE]: this.#deps.instance,
         [LABEL_SLOT]: name,
         [LABEL_CONFIG]: plan.configHash,
-        [LABEL_GENERATION]: String(generation)
+        [LABEL_GENERATION]: String(generation),
+        [LABEL_PLACE]: placeLabel(effective)
       },
       env: { ...env, ...plan.env },
       port,

@@ -3,7 +3,7 @@ import {
   type NamedSlotConfig, type NewEvent, type SlotDraft, type SlotProblem, type SlotRule
 } from '../../contract/index.js'
 import { changedContext, createdContext } from '../plan/derived-context.js'
-import { deviceOfProfile, keepsProfile, type MoveContext } from '../plan/device-profile.js'
+import { chosenProfile, deviceOfProfile, keepsProfile, type MoveContext } from '../plan/device-profile.js'
 import { checkSlotSet, slotProblemError, type SlotSetContext } from './slot-rules.js'
 import { preferredProfile } from '../plan/preferred-profile.js'
 import { modelTable } from '../plan/model-table.js'
@@ -67,6 +67,10 @@ export class SlotChange implements SlotDraft {
     const { profile, skipped } = preferredProfile(slot, device, modelId, { ...this.#deps, profiles: this.config.profiles })
     if (skipped !== null) this.events.push(skipped)
     return profile
+  }
+
+  chosenProfile (before: NamedSlotConfig, after: NamedSlotConfig): string | null {
+    return chosenProfile(before, after, this.#moveContext())
   }
 
   /** A slot that another one's engine serves comes up with that one. */

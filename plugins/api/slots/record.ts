@@ -69,7 +69,7 @@ export function slotRecord (facts: SlotFacts): SlotRecord {
     vision: outlook?.vision === true,
     ...(config.npu === undefined ? {} : { npu: config.npu }),
     ...companyOf(facts),
-    container_status: containerStatus[status.state],
+    container_status: status.held ? 'running' : containerStatus[status.state],
     container_health: status.healthOk === true,
     runtime: facts.runtime,
     profile: outlook === null ? config.profile : outlook.profile,

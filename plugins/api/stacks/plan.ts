@@ -117,7 +117,11 @@ async function shapeSlot (draft: SlotDraft, row: StackSlot, model: string, conte
   }
   const device = row.device ?? present.device ?? context.deviceOf(row.slot)
   const provider = row.provider ?? keptProvider(present, device, context)
-  const profile = row.profile ?? draft.preferredProfile(provider === null ? present : { ...present, provider }, device, model)
+  const moved = { ...present, device, provider: provider ?? present.provider }
+  const preferred = draft.preferredProfile(moved, device, model)
+  // the same model as before: what was chosen for it stays, where the row says nothing else
+  const chosen = draft.chosenProfile(present, moved)
+  const profile = row.profile ?? (model === present.model.default ? chosen ?? preferred : preferred ?? chosen)
   // by itself: with a new device, the profile of the old one would be translated instead of forgotten
   if (profile === null && present.profile !== null) await draft.update(row.slot, { profile: null })
   await draft.update(row.slot, {

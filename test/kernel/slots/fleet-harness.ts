@@ -2,7 +2,8 @@ import {
   defineProvider, slotConfigSchema, svcConfigSchema, type ConfigService, type Logger, type NamedSlotConfig, type NewEvent,
   type SlotConfigInput
 } from '../../../kernel/contract/index.js'
-import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
+import { placeLabel } from '../../../kernel/slots/gpu/engine-place.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
 import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
@@ -47,6 +48,8 @@ export interface FleetOptions {
   readonly prepared?: () => Promise<void>
   /** State files that an earlier fleet left. */
   readonly states?: Map<string, SlotStateFile>
+  /** Slots whose files cannot be read; they are not among `slots`. */
+  readonly unread?: ReadonlySet<string>
 }
 
 export interface FleetHarness {
@@ -67,13 +70,15 @@ export function createFleet (options: FleetOptions): SlotFleet {
 /** A fleet on a fake runtime: real owners, real launcher, configuration and planning replaced by tables. */
 export function createFleetHarness (options: FleetOptions): FleetHarness {
   const { clock, runtime, slots, idleTimeoutS = 300, settings = {}, workers = () => null, bound = 512 } = options
-  const { hash = () => 'hash', prepared = async () => {}, states = new Map<string, SlotStateFile>() } = options
+  const { hash = () => 'hash', prepared = async () => {}, states = new Map<string, SlotStateFile>(), unread = new Set() } = options
   let svc = svcConfigSchema.parse({ slots: { idle_timeout_s: idleTimeoutS, health_timeout_s: 60, drain_timeout_s: 5,
     stop_timeout_s: 3, port_range_start: 7501, port_range_end: 7599, ...settings }, dispatcher: { queue_per_slot: bound } })
   let configs: ReadonlyMap<string, NamedSlotConfig> = new Map(slots.map((name, i) =>
     [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name }]))
   const config = {
-    get snapshot () { return { svc, slots: configs, diagnostics: [] } },
+    get snapshot () {
+      return { svc, slots: configs, profiles: new Map(), diagnostics: [...unread].map(name => ({ file: `slots/${name}.toml`, path: '', message: 'bad' })) }
+    },
     withoutSecrets: (text: string) => text
   } as unknown as ConfigService
   const overrides = new Map<string, RuntimeOverride>()
@@ -101,7 +106,13 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
         name,
         port,
         env: {},
-        labels: { [LABEL_INSTANCE]: 'i', [LABEL_SLOT]: name, [LABEL_CONFIG]: hash(name, port), [LABEL_GENERATION]: String(generation) },
+        labels: {
+          [LABEL_INSTANCE]: 'i',
+          [LABEL_SLOT]: name,
+          [LABEL_CONFIG]: hash(name, port),
+          [LABEL_GENERATION]: String(generation),
+          [LABEL_PLACE]: placeLabel({ slot: slotOf(name), device: slotOf(name).device ?? 'cpu' })
+        },
         form: { kind: 'process', command: '/bin/true', args: [], workingDir: null, label: 'fake', bindHost: '127.0.0.1' }
       }
     }))
@@ -116,6 +127,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   const fleet = new SlotFleet({
     config,
     plans,
+    models: {},
     runtime,
     clock,
     events: { emit: (event: NewEvent) => { events.push(event) } } as never,
@@ -130,6 +142,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     assertMayRun: options.assertMayRun ?? nothing,
     ports: { customary: () => null, reserved: () => [], claim: async port => options.isTaken?.(port) === true ? null : () => {} },
     changed: nothing,
+    heldGone: nothing,
     engineGone: nothing,
     watchRelease: () => Promise.resolve(() => Promise.resolve())
   })

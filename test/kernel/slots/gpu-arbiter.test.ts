@@ -24,9 +24,9 @@ interface Rig extends GpuRig {
 }
 
 async function rig (t: Test, behave: (slot: string) => EngineBehaviour = () => ({}), disk = new GpuDisk(),
-  runtime?: FakeRuntime, clock = new FakeClock(), workers: number | null = null): Promise<Rig> {
+  runtime?: FakeRuntime, clock = new FakeClock(), workers: number | null = null, unread?: ReadonlySet<string>): Promise<Rig> {
   const engines = runtime ?? new FakeRuntime(clock, behave)
-  const harness = gpuRig(clock, engines, disk, {}, workers)
+  const harness = gpuRig(clock, engines, disk, {}, workers, unread)
   const { fleet, arbiter } = harness
   const outcome: Rig['outcome'] = async (work, ms = 10) => {
     const told = work.catch((error: { code?: string, message: string }) => error.code ?? error.message)
@@ -372,6 +372,30 @@ t.test('the next gateway goes on where this one stopped', async t => {
   await clock.advance(5_000)
   t.strictSame(now.running(), ['chat', 'embed'], 'what was to come back is back')
   t.match(disk.state, { mode: 'llm', saved_llm_slots: [] })
+})
+
+t.test('engines of unreadable slot files give way to the other mode as all others do', async t => {
+  const clock = new FakeClock()
+  const runtime = new FakeRuntime(clock, () => ({ stopMs: 1_000 }))
+  const disk = new GpuDisk()
+  const next = async (first: Rig, unread: readonly string[]): Promise<Rig> => {
+    first.die()
+    first.arbiter.halt()
+    await first.outcome(first.fleet.close(() => true), 5_000)
+    return await rig(t, undefined, disk, runtime, clock, null, new Set(unread))
+  }
+  let now = await rig(t, undefined, disk, runtime, clock)
+  await now.load('chat')
+  now = await next(now, ['chat'])
+  t.strictSame(now.running(), ['chat'], 'kept')
+  lent(await now.outcome(now.lease('img'), 5_000)).release()
+  t.strictSame(now.running(), ['img'], 'images have the GPU to themselves')
+
+  now = await next(now, ['img'])
+  t.strictSame(now.running(), ['img'], 'a typo does not end image mode')
+  t.equal(await now.outcome(now.lease('chat')), 'gpu.image_mode')
+  await clock.advance(61 * MINUTE)
+  t.strictSame(now.running(), ['chat'], 'what gave way is back once no image was asked for')
 })
 
 t.test('the idle time counts from the last image over a restart, also after a kill', async t => {

@@ -39,7 +39,8 @@ export const gpuConfigs: Readonly<Record<string, SlotConfigInput>> = {
 
 /** One run of a gateway, as far as slots and their GPU go. Not started. */
 export function gpuRig (
-  clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, settings: Record<string, unknown> = {}, workers: number | null = null
+  clock: FakeClock, runtime: FakeRuntime, disk: GpuDisk, settings: Record<string, unknown> = {}, workers: number | null = null,
+  unread: ReadonlySet<string> = new Set()
 ): GpuRig {
   let writing = Promise.resolve()
   let dead = false
@@ -61,7 +62,8 @@ export function gpuRig (
   const lines: string[] = []
   const log = (_data: unknown, line?: string): void => { lines.push(line ?? '') }
   const harness = createFleetHarness({
-    clock, runtime, slots: Object.keys(gpuConfigs), configs: gpuConfigs, states: disk.slots, idleTimeoutS: 0, settings,
+    clock, runtime, slots: Object.keys(gpuConfigs).filter(name => !unread.has(name)), unread, configs: gpuConfigs, states: disk.slots,
+    idleTimeoutS: 0, settings,
     workers: () => workers, assertMayRun: name => arbiter.assertAllows(name)
   })
   const { fleet, config, plans, events } = harness

@@ -59,12 +59,12 @@ t.test('its status is the anchor\'s, as far as the running engine serves it', as
   const running = (state: SlotStatus['state']): SlotStatus => ({
     name: 'npu', state, since: 5, message: 'm', generation: 3, modelId: 'big', port: 8088, address: { host: 'h', port: 1 },
     engineId: 'e', engineName: 'svc-npu', engineLabel: 'image', inFlight: 1, waiting: 2, workers: 1, lastUsedAt: 4, startedAt: 3, adopted: true, healthOk: true,
-    configDrift: true, failure: null, progress: null
+    configDrift: true, held: false, failure: null, progress: null
   })
   const launchedAs = slotOf(anchor, 'npu')
   t.match(shadowStatus(shadow!, running('serving'), launchedAs), {
     name: 'npu-stt', state: 'serving', modelId: 'ear', address: { host: 'h', port: 1 }, engineId: null, engineLabel: 'image',
-    inFlight: 1, waiting: 2, workers: 1, configDrift: false
+    inFlight: 1, waiting: 2, workers: 1, configDrift: false, held: false
   })
   t.match(shadowStatus(shadow!, running('warming'), null), { state: 'warming', address: null })
   t.match(shadowStatus(shadow!, running('ready'), slotOf({ ...anchor, npu: {} }, 'npu')), { state: 'offline', address: null, message: /started without it; restart/ })

@@ -26,7 +26,7 @@ function status (over: Partial<SlotStatus> = {}): SlotStatus {
     engineId: null, engineName: null, engineLabel: null, inFlight: 0, waiting: 0, workers: null, lastUsedAt: null,
     startedAt: null,
     adopted: false,
-    healthOk: null, configDrift: false,
+    healthOk: null, configDrift: false, held: false,
     failure: null, progress: null, ...over
   }
 }

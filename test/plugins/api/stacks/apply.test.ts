@@ -237,6 +237,18 @@ t.test('what a row leaves open', async t => {
   t.match((await apply(gateway)).json, { summary: ['change slot new: profile vulkan -> mine'] })
 })
 
+t.test('a row that does not name a profile keeps a chosen one as long as it suits', async t => {
+  const gateway = await made(t, {
+    'etc/svc/slots/agent.toml': 'provider = "llm-server"\ndevice = "gpu-vulkan"\nprofile = "mine"\nport = 8081\n[model]\ndefault = "chatty"\n'
+  }, { name: 'x', slots: [{ slot: 'agent', model: 'coder' }] })
+  t.match((await apply(gateway, 'mine', true)).json, { summary: ['change slot agent: model chatty -> coder, vision true -> false', 'load slot agent'] })
+  await apply(gateway)
+  t.match(gateway.slots.config('agent'), { profile: 'mine', model: { default: 'coder' } })
+  await gateway.call('PUT', '/api/stacks/mine', { name: 'x', slots: [{ slot: 'agent', model: 'coder', device: 'cpu' }] })
+  t.match((await apply(gateway)).json, { converged: { errors: [] } })
+  t.match(gateway.slots.config('agent'), { device: 'cpu', profile: null }, 'on another device it does not')
+})
+
 t.test('the stack that is applied last wins', async t => {
   const starting = new Map<string, () => void>()
   const held = new Promise<void>(resolve => { starting.set('agent', resolve) })
