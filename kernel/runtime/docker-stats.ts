@@ -4,7 +4,7 @@ import type Docker from 'dockerode'
 export interface StatsAnswer {
   readonly memory_stats?: {
     readonly usage?: number
-    readonly stats?: Readonly<Record<string, number>>
+    readonly stats?: Readonly<Record<string, number>> | null
   }
 }
 
@@ -12,9 +12,9 @@ export interface StatsAnswer {
 export function memoryOfStats ({ memory_stats: memory }: StatsAnswer): number | null {
   const usage = memory?.usage
   if (usage === undefined || !Number.isFinite(usage) || usage <= 0) return null
-  // control groups of version 2 and of version 1
-  const cache = memory?.stats?.inactive_file ?? memory?.stats?.total_inactive_file ?? 0
-  return Math.max(0, usage - cache)
+  // version 1 of control groups has both, and the total is that of the groups below, which `usage` counts too; podman has none
+  const cache = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0
+  return cache < usage ? usage - cache : usage
 }
 
 /** One sample. `one-shot`: Docker would wait a second for a second one, of which the processor time needs the difference. */

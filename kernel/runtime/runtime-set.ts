@@ -3,6 +3,8 @@ import type {
   ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineSpec, LogOptions, PullProgress
 } from './container-runtime.js'
 
+const ABSENT = new Error('no such engine')
+
 /**
  * Drivers side by side on one host. A launch goes to the driver that takes its form, and everything about an engine to the
  * driver that has it. The first driver is the gateway's default: its `info` and `form` are the set's. Closes them all.
@@ -65,13 +67,18 @@ export class RuntimeSet implements ContainerRuntime {
   async inspect (id: string): Promise<EngineInspection | null> {
     const known = this.#owners.get(id)
     if (known !== undefined) return await known.inspect(id)
-    for (const driver of this.#drivers) {
+    // side by side: one that is silent holds up nothing that another one has
+    const looks = this.#drivers.map(async driver => {
       const found = await driver.inspect(id)
-      if (found === null) continue
+      if (found === null) throw ABSENT
       this.#owners.set(id, driver)
       return found
-    }
-    return null
+    })
+    return await Promise.any(looks).catch((error: AggregateError) => {
+      const failed: unknown = error.errors.find(cause => cause !== ABSENT)
+      if (failed !== undefined) throw failed
+      return null
+    })
   }
 
   /** Rejects when one of them cannot tell: what it has must not be taken for gone. */

@@ -78,3 +78,16 @@ t.test('unless it is told otherwise, a stop leaves containers and ends processes
   await gateway.close()
   t.strictSame([containers.running, processes.running], [2, 0])
 })
+
+t.test('an engine of one driver is found while another is silent or fails', async t => {
+  const { containers, processes } = runtimes(t)
+  const found = { id: 'x', state: 'running' }
+  const having = Object.assign(Object.create(processes) as typeof processes, { inspect: async (id: string) => id === 'x' ? found : null })
+  const answering = (inspect: () => Promise<null>): RuntimeSet =>
+    new RuntimeSet([Object.assign(Object.create(containers) as typeof containers, { inspect }), having])
+  t.equal(await answering(() => new Promise(() => {})).inspect('x'), found)
+  const failing = answering(() => Promise.reject(new Error('no answer')))
+  t.equal(await failing.inspect('x'), found)
+  await t.rejects(failing.inspect('y'), /no answer/, 'what one driver cannot tell is not taken for gone')
+  t.equal(await answering(async () => null).inspect('y'), null)
+})
