@@ -16,16 +16,25 @@ export interface CliProcess extends SignalSource {
   cwd (): string
 }
 
+/** Where commands look that name neither a gateway nor a home. */
+export interface Usual {
+  readonly url: string
+  /** Null is this system's home. */
+  readonly home: string | null
+}
+
 /** What every command gets: the terminal, the signals, and the way to the gateway. */
 export class Cli {
   readonly out: Output
   readonly interrupts: Interrupts
   readonly process: CliProcess
+  readonly usual: Usual
   /** Addresses of the gateways that commands mean, or why there is none. */
   readonly #gateways = new WeakMap<Command, string | CliFailure>()
 
-  constructor (process: CliProcess) {
+  constructor (process: CliProcess, usual: Usual = { url: DEFAULT_BASE, home: null }) {
     this.process = process
+    this.usual = usual
     this.out = new Output(process)
     this.interrupts = new Interrupts(process)
   }
@@ -50,14 +59,14 @@ export class Cli {
     }
     const { gatewayOfHome } = await import('./offline/home/running-gateway.js')
     const home = target.kind === 'home' ? target.home : null
-    const found = await gatewayOfHome(home)
+    const found = await gatewayOfHome(home ?? this.usual.home)
     // who names a home means that one, whatever listens at the usual address
-    this.#gateways.set(command, found.state === 'listening' ? found.url : home === null ? DEFAULT_BASE : noGateway(home, found))
+    this.#gateways.set(command, found.state === 'listening' ? found.url : home === null ? this.usual.url : noGateway(home, found))
   }
 
   /** The gateway that a command means. Throws when it names a home that none runs on. */
   client (command: Command): ApiClient {
-    const gateway = this.#gateways.get(command) ?? DEFAULT_BASE
+    const gateway = this.#gateways.get(command) ?? this.usual.url
     if (gateway instanceof CliFailure) throw gateway
     return this.clientAt(gateway)
   }

@@ -1,17 +1,20 @@
 import { CommanderError } from 'commander'
 import { z } from 'zod'
-import { Cli, type CliProcess } from './cli.js'
+import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed } from './failure.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
 
 const diagnosticsSchema = z.looseObject({
-  details: z.looseObject({ diagnostics: z.array(z.looseObject({ file: z.string(), path: z.string(), message: z.string() })) })
+  details: z.looseObject({
+    summary: z.string().optional(),
+    diagnostics: z.array(z.looseObject({ file: z.string(), path: z.string(), message: z.string(), line: z.number().optional() }))
+  })
 })
 
 /** Runs one command line to its end and says with what code to exit. Never rejects. */
-export async function main (argv: readonly string[], process: CliProcess): Promise<number> {
-  const cli = new Cli(process)
+export async function main (argv: readonly string[], process: CliProcess, usual?: Usual): Promise<number> {
+  const cli = new Cli(process, usual)
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') cli.interrupts.abort(new PipeClosed())
@@ -42,16 +45,19 @@ function report (cli: Cli, error: unknown): number {
 
 /** Errors of the kernel carry a code; anything else is a defect of ours or of the machine. */
 function foreign (error: unknown): Pick<CliFailure, 'message' | 'hints' | 'exitCode' | 'trace'> {
-  const message = error instanceof Error ? error.message : String(error)
+  const { summary, lines } = problemList(error)
+  const message = summary ?? (error instanceof Error ? error.message : String(error))
   const { code } = error as { code?: unknown }
-  return { message: typeof code === 'string' ? `${message} (${code})` : message, hints: diagnosticLines(error), exitCode: exitCodes.failed, trace: null }
+  return { message: typeof code === 'string' ? `${message} (${code})` : message, hints: lines, exitCode: exitCodes.failed, trace: null }
 }
 
-/** All that is wrong in the configuration, not only the first. */
-function diagnosticLines (error: unknown): string[] {
-  const parsed = diagnosticsSchema.safeParse(error)
-  const lines = parsed.data?.details.diagnostics.map(({ file, path, message }) => `  ${file}: ${path === '' ? '' : `${path} `}${message}`)
-  return lines !== undefined && lines.length > 1 ? lines : []
+/** All that is wrong in the configuration, a line each; the summary stands for the message, which lists it in one sentence. */
+function problemList (error: unknown): { readonly summary: string | null, readonly lines: readonly string[] } {
+  const { summary = null, diagnostics = [] } = diagnosticsSchema.safeParse(error).data?.details ?? {}
+  if (diagnostics.length < 2) return { summary: null, lines: [] }
+  const lines = diagnostics.map(({ file, path, message, line }) =>
+    `  ${file}: ${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
+  return { summary, lines }
 }
 
 /** Resolves when everything is written, or nobody reads. */

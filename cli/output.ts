@@ -27,16 +27,16 @@ export class Output {
     this.#streams = streams
   }
 
-  /** Somebody watches standard output. */
+  /** Standard output is a terminal. */
   get watched (): boolean { return this.#streams.stdout.isTTY === true }
 
-  /** Somebody watches standard error, so that a line can be drawn over and over. */
+  /** Standard error is a terminal, so a line can be drawn over. */
   get animated (): boolean { return this.#streams.stderr.isTTY === true && this.#streams.env.TERM !== 'dumb' }
 
   /** What was written to standard output can be drawn over. */
   get redrawable (): boolean { return this.watched && this.#streams.env.TERM !== 'dumb' }
 
-  /** Lines of the terminal; null where nobody knows. */
+  /** Lines of the terminal; null if unknown. */
   get height (): number | null { return this.#streams.stdout.rows ?? null }
 
   get width (): number {
@@ -135,7 +135,7 @@ export class Output {
     this.#streams.stderr.write(`${text}\n`)
   }
 
-  /** Draws over the line that was drawn before; nothing where nobody watches. */
+  /** Draws over the line that was drawn before; nothing where no terminal is. */
   redraw (text: string): void {
     if (this.animated) this.#streams.stderr.write(`\r\u001b[2K${text}`)
   }

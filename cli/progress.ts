@@ -7,7 +7,7 @@ import { oneLine, truncate } from './text-width.js'
 const frameSchema = z.looseObject({ state: z.string(), message: z.string().default('') })
 
 /**
- * Waits for `work` and, where somebody watches, shows what the slot goes through meanwhile. The progress is a courtesy:
+ * Waits for `work` and, at a terminal, shows what the slot goes through meanwhile. The progress is a courtesy:
  * whatever becomes of it, `work` alone decides.
  */
 export async function withSlotProgress<T> (client: ApiClient, out: Output, slot: string, work: Promise<T>): Promise<T> {

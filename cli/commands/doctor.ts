@@ -22,7 +22,7 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
       await runDoctor(cli, command, options)
     })
   doctor.command('toolbox-pull')
-    .description('check whether everybody can pull the images of the manifest')
+    .description('check whether the images of the manifest can be pulled anonymously')
     .option('--manifest <file>', 'manifest to check; default is the one in force')
     .option('--json', 'print one row for each image')
     .addOption(homeOption())

@@ -44,7 +44,7 @@ export async function newPlugin (cli: Cli, text: string, kind: TemplateKind, ins
   const shown = relative(cli.process.cwd(), folder) || '.'
   cli.out.line(`Load it, and load it anew at each change, with: svc plugin dev ${shown}`)
   cli.out.line(`Test it with: cd ${shown} && ${install ? '' : 'npm install && svc plugin link && '}npm run build && npm test`)
-  if (kind === 'tools') cli.out.note('This release loads tools and has no tool server yet: nobody can call them.')
+  if (kind === 'tools') cli.out.note('This release loads tools and has no tool server yet, so they cannot be called.')
 }
 
 async function readTemplate (kind: TemplateKind): Promise<Template> {

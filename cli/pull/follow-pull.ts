@@ -11,7 +11,7 @@ const POLL_MS = 500
 const AWAY_MS = 60_000
 
 /**
- * Follows a pull to its end: a bar that is drawn over where somebody watches, else a line at every tenth of the way. Goes on
+ * Follows a pull to its end: a bar that is drawn over at a terminal, else a line at every tenth of the way. Goes on
  * over a restart of the gateway.
  */
 export async function followPull (cli: Cli, client: ApiClient, modelId: string): Promise<PullSnapshot> {

@@ -6,7 +6,7 @@ import { readableLogLine } from './log-line.js'
 
 export type LevelledLogger = Logger & { level: string }
 
-/** The log of a gateway at the prompt: readable lines where somebody watches, JSON lines everywhere else. */
+/** The log of a gateway at the prompt: readable lines at a terminal, JSON lines everywhere else. */
 export function createGatewayLog ({ stderr, env }: CliProcess, level: string): LevelledLogger {
   if (stderr.isTTY !== true) return createLogger({}, level)
   const coloured = (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb'

@@ -31,5 +31,7 @@ export function parseFailed (diagnostics: readonly Diagnostic[]): SvcError {
   const first = diagnostics[0]
   const what = first === undefined ? 'the configuration' : `${first.file}${first.path === '' ? '' : ` ${first.path}`} ${first.message}`
   const more = diagnostics.length > 1 ? `, and ${diagnostics.length - 1} more` : ''
-  return svcError('config.parse_error', `${what}${more}; repair the file and try again`, { details: { diagnostics } })
+  return svcError('config.parse_error', `${what}${more}; repair the file and try again`, {
+    details: { diagnostics, summary: `${diagnostics.length} problems in the configuration; repair them and try again` }
+  })
 }

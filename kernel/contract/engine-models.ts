@@ -59,7 +59,7 @@ export interface EngineModels {
   readonly canonical: (id: string) => string | null
   /** Other spellings that requests may use for a model. Pure. */
   readonly aliases?: (id: string) => readonly string[]
-  /** Context window of a model in tokens; null for one that nobody knows. Pure. */
+  /** Context window of a model in tokens; null if unknown. Pure. */
   readonly contextSize?: (id: string) => number | null
   /** What lists call where these models come from, in a word. Default: the provider's name. */
   readonly source?: string

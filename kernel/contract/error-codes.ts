@@ -1,7 +1,7 @@
 /**
  * The one table of error codes. test/kernel/contract/error-codes.test.ts holds it against the code
  * and against the README, both ways. `heals` stands in rows of failures that pass by themselves: asking again
- * later may help. All others stay until somebody changes something, and say so to SDKs (`x-should-retry: false`).
+ * later may help. All others stay until something is changed, and say so to SDKs (`x-should-retry: false`).
  */
 export const errorCodes = {
   'request.invalid_json': { status: 400, when: 'the body is not JSON' },
@@ -79,7 +79,7 @@ export const errorCodes = {
   'comfyui.invalid_pin': { status: 422, when: 'a pin is no pin, or does not go with the mode' },
   'comfyui.switch_in_progress': { status: 409, heals: true, when: 'the GPU is changing hands' },
   'comfyui.busy': { status: 409, heals: true, when: 'the image engine has jobs; force ends them' },
-  'comfyui.arbiter_unavailable': { status: 503, when: 'the image slot shares no GPU with anybody' },
+  'comfyui.arbiter_unavailable': { status: 503, when: 'the image slot shares no GPU with other slots' },
   'comfyui.fetch.invalid_body': { status: 422, when: 'a fetch of image models says neither auto nor selections' },
   'comfyui.fetch.unknown_variant': { status: 422, when: 'no curated image model is of that capability and family' },
   'comfyui.workflow_not_found': { status: 404, when: 'the image engine has no workflow of this name' },

@@ -88,7 +88,7 @@ export function retryAfterS (error: SvcError): number | null {
 }
 
 /**
- * Whether the same request may succeed later without a change by anybody. A code of a plugin's own
+ * Whether the same request may succeed later without any change. A code of a plugin's own
  * is judged by its status.
  */
 export function mayHeal (error: SvcError): boolean {

@@ -161,7 +161,7 @@ export interface EngineProvider {
   readonly slotOptions?: z.ZodType
   /**
    * Why a slot with this profile cannot run, where no other field of the contract says it: flags that exclude each
-   * other, a model that the engine cannot load on this device. Told to whoever writes the slot, and asked of slots that
+   * other, a model that the engine cannot load on this device. Told to writers of the slot, and asked of slots that
    * are only offered; null is fine. `profile` is the slot's or its default. Pure.
    */
   readonly slotProblem?: (slot: NamedSlotConfig, profile: NamedProfile | null, place: SlotPlace) => string | null

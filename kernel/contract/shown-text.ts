@@ -3,14 +3,14 @@ const LONGEST_TEXT = 4096
 const MAX_DEPTH = 8
 /** No language has such a word: a path, an address, or somebody's attempt. */
 const LONG_WORD = /[^\s']{202,}/g
-/** Fields that hold what somebody called something, with blanks or without. */
+/** Fields that hold names that users gave, with blanks or without. */
 const names: ReadonlySet<string> = new Set([
   'action', 'agent', 'alias', 'file', 'field', 'host', 'id', 'key', 'method', 'model', 'name', 'origin', 'param', 'path', 'profile', 'remote',
   'repo', 'slot', 'target', 'upstream', 'url', 'value', 'voice'
 ])
 
 /**
- * A name that somebody sent, at a length that fits a message, a log line and an audit row. Whoever quotes input uses
+ * A name from a client, at a length that fits a message, a log line and an audit row. Whoever quotes input uses
  * this; `SvcError` cuts what was forgotten.
  */
 export function shownName (name: string): string {

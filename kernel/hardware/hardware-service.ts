@@ -15,7 +15,7 @@ export interface HardwareServiceOptions {
   /** What hardware.json says; the schema's defaults when there is none. */
   readonly cached: HardwareInfo
   readonly root?: string
-  /** Default is nobody. */
+  /** Default is none. */
   readonly nvidia?: NvidiaReader
   /** The model store, for its free space. */
   readonly diskPath: string

@@ -14,7 +14,7 @@ export interface ProbeOptions {
   /** The file system whose free space counts: where models are stored. */
   readonly diskPath: string
   readonly timeoutMs?: number
-  /** Asked where files show an NVIDIA GPU; default is nobody. */
+  /** Asked where files show an NVIDIA GPU; default is none. */
   readonly nvidia?: NvidiaReader
 }
 

@@ -34,7 +34,7 @@ const blocks: Readonly<Record<number, readonly [weights: number, bytes: number]>
   39: [32, 17] // MXFP4
 }
 
-/** Bytes that a tensor takes in the file; 0 for a type whose blocks nobody here knows. Pure. */
+/** Bytes that a tensor takes in the file; 0 for an unknown type. Pure. */
 export function tensorBytes (type: number, weights: number): number {
   const block = blocks[type]
   return block === undefined ? 0 : Math.ceil(weights / block[0]) * block[1]

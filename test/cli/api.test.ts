@@ -68,7 +68,7 @@ t.test('status goes on without a group of routes that is down', async t => {
   t.match(stdout, 'plugin slots is not active (plugin.unavailable)')
 })
 
-t.test('tables fit 80 columns where nobody says otherwise, and the terminal where one is', async t => {
+t.test('tables fit 80 columns by default, and the terminal where one is', async t => {
   const slots = [
     slotRecord('agent', { model_default: 'a-model-with-a-name-that-is-much-longer-than-anybody-would-want-to-read-Q4_K_M' }),
     slotRecord('a-name-of-thirty-two-characters-', { state: 'serving', model_id: '日本語のモデル'.repeat(6), enabled: false }), upstream

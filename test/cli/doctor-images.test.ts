@@ -106,7 +106,7 @@ t.test('a registry that wants a token gives one to anybody', async t => {
     { ok: true }, { ok: false, error: /no such image or tag/ }, { ok: false, error: /no anonymous token: HTTP 403/ },
     { ok: false, error: /needs a login/ }, { ok: false, error: /cannot be reached \(ECONNREFUSED\)/ }
   ])
-  t.match(bad.stderr, '4 of 5 images cannot be pulled by everybody')
+  t.match(bad.stderr, '4 of 5 images cannot be pulled anonymously')
 
   t.match(await pull('empty.json'), { code: 2, stderr: /no toolbox images/ })
   t.match(await pull('odd.json'), { code: 2, stderr: /odd\.json is no manifest\n {2}toolbox_images\.x\.tag/ })

@@ -46,7 +46,7 @@ t.test('a gateway from its start to its end, worked by the command line', async 
   const { code, stdout, stderr } = await finished
   t.equal(code, 0)
   t.equal(stdout.trim().split('\n').length, 1, '--ready-json prints one line')
-  for (const line of stderr.trim().split('\n').filter(text => text !== '')) t.ok('level' in (JSON.parse(line) as object), 'logs are JSON where nobody watches')
+  for (const line of stderr.trim().split('\n').filter(text => text !== '')) t.ok('level' in (JSON.parse(line) as object), 'logs are JSON where no terminal is')
 })
 
 t.test('a plugin is added to a running gateway and removed from it', async t => {
@@ -87,6 +87,7 @@ t.test('serve: what keeps it from starting exits 1', async t => {
   const home = t.testdir({ etc: { svc: { 'svc.toml': '[server]\nport = "x"\nhots = 1\n' } } })
   const broken = await spawnSvc(['serve', '--home', home]).finished
   t.match(broken, { code: 1, stdout: '', stderr: /svc\.toml: server\.port [^]*svc\.toml: server\.hots / })
+  t.equal(broken.stderr.split('server.port').length, 2, 'each problem once')
   const taken = await fakeApi({})
   t.teardown(() => taken.close())
   const { port } = new URL(taken.url)

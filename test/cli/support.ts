@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { PassThrough, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import type { CliProcess } from '../../cli/cli.js'
+import type { CliProcess, Usual } from '../../cli/cli.js'
 import { main } from '../../cli/main.js'
 import type { SignalHandler } from '../../cli/interrupts.js'
 
@@ -17,6 +17,7 @@ export interface FakeProcessOptions {
   readonly columns?: number
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  readonly usual?: Usual
 }
 
 class Collected extends Writable {
@@ -43,9 +44,11 @@ export class FakeProcess implements CliProcess {
   readonly exits: number[] = []
   readonly #handlers = new Map<string, SignalHandler>()
   readonly #cwd: string
+  readonly #usual: Usual | undefined
 
-  constructor ({ tty = false, columns, env = {}, cwd = '/' }: FakeProcessOptions = {}) {
+  constructor ({ tty = false, columns, env = {}, cwd = '/', usual }: FakeProcessOptions = {}) {
     this.env = env
+    this.#usual = usual
     this.#cwd = cwd
     this.stdin.isTTY = tty
     for (const stream of [this.stdout, this.stderr]) {
@@ -61,7 +64,7 @@ export class FakeProcess implements CliProcess {
   send (signal: NodeJS.Signals): void { this.#handlers.get(signal)?.(signal) }
 
   run (...args: readonly string[]): Promise<Finished> {
-    return main(['node', 'svc', ...args], this).then(code => ({ code, stdout: this.stdout.text, stderr: this.stderr.text }))
+    return main(['node', 'svc', ...args], this, this.#usual).then(code => ({ code, stdout: this.stdout.text, stderr: this.stderr.text }))
   }
 
   /** Resolves once the stream holds the text. */

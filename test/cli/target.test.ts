@@ -56,6 +56,18 @@ t.test('which gateway and which home a command means', async t => {
     t.match(await run(['config', 'show', '--url', 'http://127.0.0.1:9']), { code: 1, stderr: 'no gateway answers at http://127.0.0.1:9' })
   })
 
+  await t.test('where nothing is named and the system has no home, files are those of the gateway that answers', async t => {
+    const usual = { url: baseUrl, home: join(elsewhere, 'none') }
+    for (const args of [['config', 'show'], ['plugin', 'list']]) {
+      t.same(await run(args, { usual }), await run([...args, '--home', home]), args.join(' '))
+    }
+    t.match(await run(['doctor'], { usual }), { stdout: `gateway  answers at ${baseUrl}` })
+    t.notMatch(await run(['doctor'], { usual }), { stdout: 'another home' })
+    t.match(await run(['config', 'edit'], { usual: { url: 'http://127.0.0.1:9', home: usual.home } }), { code: 1, stderr: `no gateway's home at ${usual.home}` })
+    t.match(await run(['config', 'show'], { usual: { url: baseUrl, home: elsewhere } }), await run(['config', 'show', '--home', elsewhere]),
+      'a system that has a home means that one')
+  })
+
   await t.test('the files of a gateway on another machine are refused', async t => {
     const known = await (await fetch(`${baseUrl}/api/status`)).json() as object
     const other = await fakeApi({ 'GET /api/status': { ...known, instance: '00000000-0000-4000-8000-000000000000' } })

@@ -67,7 +67,7 @@ function tellReport (cli: Cli, slug: string, report: z.output<typeof reportSchem
 
 function tellModels ({ out }: Cli, { present, pullable, unresolvable }: StackModels): void {
   const lists: ReadonlyArray<readonly [string, readonly string[]]> = [
-    ['Here', present], ['To be pulled', pullable], ['Nobody knows where they come from', unresolvable]
+    ['Here', present], ['To be pulled', pullable], ['Unknown origin', unresolvable]
   ]
   for (const [title, ids] of lists) if (ids.length > 0) out.line(harmless(`${title}: ${ids.join(', ')}`))
 }

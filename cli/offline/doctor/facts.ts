@@ -26,7 +26,7 @@ export interface DoctorFacts {
   /** Plugins that are not in force as they are installed, and why. */
   readonly plugins: ReadonlyArray<{ readonly name: string, readonly problem: string }>
   /** Port of this home's gateway that a gateway of another home answers on. */
-  readonly neighbour: number | null
+  readonly neighbour: { readonly port: number, readonly home: string | null } | null
   readonly gateway: { readonly url: string | null, readonly status: string | null, readonly problem: string | null }
   /** Images of the manifest that the container engine has; null without an engine. */
   readonly images: { readonly present: readonly string[], readonly absent: readonly string[] } | null

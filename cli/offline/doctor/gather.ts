@@ -182,11 +182,13 @@ async function portFacts (
   })
 }
 
-async function neighbourOn (cli: Cli, port: number, ports: readonly PortFacts[]): Promise<number | null> {
+async function neighbourOn (cli: Cli, port: number, ports: readonly PortFacts[]): Promise<DoctorFacts['neighbour']> {
   if (!ports.some(facts => facts.port === port && facts.holder !== null && !facts.isOwn)) return null
-  const { problem } = await askGateway(() => cli.clientAt(`http://127.0.0.1:${port}`))
-  return problem === null ? port : null
+  const told = await cli.clientAt(`http://127.0.0.1:${port}`).call({ path: '/api/status', timeoutMs: 3000 }, neighbourSchema).catch(() => null)
+  return told === null ? null : { port, home: told.home }
 }
+
+const neighbourSchema = z.looseObject({ home: z.string().nullable() })
 
 /** As the gateway tells them, or as one would find them. */
 async function pluginFacts (clientOf: () => ApiClient, isUp: boolean, declared: readonly KnownPlugin[]): Promise<DoctorFacts['plugins']> {

@@ -54,7 +54,7 @@ export async function manifestDigest ({ base, name, reference }: ImageAddress, s
 async function anonymousToken (challenge: string, base: string, name: string, signal: AbortSignal): Promise<string> {
   const fields = new Map([...challenge.matchAll(/\b(\w+)="([^"]*)"/g)].map(([, key, value]) => [key!, value!]))
   const realm = fields.get('realm') ?? ''
-  if (!/^bearer /i.test(challenge) || !URL.canParse(realm)) throw new Error('it needs a login, and gives no token to anybody')
+  if (!/^bearer /i.test(challenge) || !URL.canParse(realm)) throw new Error('it needs a login, and gives no anonymous token')
   const url = new URL(realm)
   // who speaks TLS with us must not send us on to something that does not
   if (url.protocol !== 'https:' && !base.startsWith('http:')) throw new Error('the registry names a place for tokens that has no TLS')

@@ -32,7 +32,7 @@ const PATIENCE_MS = 15_000
 /** The manifest has no images. */
 const NO_IMAGES = 2
 
-/** Whether everybody can pull the images of the manifest: a token for anyone, then the manifest's head. */
+/** Whether the images of the manifest can be pulled anonymously: a token for anyone, then the manifest's head. */
 export async function checkToolbox (cli: Cli, paths: Paths, options: ToolboxOptions): Promise<void> {
   const images = Object.entries((await wantedManifest(cli, paths, options)).toolbox_images)
   if (images.length === 0) throw new CliFailure('the manifest has no toolbox images', { exitCode: NO_IMAGES })
@@ -45,7 +45,7 @@ export async function checkToolbox (cli: Cli, paths: Paths, options: ToolboxOpti
   if (options.json === true) cli.out.json(rows)
   else printRows(cli, rows)
   const bad = rows.filter(({ ok }) => !ok)
-  if (bad.length > 0) throw new CliFailure(`${bad.length} of ${rows.length} images cannot be pulled by everybody`)
+  if (bad.length > 0) throw new CliFailure(`${bad.length} of ${rows.length} images cannot be pulled anonymously`)
 }
 
 async function checkImage (cli: Cli, name: string, tag: string, pinned: string | null): Promise<ImageRow> {

@@ -89,8 +89,10 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     const message = taken.map(portText).join('; ')
     const next = 'Stop it, or change the port: `svc config edit`, `svc slot edit <slot> --port`.'
     const [first] = taken
-    if (taken.length === 1 && first!.use === 'the gateway' && neighbour === first!.port) {
-      return warn(`${message}: a gateway with another home answers there`, 'Name its home with --home, or give this one another port: `svc config edit`.')
+    if (taken.length === 1 && first!.use === 'the gateway' && neighbour?.port === first!.port) {
+      const { home } = neighbour
+      return warn(`${message}: a gateway with another home (${home ?? 'that of this system'}) answers there`,
+        `Check that one with \`svc doctor${home === null ? '' : ` --home ${home}`}\`, or give this one another port: \`svc config edit\`.`)
     }
     // containers go on without a gateway, and the next one takes them over
     return taken.every(({ isSlot }) => isSlot) ? warn(message, 'If it is an engine of an earlier run, the gateway takes it over.') : fail(message, next)

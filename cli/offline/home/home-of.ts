@@ -19,12 +19,14 @@ export interface HomeOptions {
 }
 
 /**
- * The folders that a command works on: of the home that is named, else of the gateway that is, else the system's. A
- * gateway of another machine, or one on another home than the one that is named beside it, is refused.
+ * The folders that a command works on: of the home that is named, else of the gateway that is, else the system's, or where
+ * the system has none those of the gateway that answers at the usual address. A gateway of another machine, or one on
+ * another home than the one that is named beside it, is refused.
  */
 export async function homeOf (cli: Cli, command: Command, { silent = 'refuse' }: HomeOptions = {}): Promise<Paths> {
   const target = targetOf(askedBy(command, cli.env))
-  if (target.kind !== 'gateway') return at(cli, target.kind === 'home' ? target.home : null)
+  if (target.kind === 'home') return at(cli, target.home)
+  if (target.kind === 'system') return await usualHome(cli, command)
   const { url, home } = target
   const client = cli.clientAt(url)
   const told = await client.call({ path: '/api/status', timeoutMs: REACH_MS }, identitySchema).catch((error: unknown) => {
@@ -46,12 +48,30 @@ export async function homeOf (cli: Cli, command: Command, { silent = 'refuse' }:
   return paths
 }
 
+async function usualHome (cli: Cli, command: Command): Promise<Paths> {
+  const system = at(cli, cli.usual.home)
+  if (await hasHome(system)) return system
+  const told = await cli.client(command).call({ path: '/api/status', timeoutMs: REACH_MS }, identitySchema).catch(() => null)
+  cli.signal.throwIfAborted()
+  if (told === null) return system
+  const running = at(cli, told.home)
+  return await instanceOf(running) === told.instance ? running : system
+}
+
+async function hasHome (paths: Paths): Promise<boolean> {
+  const roots = rootsOf(paths)
+  const isThere = await Promise.all(roots.map(root => stat(root).then(stats => stats.isDirectory(), () => false)))
+  return isThere.includes(true)
+}
+
+function rootsOf ({ home, etc, state }: Paths): string[] {
+  return home === null ? [etc, state] : [home]
+}
+
 /** Commands that write make no home: who mistypes one, or has none yet, is told. */
 export async function requireHome (paths: Paths): Promise<void> {
-  const roots = paths.home === null ? [paths.etc, paths.state] : [paths.home]
-  const isThere = await Promise.all(roots.map(root => stat(root).then(stats => stats.isDirectory(), () => false)))
-  if (isThere.includes(true)) return
-  throw new CliFailure(`there is no gateway's home at ${roots.join(' or ')}`, {
+  if (await hasHome(paths)) return
+  throw new CliFailure(`there is no gateway's home at ${rootsOf(paths).join(' or ')}`, {
     hints: [paths.home === null
       ? 'Name the home with --home or SVC_HOME, or its gateway with --url. `svc setup` and `svc serve` make one.'
       : `Is the name right? \`svc serve --home ${paths.home}\` makes it.`]

@@ -159,7 +159,7 @@ export interface DispatchService {
    * each surface: throws `plugin.conflict`. Returns what takes it back.
    */
   intercept (surface: SurfaceName, flag: string, answer: Interceptor): () => void
-  /** Who would serve a request for this model at this moment; null when nobody would. Starts nothing. */
+  /** Who would serve a request for this model at this moment; null if none would. Starts nothing. */
   target (model: string, surface: SurfaceName): DispatchTarget | null
   /**
    * As `forward`, for a `multipart/form-data` body that is streamed and never held as a whole. The form's `model`,

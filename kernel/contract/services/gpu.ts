@@ -10,7 +10,7 @@ export interface GpuStatus {
   readonly switching: boolean
   /** Why the last switch failed; null when it did not. */
   readonly error: string | null
-  /** Image mode stays until somebody forces it out. */
+  /** Image mode stays until it is forced out. */
   readonly pinned: boolean
   /** Enabled image slots on a GPU, and the slots that share one with them: they are never up together. */
   readonly image_slots: readonly string[]

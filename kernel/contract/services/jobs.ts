@@ -11,7 +11,7 @@ export interface Job {
   /** What it works on: an id of that kind's own. */
   readonly target: string
   readonly state: JobState
-  /** 0 to 1; null while nobody knows. */
+  /** 0 to 1; null if unknown. */
   readonly progress: number | null
   readonly message: string
   readonly error: string | null

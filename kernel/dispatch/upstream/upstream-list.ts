@@ -15,7 +15,7 @@ export interface ListRequest {
   readonly via: readonly string[]
 }
 
-/** `rows` null with an error, else a list without repeated ids; `status` null when nobody answered. */
+/** `rows` null with an error, else a list without repeated ids; `status` null without an answer. */
 export type ListAnswer =
   | { readonly rows: readonly UpstreamRow[], readonly status: number, readonly error: null }
   | { readonly rows: null, readonly status: number | null, readonly error: string }

@@ -57,7 +57,7 @@ export class SlotPorts {
     this.#deps = deps
   }
 
-  /** Null for a slot that nobody gave a port. */
+  /** Null for a slot without a port of its own. */
   named (name: string): number | null {
     return this.#deps.config.snapshot.slots.get(name)?.port ?? null
   }

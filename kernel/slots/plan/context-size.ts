@@ -8,7 +8,7 @@ const SAFE_FLOOR = 8_192
 type ModelFacts = Pick<Model, 'metadata' | 'defaults'>
 
 /**
- * Context window the model was trained for, in tokens, or null when nobody knows. What the registry says of a model counts
+ * Context window the model was trained for, in tokens, or null if unknown. What the registry says of a model counts
  * only for engines that have their models from there.
  */
 export function nativeContext (

@@ -6,7 +6,7 @@ import { derivedContext, hasContext } from './context-size.js'
 import { modelTable } from './model-table.js'
 
 /**
- * A context size that nobody wrote is derived at each launch and stands in no file. Only what must be read from a model's
+ * A context size that is not set is derived at each launch and stands in no file. Only what must be read from a model's
  * file is kept, with the model that it was derived for (`[meta] context_for`): it goes with that model.
  */
 export interface ContextDeps {

@@ -23,7 +23,7 @@ export type Wants = 'worker' | 'lease' | 'ready'
 /**
  * What becomes of the next request after a failure. `heals`: it may pass by itself, so tries are paced. `unfit`: it was
  * found before anything was started; it is looked for anew each time, which costs no launch. `stays`: it took a launch
- * to find it and it will not pass, so nothing is tried until somebody changes something.
+ * to find it and it will not pass, so nothing is tried until something is changed.
  */
 export type FailureClass = 'heals' | 'unfit' | 'stays'
 

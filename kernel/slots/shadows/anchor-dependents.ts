@@ -30,7 +30,7 @@ function couldServe ({ device, type, provider, served_by: by }: NamedSlotConfig,
   return by === null && device === anchor.device && type === anchor.type && provider === anchor.provider
 }
 
-/** Null when nobody goes with it. */
+/** Null if none. */
 export function inCompany (name: string, { slots, capabilities }: AnchorCompany): SvcError | null {
   if (slots.length + capabilities.length === 0) return null
   const who = [...slots.map(slot => `slot '${slot}'`), ...capabilities.map(child => `capability '${child}'`)].join(', ')

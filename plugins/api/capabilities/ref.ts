@@ -7,7 +7,7 @@ export interface HostBackend {
   readonly id: Device
   readonly label: string
   readonly short: string
-  /** Engine that runs there when nobody says otherwise; null when its plugin is away. */
+  /** Engine that runs there by default; null when its plugin is away. */
   readonly provider: string | null
   /** One process there serves several capabilities. */
   readonly multiplex: boolean
@@ -19,7 +19,7 @@ export interface PlacedModel {
   readonly id: string | null
   /** Name or path of its file; empty if unknown. */
   readonly file: string
-  /** 0 when nobody knows. */
+  /** 0 if unknown. */
   readonly sizeBytes: number
   /** Those that run it, as registry rows name them; empty is any, but not the NPU. */
   readonly runtimes: readonly string[]

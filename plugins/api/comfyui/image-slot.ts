@@ -23,7 +23,7 @@ export function mustHaveImageSlot (services: ImageSlotServices): NamedSlotConfig
   throw svcError('gpu.img_slot_missing', 'no image slot is enabled; create one with `svc slot create img --type image`')
 }
 
-/** Throws `gpu.img_slot_missing`, or `comfyui.arbiter_unavailable` when the image slot shares no GPU with anybody. */
+/** Throws `gpu.img_slot_missing`, or `comfyui.arbiter_unavailable` when the image slot shares no GPU with other slots. */
 export function mustArbitrate (services: ImageSlotServices): void {
   const { name } = mustHaveImageSlot(services)
   if (services.gpu.status().image_slots.length > 0) return

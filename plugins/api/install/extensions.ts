@@ -32,7 +32,7 @@ export function extensionOutcomes (wanted: Readonly<Record<string, boolean>>): E
   })
 }
 
-/** Those that are on where nobody says otherwise. Pure. */
+/** Those that are on by default. Pure. */
 export function defaultExtensions (): Record<string, boolean> {
   return Object.fromEntries(extensions.map(extension => [extension.id, extension.default]))
 }

@@ -5,13 +5,13 @@ const KIB_PER_TOKEN = 128
 const RESERVE_MB = 1024
 const FLOOR = 2048
 const STEP = 1024
-/** As the kernel derives it where nobody says otherwise. */
+/** As the kernel derives it by default. */
 const DERIVED_CAP = 32_768
 const SAFE = 8192
 
 /**
  * Memory that models may have on a device, in MiB: half of a memory that GPU and host share, all that a GPU has for itself,
- * else half of what is free. A control group's limit counts. 0 when nobody knows. Pure.
+ * else half of what is free. A control group's limit counts. 0 if unknown. Pure.
  */
 export function modelBudgetMb (device: Device, hardware: HardwareInfo): number {
   const { ram_available_mb: free, cgroup_max_mb: limit } = hardware

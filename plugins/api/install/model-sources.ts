@@ -8,7 +8,7 @@ import type { BundleModel } from './tiers.js'
 export interface InstallModel {
   readonly id: string
   readonly sizeBytes: number
-  /** Tokens; 0 when nobody knows. */
+  /** Tokens; 0 if unknown. */
   readonly contextLength: number
   /** Runtimes that run it, as registry rows name them; empty is any. */
   readonly runtimes: readonly string[]
@@ -20,7 +20,7 @@ export interface InstallModel {
   readonly request: PullRequest
 }
 
-/** Ids that nobody knows are left out. */
+/** Unknown ids are left out. */
 export type ModelIndex = ReadonlyMap<string, InstallModel>
 
 export interface KnownModels {

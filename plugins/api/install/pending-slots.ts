@@ -17,7 +17,7 @@ export interface PendingServices {
   readonly slots: SlotService
   /** Load a slot when it has got its model. */
   readonly loads: () => boolean
-  /** How to get a model; null when nobody knows. */
+  /** How to get a model; null if unknown. */
   readonly find: (id: string) => Promise<InstallModel | null>
 }
 

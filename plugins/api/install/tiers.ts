@@ -62,7 +62,7 @@ export async function loadTiers (folder: string): Promise<readonly Tier[]> {
   return await Promise.all(tierNames.map(name => loadTier(name, folder)))
 }
 
-/** The largest tier that a host has the memory for; the least one when nobody knows. Pure. */
+/** The largest tier that a host has the memory for; the least one if that is unknown. Pure. */
 export function fittingTier (tiers: readonly Tier[], budgetMb: number): Tier {
   const budgetGb = budgetMb * 1024 * 1024 / 1e9
   return tiers.filter(({ memory_gb: needed }) => needed <= budgetGb).at(-1) ?? tiers[0]!

@@ -19,7 +19,7 @@ export async function fitWarning ({ slots, models, hardware }: SlotApi, name: st
   return `${device}: ${reasons.join('; ')}; ${advice}`
 }
 
-/** Bytes; 0 when nobody knows. */
+/** Bytes; 0 if unknown. */
 async function sizeOf (models: SlotApi['models'], model: string): Promise<number> {
   const known = models.get(model)
   if (known !== undefined && known.size_bytes > 0) return known.size_bytes

@@ -15,7 +15,7 @@ export const engineRecordSchema = z.looseObject({
   store: z.string(),
   /** Of the model, below the store; null until the program tells. */
   folder: z.string().nullable().catch(null),
-  /** Bytes, as the engine's makers count; 0 when nobody knows. */
+  /** Bytes, as the engine's makers count; 0 if unknown. */
   size: z.number().catch(0),
   /** What the program says it fetches; empty before. */
   files: z.array(fileSchema).catch([]),

@@ -33,7 +33,7 @@ export interface PullSnapshot {
   readonly bytes_total: number
   /** Bytes a second over the last seconds; 0 while nothing comes. */
   readonly speed_bps: number
-  /** Seconds to go at that rate; null while nobody knows. */
+  /** Seconds to go at that rate; null if unknown. */
   readonly eta_s: number | null
   /** What it does or waits for, in words; empty when it just downloads. */
   readonly message: string
