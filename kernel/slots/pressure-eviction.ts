@@ -93,7 +93,7 @@ export class PressureEviction {
   async #evict (name: string, { pool, floorMb }: Shortage): Promise<boolean> {
     const { fleet, events, log } = this.#deps
     const what = `${kindNames[pool.kind]}${pool.gpu === '' ? '' : ` (${pool.gpu})`}`
-    const reason = `unloaded for want of ${what}: ${pool.availableMb} MiB left, ${floorMb} wanted`
+    const reason = `unloaded because ${what} ran low: ${pool.availableMb} MiB left, ${floorMb} wanted`
     if (!await fleet.owner(name).evict(reason)) return false
     const data = { slot: name, pool: pool.kind, gpu: pool.gpu, available_mb: pool.availableMb, floor_mb: floorMb }
     events.emit({ type: 'slot.evicted', severity: 'warn', source: `slot:${name}`, message: `${name} was ${reason}`, data })

@@ -61,8 +61,9 @@ t.test('which gateway and which home a command means', async t => {
     for (const args of [['config', 'show'], ['plugin', 'list']]) {
       t.same(await run(args, { usual }), await run([...args, '--home', home]), args.join(' '))
     }
-    t.match(await run(['doctor'], { usual }), { stdout: `gateway  answers at ${baseUrl}` })
-    t.notMatch(await run(['doctor'], { usual }), { stdout: 'another home' })
+    const { stdout } = await run(['doctor'], { usual })
+    t.match(stdout, `gateway  answers at ${baseUrl}`)
+    t.match(stdout, join(home, 'etc/svc/slots'), 'its folders are looked at')
     t.match(await run(['config', 'edit'], { usual: { url: 'http://127.0.0.1:9', home: usual.home } }), { code: 1, stderr: `no gateway's home at ${usual.home}` })
     t.match(await run(['config', 'show'], { usual: { url: baseUrl, home: elsewhere } }), await run(['config', 'show', '--home', elsewhere]),
       'a system that has a home means that one')

@@ -1,7 +1,9 @@
-import { messageOf, NAME_PATTERN, type ConfigSnapshot, type HeldEngine, type Logger, type ModelRegistry } from '../../contract/index.js'
+import {
+  messageOf, NAME_PATTERN, svcError, type ConfigSnapshot, type HeldEngine, type Logger, type ModelRegistry
+} from '../../contract/index.js'
 import { configFiles, slotFile } from '../../config/parts.js'
 import type { ContainerRuntime, EngineInspection } from '../../runtime/container-runtime.js'
-import { placeOf } from '../gpu/engine-place.js'
+import { placeOf } from '../plan/engine-place.js'
 import type { ExitHub } from './exit-hub.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import type { SlotStateFile } from './slot-state-file.js'
@@ -41,8 +43,9 @@ export function unreadFile (
 ): string | null {
   const slot = files.slots.get(name)
   if (slot === undefined) return isUnread(files, name) ? slotFile(name) : null
-  if (!slot.enabled) return null
-  if (slot.profile !== null && !files.profiles.has(slot.profile) && files.diagnostics.some(isAbout(slot.profile))) return configFiles.profiles
+  const { enabled, profile } = slot
+  if (!enabled) return null
+  if (profile !== null && !files.profiles.has(profile) && files.diagnostics.some(isAbout(profile))) return configFiles.profiles
   const model = modelOf()
   return model !== null && models.isUnread?.(model) === true ? 'registry.toml' : null
 }
@@ -60,6 +63,10 @@ function isAbout (profile: string): (diagnostic: ConfigSnapshot['diagnostics'][n
 export function unreadNames (snapshot: Pick<ConfigSnapshot, 'slots' | 'diagnostics'>, held: readonly string[]): readonly string[] {
   const files = snapshot.diagnostics.map(({ file }) => /^slots\/(.+)\.toml$/.exec(file)?.[1] ?? '').filter(name => NAME_PATTERN.test(name))
   return [...new Set([...files, ...held])].filter(name => isUnread(snapshot, name)).sort()
+}
+
+export function heldMessage ({ file }: Pick<HeldEngine, 'file'>): string {
+  return `${file} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\``
 }
 
 /** Engines of an earlier run of which an unreadable file keeps unknown what they should be. They run on until it is mended. */
@@ -118,6 +125,12 @@ export class HeldEngines {
   find (slot: string): HeldEngine | null {
     const held = this.#held.get(slot)
     return held === undefined ? null : { label: held.engine.label, address: held.engine.address, file: held.file }
+  }
+
+  /** For the moment before a launch: a slot never has two engines. Throws `slot.config_error`. */
+  assertNone (slot: string): void {
+    const held = this.find(slot)
+    if (held !== null) throw svcError('slot.config_error', heldMessage(held), { details: { slot, file: held.file } })
   }
 
   /** What its engine was started as; null for a slot without one, and for an engine that an older release started. */

@@ -59,7 +59,7 @@ export type Report = (phase: LaunchPhase, message: string, progress?: number | n
 
 /** The code of a program that was killed: nobody but the system does that to an engine that loads. */
 const KILLED = 137
-const WANT_OF_MEMORY = ': it was killed, most likely for want of memory; unload another slot, or take a smaller model or context_size'
+const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, or take a smaller model or context_size'
 const TAIL_LINES = 20
 /** Read, so that enough is left once the polls of the health check are taken out. */
 const RAW_TAIL_LINES = 100

@@ -92,7 +92,7 @@ export class SlotFleet {
     const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
     const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
-    for (const { slot, engine } of plan.adopt) this.#adopt(slot, engine)
+    for (const { slot, engine } of plan.adopt) void this.#adopt(slot, engine)
     await Promise.all(plan.hold.map(async ({ slot, engine }) => {
       this.held.hold(slot, { engine, state: await stateFiles.read(slot), file: this.#unreadFile(slot) ?? slotFile(slot) })
     }))
@@ -193,12 +193,9 @@ export class SlotFleet {
       this.#remember(name, state?.port ?? engine.address?.port ?? null)
       const member = this.#members.get(name)
       const reason = unfit(engine, member === undefined ? undefined : this.#wantedHash(name, true), false)
-      if (reason === null) this.#adopt(name, engine)
-      else {
-        const gone = this.#removeFound(engine, reason)
-        if (member !== undefined) member.free = gone
-        this.#background(name, gone)
-      }
+      const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)
+      if (member !== undefined) member.free = gone
+      this.#background(name, gone)
     }
   }
 
@@ -207,7 +204,7 @@ export class SlotFleet {
     return unreadFile(config.snapshot, models, name, () => plans.overrides.get(name)?.model ?? plans.slot(name).model.default)
   }
 
-  #adopt (slot: string, engine: EngineInspection): void {
+  async #adopt (slot: string, engine: EngineInspection): Promise<void> {
     const member = this.#members.get(slot)
     if (member !== undefined) member.found = engine
     member?.owner.adopt()
@@ -323,6 +320,7 @@ export class SlotFleet {
     const { name } = member
     const { plans, runtime } = this.#deps
     await abortable(member.free, signal)
+    this.held.assertNone(name)
     const stranded = this.#stranded.get(name)
     if (stranded !== undefined) await runtime.remove(stranded.id)
     this.#stranded.delete(name)
@@ -331,7 +329,6 @@ export class SlotFleet {
         const placed = this.#place(name)
         // a file system that is gone answers nothing, and cannot be told to stop
         const prepared = await abortable(plans.prepare(name, port, generation), inner)
-        await this.held.stop(name)
         this.#deps.assertMayRun(name)
         member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
         return prepared

@@ -2,6 +2,7 @@ import type { HeldEngine, SlotFailure, SlotStatus } from '../../contract/index.j
 import type { WallTime } from '../../state/wall-time.js'
 import type { CoreFailure, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { isServing } from '../schedule/slot-machine.js'
+import { heldMessage } from './held-engines.js'
 
 /** What of a slot's status its core does not know. */
 export type StatusFacts = Pick<SlotStatus, 'name' | 'modelId' | 'port' | 'configDrift'>
@@ -13,7 +14,7 @@ export function slotStatus (core: ScheduledSlot, held: HeldEngine | null, facts:
   return {
     ...status,
     state: 'error',
-    message: `${held.file} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\``,
+    message: heldMessage(held),
     port: held.address?.port ?? status.port,
     engineLabel: held.label,
     held: true

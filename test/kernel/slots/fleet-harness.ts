@@ -3,7 +3,7 @@ import {
   type SlotConfigInput
 } from '../../../kernel/contract/index.js'
 import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
-import { placeLabel } from '../../../kernel/slots/gpu/engine-place.js'
+import { placeLabel } from '../../../kernel/slots/plan/engine-place.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
 import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'

@@ -62,9 +62,8 @@ export function gpuRig (
   const lines: string[] = []
   const log = (_data: unknown, line?: string): void => { lines.push(line ?? '') }
   const harness = createFleetHarness({
-    clock, runtime, slots: Object.keys(gpuConfigs).filter(name => !unread.has(name)), unread, configs: gpuConfigs, states: disk.slots,
-    idleTimeoutS: 0, settings,
-    workers: () => workers, assertMayRun: name => arbiter.assertAllows(name)
+    clock, runtime, slots: Object.keys(gpuConfigs).filter(name => !unread.has(name)), unread, configs: gpuConfigs,
+    states: disk.slots, idleTimeoutS: 0, settings, workers: () => workers, assertMayRun: name => arbiter.assertAllows(name)
   })
   const { fleet, config, plans, events } = harness
   const arbiter: SlotGpuArbiter = new SlotGpuArbiter({

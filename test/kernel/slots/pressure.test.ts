@@ -164,7 +164,7 @@ t.test('slots go one at a time, the least recently used first, until memory has 
   t.equal(states(it), 'offline ready offline ready')
   t.strictSame(evicted(it), ['c', 'a'])
   t.strictSame(it.reads.slice(-3), [3_000, 6_000, 9_000], 'each time it looked when the memory was back')
-  t.match(it.fleet.status('c').message, /unloaded for want of memory: 3000 MiB left, 8192 wanted/)
+  t.match(it.fleet.status('c').message, /unloaded because memory ran low: 3000 MiB left, 8192 wanted/)
   t.match(it.events.find(({ type }) => type === 'slot.evicted'), {
     severity: 'warn', source: 'slot:c', data: { pool: 'ram', available_mb: 3_000, floor_mb: 8_192 }
   })
