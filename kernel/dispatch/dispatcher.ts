@@ -177,7 +177,11 @@ export class GatewayDispatcher implements DispatchService {
     asked: Asked, options: ForwardOptions, view: BodyView | null, model: string, reader: ServerResponse | CallSink
   ): Prepared {
     const gone = (): void => prepared.giveUp(clientLeft(asked.requestId))
-    const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, gone, options.dialect)
+    const left = (): void => {
+      if (prepared.sent) this.#deps.log.debug({ request_id: asked.requestId }, 'the client left before its answer was complete')
+      gone()
+    }
+    const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, left, options.dialect)
     if (sink instanceof CallSink) sink.onGone = gone
     const prepared: Prepared = {
       asked,

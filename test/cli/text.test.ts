@@ -43,6 +43,7 @@ t.test('text is measured and cut in columns of the terminal', async t => {
   }
   t.equal(truncate('abcdef', 6), 'abcdef')
   t.equal(truncate('abcdef', 4), 'abc…')
+  t.strictSame(['abcdef', 'größe', '日本'].map(text => truncate(text, 0)), ['', '', ''])
   t.equal(truncate('日本語日本語', 5), '日本…')
   t.equal(truncate('👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧', 3), '👩‍👩‍👧…')
 })

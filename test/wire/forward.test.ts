@@ -70,6 +70,10 @@ t.test('a client that leaves cancels the engine\'s work at once, in every phase'
   }
   t.equal(gateway.gateway.inference().slots.status('agent').inFlight, 0, 'no lease is left')
   t.equal(gateway.gateway.inference().dispatcher.active.size, 0, 'no request is left')
+  t.strictSame(gateway.logs.filter(({ level }) => level === 'error' || level === 'warn'), [], 'that is no failure')
+  const told = gateway.logs.filter(({ level, message, fields }) =>
+    level === 'debug' && typeof fields.request_id === 'string' && message === 'the client left before its answer was complete')
+  t.equal(told.length, cases.length, 'and can be found by the id of the request')
 })
 
 t.test('a client that leaves while the slot loads does not stop the load for others', async t => {
