@@ -3,7 +3,7 @@ import {
   type ProviderSegments
 } from 'svc-gateway/plugin'
 import { parseFlags, type Flag } from './flags.js'
-import { modeFlags, modeProblem } from './modes.js'
+import { choosesSequences, modeFlags, modeProblem } from './modes.js'
 
 /** More layers than any model has: all of them, in every version of llama-server. */
 const ALL_LAYERS = '999'
@@ -22,8 +22,7 @@ const ALL_LAYERS = '999'
  */
 export function argvSegments (input: LaunchInput): ProviderSegments {
   const fromModel = modelDefaults(input)
-  const profile = profileFlags(input.profile)
-  const given = [...profile, ...parseFlags(fromModel), ...extraFlags(input.slot)]
+  const { profile, given } = givenFlags(input, fromModel)
   const llm = input.slot.type === 'llm'
   return {
     base: base(input),
@@ -34,12 +33,21 @@ export function argvSegments (input: LaunchInput): ProviderSegments {
   }
 }
 
+/** What was written for this launch: by the profile alone, and by all. */
+function givenFlags (input: LaunchInput, fromModel: readonly string[]): { readonly profile: Flag[], readonly given: Flag[] } {
+  const profile = profileFlags(input.profile)
+  return { profile, given: [...profile, ...parseFlags(fromModel), ...extraFlags(input.slot)] }
+}
+
 /**
  * Requests that the server works on at once: its `--parallel`, wherever that was set. More would wait inside it, where
- * nobody sees them. Null where the server chooses the number itself (0 and below).
+ * nobody sees them. Null where the server chooses the number itself (0 and below). The sequences that this provider gives
+ * an embedding slot are for the texts of one call: there it is the slot's workers.
  */
-export function parallelOf ({ argv }: Pick<LaunchSpecInput, 'argv'>): number | null {
-  const given = Number(parseFlags(argv).findLast(flag => flag.name === 'parallel')?.values[0])
+export function parallelOf (input: LaunchSpecInput): number | null {
+  const { profile, given: written } = givenFlags(input, modelDefaults(input))
+  if (choosesSequences(input, written, profile)) return input.slot.workers
+  const given = Number(parseFlags(input.argv).findLast(flag => flag.name === 'parallel')?.values[0])
   return Number.isInteger(given) && given > 0 ? given : null
 }
 

@@ -5,6 +5,12 @@ import type { Flag } from './flags.js'
 const POOLED_BATCH = 8192
 
 /**
+ * Texts that an embedding engine computes together, where only the slot's defaults say how many. A call holds many texts;
+ * with one sequence the server computes them one by one, however they came. More than this cost it more than they bring.
+ */
+const SEQUENCES = 16
+
+/**
  * Flags that the slot's type demands and its profile, model and extra arguments (`given`) do not bring. They
  * stand in `slot_overrides`, above the profile: an embedding slot on a chat profile needs another batch size
  * than the one tuned for chat, because a pooled input is read in one physical batch.
@@ -25,7 +31,20 @@ export function modeFlags (input: LaunchInput, given: readonly Flag[], profile: 
     const batch = String(Math.min(POOLED_BATCH, input.contextSize ?? POOLED_BATCH))
     flags.push('--batch-size', batch, '--ubatch-size', batch)
   }
+  // unified: a text may use the whole context, however many others are computed
+  if (choosesSequences(input, given, profile)) flags.push('--parallel', String(Math.max(SEQUENCES, slot.workers)), '--kv-unified')
   return flags
+}
+
+/**
+ * Whether the number of sequences is this provider's: nobody wrote one for an embedding slot. One in a profile for chat
+ * was not. Calls are then as many at a time as the slot has workers. Pure.
+ */
+export function choosesSequences ({ slot }: Pick<LaunchInput, 'slot'>, given: readonly Flag[], profile: readonly Flag[]): boolean {
+  if (slot.type !== 'embedding') return false
+  const isFor = (flags: readonly Flag[], name: string): boolean => flags.some(flag => flag.name === name)
+  const elsewhere = given.filter(flag => !profile.includes(flag))
+  return !isFor(elsewhere, 'parallel') && !(isFor(profile, 'embedding') && isFor(profile, 'parallel'))
 }
 
 /**

@@ -7,7 +7,9 @@ import { transcriptEvents } from './transcript-events.js'
 
 const configSchema = z.strictObject({
   python: z.string().startsWith('/', { error: 'must be an absolute path' }).optional()
-    .meta({ description: 'Python of the environment that speaches is installed in, for speaches as a process; unset runs containers only' })
+    .meta({ description: 'Python of the environment that speaches is installed in, for speaches as a process; unset runs containers only' }),
+  folder: z.string().startsWith('/', { error: 'must be an absolute path' }).optional()
+    .meta({ description: 'Folder of speaches\' sources, in which it is started as a process; unset is the one that .venv is in' })
 })
 
 const contract: EngineProvider = {
@@ -39,7 +41,7 @@ const contract: EngineProvider = {
   modelName,
   argvSegments,
   containerSpec,
-  processSpec: input => processSpec(input, undefined)
+  processSpec: input => processSpec(input, {})
 }
 
 export const provider = defineProvider(contract)
@@ -56,7 +58,6 @@ export default definePlugin({
   apiVersion: 1,
   configSchema,
   register: ctx => {
-    const { python } = ctx.config
-    ctx.addProvider(defineProvider({ ...contract, processSpec: input => processSpec(input, python) }))
+    ctx.addProvider(defineProvider({ ...contract, processSpec: input => processSpec(input, ctx.config) }))
   }
 })

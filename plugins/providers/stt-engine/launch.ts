@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import {
   svcError, type Device, type LaunchInput, type LaunchSpecInput, type Model, type NamedSlotConfig, type ProcessCandidate,
   type ProviderContainerSpec, type ProviderSegments
@@ -48,15 +48,32 @@ export function containerSpec (input: LaunchSpecInput): ProviderContainerSpec {
   }
 }
 
-/**
- * speaches is a module and has no program of its own: it is started as its image does.
- *
- * @param python of the environment that it is installed in
- */
-export function processSpec (input: LaunchSpecInput, python: string | undefined): ProcessCandidate[] {
+/** speaches on this host. */
+export interface SpeachesHome {
+  /** Python of the environment that it is installed in. */
+  readonly python?: string | undefined
+  /** Its checkout, which holds a page that it looks for from its working directory and does not start without. */
+  readonly folder?: string | undefined
+}
+
+/** speaches is a module and has no program of its own: it is started as its image does. */
+export function processSpec (input: LaunchSpecInput, { python, folder }: SpeachesHome): ProcessCandidate[] {
   if (engineChecked(input) === 'whisper-cpp') return [{ command: 'whisper-server', args: input.argv, label: 'whisper-server' }]
   if (python === undefined) throw noPython(input.slot.name)
-  return [{ command: python, args: ['-m', ...server, ...input.argv], env: speachesEnv(input), label: 'speaches' }]
+  const workingDir = folder ?? checkoutOf(python)
+  return [{
+    command: python,
+    args: ['-m', ...server, ...input.argv],
+    env: speachesEnv(input),
+    label: 'speaches',
+    ...workingDir === undefined ? {} : { workingDir }
+  }]
+}
+
+/** Where `uv sync` made the environment: `<checkout>/.venv/bin/python`. Pure. */
+function checkoutOf (python: string): string | undefined {
+  const environment = dirname(dirname(python))
+  return basename(environment) === '.venv' ? dirname(environment) : undefined
 }
 
 /** The model is fetched before the server says that it is well, and stays in memory. */

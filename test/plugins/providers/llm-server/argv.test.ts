@@ -17,6 +17,12 @@ function argv (input: LaunchInput): string {
   return mergeArgv(all, llamaFlags).argv.join(' ')
 }
 
+/** Calls at a time. */
+function concurrency (wish: LaunchWish): number | null {
+  const input = launchInput(wish)
+  return parallelOf({ ...input, argv: argv(input).split(' ') })
+}
+
 const segments = (wish: LaunchWish): ProviderSegments => argvSegments(launchInput(wish))
 
 t.test('base', async t => {
@@ -62,14 +68,14 @@ t.test('what the type of the slot demands', async t => {
   const chatModel = testModel({ capabilities: ['chat', 'embed'] })
   const embedding = { type: 'embedding' } as const
   const table: Array<[wish: LaunchWish, words: string]> = [
-    [{ slot: embedding }, '--embedding --batch-size 4096 --ubatch-size 4096'],
-    [{ slot: embedding, contextSize: 32_768 }, '--embedding --batch-size 8192 --ubatch-size 8192'],
-    [{ slot: embedding, contextSize: null }, '--embedding --batch-size 8192 --ubatch-size 8192'],
-    [{ slot: embedding, model: chatModel }, '--embedding --pooling mean --batch-size 4096 --ubatch-size 4096'],
-    [{ slot: embedding, model: { ...chatModel, metadata: { pooling_type: 3 } } }, '--embedding --batch-size 4096 --ubatch-size 4096'],
-    [{ slot: embedding, model: chatModel, profile: testProfile('--embeddings -ub 8192') }, '--pooling mean'],
-    [{ slot: embedding, profile: testProfile('--embedding --pooling cls'), model: chatModel }, ''],
-    [{ slot: { ...embedding, server: { extra_args: '--pooling last' } }, model: chatModel }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
+    [{ slot: embedding, contextSize: 32_768 }, '--embedding --batch-size 8192 --ubatch-size 8192 --parallel 16 --kv-unified'],
+    [{ slot: embedding, contextSize: null }, '--embedding --batch-size 8192 --ubatch-size 8192 --parallel 16 --kv-unified'],
+    [{ slot: embedding, model: chatModel }, '--embedding --pooling mean --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
+    [{ slot: embedding, model: { ...chatModel, metadata: { pooling_type: 3 } } }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
+    [{ slot: embedding, model: chatModel, profile: testProfile('--embeddings -ub 8192') }, '--pooling mean --parallel 16 --kv-unified'],
+    [{ slot: embedding, profile: testProfile('--embedding --pooling cls'), model: chatModel }, '--parallel 16 --kv-unified'],
+    [{ slot: { ...embedding, server: { extra_args: '--pooling last' } }, model: chatModel }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
     [{ slot: { type: 'reranking' }, model: chatModel }, '--reranking --batch-size 4096 --ubatch-size 4096'],
     [{ slot: { type: 'reranking' }, profile: testProfile('--rerank') }, ''],
     [{ profile: testProfile('--embedding') }, '']
@@ -107,6 +113,27 @@ t.test('what the server works on at once is its final --parallel', async t => {
     ['extra_args over all', { profile: testProfile('-np 4'), slot: { workers: 2, server: { extra_args: '--parallel=8' } } }, 8],
     ['the server itself', { slot: { server: { extra_args: '--parallel -1' } } }, null]
   ]
-  for (const [name, wish, workers] of cases) t.equal(parallelOf({ argv: argv(launchInput(wish)).split(' ') }), workers, name)
-  t.equal(parallelOf({ argv: [] }), null)
+  for (const [name, wish, workers] of cases) t.equal(concurrency(wish), workers, name)
+  t.equal(parallelOf({ ...launchInput({}), argv: [] }), null)
+})
+
+t.test('an embedding slot computes many texts of a call together, unless somebody says how many', async t => {
+  const embedding = { type: 'embedding' } as const
+  const cases: Array<[name: string, wish: LaunchWish, sequences: number, calls: number]> = [
+    ['nobody says', { slot: embedding }, 16, 1],
+    ['a profile for chat', { slot: embedding, profile: testProfile('-b 256 --parallel 1') }, 16, 1],
+    ['a profile for embedding without a number', { slot: embedding, profile: testProfile('--embedding') }, 16, 1],
+    ['a profile for embedding', { slot: embedding, profile: testProfile('--embedding -np 4') }, 4, 4],
+    ['workers are calls', { slot: { ...embedding, workers: 3 } }, 16, 3],
+    ['many workers', { slot: { ...embedding, workers: 20 } }, 20, 20],
+    ['extra_args', { slot: { ...embedding, server: { extra_args: '-np 2' } } }, 2, 2],
+    ['the model', { slot: embedding, model: testModel({ defaults: { extra_args: '--parallel 5' } }) }, 5, 5]
+  ]
+  for (const [name, wish, sequences, calls] of cases) {
+    const flags = argv(launchInput(wish)).split(' ')
+    const at = Math.max(flags.lastIndexOf('--parallel'), flags.lastIndexOf('-np'))
+    t.strictSame([Number(flags[at + 1]), concurrency(wish)], [sequences, calls], name)
+    t.equal(flags.includes('--kv-unified'), sequences >= 16, `${name}: every text may use the whole context`)
+  }
+  t.match(argv(launchInput({ slot: { type: 'reranking' } })), /--parallel 1/)
 })

@@ -1,7 +1,10 @@
 import type { EngineScript } from '../../../../kernel/testing/index.js'
 import { hear, readForm, srtOf, textOf, vttOf, type Heard } from './transcript.js'
 
-/** speaches' transcription route, as its sources of 0.8 and 0.9 have it (src/speaches/routers/stt.py). */
+/**
+ * speaches' transcription route after 0.8.3, read from github.com/speaches-ai/speaches: src/speaches/routers/stt.py at
+ * b28591f, executors/whisper.py at 0d7d569, dependencies.py at 46e77dc.
+ */
 
 const DETAILS = { seek: 0, tokens: [50364], temperature: 0, avg_logprob: -0.2, compression_ratio: 1.1, no_speech_prob: 0.01 }
 const FORMATS = ['text', 'json', 'verbose_json', 'srt', 'vtt']
@@ -28,7 +31,8 @@ export async function speaches (body: Buffer, contentType: string, installed: st
 function streamed (heard: Heard): EngineScript {
   const events = [
     ...heard.segments.map(({ text }) => ({ delta: text, type: 'transcript.text.delta', logprobs: null })),
-    { text: heard.seconds % 1 === 0 ? textOf(heard) : '', type: 'transcript.text.done', logprobs: null }
+    // it joins segments that its deltas have used up
+    { text: '', type: 'transcript.text.done', logprobs: null }
   ]
   const chunks = events.map(event => `data: ${JSON.stringify(event)}\n\n`)
   return { headers: { 'content-type': 'text/event-stream; charset=utf-8' }, chunks, everyMs: 5 }

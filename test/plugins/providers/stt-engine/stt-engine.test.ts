@@ -58,11 +58,7 @@ t.test('the openai client transcribes: speaches', async t => {
   t.match(events, [
     { type: 'transcript.text.delta', delta: ' Segment 1.' }, { type: 'transcript.text.delta' }, { type: 'transcript.text.delta' },
     { type: 'transcript.text.done', text: TEXT }
-  ])
-  const forgetful = await toFile(wavOf(5.5, 16_000), 'speech.wav')
-  for await (const event of await client.audio.transcriptions.create({ file: forgetful, model: 'stt', stream: true })) {
-    if (event.type === 'transcript.text.done') t.equal(event.text, TEXT, 'a last text that is empty becomes what was heard')
-  }
+  ], 'the last text, which speaches leaves empty, is what was heard')
 
   const failure = (body: object): Promise<unknown> => client.audio.transcriptions.create({ file, model: 'stt', ...body }).catch((error: unknown) => error)
   const noise = await toFile(Buffer.from('this is no audio'), 'speech.wav')
@@ -140,14 +136,18 @@ t.test('without containers, and what cannot be', async t => {
 })
 
 t.test('speaches without containers is a module of the Python that the operator names', async t => {
-  const folder = t.testdir({
-    // what Python says of a module that it does not have, and a server that only answers health
-    python: `#!/bin/sh
+  const home = t.testdir({
+    'realtime-console': { dist: {} },
+    // what Python says of a module that it does not have, what speaches says outside of its sources, and a server that
+    // only answers health
+    '.venv': { bin: { python: `#!/bin/sh
 [ "$1 $2 $3 $4" = "-m uvicorn --factory speaches.main:create_app" ] || { echo "No module named $2" >&2; exit 1; }
+[ -d realtime-console/dist ] || { echo "RuntimeError: Directory 'realtime-console/dist' does not exist" >&2; exit 1; }
 exec "${process.execPath}" -e 'require("http").createServer((q, a) => a.end("OK")).listen(process.env.UVICORN_PORT, process.env.UVICORN_HOST)'
-`
+` } }
   })
-  await chmod(join(folder, 'python'), 0o755)
+  const python = join(home, '.venv/bin/python')
+  await chmod(python, 0o755)
   const files = { 'etc/svc/svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n', 'etc/svc/slots/stt.toml': SLOT }
   const start = async (config: Record<string, unknown>): Promise<TestGateway> => {
     const gateway = await createTestGateway({ plugins: [sttEngine, slotRoutes], files, pluginConfig: { 'stt-engine': config } })
@@ -155,10 +155,13 @@ exec "${process.execPath}" -e 'require("http").createServer((q, a) => a.end("OK"
     return gateway
   }
   const load = (gateway: TestGateway): Promise<Response> => gateway.fetch('/api/slots/stt/load', { method: 'POST' })
-  const gateway = await start({ python: join(folder, 'python') })
-  t.equal((await load(gateway)).status, 200)
+  const gateway = await start({ python })
+  t.equal((await load(gateway)).status, 200, 'in the folder that .venv is in')
   t.match(await (await gateway.fetch('/api/slots/stt')).json(), { state: 'ready', metadata: { engine: 'speaches' } })
   await gateway.slots.unload('stt')
+
+  const astray = await start({ python, folder: join(home, '.venv') })
+  t.match(await (await load(astray)).json(), { error: { message: /Directory 'realtime-console\/dist' does not exist/ } })
 
   const bare = await start({})
   t.match(await (await load(bare)).json(), { error: { message: /set \[plugins\.config\.stt-engine\] python to the Python that has it/ } })

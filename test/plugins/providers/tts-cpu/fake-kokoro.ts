@@ -2,8 +2,10 @@ import type { EngineScript, SeenRequest } from '../../../../kernel/testing/index
 import { mp3Of, pcmOf, spokenSeconds, wavHead, wavOf } from '../audio/sound.js'
 
 /**
- * Kokoro-FastAPI's HTTP protocol, as its sources of v0.6.0 have it (api/src/routers/openai_compatible.py,
- * api/src/services/tts_service.py, api/src/core/openai_mappings.json).
+ * Kokoro-FastAPI's HTTP protocol, v0.6.0, read from github.com/remsky/Kokoro-FastAPI: api/src/routers/openai_compatible.py
+ * at 032990d, api/src/services/tts_service.py at 5dbf2e2, api/src/inference/base.py at 2dc9b81, api/src/structures/schemas.py
+ * at 153217a; its names for OpenAI's voices are those that CHANGELOG.md has for this version. From v0.8 on a blank input is
+ * a 400.
  */
 
 const MODELS = ['tts-1', 'tts-1-hd', 'kokoro', 'gpt-4o-mini-tts']
@@ -29,7 +31,7 @@ interface Order {
 
 export function kokoro ({ method, url, body }: SeenRequest): EngineScript {
   if (method === 'GET' && url === '/v1/audio/voices') return json(200, { voices: VOICES.map(id => ({ id, name: id })) })
-  if (method === 'GET' && url === '/v1/models') return json(200, { object: 'list', data: MODELS.map(id => ({ id, object: 'model', owned_by: 'kokoro' })) })
+  if (method === 'GET' && url === '/v1/models') return json(200, { object: 'list', data: MODELS.map(id => ({ id, object: 'model', created: 1_686_935_002, owned_by: 'kokoro' })) })
   if (method !== 'POST' || url !== '/v1/audio/speech') return json(404, { detail: 'Not Found' })
   const order = read(body)
   return 'input' in order ? speak(order) : order
@@ -55,11 +57,11 @@ function read (body: Buffer): Order | EngineScript {
   if (speed > 4) return unprocessable('less_than_equal', ['body', 'speed'], 'Input should be less than or equal to 4')
   if (!MODELS.includes(model as string)) return refused('invalid_model', `Unsupported model: ${String(model)}`)
   // an empty name is split into nothing, which it then looks at
-  if (voice === '') return failed('string index out of range')
+  if ((voice as string).replaceAll(' ', '') === '') return failed('string index out of range')
   const problem = voiceProblem(voice as string)
   if (problem !== null) return refused('validation_error', problem)
   if ((input as string).trim() === '') {
-    if (stream === false) return failed('need at least one array to concatenate')
+    if (stream === false) return failed('list index out of range')
     // its head is gone by then: the body breaks off
     return { headers: headersOf(format, true), chunks: [Buffer.alloc(0)], dieAfter: 1 }
   }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { basename, dirname } from 'node:path'
 import { encodePng } from './png.js'
+import { NodeProgress } from './progress.js'
 import type { PromptGraph } from './validate.js'
 
 export interface Job {
@@ -40,12 +42,23 @@ export interface Pace {
 export interface QueueDeps {
   readonly send: (type: string, data: object, clientId: string | null) => void
   readonly save: (image: SavedImage, png: Buffer) => void
+  /** Names of the files in a folder of images; none where there is none. */
+  readonly saved: (type: SavedImage['type'], subfolder: string) => readonly string[]
   readonly pace: Pace
   /** Whether nodes that were computed are kept for the next run, as they are without `--cache-none`. */
   readonly caches: boolean
 }
 
 class Interrupted extends Error {}
+
+class OutOfMemory extends Error {
+  constructor () {
+    super('HIP out of memory. Tried to allocate 2.00 GiB')
+  }
+}
+
+const OUT_OF_MEMORY_TIPS = 'This error means you ran out of memory on your GPU.\n\n' +
+  'TIPS: If the workflow worked before you might have accidentally set the batch_size to a large number.'
 
 /** The engine's one worker: takes the job with the lowest number, runs its nodes in order of their links, keeps a history. */
 export class PromptQueue {
@@ -56,7 +69,6 @@ export class PromptQueue {
   readonly flags: Record<string, unknown> = {}
   #interrupt = false
   #wakeHold: () => void = () => {}
-  #counter = 0
   /** What nodes of the last run gave, by everything that they come from. */
   #cache = new Map<string, readonly SavedImage[] | null>()
   #working = false
@@ -112,7 +124,7 @@ export class PromptQueue {
       this.running = null
       this.history.set(job.id, entry)
       this.#updated()
-      this.#deps.send('executing', { node: null, prompt_id: job.id }, clientOf(job))
+      if (clientOf(job) !== null) this.#deps.send('executing', { node: null, prompt_id: job.id }, clientOf(job))
     }
     this.#working = false
   }
@@ -131,45 +143,48 @@ export class PromptQueue {
       messages.push([type, stamped])
       if (client !== null) send(type, stamped, client)
     }
+    const tell = (type: string, data: object): void => { if (client !== null) send(type, { ...data, prompt_id: job.id }, client) }
     const outputs: HistoryEntry['outputs'] = {}
     const executed: string[] = []
+    const progress = new NodeProgress(job.id, send)
     let current = ''
     message('execution_start', { prompt_id: job.id })
     const known = this.#cache
-    this.#cache = new Map()
     const isCached = (id: string): boolean => known.has(signature(job.graph, id))
-    message('execution_cached', { nodes: Object.keys(job.graph).filter(isCached), prompt_id: job.id })
-    const cache = (id: string, images: readonly SavedImage[] | null): void => {
-      if (this.#deps.caches) this.#cache.set(signature(job.graph, id), images)
+    // what is of no use to this graph goes, whether it runs or not
+    const cached = Object.keys(job.graph).filter(isCached)
+    this.#cache = new Map(cached.map(id => signature(job.graph, id)).map(key => [key, known.get(key) ?? null]))
+    message('execution_cached', { nodes: cached, prompt_id: job.id })
+    // the images of a node that is not run again are those of the time when it ran
+    for (const id of cached) {
+      const images = known.get(signature(job.graph, id)) ?? null
+      if (images !== null) outputs[id] = { images }
     }
     try {
       for (const id of order(job, isCached)) {
         current = id
-        this.#throwIfInterrupted()
         if (isCached(id)) {
-          const images = known.get(signature(job.graph, id)) ?? null
-          if (images !== null) outputs[id] = { images }
-          send('executed', { node: id, display_node: id, output: images === null ? null : { images }, prompt_id: job.id }, client)
-          cache(id, images)
+          tell('executed', { node: id, display_node: id, output: outputs[id] ?? null })
+          progress.finish(id)
           continue
         }
-        send('executing', { node: id, display_node: id, prompt_id: job.id }, client)
-        this.#progressState(job, id, 'running', client)
+        progress.start(id)
+        tell('executing', { node: id, display_node: id })
+        this.#throwIfInterrupted()
         const type = job.graph[id]!.class_type!
         if (pace.failIn === type) {
           pace.failIn = null
-          throw new Error('HIP out of memory. Tried to allocate 2.00 GiB\nThis error means you ran out of memory on your GPU.\n\n' +
-            'TIPS: If the workflow worked before you might have accidentally set the batch_size to a large number.')
+          throw new OutOfMemory()
         }
-        if (type === 'KSampler' || type === 'SamplerCustom') await this.#sample(job, id, client)
+        if (type === 'KSampler' || type === 'SamplerCustom') await this.#sample(job, id, progress)
         const saves = type === 'SaveImage' || type === 'PreviewImage'
         const images = saves ? this.#saveImages(job, id) : null
         if (images !== null) {
           outputs[id] = { images }
-          send('executed', { node: id, display_node: id, output: { images }, prompt_id: job.id }, client)
+          tell('executed', { node: id, display_node: id, output: { images } })
         }
-        this.#progressState(job, id, 'finished', client)
-        cache(id, images)
+        if (this.#deps.caches) this.#cache.set(signature(job.graph, id), images)
+        progress.finish(id)
         executed.push(id)
       }
       message('execution_success', { prompt_id: job.id })
@@ -178,20 +193,22 @@ export class PromptQueue {
       const where = { prompt_id: job.id, node_id: current, node_type: job.graph[current]?.class_type, executed }
       if (error instanceof Interrupted) message('execution_interrupted', where)
       else {
+        // a line of tips below every message, which is empty but for this one
+        const tips = error instanceof OutOfMemory ? OUT_OF_MEMORY_TIPS : ''
         message('execution_error', {
-          ...where, exception_message: (error as Error).message, exception_type: 'torch.OutOfMemoryError', traceback: [], current_inputs: {}, current_outputs: []
+          ...where,
+          exception_message: `${(error as Error).message}\n${tips}`,
+          exception_type: 'torch.OutOfMemoryError',
+          traceback: [],
+          current_inputs: {},
+          current_outputs: Object.keys(job.graph)
         })
       }
       return entry(job, outputs, { status_str: 'error', completed: false, messages })
     }
   }
 
-  #progressState (job: Job, id: string, state: 'running' | 'finished', client: string | null): void {
-    const node = { value: state === 'finished' ? 1 : 0, max: 1, state, node_id: id, prompt_id: job.id, display_node_id: id, parent_node_id: null, real_node_id: id }
-    this.#deps.send('progress_state', { prompt_id: job.id, nodes: { [id]: node } }, client)
-  }
-
-  async #sample (job: Job, id: string, client: string | null): Promise<void> {
+  async #sample (job: Job, id: string, progress: NodeProgress): Promise<void> {
     const { send, pace } = this.#deps
     const { inputs } = job.graph[id]!
     const max = Number(inputs.steps ?? linked(job, inputs.sigmas)?.inputs.steps)
@@ -199,7 +216,8 @@ export class PromptQueue {
       if (pace.holdAtStep === value) await new Promise<void>(resolve => { this.#wakeHold = resolve })
       await delay(pace.stepMs)
       this.#throwIfInterrupted()
-      send('progress', { value, max, prompt_id: job.id, node: id }, client)
+      progress.update(id, value, max)
+      send('progress', { value, max, prompt_id: job.id, node: id }, clientOf(job))
     }
   }
 
@@ -214,11 +232,15 @@ export class PromptQueue {
     // the engine works on eighths of the size
     const width = Math.floor(Number(latent.width) / 8) * 8
     const height = Math.floor(Number(latent.height) / 8) * 8
+    const kind = type === 'SaveImage' ? 'output' : 'temp'
+    const subfolder = dirname(prefix) === '.' ? '' : dirname(prefix)
+    const name = basename(prefix)
+    // as many as there are in the folder: a name is free again once its file is gone
+    const numbers = this.#deps.saved(kind, subfolder).filter(file => file.startsWith(`${name}_`)).map(file => Number.parseInt(file.slice(name.length + 1), 10) || 0)
+    let counter = Math.max(0, ...numbers)
     for (let i = 0; i < Number(latent.batch_size); i++) {
-      const image: SavedImage = {
-        filename: `${prefix}_${String(++this.#counter).padStart(5, '0')}_.png`, subfolder: '', type: type === 'SaveImage' ? 'output' : 'temp'
-      }
-      this.#deps.save(image, encodePng(picture(width, height, seed + i), { prompt: JSON.stringify(job.graph) }))
+      const image: SavedImage = { filename: `${name}_${String(++counter).padStart(5, '0')}_.png`, subfolder, type: kind }
+      this.#deps.save(image, encodePng(picture(width, height, seed + i), { prompt: asciiJson(job.graph) }))
       images.push(image)
     }
     return images
@@ -271,6 +293,11 @@ function signature (graph: PromptGraph, id: string): string {
 
 function linked ({ graph }: Job, value: unknown): PromptGraph[string] | undefined {
   return Array.isArray(value) ? graph[String(value[0])] : undefined
+}
+
+/** As Python writes it, where a text chunk knows no other letters. */
+function asciiJson (value: unknown): string {
+  return JSON.stringify(value).replace(/[\u0080-\uffff]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** A picture that depends on nothing but its size and its seed. */

@@ -29,9 +29,13 @@ export interface FakeComfy {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * ComfyUI 0.3.64's server as its clients see it (server.py, execution.py, comfy_execution/caching.py, nodes.py): HTTP with
- * and without the `/api` prefix, the WebSocket, graph validation, one worker that keeps what it computed, files on disk.
- * It computes pictures instead of images. `/__test__` is for tests alone.
+ * ComfyUI's server as its clients see it: HTTP with and without the `/api` prefix, the WebSocket, graph validation, one
+ * worker that keeps what it computed, files on disk. It computes pictures instead of images. `/__test__` is for tests alone.
+ *
+ * It is version 0.3.64, of which a real one was measured. Read from github.com/comfyanonymous/ComfyUI: execution.py and
+ * nodes.py of autumn 2025, comfy_execution/progress.py at 54cf14c, folder_paths.py at 00db33f, comfy_execution/caching.py
+ * at 025daf9; and from github.com/Comfy-Org/ComfyUI, version 0.38.1, server.py at 002c3fb and execution.py at 04e2a91,
+ * which differ for a client in that an unknown node is `missing_node_type` and a `prompt_id` must be a UUID.
  */
 export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeComfy> {
   const pace: Pace = { stepMs: 1, holdAtStep: null, failIn: null }
@@ -49,7 +53,11 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
     send: (type, data, clientId) => {
       for (const [id, socket] of sockets) if (clientId === null || id === clientId) socket.send(JSON.stringify({ type, data }))
     },
-    save: ({ type, filename }: SavedImage, png) => writeFileSync(join(folder(type), filename), png)
+    save: ({ type, subfolder, filename }: SavedImage, png) => {
+      mkdirSync(join(folder(type), subfolder), { recursive: true })
+      writeFileSync(join(folder(type), subfolder, filename), png)
+    },
+    saved: (type, subfolder) => existsSync(join(folder(type), subfolder)) ? readdirSync(join(folder(type), subfolder)) : []
   })
   let number = 0
 
@@ -144,8 +152,8 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
   async function handle (request: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://engine')
     const path = url.pathname.replace(/^\/api(?=\/)/, '')
-    const body = await readJson(request)
-    if (path === '/__test__') return reply(res, 200, control(body))
+    const text = await readText(request)
+    if (path === '/__test__') return reply(res, 200, control(JSON.parse(text === '' ? '{}' : text) as Json))
     if (path !== '/system_stats') seen.push(`${request.method} ${path}`)
     if (!sameOrigin(request)) return reply(res, 403, null)
     const history = /^\/history\/([^/]+)$/.exec(path)?.[1]
@@ -159,10 +167,9 @@ export async function startFakeComfy (options: FakeComfyOptions): Promise<FakeCo
       return reply(res, 200, info === undefined ? {} : { [node]: objectInfo(node, info) })
     }
     const route = routes[`${request.method} ${path}`]
-    // what is asked for with GET and has no route is looked for among the files of its page
-    const isElsewhere = request.method !== 'GET' && Object.keys(routes).some(key => key.endsWith(` ${path}`))
-    if (route === undefined) return reply(res, isElsewhere ? 405 : 404, null)
-    const answer = route(request, url, body, res)
+    // what has no route is looked for among the files of its page, which can only be read
+    if (route === undefined) return reply(res, request.method === 'GET' || request.method === 'HEAD' ? 404 : 405, null)
+    const answer = route(request, url, request.method === 'POST' ? parsed(text, path) : null, res)
     if (!res.writableEnded) reply(res, 200, answer)
   }
 
@@ -205,11 +212,20 @@ function sameOrigin ({ headers }: IncomingMessage): boolean {
   return headers.origin === undefined || new URL(headers.origin).host === headers.host
 }
 
-async function readJson (request: IncomingMessage): Promise<Json | null> {
+async function readText (request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
-  const text = Buffer.concat(chunks).toString('utf8')
-  return text === '' ? null : JSON.parse(text) as Json
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Only an interrupt may come without a body. Throws, as the engine does, for what is no JSON. */
+function parsed (text: string, path: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    if (path === '/interrupt') return {}
+    throw error
+  }
 }
 
 function reply (res: ServerResponse, status: number, json: unknown): void {

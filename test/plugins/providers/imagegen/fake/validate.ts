@@ -51,8 +51,7 @@ export function validatePrompt (prompt: PromptGraph, table: Readonly<Record<stri
     try {
       result = checkNode(prompt, output, table, checked)
     } catch (error) {
-      result = { valid: false, errors: [fault('exception_during_validation', 'Exception when validating node', (error as Error).message,
-        { exception_type: 'KeyError', traceback: [] })] }
+      result = broken(error, 'exception_during_validation', 'Exception when validating node', {})
       checked.set(output, result)
     }
     if (result.valid) {
@@ -77,6 +76,7 @@ function checkNode (
   const known = checked.get(id)
   if (known !== undefined) return known
   const node = prompt[id]!
+  if ((node.inputs as unknown) === undefined) throw new PythonError('KeyError', '\'inputs\'')
   const { required, optional = {} } = table[node.class_type!]!
   const errors: Fault[] = []
   let upstreamValid = true
@@ -94,7 +94,14 @@ function checkNode (
       errors.push(linked)
       continue
     }
-    if (!checkNode(prompt, value[0] as string, table, checked).valid) upstreamValid = false
+    const from = value[0] as string
+    try {
+      if (!checkNode(prompt, from, table, checked).valid) upstreamValid = false
+    } catch (error) {
+      upstreamValid = false
+      const linked = { input_name: name, input_config: info, exception_message: (error as Error).message, linked_node: value }
+      checked.set(from, broken(error, 'exception_during_inner_validation', 'Exception when validating inner node', linked))
+    }
   }
   const result = { valid: errors.length === 0 && upstreamValid, errors }
   checked.set(id, result)
@@ -111,9 +118,9 @@ function linkFault (
   }
   const [from, slot] = value as [string, number]
   const node = prompt[from]
-  if (node === undefined) throw new Error(`'${from}'`)
+  if (node === undefined) throw new PythonError('KeyError', `'${from}'`)
   const received = table[node.class_type!]!.output[slot]
-  if (received === undefined) throw new Error('tuple index out of range')
+  if (received === undefined) throw new PythonError('IndexError', 'tuple index out of range')
   const [wanted] = info
   if (received === wanted) return null
   return fault('return_type_mismatch', 'Return type mismatch between linked nodes',
@@ -126,12 +133,12 @@ function valueFault (node: GraphNode, name: string, info: InputInfo): Fault | nu
   const config = { input_name: name, input_config: info }
   let value = node.inputs[name]
   if (type === 'INT' || type === 'FLOAT') {
-    const number = typeof value === 'boolean' ? Number(value) : typeof value === 'string' && value.trim() !== '' ? Number(value) : value
-    if (typeof number !== 'number' || Number.isNaN(number)) {
+    const number = asNumber(type, value)
+    if (typeof number === 'string') {
       return fault('invalid_input_type', `Failed to convert an input value to a ${type} value`,
-        `${name}, ${String(value)}, could not convert`, { ...config, received_value: value, exception_message: 'could not convert' })
+        `${name}, ${String(value)}, ${number}`, { ...config, received_value: value, exception_message: number })
     }
-    value = type === 'INT' ? Math.trunc(number) : number
+    value = number
   } else if (type === 'STRING') value = String(value)
   else if (type === 'BOOLEAN') value = Boolean(value)
   node.inputs[name] = value
@@ -149,6 +156,33 @@ function valueFault (node: GraphNode, name: string, info: InputInfo): Fault | nu
       { input_name: name, input_config: tooMany ? null : info, received_value: value })
   }
   return null
+}
+
+/** Python's `int()` and `float()`: the number, or what they throw. */
+function asNumber (type: 'INT' | 'FLOAT', value: unknown): number | string {
+  if (typeof value === 'boolean') return Number(value)
+  if (typeof value === 'number') return type === 'INT' ? Math.trunc(value) : value
+  if (typeof value === 'string') {
+    const pattern = type === 'INT' ? /^\s*[+-]?\d+\s*$/ : /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i
+    if (pattern.test(value)) return Number(value)
+    return type === 'INT' ? `invalid literal for int() with base 10: '${value}'` : `could not convert string to float: '${value}'`
+  }
+  const [wants, got] = [type === 'INT' ? 'int() argument must be a string, a bytes-like object' : 'float() argument must be a string', value === null ? 'NoneType' : 'dict']
+  return `${wants} or a real number, not '${got}'`
+}
+
+class PythonError extends Error {
+  readonly type: string
+
+  constructor (type: string, message: string) {
+    super(message)
+    this.type = type
+  }
+}
+
+function broken (error: unknown, type: string, message: string, extra: Readonly<Record<string, unknown>>): Checked {
+  const thrown = { exception_type: error instanceof PythonError ? error.type : 'TypeError', traceback: [] }
+  return { valid: false, errors: [fault(type, message, (error as Error).message, { ...extra, ...thrown })] }
 }
 
 /** Whole numbers of a FLOAT have a point. */
