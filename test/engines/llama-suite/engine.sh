@@ -12,5 +12,8 @@ done
 [ -n "$model" ] || args+=(--model "$SUITE_MODEL")
 ! command -v llama-server >/dev/null || exec llama-server "${args[@]}"
 tmp=$(dirname "$SUITE_MODEL")
-exec docker --host "$SVC_TEST_DOCKER_HOST" run --rm --network host -e LLAMA_SERVER_DEBUG_FAKE_TIMING \
+name=llama-suite-$$
+# a client that is killed leaves its container behind, and that the next test's port
+setsid bash -c 'while kill -0 "$1" 2>/dev/null; do sleep 0.2; done; docker --host "$2" kill "$3"' _ $$ "$SVC_TEST_DOCKER_HOST" "$name" >/dev/null 2>&1 &
+exec docker --host "$SVC_TEST_DOCKER_HOST" run --rm --name "$name" --network host -e LLAMA_SERVER_DEBUG_FAKE_TIMING \
   -v "$tmp:$tmp:ro" -v "$SUITE_FOLDER:$SUITE_FOLDER" -w "$SUITE_FOLDER" svc-test/llama:latest "${args[@]}"
