@@ -1,4 +1,5 @@
-import type { Clock, SvcError } from '../contract/index.js'
+import type { SvcError } from '../contract/errors.js'
+import type { Clock } from '../contract/services/clock.js'
 
 /**
  * Runs `work` under its own time budget inside the caller's signal. When the budget is spent the inner signal

@@ -1,4 +1,4 @@
-import type { Clock } from '../contract/index.js'
+import type { Clock } from '../contract/services/clock.js'
 
 /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
 export function pause (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

@@ -18,7 +18,7 @@ import { invalid } from './shape-check.js'
 import { recoverHome } from './recover-home.js'
 import { writeSecret } from './secrets-writer.js'
 import { secretCleaner } from './secret-text.js'
-import { createSerial } from './serial.js'
+import { SerialQueue } from '../async/serial-queue.js'
 import { previewSlot, readSlotRaw, slotExists, type WriterContext } from './slot-writer.js'
 import { snapshotOf } from './snapshot.js'
 import { refuseStart } from './start-check.js'
@@ -50,7 +50,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   const release = options.releaseManifest ?? manifestSchema.parse({})
   const load = { paths, ...(migrations === undefined ? {} : { migrations }) }
   const writer: WriterContext = { paths, log, ...(options.ops === undefined ? {} : { ops: options.ops }) }
-  const serial = createSerial()
+  const queue = new SerialQueue()
   let listeners: readonly Listener[] = []
   let cleaner: { readonly of: ReadonlyMap<string, string>, readonly clean: (text: string) => string } | null = null
 
@@ -84,7 +84,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   }
 
   /** Reads these files again and no others, so that half-done edits of other files stay out until a reload. */
-  const refresh = (files: readonly string[]): Promise<void> => serial(async () => {
+  const refresh = (files: readonly string[]): Promise<void> => queue.run(async () => {
     const slots = new Map(parts.slots)
     for (const file of files) {
       const name = /^slots\/(.+)\.toml$/.exec(file)?.[1]
@@ -126,13 +126,13 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
 
   const changeSecret = (name: string, value: string | null): Promise<void> => withLock(configLock(paths), async () => {
     await writeSecret(writer, name, value)
-    await serial(async () => adopt({ ...parts, secrets: await loadSecrets(paths, parts) }))
+    await queue.run(async () => adopt({ ...parts, secrets: await loadSecrets(paths, parts) }))
   })
 
   return {
     get snapshot () { return snapshot },
     paths,
-    reload: () => serial(async () => {
+    reload: () => queue.run(async () => {
       adopt(await loadParts(load, parts))
       return snapshot
     }),

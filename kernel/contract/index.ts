@@ -14,6 +14,9 @@ export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.
 export type { AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply } from './route.js'
 export { isJsonAnswer, jsonAnswer, KeptBytes, KeptJson } from './json-answer.js'
 export type { JsonAnswer } from './json-answer.js'
+export { Latest } from '../async/latest.js'
+export { SerialQueue } from '../async/serial-queue.js'
+export { abortable, pause, settlesWithin } from '../async/waiting.js'
 export { whileConnected } from './while-connected.js'
 export { defineProvider, exclusivities, isProvider } from './provider.js'
 export type {

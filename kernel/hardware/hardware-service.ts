@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { hardwareSchema, messageOf, type Clock, type HardwareInfo, type HardwareService, type Logger, type Paths } from '../contract/index.js'
 import { writeFileAtomic } from '../config/atomic-file.js'
 import { configFiles } from '../config/parts.js'
-import { createSerial } from '../config/serial.js'
+import { SerialQueue } from '../async/serial-queue.js'
 import { defaultDeviceOf } from './default-device.js'
 import { HardwareMonitor } from './hardware-monitor.js'
 import type { NvidiaReader } from './nvidia-smi.js'
@@ -35,10 +35,10 @@ export interface CachingHardwareService extends HardwareService {
 export function createHardwareService (options: HardwareServiceOptions): CachingHardwareService {
   const { paths, clock, log, root = '/', nvidia = () => Promise.resolve(null), diskPath, onWritten } = options
   let info = options.cached
-  const serial = createSerial()
+  const queue = new SerialQueue()
   const monitor = new HardwareMonitor({ clock, root, nvidia, info: () => info })
 
-  const probe = (): Promise<HardwareInfo> => serial(async () => {
+  const probe = (): Promise<HardwareInfo> => queue.run(async () => {
     const probed = await probeHardware({ root, clock, diskPath, nvidia })
     // what the operator keeps in the file besides the probe, such as overrides of slots, stays
     info = Object.freeze({ ...extraKeys(info), ...probed })

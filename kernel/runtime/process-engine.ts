@@ -8,6 +8,7 @@ import { engineGone, recordNotWritten, spawnFailed, undying } from './process-er
 import { EngineLog } from './process-log.js'
 import type { ProcessRecord, RecordStore } from './process-record.js'
 import { engineProcesses, type ProcessTable } from './process-table.js'
+import { SerialQueue } from '../async/serial-queue.js'
 import { pollUntil, settlesWithin } from '../async/waiting.js'
 
 /** How long killed processes may take to vanish; longer means one hangs in the kernel. */
@@ -38,7 +39,7 @@ export class EngineProcess {
   #askedToStop = false
   #removed = false
   #ended: { promise: Promise<void>, resolve: () => void }
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #turns = new SerialQueue()
   #released = false
 
   constructor (record: ProcessRecord, deps: ProcessDeps) {
@@ -58,7 +59,7 @@ export class EngineProcess {
 
   /** Spawns. A running engine is left as it is; one that ended is started anew. */
   start (signal: AbortSignal): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       if (this.#removed) throw engineGone(this.#record.id)
       if (this.running) return
       const { form, port } = this.#record.spec
@@ -74,7 +75,7 @@ export class EngineProcess {
 
   /** SIGTERM to the group, SIGKILL after `timeoutS`; resolves when every process of the engine is gone. */
   async stop (timeoutS: number): Promise<void> {
-    await this.#inTurn(() => Promise.resolve()) // a start under way comes first
+    await this.#turns.run(() => Promise.resolve()) // a start under way comes first
     if (!this.running) return
     const { clock } = this.#deps
     const ended = this.#ended.promise
@@ -93,7 +94,7 @@ export class EngineProcess {
   async remove (): Promise<void> {
     this.#removed = true
     await this.stop(0)
-    await this.#inTurn(() => this.#deps.store.remove(this.#record.id))
+    await this.#turns.run(() => this.#deps.store.remove(this.#record.id))
   }
 
   /**
@@ -112,7 +113,7 @@ export class EngineProcess {
   /** From here on nothing is recorded or told; the processes go on. Resolves when no write is under way. */
   async release (): Promise<void> {
     this.#released = true
-    await this.#inTurn(() => Promise.resolve())
+    await this.#turns.run(() => Promise.resolve())
   }
 
   async #spawn (): Promise<ChildProcess> {
@@ -153,7 +154,7 @@ export class EngineProcess {
    * When something does not die the engine counts as running, and the next look tries again.
    */
   async #settle (exitCode: number | null): Promise<void> {
-    const over = await this.#inTurn(async () => {
+    const over = await this.#turns.run(async () => {
       if (!this.running || this.#released) return false
       if (!await this.#clearGroup()) {
         this.#deps.log.warn({ engine: this.#record.id }, undying(this.#record).message)
@@ -195,12 +196,6 @@ export class EngineProcess {
   async #save (change: Partial<ProcessRecord>): Promise<void> {
     this.#record = { ...this.#record, ...change }
     await writeRecord(this.#deps.store, this.#record)
-  }
-
-  #inTurn<T> (work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work)
-    this.#turn = result.catch(() => undefined) // the failure is the caller's; the next turn starts fresh
-    return result
   }
 }
 

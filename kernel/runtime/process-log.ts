@@ -1,4 +1,5 @@
 import { open, rename, truncate, type FileHandle } from 'node:fs/promises'
+import { SerialQueue } from '../async/serial-queue.js'
 import { createLineSplitter } from './log-lines.js'
 
 /** `output.log` is cut at this size and its end kept as `output.log.1`: about twice this for each engine. */
@@ -23,7 +24,7 @@ export class EngineLog {
   #generation = 0
   /** Offset in the generation before this one at which the kept file begins. */
   #keptFrom = 0
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #turns = new SerialQueue()
 
   constructor (file: string, maxBytes: number = MAX_LOG_BYTES) {
     this.#file = file
@@ -38,7 +39,7 @@ export class EngineLog {
 
   /** Cuts the file when it has grown too large. */
   bound (): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const size = await withFile(this.#file, async file => (await file.stat()).size, 0)
       if (size > this.#maxBytes) await this.#cut(Math.max(0, size - this.#maxBytes))
     })
@@ -46,7 +47,7 @@ export class EngineLog {
 
   /** The last `count` lines, and where to read on. With `toRead` a last line without its end is left for that. */
   tail (count: number, toRead: boolean): Promise<{ lines: readonly string[], position: LogPosition }> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const current = await withFile(this.#file, file => readEnd(file, count), { text: Buffer.alloc(0), size: 0 })
       const finished = toRead ? current.text.lastIndexOf(0x0A) + 1 : current.text.length
       const position = { generation: this.#generation, offset: current.size - (current.text.length - finished) }
@@ -61,7 +62,7 @@ export class EngineLog {
 
   /** The next block from `position`; empty when there is nothing new. After a cut it first goes on in the kept file. */
   read (position: LogPosition): Promise<{ chunk: Buffer, next: LogPosition }> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       let { generation, offset } = position
       if (generation < this.#generation) {
         // a reader further behind than one cut goes on where the kept file begins: the rest is gone
@@ -93,12 +94,6 @@ export class EngineLog {
     }
     this.#keptFrom = from
     this.#generation += 1
-  }
-
-  #inTurn<T> (work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work)
-    this.#turn = result.catch(() => undefined) // the failure is the caller's; the next turn starts fresh
-    return result
   }
 }
 

@@ -6,7 +6,7 @@ import { svcError } from '../contract/index.js'
 import { sweepTempFiles } from '../config/atomic-file.js'
 import type { WithLock } from '../config/locker.js'
 import { uniqueToken } from '../config/process-identity.js'
-import { createSerial } from '../config/serial.js'
+import { SerialQueue } from '../async/serial-queue.js'
 import { writeFailed } from '../config/write-errors.js'
 import { HEARTBEAT_MS, isStale, lockContent, readHolder, type LockHolder } from './lock-holder.js'
 
@@ -62,13 +62,13 @@ export async function acquireLock (path: string, options: LockOptions = {}): Pro
  * all, in the queue and for another process.
  */
 export function createWithLock (options: LockOptions = {}): WithLock {
-  const queues = new Map<string, ReturnType<typeof createSerial>>()
+  const queues = new Map<string, SerialQueue>()
   const { waitMs = 5000 } = options
   return async (file, work) => {
     const deadline = performance.now() + waitMs
-    const queue = queues.get(file) ?? createSerial()
+    const queue = queues.get(file) ?? new SerialQueue()
     queues.set(file, queue)
-    return queue(async () => {
+    return queue.run(async () => {
       const leftMs = Math.max(Math.min(waitMs, LEAST_WAIT_MS), deadline - performance.now())
       const lock = await acquireLock(file, { ...options, waitMs: leftMs })
       try {

@@ -4,13 +4,13 @@ import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import { isLive } from '../schedule/leases.js'
 import type { SlotOwner } from './slot-owner.js'
 import type { SlotPlans } from '../plan/slot-plans.js'
-import type { LatestFeed } from '../../async/latest-feed.js'
+import type { SnapshotFeed } from '../../async/snapshot-feed.js'
 
 /** What the fleet knows of one slot besides its owner. */
 export interface Member {
   readonly name: string
   readonly owner: SlotOwner
-  readonly feed: LatestFeed<SlotStatus>
+  readonly feed: SnapshotFeed<SlotStatus>
   /** Settles when an earlier engine of this name has gone: it holds the port until then. */
   free: Promise<void>
   /** What its engine was started with; stays when the plugin or the configuration changes. */

@@ -1,11 +1,11 @@
 import { isSvcError, messageOf, svcError, type EventBus, type ImagePullStatus } from '../../contract/index.js'
 import type { ContainerRuntime } from '../../runtime/container-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
-import { LatestFeed } from '../../async/latest-feed.js'
+import { SnapshotFeed } from '../../async/snapshot-feed.js'
 
 interface Pull {
   status: ImagePullStatus
-  readonly feed: LatestFeed<ImagePullStatus>
+  readonly feed: SnapshotFeed<ImagePullStatus>
   readonly controller: AbortController
   done: Promise<void>
 }
@@ -31,7 +31,7 @@ export class ImagePulls {
     if (running?.status.state === 'pulling') return { resumed: true, status: running.status }
     const pull: Pull = {
       status: { ...blank(slot, image.ref), state: 'pulling' },
-      feed: new LatestFeed(),
+      feed: new SnapshotFeed(),
       controller: new AbortController(),
       done: Promise.resolve()
     }

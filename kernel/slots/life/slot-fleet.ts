@@ -23,7 +23,7 @@ import { SlotOwner } from './slot-owner.js'
 import { slotStatus } from './slot-status.js'
 import { withEngine } from '../shadows/shadows.js'
 import type { SlotStateFile } from './slot-state-file.js'
-import { LatestFeed } from '../../async/latest-feed.js'
+import { SnapshotFeed } from '../../async/snapshot-feed.js'
 import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
 
 /** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
@@ -77,7 +77,7 @@ export class SlotFleet {
     return this.#members.get(name)?.launched?.placed ?? null
   }
 
-  feed (name: string): LatestFeed<SlotStatus> {
+  feed (name: string): SnapshotFeed<SlotStatus> {
     return this.#member(name).feed
   }
 
@@ -226,7 +226,7 @@ export class SlotFleet {
         generation: state?.generation ?? 0,
         lastUsedAt: state?.last_used_at == null ? null : this.#wall.back(state.last_used_at * 1000)
       }),
-      feed: new LatestFeed(),
+      feed: new SnapshotFeed(),
       free: this.#departing.get(name)?.gone ?? Promise.resolve(),
       launched: null,
       unwatchExit: () => {},

@@ -1,4 +1,4 @@
-import { messageOf, type SlotService } from 'svc-gateway/plugin'
+import { abortable, messageOf, type SlotService } from 'svc-gateway/plugin'
 import type { StackTarget } from './pointer.js'
 import type { Converged, StackProblem } from './schemas.js'
 import type { StackServices } from './stack-api.js'
@@ -35,7 +35,7 @@ export async function converge (
   const attempt = async (name: string, work: () => Promise<void>): Promise<void> => {
     signal.throwIfAborted()
     try {
-      await untilAborted(work(), signal)
+      await abortable(work(), signal)
     } catch (error) {
       signal.throwIfAborted()
       converged.errors.push({ target: name, error: messageOf(error) })
@@ -58,13 +58,4 @@ export async function converge (
     })
   }
   return { ...converged, unloaded: converged.unloaded.sort() }
-}
-
-/** Waits no longer than the signal allows, also for work that does not listen to it. */
-function untilAborted<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', leave, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
-  })
 }

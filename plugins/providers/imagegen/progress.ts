@@ -1,5 +1,5 @@
 import { WebSocket } from 'undici'
-import type { Clock, EngineAddress } from 'svc-gateway/plugin'
+import { settlesWithin, type Clock, type EngineAddress } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** What ComfyUI tells of a run: `progress` inside a node, `executing` from node to node, and its end. */
@@ -54,10 +54,7 @@ export class ProgressFeed {
 
   /** Resolves when it is open, or is not going to be in time. Never rejects. */
   async ready (clock: Clock): Promise<void> {
-    let timer = { cancel: (): void => {} }
-    const late = new Promise<void>(resolve => { timer = clock.setTimer(CONNECT_TIMEOUT_MS, resolve) })
-    await Promise.race([this.#opened, late])
-    timer.cancel()
+    await settlesWithin(clock, CONNECT_TIMEOUT_MS, this.#opened)
   }
 
   close (): void {

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { Clock, Model, ModelRegistry } from 'svc-gateway/plugin'
+import { settlesWithin, type Clock, type Model, type ModelRegistry } from 'svc-gateway/plugin'
 
 const LOOK_EVERY_MS = 2_000
 /** Files that are asked for at once: a slow disk gets no thousands of questions. */
@@ -24,18 +24,11 @@ export class MissingFiles {
   async ids (): Promise<ReadonlySet<string>> {
     const models = this.#models.list()
     const isFresh = this.#of === models && this.#clock.monotonic() - this.#lookedAt < LOOK_EVERY_MS
-    if (!isFresh) await this.#settled(this.#looking ??= this.#look(models).finally(() => { this.#looking = null }))
+    if (!isFresh) {
+      this.#looking ??= this.#look(models).finally(() => { this.#looking = null })
+      await settlesWithin(this.#clock, PATIENCE_MS, this.#looking)
+    }
     return this.#known
-  }
-
-  async #settled (looking: Promise<unknown>): Promise<void> {
-    await new Promise<void>(resolve => {
-      const timer = this.#clock.setTimer(PATIENCE_MS, resolve)
-      void looking.finally(() => {
-        timer.cancel()
-        resolve()
-      })
-    })
   }
 
   async #look (models: readonly Model[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { svcError, type Clock, type Logger } from 'svc-gateway/plugin'
+import { pause, svcError, type Clock, type Logger } from 'svc-gateway/plugin'
 import type { HubClient, HubFileRef } from '../hub/ref.js'
 import type { FileHash, FileHashes } from './file-hash.js'
 import { PartFile, type PartIdentity } from './part-file.js'
@@ -114,7 +114,8 @@ async function recover ({ clock, log, rules }: DownloadDeps, job: DownloadJob, e
   const { waitS, why } = verdict
   log.debug({ file: job.file.path, repo: job.file.repo, tries, wait_s: waitS }, `a download waits before it goes on: ${why}`)
   job.onMessage(`waiting ${Math.ceil(waitS)} s: ${why}`)
-  await waited(clock, waitS * 1000, job.signal)
+  await pause(clock, waitS * 1000, job.signal)
+  job.signal.throwIfAborted()
   job.onMessage('')
 }
 
@@ -126,20 +127,4 @@ function isRight ({ sha256, gitSha1 }: PartIdentity, hex: string): boolean {
 function wrongSize (file: HubFileRef, expected: number, got: number | null): Error {
   return svcError('pull.size_mismatch', `${file.path} is not what the hub says it is: ${expected} bytes were promised and ${got ?? 'another number'} are sent; pull again`,
     { details: { repo: file.repo, path: file.path, expected, got } })
-}
-
-/** Rejects with the signal's reason. */
-export function waited (clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error)
-    const leave = (): void => {
-      timer.cancel()
-      reject(signal.reason as Error)
-    }
-    const timer = clock.setTimer(ms, () => {
-      signal.removeEventListener('abort', leave)
-      resolve()
-    })
-    signal.addEventListener('abort', leave, { once: true })
-  })
 }

@@ -1,10 +1,9 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  messageOf, svcError, type Clock, type EngineModels, type EngineProvider, type EngineTask, type EngineTasks, type FetchInput,
-  type FetchProgress, type Job, type Logger
+  messageOf, pause, svcError, type Clock, type EngineModels, type EngineProvider, type EngineTask, type EngineTasks,
+  type FetchInput, type FetchProgress, type Job, type Logger
 } from 'svc-gateway/plugin'
-import { waited } from './download.js'
 import { doneOf, engineSnapshot, totalOf, type EngineRecord } from './engine-record.js'
 import { Meter } from './meter.js'
 import type { PullWork, WorkEvents } from './pull-work.js'
@@ -115,7 +114,7 @@ export class EngineWork implements PullWork {
   async #look (over: AbortSignal, events: WorkEvents): Promise<void> {
     while (!over.aborted) {
       await this.#measure(events)
-      await waited(this.#deps.clock, LOOK_MS, over).catch(() => undefined)
+      await pause(this.#deps.clock, LOOK_MS, over)
     }
     await this.#measure(events)
   }

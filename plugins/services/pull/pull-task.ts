@@ -1,6 +1,4 @@
-import { messageOf, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
-import { waited } from './download.js'
-import { Latest } from './latest.js'
+import { Latest, messageOf, pause, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
 import { PullEvents } from './pull-events.js'
 import { asSvcError } from './pull-run.js'
 import type { PullWork } from './pull-work.js'
@@ -113,7 +111,8 @@ export class PullTask {
         const waitMs = signal.aborted ? null : this.#again(error, tries)
         if (waitMs === null) throw error
         log.warn({ model: this.#job.target, tries, wait_ms: waitMs }, `a pull is tried again: ${messageOf(error)}`)
-        await waited(clock, waitMs, signal)
+        await pause(clock, waitMs, signal)
+        signal.throwIfAborted()
       }
     }
   }

@@ -1,6 +1,6 @@
 import {
-  svcError, type Clock, type EngineTasks, type EventBus, type Job, type JobStore, type Logger, type ModelRegistry,
-  type ProviderCatalog
+  abortable, svcError, type Clock, type EngineTasks, type EventBus, type Job, type JobStore, type Logger,
+  type ModelRegistry, type ProviderCatalog
 } from 'svc-gateway/plugin'
 import type { HubClient } from '../hub/ref.js'
 import type { ModelLibrary } from '../library/ref.js'
@@ -88,7 +88,7 @@ export class Pulls implements ModelPulls {
     if (planned !== undefined && differs(request, planned.request)) throw conflict(id, 'another one is being prepared')
     const entry = planned ?? { request, done: this.#prepare(request, tag !== null).finally(() => this.#planning.delete(id)) }
     this.#planning.set(id, entry)
-    const task = await unlessGone(entry.done, signal)
+    const task = await abortable(entry.done, signal)
     return { resumed: planned !== undefined, snapshot: task.snapshot }
   }
 
@@ -283,15 +283,5 @@ function interrupt (jobs: JobStore, job: Job, record: PullRecord | null): void {
     state: 'failed',
     error: 'the gateway was stopped; pull again to go on from there',
     ...(record === null ? {} : { data: { ...record, errorCode: 'pull.interrupted' } })
-  })
-}
-
-/** Waits for work that goes on without the waiter. */
-function unlessGone<T> (work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
   })
 }

@@ -4,7 +4,7 @@ import type { Clock, Logger, Paths } from '../../../kernel/contract/index.js'
 import { createConfigService, type ConfigServiceOptions } from '../../../kernel/config/store.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
-import { createSerial } from '../../../kernel/config/serial.js'
+import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 
 export interface Logged { readonly level: string, readonly fields: object, readonly message: string }
 
@@ -40,8 +40,8 @@ export function manualClock (startMs = Date.UTC(2026, 0, 1)): Clock & { advance 
 
 /** The lock of one process: these tests have no second one. */
 export function processLock (): WithLock {
-  const serial = createSerial()
-  return (_file, work) => serial(work)
+  const queue = new SerialQueue()
+  return (_file, work) => queue.run(work)
 }
 
 export function writeTree (root: string, files: Readonly<Record<string, string>>): void {

@@ -10,7 +10,7 @@ import { defaultVerdict, pollPauseMs, untilHealthy, watchHealth, type ProbeResul
 import { ImagePulls } from '../../../kernel/slots/life/image-pulls.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/life/slot-state-file.js'
-import { LatestFeed } from '../../../kernel/async/latest-feed.js'
+import { SnapshotFeed } from '../../../kernel/async/snapshot-feed.js'
 import { Throughput } from '../../../kernel/slots/life/throughput.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 
@@ -18,7 +18,7 @@ const never = new AbortController().signal
 
 t.test('status feed', async t => {
   t.test('gives the present, then every change, and ends with the reader, the signal or the feed', async t => {
-    const feed = new LatestFeed<number>()
+    const feed = new SnapshotFeed<number>()
     const stop = new AbortController()
     const seen: number[] = []
     const reading = (async () => { for await (const value of feed.read(() => 0, stop.signal)) seen.push(value) })()
@@ -46,7 +46,7 @@ t.test('status feed', async t => {
     t.strictSame((await feed.read(() => 5, never).next()).value, 5, 'a closed feed still tells the present')
   })
   t.test('a slow reader loses the oldest and nobody waits for it', async t => {
-    const feed = new LatestFeed<number>()
+    const feed = new SnapshotFeed<number>()
     const slow = feed.read(() => -1, never)
     await slow.next()
     for (let i = 0; i < 1_000; i++) feed.publish(i)

@@ -14,7 +14,7 @@ import { folderOf, placesOf } from '../../../../plugins/services/pull/destinatio
 import { readDisk, spaceRefusal } from '../../../../plugins/services/pull/disk.js'
 import { FileHashes } from '../../../../plugins/services/pull/file-hash.js'
 import pullPlugin from '../../../../plugins/services/pull/index.js'
-import { Latest } from '../../../../plugins/services/pull/latest.js'
+import { Latest } from '../../../../kernel/async/latest.js'
 import { Meter } from '../../../../plugins/services/pull/meter.js'
 import { partBytes, PartFile, partKey, placePart } from '../../../../plugins/services/pull/part-file.js'
 import { hubRecordSchema, hubSnapshot } from '../../../../plugins/services/pull/record.js'

@@ -4,7 +4,7 @@ const QUEUE = 64
  * Full snapshots for any number of readers. A reader that falls behind loses the oldest ones: the next is as
  * good, because each is complete. Nothing waits for a reader.
  */
-export class LatestFeed<T> {
+export class SnapshotFeed<T> {
   readonly #readers = new Set<(value: T) => void>()
   #closed = false
   readonly #closers = new Set<() => void>()

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from 'svc-gateway/plugin'
+import type { Clock, Timer } from '../contract/services/clock.js'
 
 /**
  * The present state of something, followed by any number of readers at their own pace: one who is slow misses what came in
