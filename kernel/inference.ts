@@ -70,7 +70,7 @@ export function createInference (
   kernel: KernelServices, providers: ProviderCatalog, { probe = probeHealth, deviceNodes, readMemory }: InferenceOptions = {}
 ): Inference {
   const { config, models, hardware, runtime, instance, clock, events, log, env } = kernel
-  const connections = new Connections(() => config.snapshot.svc.dispatcher.connect_timeout_s * 1000)
+  const connections = new Connections(clock, () => config.snapshot.svc.dispatcher.connect_timeout_s * 1000)
   const host: Pick<SlotPlansDeps, 'image' | 'access' | 'path'> = {
     path: env.PATH ?? '',
     image: name => resolveImage(name, config.snapshot.manifest, env),

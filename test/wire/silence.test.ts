@@ -85,6 +85,39 @@ t.test('an engine may think for an hour before its answer and inside it; its slo
   t.strictSame(['agent', 'ear'].map(name => gateway.slots.status(name).state), ['offline', 'offline'], 'who has nothing to do for that long goes')
 })
 
+t.test('an upstream is waited for as long as its row says, before its head and between two pieces', async t => {
+  const clock = new FakeClock()
+  const remote = await fakeUpstream(t, ['far'])
+  const gateway = await wireGateway(t, {
+    clock,
+    svc: '[dispatcher]\nping_interval_s = 0\n',
+    files: { 'etc/svc/upstreams.toml': upstreamTable('up', remote.url, { timeout_seconds: 60, idle_timeout_seconds: 90 }) }
+  })
+  await gateway.fetch('/v1/models')
+  const ask = async (): Promise<[answer: ReturnType<typeof post>, response: ServerResponse]> => {
+    const reached = reach(remote.engine)
+    const answer = post(`${gateway.baseUrl}/v1/chat/completions`, chat(true, 'far'))
+    const response = await reached
+    return [answer, response.on('error', () => {})]
+  }
+  const [never] = await ask()
+  await clock.advance(50_000)
+  const [begun, response] = await ask()
+  await clock.advance(15_000)
+  t.equal(await never.ended, 504)
+  t.match(never.text(), /"code":"dispatch\.upstream_timeout"/)
+  response.writeHead(200, SSE).write(words[0])
+  for (let i = 1; i <= 3; i++) {
+    await until(() => begun.text() === words[0]!.repeat(i), 'the other goes on')
+    await clock.advance(80_000)
+    response.write(words[0])
+  }
+  await until(() => begun.text() === words[0]!.repeat(4), 'every piece counts anew')
+  await clock.advance(120_000)
+  t.equal(await begun.ended, 200)
+  t.match(begun.text(), /"code":"dispatch\.upstream_timeout"/)
+})
+
 t.test('an engine is lost when neither its answers nor its health check come for a minute, and one that says something is not', async t => {
   const clock = new FakeClock()
   const gateway = await wireGateway(t, { clock, probe: async (_address, _check, signal) => await health(signal), svc: '[dispatcher]\nping_interval_s = 0\n' })

@@ -15,6 +15,8 @@ interface Rig {
   readonly clock: FakeClock
   /** Timers besides the gateway's own. */
   timers (): number
+  /** Resolves when a request waits between two tries. */
+  waits (): Promise<void>
   /** The list is known by then. */
   chat (body?: Record<string, unknown>, signal?: AbortSignal): Promise<Response>
 }
@@ -33,7 +35,8 @@ async function rig (t: Test, more: Readonly<Record<string, unknown>> = {}, other
   })
   await gateway.fetch('/v1/models')
   const own = clock.pending
-  return { upstream, gateway, clock, timers: () => clock.pending - own, chat: (body = {}, signal) => gateway.chat({ model: 'gpt-9', ...body }, signal) }
+  const waits = (): Promise<void> => until(() => gateway.gateway.inference().requests.list().some(({ reason }) => /try \d+ follows/.test(reason ?? '')), 'it waits')
+  return { upstream, gateway, clock, timers: () => clock.pending - own, waits, chat: (body = {}, signal) => gateway.chat({ model: 'gpt-9', ...body }, signal) }
 }
 
 const idle = (gateway: WireGateway): Promise<void> =>
@@ -59,12 +62,12 @@ t.test('429 with Retry-After: the same bytes again, not before it is over', asyn
 })
 
 t.test('503 until it is well; pauses grow; a stream comes through byte for byte', async t => {
-  const { upstream, clock, chat, timers } = await rig(t, { retries: 3, retry_wait_seconds: 1 })
+  const { upstream, clock, chat, waits } = await rig(t, { retries: 3, retry_wait_seconds: 1 })
   upstream.play(refusal(503), refusal(500), { status: 502, headers: { 'content-type': 'text/html' }, chunks: ['<html>'] }, { headers: SSE, chunks: words })
   const answer = chat({ stream: true })
   for (const [n, least, most] of [[1, 499, 502], [2, 998, 1_003], [3, 1_996, 2_005]] as const) {
     await upstream.call(n - 1)
-    await until(() => timers() === 1, 'it waits')
+    await waits()
     await clock.advance(least)
     t.equal(upstream.calls.length, n, `not before ${least} ms`)
     await clock.advance(most)
@@ -134,10 +137,10 @@ t.test('what is not tried again', async t => {
 t.test('upstreams that give no answer at all', async t => {
   const quick = { retries: 1, retry_wait_seconds: 0.05 }
   t.test('refuse the connection, and are there at the next try', async t => {
-    const { upstream, chat, clock, timers } = await rig(t, quick)
+    const { upstream, chat, clock, waits } = await rig(t, quick)
     await upstream.engine.close()
     const answer = chat()
-    await until(() => timers() === 1, 'it waits')
+    await waits()
     const again = await fakeUpstream(t, ['gpt-9'], upstream.engine.port)
     await clock.advance(50)
     t.equal((await answer).status, 200)
@@ -184,11 +187,11 @@ t.test('upstreams that give no answer at all', async t => {
 })
 
 t.test('a client that leaves, or is cancelled, ends the tries', async t => {
-  const { upstream, chat, clock, gateway, timers } = await rig(t, { retries: 5, fallback: ['agent'] })
+  const { upstream, chat, clock, gateway, timers, waits } = await rig(t, { retries: 5, fallback: ['agent'] })
   const controller = new AbortController()
   upstream.play(refusal(503))
   const lost = chat({}, controller.signal).catch(() => 'left')
-  await until(() => timers() === 1, 'it waits')
+  await waits()
   controller.abort()
   t.equal(await lost, 'left')
   await idle(gateway)
@@ -197,7 +200,7 @@ t.test('a client that leaves, or is cancelled, ends the tries', async t => {
   t.equal(upstream.calls.length, 1)
 
   const waiting = chat()
-  await until(() => timers() === 1, 'it waits')
+  await waits()
   const [{ id } = { id: '' }] = gateway.gateway.inference().requests.list()
   t.equal((await gateway.fetch(`/api/requests/${id}/cancel`, { method: 'POST' })).status, 200)
   t.match(await (await waiting).json(), { error: { code: 'request.cancelled' } })
@@ -208,7 +211,7 @@ t.test('a client that leaves, or is cancelled, ends the tries', async t => {
   const n = upstream.calls.length
   const gone = chat({}, second.signal).catch(() => 'left')
   await upstream.call(n)
-  await until(() => timers() === 1, 'it waits')
+  await waits()
   await clock.advance(500)
   const retried = await upstream.call(n + 1)
   t.match(gateway.gateway.inference().requests.list(), [{ phase: 'waiting', attempt: 2 }])

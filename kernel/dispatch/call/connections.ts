@@ -1,4 +1,6 @@
 import { Pool, type Dispatcher } from 'undici'
+import type { Clock } from '../../contract/index.js'
+import { SilenceWatch } from './silence-watch.js'
 
 /**
  * Connection pools to engines and upstreams, one per origin. They set no limit on time: an engine may think for
@@ -7,8 +9,11 @@ import { Pool, type Dispatcher } from 'undici'
 export class Connections {
   readonly #pools = new Map<string, Pool>()
   readonly #connectTimeoutMs: () => number
+  /** Whose head or next bytes are waited for. */
+  readonly silence: SilenceWatch
 
-  constructor (connectTimeoutMs: () => number) {
+  constructor (clock: Clock, connectTimeoutMs: () => number) {
+    this.silence = new SilenceWatch(clock)
     this.#connectTimeoutMs = connectTimeoutMs
   }
 

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
+import { errors, type Dispatcher } from 'undici'
 import { svcError, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { Connections } from './connections.js'
+import type { Wait } from './silence-watch.js'
 
 export interface ExchangeRequest {
   readonly origin: string
@@ -19,12 +20,15 @@ export interface ExchangeRequest {
   /** Longest silence inside the body; 0 is no limit. */
   readonly bodyTimeoutMs: number
   /** Longest wait for a connection; absent is the configured one. */
-  readonly connectTimeoutMs?: number
+  readonly connectTimeoutMs?: number | undefined
   /** Whether to send it once more when it met a connection that the other side had just closed. */
   readonly resend?: boolean
   /** No failure is told when the request never left: `settled` says `unsent`, and it may be asked again elsewhere. */
   readonly mayReturn?: boolean
 }
+
+/** What a call needs of the connections. */
+export type Wires = Pick<Connections, 'to' | 'silence'>
 
 /** `unsent`: there was no connection, and nobody was told. */
 export type ExchangeOutcome = 'ended' | 'failed' | 'aborted' | 'unsent'
@@ -50,9 +54,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #abort: ((reason?: Error) => void) | null = null
   /** What may be sent once more; null when nothing may. */
   #request: ExchangeRequest | null = null
-  #connections: Pick<Connections, 'to'> | null = null
+  #connections: Wires | null = null
   #sentAt = 0
   #mayReturn = false
+  /** Limits of this gateway's own watch; 0 for none. */
+  #headLimitMs = 0
+  #bodyLimitMs = 0
+  #wait: Wait | null = null
   #aborted: Error | null = null
   #hasHead = false
   #open = true
@@ -64,22 +72,28 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Never throws: whatever is wrong with the call is told to the sink. */
-  send (connections: Pick<Connections, 'to'>, request: ExchangeRequest): void {
+  send (connections: Wires, request: ExchangeRequest): void {
+    // while a body streams out, only who sends it knows how far it is: there the wait for the head is undici's
+    const isStream = request.body !== null && !Buffer.isBuffer(request.body)
     const options: Dispatcher.DispatchOptions = {
       origin: request.origin,
       path: request.path,
       method: request.method,
       headers: request.headers,
       body: request.body,
-      headersTimeout: request.headersTimeoutMs,
-      bodyTimeout: request.bodyTimeoutMs
+      headersTimeout: isStream ? request.headersTimeoutMs : 0,
+      bodyTimeout: isStream ? request.bodyTimeoutMs : 0
+    }
+    if (!isStream) {
+      this.#headLimitMs = request.headersTimeoutMs
+      this.#bodyLimitMs = request.bodyTimeoutMs
     }
     if (request.alone === true) options.reset = true
     if (request.resend === true) {
       this.#request = request
-      this.#connections = connections
       this.#sentAt = performance.now()
     }
+    this.#connections = connections
     this.#mayReturn = request.mayReturn === true
     try {
       connections.to(request.origin, request.connectTimeoutMs).dispatch(options, this)
@@ -100,30 +114,39 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onConnect (abort: (reason?: Error) => void): void {
     this.#abort = abort
-    if (this.#aborted !== null) abort(this.#aborted)
+    if (this.#aborted !== null) return abort(this.#aborted)
+    if (this.#headLimitMs > 0) this.#await(this.#headLimitMs, () => new errors.HeadersTimeoutError())
   }
 
   onHeaders (status: number, rawHeaders: Buffer[], resume: () => void): boolean {
     if (status < 200) return true
     this.#hasHead = true
-    this.#sink.onDrain(resume)
+    this.#wait?.end()
+    if (this.#bodyLimitMs === 0) this.#sink.onDrain(resume)
+    else this.#watchBody(resume)
     this.#sink.head(status, rawHeaders)
     return true
   }
 
   onData (chunk: Buffer): boolean {
-    return this.#sink.data(chunk)
+    if (this.#bodyLimitMs === 0) return this.#sink.data(chunk)
+    this.#wait?.heard()
+    const goesOn = this.#sink.data(chunk)
+    if (!goesOn) this.#wait?.pause()
+    return goesOn
   }
 
   onComplete (): void {
     if (!this.#open) return
     this.#open = false
+    this.#wait?.end()
     this.#sink.end()
     this.#settled('ended')
   }
 
   onError (error: Error): void {
     if (!this.#open) return
+    this.#wait?.end()
     if (this.#metClosedConnection(error)) {
       const request = this.#request!
       this.#request = null
@@ -136,6 +159,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#mayReturn && this.#abort === null && this.#aborted === null) return this.#settled('unsent')
     if (this.#aborted === null) this.#sink.fail(upstreamError(error, this.#hasHead, this.#target))
     this.#settled(this.#aborted === null ? 'failed' : 'aborted')
+  }
+
+  #watchBody (resume: () => void): void {
+    const wait = this.#await(this.#bodyLimitMs, () => new errors.BodyTimeoutError())
+    this.#sink.onDrain(() => {
+      wait.goOn()
+      resume()
+    })
+  }
+
+  #await (limitMs: number, silence: () => Error): Wait {
+    return this.#wait = this.#connections!.silence.begin(limitMs, () => this.#abort?.(silence()))
   }
 
   #metClosedConnection (error: Error): boolean {

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
+import type { Dispatcher } from 'undici'
 import { svcError, type SlotLease, type SlotState, type SlotStatus, type SvcError } from '../../../kernel/contract/index.js'
 import { ActiveRequests, type ActiveRequest } from '../../../kernel/dispatch/requests/active-requests.js'
+import type { AnswerSink } from '../../../kernel/dispatch/answer/answer-sink.js'
 import { ClientSink, slowReader } from '../../../kernel/dispatch/answer/client-sink.js'
 import { FanOut } from '../../../kernel/dispatch/answer/fan-out.js'
+import { Exchange } from '../../../kernel/dispatch/call/exchange.js'
+import { SilenceWatch } from '../../../kernel/dispatch/call/silence-watch.js'
 import { Flights, type FlightPlan, type Passenger } from '../../../kernel/dispatch/call/flights.js'
 import { answerHead, openedStreamHeaders, overlaid, requestHeaders } from '../../../kernel/dispatch/answer/headers.js'
 import { errorEvent, eventOfUpstreamError } from '../../../kernel/dispatch/answer/in-stream-error.js'
@@ -489,4 +493,32 @@ t.test('where a request stands is told from its fields and its slot, when somebo
 
 t.test('the words of a cut-off', async t => {
   t.match(slowReader(4096 * 1024), { code: 'dispatch.slow_reader', message: /4096 KiB/ })
+})
+
+t.test('an upstream that nobody reads from is not silent; it is from when it is read again', async t => {
+  const clock = new FakeClock()
+  let handler: Dispatcher.DispatchHandler = {}
+  let goOn = (): void => {}
+  let [failure, resumed]: [string | null, number] = [null, 0]
+  const sink: AnswerSink = {
+    head: () => {}, data: () => false, end: () => {}, fail: ({ code }) => { failure = code }, onDrain: resume => { goOn = resume }
+  }
+  const settled: string[] = []
+  const exchange = new Exchange(sink, { label: 'it', details: {} }, outcome => settled.push(outcome))
+  const dispatcher = { dispatch: (_: unknown, given: Dispatcher.DispatchHandler) => { handler = given } } as unknown as Dispatcher
+  exchange.send({ silence: new SilenceWatch(clock), to: () => dispatcher }, {
+    origin: 'http://it', path: '/', method: 'POST', headers: [], body: null, headersTimeoutMs: 0, bodyTimeoutMs: 30_000
+  })
+  handler.onConnect!(error => handler.onError!(error!))
+  handler.onHeaders!(200, [], () => { resumed++ }, 'OK')
+  t.equal(handler.onData!(Buffer.from('x')), false)
+  await clock.advance(100_000)
+  t.equal(failure, null)
+  goOn()
+  await clock.advance(29_000)
+  t.strictSame([failure, resumed], [null, 1])
+  await clock.advance(10_000)
+  t.equal(failure, 'dispatch.upstream_timeout')
+  t.strictSame(settled, ['failed'])
+  t.equal(clock.pending, 0, 'no timer is left')
 })

@@ -8,6 +8,7 @@ import { Breakers } from '../../../kernel/dispatch/upstream/breakers.js'
 import type { Prepared } from '../../../kernel/dispatch/call/prepared.js'
 import type { Resolution } from '../../../kernel/dispatch/route/resolve.js'
 import { UpstreamMeters } from '../../../kernel/dispatch/requests/upstream-meters.js'
+import { SilenceWatch } from '../../../kernel/dispatch/call/silence-watch.js'
 import { UpstreamTrip, type TripDeps } from '../../../kernel/dispatch/call/upstream-trip.js'
 import { Throughput } from '../../../kernel/slots/life/throughput.js'
 import { createFakeProvider } from '../../../kernel/testing/fake-provider.js'
@@ -98,6 +99,7 @@ class World {
       clock,
       config: { snapshot: { svc: svcConfigSchema.parse({}) }, secret: () => undefined },
       connections: {
+        silence: new SilenceWatch(clock),
         to: (origin: string) => ({
           dispatch: (_options: unknown, handler: Dispatcher.DispatchHandler) => this.#dispatch(origin, handler)
         })

@@ -152,23 +152,19 @@ prove('dispatcher.embedding_line_bytes', async t => {
 })
 
 prove('dispatcher.direct_read_timeout_s', async t => {
-  const gateway = await live(t)
+  const clock = new FakeClock()
+  const gateway = await live(t, { clock })
   await gateway.slots.load('chat')
-  const { connections } = gateway.gateway.inference()
-  const allowed: unknown[] = []
-  const to = connections.to.bind(connections)
-  t.intercept(connections, 'to', {
-    value: (...where: Parameters<typeof to>) => ({
-      dispatch: (...[options, handler]: Parameters<ReturnType<typeof to>['dispatch']>) => {
-        allowed.push(options.bodyTimeout)
-        return to(...where).dispatch(options, handler)
-      }
-    })
-  })
-  await (await gateway.chat()).text()
+  gateway.runtime.engine('chat').answer({ headers: { 'content-type': 'text/event-stream' }, chunks: ['data: {}\n\n', 'data: {}\n\n'], hangAfter: 1 })
+  const before = await gateway.chat(true)
+  await clock.advance(700_000)
+  t.equal(gateway.gateway.inference().dispatcher.active.size, 1, 'as long as it likes')
+  await before.body!.cancel()
+  await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'its client has left')
   await gateway.change({ dispatcher: { direct_read_timeout_s: 30 } })
-  await (await gateway.chat()).text()
-  t.same(allowed, [0, 30_000])
+  const after = await gateway.chat(true)
+  await clock.advance(40_000)
+  t.match(await after.text(), /"code":"dispatch\.upstream_timeout"/)
 })
 
 async function idsOf (gateway: { readonly fetch: (path: string) => Promise<Response> }): Promise<readonly string[]> {
