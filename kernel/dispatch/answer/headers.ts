@@ -17,7 +17,7 @@ const notReturned = new Set([
 ])
 
 /** Names as clients and engines spell them: few, so each is judged once. Bounded against made-up names. */
-class NameCache {
+export class NameCache {
   readonly #known = new Map<string, boolean>()
   readonly #judge: (lower: string) => boolean
 
@@ -34,7 +34,12 @@ class NameCache {
   }
 }
 
-const forwarded = new NameCache(lower => !notForwarded.has(lower))
+/** Whether a client's header, its name in lower case, may go on to an engine or upstream. */
+export function isForwarded (lower: string): boolean {
+  return !notForwarded.has(lower)
+}
+
+const forwarded = new NameCache(isForwarded)
 const returned = new NameCache(lower => !notReturned.has(lower) && !lower.startsWith('access-control-'))
 
 /** The client's headers that an engine or upstream gets, as a flat list of names and values. */
@@ -87,7 +92,7 @@ export function without (headers: readonly string[], names: readonly string[]): 
 }
 
 /** Headers that a client says are for this connection alone. */
-function namedByConnection (name: string, value: string): readonly string[] {
+export function namedByConnection (name: string, value: string): readonly string[] {
   if (name.toLowerCase() !== 'connection' || value === 'keep-alive' || value === 'close') return []
   return value.toLowerCase().split(',').map(token => token.trim())
 }

@@ -2,38 +2,36 @@ import type { Upstream } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { CallContext } from './call-context.js'
 import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
-import { overlaid, requestHeaders } from '../answer/headers.js'
-import { passedHeaders } from '../upstream/pass-headers.js'
 import { VIA_HEADER, viaFor } from '../requests/loop-guard.js'
 import { outgoingBody, type Asked, type Prepared } from './prepared.js'
 import { StreamShaper } from '../answer/stream-shaper.js'
 import { UpstreamAnswer } from '../upstream/upstream-answer.js'
-import { upstreamKey, upstreamTarget } from '../upstream/upstream-auth.js'
+import { wireTo } from '../upstream/upstream-wire.js'
+
+export type UpstreamEnvelope = ExchangeTarget & Omit<ExchangeRequest, 'method' | 'body'>
 
 /** Everything of a call to an upstream but its body. Throws `dispatch.loop`. */
 export function upstreamEnvelope (
   { config }: CallContext, token: string, upstream: Upstream, path: string, { request, requestId }: Omit<Asked, 'body'>
-): ExchangeTarget & Omit<ExchangeRequest, 'method' | 'body'> {
-  const via = viaFor(request.headers[VIA_HEADER], token)
-  const target = upstreamTarget(upstream, path, variable => config.secret(variable))
-  const { name, connect_timeout_seconds: connect, idle_timeout_seconds: idle, timeout_seconds: first } = upstream
-  const own = [...target.headers, VIA_HEADER, via]
-  const passed = passedHeaders(requestHeaders(request.raw.rawHeaders, requestId), upstream.pass_headers)
+): UpstreamEnvelope {
+  const wire = wireTo(upstream, name => config.secret(name))
+  const target = wire.target(path)
+  const { idle_timeout_seconds: idle } = upstream
   return {
-    label: `upstream '${name}'`,
-    details: { upstream: name },
+    label: wire.label,
+    details: wire.details,
     origin: target.origin,
     path: target.path,
-    headers: overlaid(passed, own, [...target.fallbackHeaders, 'user-agent', 'svc']),
-    headersTimeoutMs: first * 1000,
+    headers: wire.headers(request.raw.rawHeaders, requestId, viaFor(request.headers[VIA_HEADER], token)),
+    headersTimeoutMs: wire.headersTimeoutMs,
     bodyTimeoutMs: (idle ?? config.snapshot.svc.dispatcher.direct_read_timeout_s) * 1000,
-    ...(connect === undefined ? {} : { connectTimeoutMs: connect * 1000 })
+    connectTimeoutMs: wire.connectTimeoutMs
   }
 }
 
 /** A sink that gets an upstream's answer without its redirects and without the key. */
 export function guardedAnswer ({ config }: CallContext, upstream: Upstream, sink: AnswerSink): AnswerSink {
-  return new UpstreamAnswer(sink, upstream.name, upstreamKey(upstream, name => config.secret(name)))
+  return new UpstreamAnswer(sink, upstream.name, wireTo(upstream, name => config.secret(name)).hidden)
 }
 
 /**
