@@ -68,14 +68,15 @@ t.test('what the type of the slot demands', async t => {
   const chatModel = testModel({ capabilities: ['chat', 'embed'] })
   const embedding = { type: 'embedding' } as const
   const table: Array<[wish: LaunchWish, words: string]> = [
-    [{ slot: embedding }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
-    [{ slot: embedding, contextSize: 32_768 }, '--embedding --batch-size 8192 --ubatch-size 8192 --parallel 16 --kv-unified'],
-    [{ slot: embedding, contextSize: null }, '--embedding --batch-size 8192 --ubatch-size 8192 --parallel 16 --kv-unified'],
-    [{ slot: embedding, model: chatModel }, '--embedding --pooling mean --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
-    [{ slot: embedding, model: { ...chatModel, metadata: { pooling_type: 3 } } }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
-    [{ slot: embedding, model: chatModel, profile: testProfile('--embeddings -ub 8192') }, '--pooling mean --parallel 16 --kv-unified'],
-    [{ slot: embedding, profile: testProfile('--embedding --pooling cls'), model: chatModel }, '--parallel 16 --kv-unified'],
-    [{ slot: { ...embedding, server: { extra_args: '--pooling last' } }, model: chatModel }, '--embedding --batch-size 4096 --ubatch-size 4096 --parallel 16 --kv-unified'],
+    [{ slot: embedding }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, contextSize: 32_768 }, '--embedding --batch-size 8192 --ubatch-size 8192'],
+    [{ slot: embedding, contextSize: null }, '--embedding --batch-size 8192 --ubatch-size 8192'],
+    [{ slot: embedding, contextSize: 512 }, '--embedding --batch-size 512 --ubatch-size 512 --parallel 16 --kv-unified'],
+    [{ slot: embedding, model: chatModel }, '--embedding --pooling mean --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, model: { ...chatModel, metadata: { pooling_type: 3 } } }, '--embedding --batch-size 4096 --ubatch-size 4096'],
+    [{ slot: embedding, model: chatModel, profile: testProfile('--embeddings -ub 8192') }, '--pooling mean'],
+    [{ slot: embedding, profile: testProfile('--embedding --pooling cls'), model: chatModel }, ''],
+    [{ slot: { ...embedding, server: { extra_args: '--pooling last' } }, model: chatModel }, '--embedding --batch-size 4096 --ubatch-size 4096'],
     [{ slot: { type: 'reranking' }, model: chatModel }, '--reranking --batch-size 4096 --ubatch-size 4096'],
     [{ slot: { type: 'reranking' }, profile: testProfile('--rerank') }, ''],
     [{ profile: testProfile('--embedding') }, '']
@@ -117,7 +118,7 @@ t.test('what the server works on at once is its final --parallel', async t => {
   t.equal(parallelOf({ ...launchInput({}), argv: [] }), null)
 })
 
-t.test('an embedding slot computes many texts of a call together, unless somebody says how many', async t => {
+t.test('an embedding slot with a small context computes many texts of a call together, unless somebody says how many', async t => {
   const embedding = { type: 'embedding' } as const
   const cases: Array<[name: string, wish: LaunchWish, sequences: number, calls: number]> = [
     ['nobody says', { slot: embedding }, 16, 1],
@@ -129,11 +130,13 @@ t.test('an embedding slot computes many texts of a call together, unless somebod
     ['extra_args', { slot: { ...embedding, server: { extra_args: '-np 2' } } }, 2, 2],
     ['the model', { slot: embedding, model: testModel({ defaults: { extra_args: '--parallel 5' } }) }, 5, 5]
   ]
-  for (const [name, wish, sequences, calls] of cases) {
+  for (const [name, more, sequences, calls] of cases) {
+    const wish = { contextSize: 512, ...more }
     const flags = argv(launchInput(wish)).split(' ')
     const at = Math.max(flags.lastIndexOf('--parallel'), flags.lastIndexOf('-np'))
     t.strictSame([Number(flags[at + 1]), concurrency(wish)], [sequences, calls], name)
     t.equal(flags.includes('--kv-unified'), sequences >= 16, `${name}: every text may use the whole context`)
   }
-  t.match(argv(launchInput({ slot: { type: 'reranking' } })), /--parallel 1/)
+  t.match(argv(launchInput({ slot: embedding })), /--parallel 1 /, 'in a large batch each token looks at all of the others')
+  t.match(argv(launchInput({ slot: { type: 'reranking' }, contextSize: 512 })), /--parallel 1 /)
 })
