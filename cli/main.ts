@@ -4,6 +4,7 @@ import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed } from './failure.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
+import { problemText } from '../kernel/contract/problem-text.js'
 
 const diagnosticsSchema = z.looseObject({
   details: z.looseObject({
@@ -56,7 +57,7 @@ function problemList (error: unknown): { readonly summary: string | null, readon
   const { summary = null, diagnostics = [] } = diagnosticsSchema.safeParse(error).data?.details ?? {}
   if (diagnostics.length < 2) return { summary: null, lines: [] }
   const lines = diagnostics.map(({ file, path, message, line }) =>
-    `  ${file}: ${path === '' ? '' : `${path} `}${message}${line === undefined ? '' : ` (line ${line})`}`)
+    `  ${file}: ${problemText(path, message)}${line === undefined ? '' : ` (line ${line})`}`)
   return { summary, lines }
 }
 

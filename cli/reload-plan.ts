@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ApiClient } from './client.js'
 import type { Output } from './output.js'
 import { harmless } from './text-width.js'
+import { problemText } from '../kernel/contract/problem-text.js'
 
 const keys = z.array(z.string()).default([])
 const reloadedSchema = z.looseObject({
@@ -29,7 +30,7 @@ export function printReload (out: Output, { _svc: { apply_plan: plan } }: Reload
 
 /** What the gateway did not take, one line each. */
 export function refusedLines (diagnostics: Reloaded['_svc']['diagnostics']): string[] {
-  return diagnostics.map(({ file, path, message }) => harmless(`  ${file}: ${path === '' ? '' : `${path} `}${message}`))
+  return diagnostics.map(({ file, path, message }) => harmless(`  ${file}: ${problemText(path, message)}`))
 }
 
 function listed (names: readonly string[]): string | null {

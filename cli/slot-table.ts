@@ -1,6 +1,7 @@
 import type { Colour, Output } from './output.js'
 import { isServing, modelOf, type SlotRecord } from './slot-record.js'
 import type { Column } from './table.js'
+import { problemText } from '../kernel/contract/problem-text.js'
 
 export function stateColour (state: string): Colour {
   if (state === 'error') return 'red'
@@ -49,7 +50,7 @@ export function unreadProblems ({ name, kind, metadata }: Pick<SlotRecord, 'name
 }
 
 function fileProblems ({ name, metadata }: Pick<SlotRecord, 'name' | 'metadata'>): string[] {
-  return metadata.file_problems.map(({ path, message }) => `slots/${name}.toml: ${path === '' ? '' : `${path} `}${message}`)
+  return metadata.file_problems.map(({ path, message }) => `slots/${name}.toml: ${problemText(path, message)}`)
 }
 
 /** What is wrong with a slot, if anything, one sentence a line. */

@@ -31,6 +31,7 @@ import type { SlotManager } from './slots/slot-manager.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { version } from './version.js'
+import { problemText } from './contract/problem-text.js'
 
 /** What a request may take to end once it was told to: longer takes only a plugin that ignores its signal. */
 const LAST_REQUESTS_MS = 2_000
@@ -281,7 +282,7 @@ class GatewayRun implements Gateway {
   async #tellFindings ({ config }: KernelServices, slots: SlotManager): Promise<void> {
     const own = config.snapshot.diagnostics
     const tell = ({ file, path, message, code }: Finding): void =>
-      this.#log.warn({ file, path, code }, `${file}: ${path === '' ? '' : `${path} `}${message}`)
+      this.#log.warn({ file, path, code }, `${file}: ${problemText(path, message)}`)
     const late: Array<Finding & { readonly slot: string }> = []
     for (const finding of await this.#check?.findings() ?? []) {
       const { file, path, message } = finding

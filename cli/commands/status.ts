@@ -9,6 +9,7 @@ import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plu
 import { slotListSchema, type SlotRecord } from '../slot-record.js'
 import { countStates, printSlotSummary, slotProblems } from '../slot-table.js'
 import { harmless } from '../text-width.js'
+import { problemText } from '../../kernel/contract/problem-text.js'
 
 const text = z.string().nullish()
 const diagnosticSchema = z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })
@@ -84,7 +85,7 @@ function printStatus (
   printList(out, 'Plugins that are not active', plugins instanceof ApiFailure ? [] : plugins.filter(isDown).map(plugin =>
     `${packageOf(plugin) ?? plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
   printList(out, 'Problems in the configuration', status.diagnostics.map(({ file, path, message }) =>
-    `${file}: ${path === '' ? '' : `${path} `}${message}`))
+    `${file}: ${problemText(path, message)}`))
 }
 
 function isDown ({ state }: PluginReport): boolean {

@@ -25,6 +25,7 @@ import { refuseStart } from './start-check.js'
 import { patchedSvc } from './svc-writer.js'
 import { commitFiles, recoverFiles } from './transaction.js'
 import type { WriteRules } from './write-rules.js'
+import { problemText } from '../contract/problem-text.js'
 
 export interface ConfigServiceOptions {
   readonly paths: Paths
@@ -64,7 +65,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     for (const diagnostic of now) {
       if (before.some(old => isDeepStrictEqual(old, diagnostic))) continue
       const { file, path, line, message } = diagnostic
-      log.warn({ file, path, line }, `${file}: ${path === '' ? '' : `${path} `}${message}`)
+      log.warn({ file, path, line }, `${file}: ${problemText(path, message)}`)
     }
   }
 

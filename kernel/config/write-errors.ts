@@ -1,5 +1,6 @@
 import { relative } from 'node:path'
 import { svcError, type Diagnostic, type SvcError } from '../contract/index.js'
+import { problemText } from '../contract/problem-text.js'
 
 const reasons: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full; free some space and try again',
@@ -29,7 +30,7 @@ export function writeFailed (root: string | null, path: string, cause: unknown):
 /** `config.parse_error` for files that cannot be read or parsed. Lists everything that is wrong. */
 export function parseFailed (diagnostics: readonly Diagnostic[]): SvcError {
   const first = diagnostics[0]
-  const what = first === undefined ? 'the configuration' : `${first.file}${first.path === '' ? '' : ` ${first.path}`} ${first.message}`
+  const what = first === undefined ? 'the configuration' : `${first.file} ${problemText(first.path, first.message)}`
   const more = diagnostics.length > 1 ? `, and ${diagnostics.length - 1} more` : ''
   return svcError('config.parse_error', `${what}${more}; repair the file and try again`, {
     details: { diagnostics, summary: `${diagnostics.length} problems in the configuration; repair them and try again` }

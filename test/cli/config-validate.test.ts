@@ -156,13 +156,13 @@ t.test('the real command: lines for people, 1 for errors, 0 for warnings, nothin
   const bad = await spawnSvc(['config', 'validate', '--home', home]).finished
   t.match(bad, { code: 1, stderr: /files are not valid in/ })
   for (const line of [
-    /✗ slots\/one\.toml\n {4}port port 8085 belongs to slot 'two'.* \[slot\.port_conflict\]\n/,
-    /! slots\/sleeping\.toml\n {4}warning: model\.default model 'unheard'/
+    /✗ slots\/one\.toml\n {4}port: port 8085 belongs to slot 'two'.* \[slot\.port_conflict\]\n/,
+    /! slots\/sleeping\.toml\n {4}warning: model\.default: model 'unheard'/
   ]) t.match(bad.stdout, line)
   t.same(readdirSync(join(home, 'etc/svc')), before)
   const meek = homeOf(t, { 'etc/svc/svc.toml': '[plugins.config.nobody]\nx = 1\n', 'etc/svc/slots/agent.toml': `${CPU}model = "known"\n` })
   t.match(await spawnSvc(['config', 'validate', '--home', meek]).finished, {
-    code: 0, stdout: /! svc\.toml\n {4}warning: plugins\.config\.nobody no plugin has this name/, stderr: ''
+    code: 0, stdout: /! svc\.toml\n {4}warning: plugins\.config\.nobody: no plugin has this name/, stderr: ''
   })
   const empty = t.testdir({})
   t.equal((await run(['config', 'validate', '--home', empty])).code, 0)
