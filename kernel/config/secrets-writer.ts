@@ -7,6 +7,9 @@ import { removeSecretLines, setSecretLine } from './secrets-env.js'
 import type { WriterContext } from './slot-writer.js'
 import { parseFailed, writeFailed } from './write-errors.js'
 
+/** Longest value, in characters: keys are far shorter, and programs take no variable of any length. */
+const MAX_VALUE = 8192
+
 /** Sets or, with null, removes a line of api.env. The file is mode 0600 afterwards, whatever it was. */
 export async function writeSecret (context: WriterContext, name: string, value: string | null): Promise<void> {
   if (!ENV_NAME_PATTERN.test(name)) throw invalidSecret('name', 'must match [A-Za-z_][A-Za-z0-9_]*')
@@ -16,6 +19,7 @@ export async function writeSecret (context: WriterContext, name: string, value: 
   }
   // systemd reads the same file, and it ends a value at the line's end
   if (value !== null && /[\0-\x1f\x7f]|\p{Cs}/u.test(value)) throw invalidSecret('value', 'must be one line without control characters')
+  if (value !== null && value.length > MAX_VALUE) throw invalidSecret('value', `must have at most ${MAX_VALUE} characters`)
   const { paths, ops } = context
   const read = await readText(paths.secretsEnv, configFiles.secrets)
   if (read.status === 'bad') throw parseFailed([read.diagnostic])

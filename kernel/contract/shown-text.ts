@@ -5,7 +5,7 @@ const MAX_DEPTH = 8
 const LONG_WORD = /[^\s']{202,}/g
 /** Fields that hold names that users gave, with blanks or without. */
 const names: ReadonlySet<string> = new Set([
-  'action', 'agent', 'alias', 'file', 'field', 'host', 'id', 'key', 'method', 'model', 'name', 'origin', 'param', 'path', 'profile', 'remote',
+  'action', 'agent', 'alias', 'file', 'field', 'host', 'id', 'key', 'method', 'model', 'name', 'origin', 'param', 'path', 'plugin', 'profile', 'remote',
   'repo', 'slot', 'target', 'upstream', 'url', 'value', 'voice'
 ])
 

@@ -163,13 +163,16 @@ export const activitySchema = z.strictObject({
   max_rows: z.int().min(100).max(1_000_000_000).default(50000).meta(live('How many audit rows are kept'))
 })
 
-const pluginName = z.string().min(1)
+/** npm takes no longer name. */
+const MAX_PLUGIN_NAME = 214
+const packageName = z.string().min(1).max(MAX_PLUGIN_NAME)
+const pluginName = z.string().max(MAX_PLUGIN_NAME).regex(PLUGIN_NAME_PATTERN)
 
 export const pluginsSchema = z.strictObject({
-  allow: z.array(pluginName).max(MAX_LIST_ENTRIES).default([]).meta(live('Exact package names of third-party plugins to load')),
-  required: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).max(MAX_LIST_ENTRIES).default([])
+  allow: z.array(packageName).max(MAX_LIST_ENTRIES).default([]).meta(live('Exact package names of third-party plugins to load')),
+  required: z.array(pluginName).max(MAX_LIST_ENTRIES).default([])
     .meta(gatewayRestart('Plugins without which the gateway refuses to start')),
-  disabled: z.array(z.string().regex(PLUGIN_NAME_PATTERN)).max(MAX_LIST_ENTRIES).default([]).meta(live('Plugins that are not loaded')),
+  disabled: z.array(pluginName).max(MAX_LIST_ENTRIES).default([]).meta(live('Plugins that are not loaded')),
   config: z.record(z.string(), freeTableSchema).default({})
     .meta(gatewayRestart('One table per plugin, checked by the schema of the plugin'))
 })

@@ -15,6 +15,8 @@ export interface SecretServices {
 
 /** Control, format, surrogate and unassigned characters, and separators of lines. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
+/** Longest value, in characters. */
+const MAX_VALUE = 8192
 const MASKED = '•'.repeat(8)
 
 export function secretRoutes (services: SecretServices): AnyRoute[] {
@@ -74,7 +76,8 @@ function requireName (name: string): void {
 
 /** What is wrong is said without any of it. */
 function requireValue (value: string): void {
-  const problem = value === '' ? 'is empty; delete the secret instead' : UNPRINTABLE.test(value) ? 'must be one line of printable characters' : null
+  const problem = value === '' ? 'is empty; delete the secret instead' : value.length > MAX_VALUE ? `must have at most ${MAX_VALUE} characters`
+    : UNPRINTABLE.test(value) ? 'must be one line of printable characters' : null
   if (problem !== null) throw svcError('secret.value_invalid', `the value ${problem}`, { param: 'value' })
 }
 

@@ -66,7 +66,7 @@ const filters = z.strictObject({
   exclude: z.array(z.string()).optional()
 })
 
-const authValue = z.string().min(1).optional().meta({
+const authValue = z.string().min(1).max(8192).optional().meta({
   description: 'The key itself, written to api.env and never shown again; needed when a key that is set would go to another address'
 })
 
