@@ -9,6 +9,10 @@
 # tests fail either way. $LLAMA_SUITE_MODEL names another GGUF file. llama-server is the one on PATH, else that of the
 # test image. Through the gateway, names of models that the tests make up lead to the slot, and paths that are not the
 # gateway's own go to /upstream/suite. Needs a built gateway (npm run build).
+#
+# What ends differently is meant to: CORS and API keys are the gateway's (test_security), and so is its one address
+# (test_basic, several addresses); an image without a projector is the client's mistake, 400 and not 500
+# (test_compat_anthropic).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1:-} in
