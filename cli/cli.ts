@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
-import { ApiClient, DEFAULT_BASE } from './client.js'
+import type * as api from './client.js'
 import { CliFailure } from './failure.js'
 import { Interrupts, type SignalSource } from './interrupts.js'
 import type { GatewayOfHome } from './offline/home/running-gateway.js'
 import { Output, type Sink } from './output.js'
-import { askedBy, targetOf } from './target.js'
+import { askedBy, DEFAULT_BASE, targetOf } from './target.js'
 
 /** The part of `process` that commands may use. */
 export interface CliProcess extends SignalSource {
@@ -31,6 +31,8 @@ export class Cli {
   readonly usual: Usual
   /** Addresses of the gateways that commands mean, or why there is none. */
   readonly #gateways = new WeakMap<Command, string | CliFailure>()
+  /** Loaded before the first action: what only prints a help text needs none of it. */
+  #api: typeof api | null = null
 
   constructor (process: CliProcess, usual: Usual = { url: DEFAULT_BASE, home: null }) {
     this.process = process
@@ -51,6 +53,7 @@ export class Cli {
    * either, whatever answers at the usual address. Comes before every action, and rejects for nothing that it finds.
    */
   async locate (command: Command): Promise<void> {
+    this.#api ??= await import('./client.js')
     this.verbose = command.optsWithGlobals<{ verbose?: boolean }>().verbose === true
     const target = targetOf(askedBy(command, this.env))
     if (target.kind === 'gateway') {
@@ -65,19 +68,19 @@ export class Cli {
   }
 
   /** The gateway that a command means. Throws when it names a home that none runs on. */
-  client (command: Command): ApiClient {
+  client (command: Command): api.ApiClient {
     const gateway = this.#gateways.get(command) ?? this.usual.url
     if (gateway instanceof CliFailure) throw gateway
     return this.clientAt(gateway)
   }
 
   /** As `client`, and null where that would throw. */
-  gateway (command: Command): ApiClient | null {
+  gateway (command: Command): api.ApiClient | null {
     return this.#gateways.get(command) instanceof CliFailure ? null : this.client(command)
   }
 
-  clientAt (url: string): ApiClient {
-    return new ApiClient(url, this.signal)
+  clientAt (url: string): api.ApiClient {
+    return new this.#api!.ApiClient(url, this.signal)
   }
 }
 

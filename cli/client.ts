@@ -4,8 +4,8 @@ import * as https from 'node:https'
 import type { z } from 'zod'
 import { ApiFailure, connectionFailure, oddAnswer, parseBase, timeoutFailure } from './api-failure.js'
 import { readServerEvents, type ServerEvent } from './sse-reader.js'
+import { DEFAULT_BASE } from './target.js'
 
-export const DEFAULT_BASE = 'http://127.0.0.1:8080'
 export const DEFAULT_TIMEOUT_MS = 10_000
 
 export interface ApiCall {

@@ -1,17 +1,9 @@
 import { CommanderError } from 'commander'
-import { z } from 'zod'
 import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed } from './failure.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
 import { problemText } from '../kernel/contract/problem-text.js'
-
-const diagnosticsSchema = z.looseObject({
-  details: z.looseObject({
-    summary: z.string().optional(),
-    diagnostics: z.array(z.looseObject({ file: z.string(), path: z.string(), message: z.string(), line: z.number().optional() }))
-  })
-})
 
 /** Runs one command line to its end and says with what code to exit. Never rejects. */
 export async function main (argv: readonly string[], process: CliProcess, usual?: Usual): Promise<number> {
@@ -22,10 +14,10 @@ export async function main (argv: readonly string[], process: CliProcess, usual?
     })
   }
   try {
-    await createProgram(cli).parseAsync(argv)
+    await (await createProgram(cli, argv.slice(2))).parseAsync(argv)
     return exitCodes.ok
   } catch (error) {
-    return report(cli, error)
+    return await report(cli, error)
   } finally {
     cli.interrupts.close()
     await Promise.all([process.stdout, process.stderr].map(flushed))
@@ -33,10 +25,10 @@ export async function main (argv: readonly string[], process: CliProcess, usual?
 }
 
 /** Tells what went wrong, once, and gives the exit code for it. */
-function report (cli: Cli, error: unknown): number {
+async function report (cli: Cli, error: unknown): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof Interrupted || error instanceof PipeClosed) return error.exitCode
-  const { message, hints, exitCode, trace } = error instanceof CliFailure ? error : foreign(error)
+  const { message, hints, exitCode, trace } = error instanceof CliFailure ? error : await foreign(error)
   if (trace !== null && cli.verbose) cli.out.dimNote(harmless(trace))
   for (const [i, line] of [`Error: ${message}`, ...hints].entries()) cli.out.noteFolded(harmless(line), i === 0 ? '' : '  ')
   if (trace !== null && !cli.verbose) cli.out.dimNote(harmless(`  ${trace}`))
@@ -45,15 +37,24 @@ function report (cli: Cli, error: unknown): number {
 }
 
 /** Errors of the kernel carry a code; anything else is a defect of ours or of the machine. */
-function foreign (error: unknown): Pick<CliFailure, 'message' | 'hints' | 'exitCode' | 'trace'> {
-  const { summary, lines } = problemList(error)
+async function foreign (error: unknown): Promise<Pick<CliFailure, 'message' | 'hints' | 'exitCode' | 'trace'>> {
+  const { summary, lines } = await problemList(error)
   const message = summary ?? (error instanceof Error ? error.message : String(error))
   const { code } = error as { code?: unknown }
   return { message: typeof code === 'string' ? `${message} (${code})` : message, hints: lines, exitCode: exitCodes.failed, trace: null }
 }
 
 /** All that is wrong in the configuration, a line each; the summary stands for the message, which lists it in one sentence. */
-function problemList (error: unknown): { readonly summary: string | null, readonly lines: readonly string[] } {
+async function problemList (error: unknown): Promise<{ summary: string | null, lines: readonly string[] }> {
+  const { z } = await import('zod')
+  const diagnosticsSchema = z.looseObject({
+    details: z.looseObject({
+      summary: z.string().optional(),
+      diagnostics: z.array(z.looseObject({
+        file: z.string(), path: z.string(), message: z.string(), line: z.number().optional()
+      }))
+    })
+  })
   const { summary = null, diagnostics = [] } = diagnosticsSchema.safeParse(error).data?.details ?? {}
   if (diagnostics.length < 2) return { summary: null, lines: [] }
   const lines = diagnostics.map(({ file, path, message, line }) =>

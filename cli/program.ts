@@ -1,33 +1,18 @@
-import { Command, Option } from 'commander'
+import { Command, Help, Option } from 'commander'
 import type { Cli } from './cli.js'
-import { addAliasCommands } from './commands/alias/index.js'
-import { addCancelCommand } from './commands/cancel.js'
-import { addCapabilitiesCommands } from './commands/capabilities/index.js'
-import { addChatCommand } from './commands/chat.js'
-import { addCompletionCommands } from './commands/completion.js'
-import { addConfigCommands } from './commands/config/index.js'
-import { addDemoCommand } from './commands/demo.js'
-import { addDoctorCommands } from './commands/doctor.js'
-import { addEngineCommands } from './commands/engine/index.js'
-import { addMigrateCommands } from './commands/migrate.js'
-import { addModelCommands } from './commands/model/index.js'
-import { addPluginCommands } from './commands/plugin/index.js'
-import { addProfileCommands } from './commands/profile/index.js'
-import { addProbeCommand } from './commands/probe.js'
-import { addPsCommand } from './commands/ps.js'
-import { addRegistryCommands } from './commands/registry.js'
-import { addServeCommand } from './commands/serve.js'
-import { addSetupCommand } from './commands/setup.js'
-import { addSlotCommands } from './commands/slot/index.js'
-import { addStackCommands } from './commands/stack/index.js'
-import { addStatusCommand } from './commands/status.js'
-import { addUpstreamCommands } from './commands/upstream/index.js'
+import { commandGroups, nameOf, type CommandGroup } from './commands/index.js'
 import { examples } from './help.js'
 import { foldLines, textWidth } from './text-width.js'
 import { version } from './version.js'
 
-/** The command line. Throws instead of exiting; what was wrong is written by then. */
-export function createProgram (cli: Cli): Command {
+/**
+ * The command line. Throws instead of exiting; what was wrong is written by then. Commands that `words` do not name are
+ * in the list of commands and nothing more: loading all of them takes longer than most of them run.
+ */
+export async function createProgram (cli: Cli, words: readonly string[] | null = null): Promise<Command> {
+  const wanted = words === null ? new Set(commandGroups) : wantedBy(words)
+  const named = new Map<Command, string>()
+  const help = new Help()
   const { stdout, stderr } = cli.process
   const program = new Command('svc')
     .description('Runs and manages a local inference gateway.')
@@ -43,33 +28,21 @@ export function createProgram (cli: Cli): Command {
       getOutHelpWidth: () => cli.out.width,
       getErrHelpWidth: () => cli.out.width
     })
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: command => named.get(command) ?? help.subcommandTerm(command) })
     .showSuggestionAfterError()
     .showHelpAfterError('Run the command with --help to see what it takes.')
     .addHelpText('after', examples('svc serve --demo', 'svc chat "Why is the sky blue?"', 'svc slot list'))
-  addServeCommand(program, cli)
-  addSetupCommand(program, cli)
-  addDemoCommand(program, cli)
-  addChatCommand(program, cli)
-  addStatusCommand(program, cli)
-  addProbeCommand(program, cli)
-  addPsCommand(program, cli)
-  addCancelCommand(program, cli)
-  addSlotCommands(program, cli)
-  addUpstreamCommands(program, cli)
-  addAliasCommands(program, cli)
-  addModelCommands(program, cli)
-  addProfileCommands(program, cli)
-  addStackCommands(program, cli)
-  addCapabilitiesCommands(program, cli)
-  addConfigCommands(program, cli)
-  addDoctorCommands(program, cli)
-  addRegistryCommands(program, cli)
-  addMigrateCommands(program, cli)
-  addPluginCommands(program, cli)
-  addEngineCommands(program, cli)
-  addCompletionCommands(program, cli)
+  for (const group of commandGroups) {
+    if (wanted.has(group)) (await group.load())(program, cli)
+    else named.set(program.command(nameOf(group)).description(group.about), group.usage)
+  }
   return program
+}
+
+/** The commands that a command line can mean, or all for what describes all of them. */
+function wantedBy (words: readonly string[]): ReadonlySet<CommandGroup> {
+  if (words.some(word => word.startsWith('completion'))) return new Set(commandGroups)
+  return new Set(commandGroups.filter(group => words.includes(nameOf(group))))
 }
 
 /** Notes fold as the rest of a help text does; command lines are for copying. */

@@ -1,4 +1,11 @@
 #!/usr/bin/env node
-import { main } from './main.js'
+import { version } from './version.js'
 
-process.exit(await main(process.argv, process))
+const [, , ...words] = process.argv
+if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
+  // scripts ask for it often: nothing else is loaded
+  process.stdout.on('error', () => {}).write(`svc ${version}\n`)
+} else {
+  const { main } = await import('./main.js')
+  process.exit(await main(process.argv, process))
+}

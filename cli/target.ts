@@ -1,5 +1,8 @@
 import type { Command } from 'commander'
 
+/** Where a gateway listens that was not told otherwise. */
+export const DEFAULT_BASE = 'http://127.0.0.1:8080'
+
 /** A value of the command line, or of the environment where the command line has none. */
 export interface Named {
   readonly value: string

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ConfigSnapshot, Paths, PluginReport, RuntimeInfo } from '../../kernel/contract/index.js'
-import { DEFAULT_BASE } from '../client.js'
+import { DEFAULT_BASE } from '../target.js'
 import type { Output } from '../output.js'
 import { reasonOf } from '../plugin-report.js'
 

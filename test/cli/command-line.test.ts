@@ -27,8 +27,8 @@ function commandTree (program: Command, path: readonly string[] = []): readonly 
   ]
 }
 
-const newProgram = (): Command => createProgram(new Cli(new FakeProcess()))
-const tree = commandTree(newProgram())
+const newProgram = (): Promise<Command> => createProgram(new Cli(new FakeProcess()))
+const tree = commandTree(await newProgram())
 const leaves = tree.filter(({ command }) => command.commands.length === 0)
 
 t.test('every command has a help text that is not too wide', async t => {
@@ -44,6 +44,14 @@ t.test('every command has a help text that is not too wide', async t => {
   }
 })
 
+t.test('the list of commands, which loads none of them, says what each says of itself', async t => {
+  const program = await newProgram()
+  const list = await createProgram(new Cli(new FakeProcess()), [])
+  t.equal(list.helpInformation(), program.helpInformation())
+  t.ok(list.commands.every(command => command.commands.length === 0), 'none is loaded')
+  t.match(await run(['slto']), { code: 2, stderr: /Did you mean slot\?/ }, 'a slip is still understood')
+})
+
 t.test('every example is a command line that makes sense', async t => {
   for (const { path } of leaves) {
     const { stdout } = await run([...path.split(' '), '--help'])
@@ -54,7 +62,7 @@ t.test('every example is a command line that makes sense', async t => {
         t.fail(`${path}: ${line} does not call svc`)
         continue
       }
-      const program = newProgram()
+      const program = await newProgram()
       const called: string[] = []
       for (const found of commandTree(program)) {
         if (found.command.commands.length === 0) found.command.action(() => { called.push(found.path) })
