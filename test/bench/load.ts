@@ -13,19 +13,30 @@ export interface LoadResult {
   readonly errors: number
 }
 
-export const chatBody = JSON.stringify({ model: 'agent', messages: [{ role: 'user', content: 'Tell me something nice about proxies.' }], max_tokens: 64 })
+/** Which model is asked for, and the headers that a gateway wants besides the content type. */
+export interface ChatCall {
+  readonly model: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const agent: ChatCall = { model: 'agent' }
+
+function chatBody (model: string): string {
+  return JSON.stringify({ model, messages: [{ role: 'user', content: 'Tell me something nice about proxies.' }], max_tokens: 64 })
+}
+
 const PATH = '/v1/chat/completions'
 
 export const loadTool = hasWrk() ? 'wrk' : 'autocannon'
 
 /** Posts the same chat request over and over. */
-export function load (origin: string, connections: number, seconds: number): Promise<LoadResult> {
-  return loadTool === 'wrk' ? runWrk(origin, connections, seconds) : runAutocannon(origin, connections, { duration: seconds })
+export function load (origin: string, connections: number, seconds: number, call = agent): Promise<LoadResult> {
+  return loadTool === 'wrk' ? runWrk(origin, connections, seconds, call) : runAutocannon(origin, connections, { duration: seconds }, call)
 }
 
 /** A fixed number of requests. */
 export function loadCount (origin: string, connections: number, amount: number): Promise<LoadResult> {
-  return runAutocannon(origin, connections, { amount })
+  return runAutocannon(origin, connections, { amount }, agent)
 }
 
 function hasWrk (): boolean {
@@ -38,10 +49,10 @@ function hasWrk (): boolean {
 }
 
 async function runAutocannon (
-  origin: string, connections: number, extent: { duration: number } | { amount: number }
+  origin: string, connections: number, extent: { duration: number } | { amount: number }, { model, headers }: ChatCall
 ): Promise<LoadResult> {
   const result = await autocannon({
-    url: `${origin}${PATH}`, method: 'POST', connections, body: chatBody, headers: { 'content-type': 'application/json' }, ...extent
+    url: `${origin}${PATH}`, method: 'POST', connections, body: chatBody(model), headers: { 'content-type': 'application/json', ...headers }, ...extent
   })
   return {
     requestsPerS: result.requests.total / result.duration,
@@ -52,13 +63,16 @@ async function runAutocannon (
   }
 }
 
-async function runWrk (origin: string, connections: number, seconds: number): Promise<LoadResult> {
+async function runWrk (
+  origin: string, connections: number, seconds: number, { model, headers = {} }: ChatCall
+): Promise<LoadResult> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-bench-wrk-'))
   const script = join(folder, 'post.lua')
   writeFileSync(script, `
 wrk.method = "POST"
-wrk.body = ${JSON.stringify(chatBody)}
+wrk.body = ${JSON.stringify(chatBody(model))}
 wrk.headers["Content-Type"] = "application/json"
+${Object.entries(headers).map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`).join('\n')}
 done = function (summary, latency)
   local e = summary.errors
   io.write(string.format("RESULT %d %d %f %f %d\\n", summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chatAnswer } from '../../kernel/testing/index.js'
 import { freePort } from '../ports.js'
+import { processUse } from './process-use.js'
 
 export interface BenchServer {
   readonly origin: string
@@ -53,7 +54,7 @@ export function hasNginx (): boolean {
 }
 
 /** nginx with one worker: a fixed answer, or a proxy to `target`. */
-export async function startNginx (target: string | null): Promise<BenchServer> {
+export async function startNginx (target: string | null, program = 'nginx'): Promise<BenchServer> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-bench-nginx-'))
   const port = await freePort()
   const body = chatAnswer('x'.repeat(400)).replaceAll('\'', '')
@@ -69,7 +70,7 @@ http {
   ${target === null ? '' : `upstream up { server ${new URL(target).host}; keepalive 256; }`}
   server { listen 127.0.0.1:${port} backlog=4096; location / { ${location} } }
 }`)
-  const child = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  const child = spawn(program, ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', join(folder, 'error.log')], { stdio: 'ignore' })
   const origin = `http://127.0.0.1:${port}`
   for (let i = 0; i < 200 && !await fetch(`${origin}/health`).then(() => true, () => false); i++) {
     await new Promise(resolve => { setTimeout(resolve, 10) })
@@ -78,8 +79,8 @@ http {
     origin,
     port,
     ready: {},
-    memory: () => Promise.resolve(0),
-    cpuMs: () => Promise.resolve(0),
+    memory: () => Promise.resolve(processUse(child.pid!).rss),
+    cpuMs: () => Promise.resolve(processUse(child.pid!).cpuMs),
     stop: async () => {
       await ended(child, () => { child.kill('SIGTERM') })
       rmSync(folder, { recursive: true, force: true })
@@ -87,7 +88,7 @@ http {
   }
 }
 
-async function ended (child: ChildProcess, ask: () => void): Promise<void> {
+export async function ended (child: ChildProcess, ask: () => void): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exit = once(child, 'exit')
   ask()

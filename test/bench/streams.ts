@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
+import type { Bar } from './lists.js'
+import type { ChatCall } from './load.js'
+import type { BenchServer } from './servers.js'
 
 export interface StreamsResult {
   readonly streams: number
@@ -13,11 +16,14 @@ export interface StreamsResult {
   readonly gapP99: number
 }
 
-const body = JSON.stringify({ model: 'agent', stream: true, messages: [{ role: 'user', content: 'stream' }] })
+function bodyFor (model: string): string {
+  return JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'stream' }] })
+}
 
 /** Opens `streams` streams, one every millisecond, and reads them to their ends. */
 export async function runStreams (
-  origin: string, streams: number, expected: string, onAllOpen: () => Promise<void> = async () => {}
+  origin: string, streams: number, expected: string, onAllOpen: () => Promise<void> = async () => {},
+  { model, headers }: ChatCall = { model: 'agent' }
 ): Promise<StreamsResult> {
   const agent = new Agent({ keepAlive: false, maxSockets: Infinity })
   const ttft: number[] = []
@@ -32,7 +38,7 @@ export async function runStreams (
     let last = 0
     const hash = createHash('sha256')
     await new Promise<void>(resolve => {
-      const req = request(`${origin}/v1/chat/completions`, { method: 'POST', agent, headers: { 'content-type': 'application/json' } }, res => {
+      const req = request(`${origin}/v1/chat/completions`, { method: 'POST', agent, headers: { 'content-type': 'application/json', ...headers } }, res => {
         res.on('data', (chunk: Buffer) => {
           const now = performance.now()
           if (last === 0) {
@@ -51,7 +57,7 @@ export async function runStreams (
         res.on('error', () => resolve())
       })
       req.on('error', () => resolve())
-      req.end(body)
+      req.end(bodyFor(model))
     })
   }
   const running = Promise.all(Array.from({ length: streams }, (_, i) => one(i)))
@@ -70,9 +76,12 @@ export async function runStreams (
   }
 }
 
+/** Events of a stream that the upstream of this bench sends. */
+export const STREAM_EVENTS = 43
+
 /** Hash of one stream read from the upstream itself. */
 export async function expectedStream (origin: string): Promise<string> {
-  const response = await fetch(`${origin}/v1/chat/completions`, { method: 'POST', body })
+  const response = await fetch(`${origin}/v1/chat/completions`, { method: 'POST', body: bodyFor('agent') })
   return createHash('sha256').update(Buffer.from(await response.arrayBuffer())).digest('hex')
 }
 
@@ -80,4 +89,40 @@ export function percentile (values: readonly number[], p: number): number {
   if (values.length === 0) return NaN
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p / 100))]!
+}
+
+/** By target, for 1, 100 and 1,000 streams. */
+export type Streams = ReadonlyMap<string, ReadonlyArray<StreamsResult & { readonly cpuUsPerEvent: number }>>
+
+/** @param gateway whose memory is looked at while 1,000 streams are open */
+export async function measureStreams (
+  targets: ReadonlyMap<string, BenchServer>, gateway: BenchServer, upstream: string, say: (text: string) => void
+): Promise<{ results: Streams, rssAt1000: number }> {
+  const expected = await expectedStream(upstream)
+  const results = new Map<string, Array<StreamsResult & { cpuUsPerEvent: number }>>()
+  let rssAt1000 = 0
+  for (const streams of [1, 100, 1000]) {
+    for (const [name, server] of targets) {
+      const watched = server === gateway && streams === 1000
+      const before = await server.cpuMs()
+      const result = await runStreams(server.origin, streams, expected, async () => {
+        if (watched) rssAt1000 = await gateway.memory()
+      })
+      const cpuUsPerEvent = (await server.cpuMs() - before) * 1000 / (streams * STREAM_EVENTS)
+      results.set(name, [...results.get(name) ?? [], { ...result, cpuUsPerEvent }])
+    }
+    say(`${streams} streams done`)
+  }
+  return { results, rssAt1000 }
+}
+
+export function streamBars (streams: Streams): readonly Bar[] {
+  const [bare, svc] = ['bare node proxy', 'svc gateway'].map(name => streams.get(name)!.at(-1)!)
+  const cpu = svc!.cpuUsPerEvent / bare!.cpuUsPerEvent
+  const first = svc!.ttftP50 / bare!.ttftP50
+  return [
+    { name: 'of 1,000 streams, complete and byte-identical', value: svc!.identical, limit: '= 1000', ok: svc!.identical === 1000 },
+    { name: 'processor time per event at 1,000 streams, times the bare proxy\'s', value: cpu, limit: '<= 1.15', ok: cpu <= 1.15 },
+    { name: 'first token p50 at 1,000 streams, times the bare proxy\'s', value: first, limit: '<= 1.30', ok: first <= 1.3 }
+  ]
 }

@@ -1,4 +1,7 @@
 import { Agent, request } from 'node:http'
+import type { Bar } from './lists.js'
+import { atLeast } from './plain.js'
+import type { BenchServer } from './servers.js'
 import { percentile } from './streams.js'
 
 /** One kind of request whose body or answer is large. */
@@ -104,4 +107,33 @@ export async function runSurface (
   const took = (performance.now() - from) / 1000
   const requests = times.length
   return { requestsPerS: requests / took, mibPerS: bytes / MIB / took, p50: percentile(times, 50), requests, errors }
+}
+
+/** By kind of request, then by target. */
+export type Surfaces = ReadonlyMap<string, ReadonlyMap<string, SurfaceResult>>
+
+/** Rounds are interleaved; of each target's the one in the middle counts. */
+export async function measureSurfaces (
+  targets: ReadonlyMap<string, BenchServer>, rounds: number, seconds: number, say: (text: string) => void
+): Promise<Surfaces> {
+  const all = new Map<string, Map<string, SurfaceResult>>()
+  for (const kind of surfaceLoads) {
+    const runs = new Map([...targets.keys()].map(name => [name, [] as SurfaceResult[]]))
+    for (let round = 0; round < rounds; round++) {
+      for (const [name, { origin }] of targets) runs.get(name)!.push(await runSurface(origin, kind, seconds))
+    }
+    const middle = (list: SurfaceResult[]): SurfaceResult => {
+      return list.sort((a, b) => a.requestsPerS - b.requestsPerS)[Math.floor(list.length / 2)]!
+    }
+    all.set(kind.name, new Map([...runs].map(([name, list]) => [name, middle(list)])))
+    say(`${kind.name} done`)
+  }
+  return all
+}
+
+export function surfaceBars (surfaces: Surfaces): readonly Bar[] {
+  return [...surfaces].map(([name, by]) => {
+    const ratio = by.get('svc gateway')!.requestsPerS / by.get('bare node proxy')!.requestsPerS
+    return atLeast(`${name}: of the bare proxy`, ratio, name === oneTextEach.name ? 3 : 0.8)
+  })
 }

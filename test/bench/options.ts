@@ -1,0 +1,29 @@
+import { parseArgs } from 'node:util'
+
+const flags = {
+  quick: 'fewer and shorter rounds',
+  json: 'print one JSON document in place of tables',
+  lists: 'only the list routes of a home with 200 slots, 5,000 models and 50,000 audit rows',
+  cold: 'only a request to a cold slot whose engine needs a second',
+  peers: 'only the table of other gateways: those of nginx, llama-swap, litellm and portkey that are on PATH, or that SVC_BENCH_<NAME> names',
+  help: 'this text'
+} as const
+
+export type BenchOptions = Readonly<Record<keyof typeof flags, boolean>>
+
+export const helpText = `Usage: npm run bench -- [options]
+
+Measures the gateway against the least a Node proxy can do, in one run on one machine: only ratios mean anything.
+Exit code 1 when a bar is missed.
+
+${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(7)} ${what}`).join('\n')}
+
+Where they are installed it uses wrk to make the load and nginx as the upstream.
+SVC_BENCH_NGINX, SVC_BENCH_LLAMA_SWAP, SVC_BENCH_LITELLM, SVC_BENCH_PORTKEY: programs of --peers that are not on PATH.
+`
+
+/** Throws an error that names an unknown option. */
+export function readOptions (args: readonly string[]): BenchOptions {
+  const options = Object.fromEntries(Object.keys(flags).map(name => [name, { type: 'boolean', default: false } as const]))
+  return parseArgs({ args: [...args], options }).values as unknown as BenchOptions
+}
