@@ -17,7 +17,7 @@ export class OpenApiSchemas {
     const refers = defs.length > 0 || JSON.stringify(root).includes('"$ref":"#"')
     if (!refers) return this.#named(root, io)
     for (const [key, definition] of defs) this.components[componentName(name, key)] = relocated(definition, name)
-    this.components[name] = relocated(root, name)
+    this.components[name] = { title: name, ...relocated(root, name) }
     return { $ref: `#/components/schemas/${name}` }
   }
 

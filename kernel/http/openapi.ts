@@ -68,10 +68,14 @@ function operation (route: AnyRoute, id: string, schemas: OpenApiSchemas, provid
   }
 }
 
+function capital (word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1)
+}
+
 /** `GET /api/slots/:name` as `getApiSlotsByName`; numbered where two would be called the same. */
 function operationId ({ method, url }: AnyRoute, taken: Set<string>): string {
   const words = openApiPath(url).replaceAll('{', 'by-').split(/[^A-Za-z0-9]+/).filter(word => word !== '')
-  const base = method.toLowerCase() + words.map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+  const base = method.toLowerCase() + words.map(capital).join('')
   let id = base
   for (let n = 2; taken.has(id); n++) id = `${base}${n}`
   taken.add(id)
@@ -89,7 +93,8 @@ function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas, prov
   const required = asked || body?.safeParse({}).success === false || schemas.needs(schema)
   const example = route.example === undefined ? {} : { example: route.example }
   const whole = withEngineOptions(schema, route.surface, providers, schemas)
-  return { requestBody: { required, content: { [type]: { schema: whole, ...example } } } }
+  const named = '$ref' in whole ? whole : { title: `${capital(id)}Body`, ...whole }
+  return { requestBody: { required, content: { [type]: { schema: named, ...example } } } }
 }
 
 /** Every placeholder of the path is a parameter, described or not. */

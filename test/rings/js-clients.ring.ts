@@ -12,7 +12,7 @@ const notClients = new Set(['check.mjs'])
 async function runAll (t: Test, url: string, engine: string, scripts: string): Promise<void> {
   for (const file of (await readdir(scripts)).filter(name => name.endsWith('.mjs') && !notClients.has(name)).sort()) {
     const env = { RING_URL: url, RING_ENGINE: engine, RING_SENTENCE: demoSentence }
-    await t.test(file.replace('.mjs', ''), t => runClient(t, [process.execPath, join(scripts, file)], env))
+    await t.test(`each call of ${file.replace('.mjs', '')} ends as its users expect`, t => runClient(t, [process.execPath, join(scripts, file)], env))
   }
 }
 

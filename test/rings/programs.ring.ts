@@ -97,8 +97,8 @@ async function tries (t: Test, start: Start, real: boolean): Promise<void> {
   const [page, stranger] = sdks !== null && browser ? [await site(t, sdks), await site(t, sdks)] : [null, null]
   const gateway = await start(t, page === null ? '' : `[server]\nallowed_origins = ["${page.origin}/v1"]\n`)
   if (gateway === null) return
-  await t.test('curl', t => curls(t, gateway.url, real))
-  await t.test('pages of other origins in Chromium', async t => {
+  await t.test('curl is answered in every form of request that it sends', t => curls(t, gateway.url, real))
+  await t.test('a page of an allowed origin is served in Chromium, one of another origin reads why not', async t => {
     if (page === null || stranger === null) return void lacking(t, 'there is no /usr/bin/chromium; run: test/engines/install-packages.sh browser')
     for (const [from, allowed] of [[page, true], [stranger, false]] as const) {
       const results = await from.visit({ url: gateway.url, sentence: demoSentence, real, allowed }) ?? []
@@ -106,7 +106,7 @@ async function tries (t: Test, start: Start, real: boolean): Promise<void> {
       for (const { name, error } of results) t.equal(error, undefined, name)
     }
   })
-  await t.test('promptfoo', async t => {
+  await t.test('an evaluation with promptfoo passes through each of its providers', async t => {
     const packages = await brought(t, 'js-clients.sh', 'promptfoo')
     if (packages !== null) await promptfoo(t, gateway.url, real, packages)
   })

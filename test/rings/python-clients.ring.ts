@@ -23,7 +23,7 @@ async function runAll (t: Test, url: string, engine: string, venvs: Readonly<Rec
   for (const [packages, names] of Object.entries(programs)) {
     for (const name of names) {
       const command = [join(venvs[packages]!, 'bin/python'), join(root, 'test/rings/python', `${name}.py`)]
-      await t.test(`${name} with ${packages}`, t => runClient(t, command, env))
+      await t.test(`each call of ${name} with ${packages} ends as its users expect`, t => runClient(t, command, env))
     }
   }
 }

@@ -74,7 +74,7 @@ export type FetchBody = z.output<typeof fetchBodySchema>
 export const fetchedSchema = z.strictObject({ jobs: z.array(z.string()).meta({ description: 'Pulls; empty when everything is there' }) })
 
 export const workflowsSchema = z.strictObject({ workflows: z.array(z.strictObject({ name: z.string(), source: z.enum(['primary', 'user']) })) })
-export const workflowParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Workflow of GET /api/comfyui/workflows', minLength: 1, examples: ['portrait'] }) })
+export const workflowParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Workflow of GET /api/comfyui/workflows', pattern: '^[A-Za-z0-9._-]{1,200}$', examples: ['portrait'] }) })
 export const launchedSchema = z.strictObject({
   status: z.literal('queued'),
   prompt_id: z.string().nullable().meta({ description: 'The engine\'s own id; null when the engine has to come up first, or works on something' })

@@ -2,7 +2,7 @@ import { capabilityAliases, deviceSchema, fitStatuses, modelCapabilities, modelR
 import { z } from 'zod'
 import { modelListRowSchema } from './record-schema.js'
 
-export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Model id; a slash in it is written %2F', examples: ['qwen3-4b'] }) })
+export const idParamsSchema = z.strictObject({ id: z.string().meta({ description: 'Model id; a slash in it is written %2F', pattern: '^\\S{1,256}$', examples: ['qwen3-4b'] }) })
 
 /** A capability, or another word for one. */
 export const capabilitySchema = z.preprocess(
@@ -118,7 +118,7 @@ export const previewSchema = z.strictObject({
 
 /** The rows are checked one by one: a bad one is skipped and told, the others are registered. */
 export const scanBodySchema = z.strictObject({
-  rows: z.array(z.unknown()).max(5000).optional().meta({
+  rows: z.array(z.unknown()).max(2000).optional().meta({
     description: '`{path, id?, name?, backends?, capabilities?, defaults?}`; without it the configured folders are searched'
   })
 })

@@ -1,5 +1,5 @@
 import { core, definePlugin, defineRoute, sse, svcError, type PluginReport, type PluginService, type SseEvent } from 'svc-gateway/plugin'
-import { pluginListSchema, pluginParamsSchema, pluginSchema, reloadSchema } from './schemas.js'
+import { pluginListSchema, pluginNameParamsSchema, pluginParamsSchema, pluginSchema, reloadSchema } from './schemas.js'
 
 /**
  * `/api/plugins`: what is loaded and how it fares. A reload loads what the allow-list on disk names and never
@@ -35,7 +35,7 @@ export default definePlugin({
       url: '/api/plugins/:name/log',
       summary: 'What a plugin logs, as it happens',
       description: 'Every line from now on, debug lines too, whatever `[server] log_level` is. The plugin need not be there yet.',
-      schema: { params: pluginParamsSchema },
+      schema: { params: pluginNameParamsSchema },
       produces: 'text/event-stream',
       handler: ({ params: { name } }) => sse(signal => lines(plugins, name, signal))
     }))

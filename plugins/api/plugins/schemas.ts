@@ -35,3 +35,5 @@ export const reloadSchema = z.strictObject({
 })
 
 export const pluginParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Plugin name', pattern: PLUGIN_NAME_PATTERN.source, examples: ['api-slots'] }) })
+/** Of a plugin that need not be there: the name alone says whether it ever can be. */
+export const pluginNameParamsSchema = z.strictObject({ name: z.string().regex(PLUGIN_NAME_PATTERN).meta({ description: 'Plugin name', examples: ['api-slots'] }) })

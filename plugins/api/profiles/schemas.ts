@@ -52,7 +52,7 @@ export const envelopeSchema = z.strictObject({
 
 /** An envelope that comes in: keys besides these are somebody else's, and a missing checksum is no wrong one. */
 const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version: true, profile: true })
-  .extend({ name: nameSchema.optional(), checksum: z.string().nullish() }).loose()
+  .extend({ name: z.string().optional(), checksum: z.string().nullish() }).loose()
 
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({

@@ -2,12 +2,21 @@ import { z } from 'zod'
 import { hostFailedSchema, slimHostSchema } from '../stats/ref.js'
 
 const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})'
-const HOST_NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*\\.?$`)
+const GROUP = '[0-9A-Fa-f]{1,4}'
+/** An IPv6 address: all eight groups, or `::` in place of some. */
+const IPV6 = [
+  `(?:${GROUP}:){7}${GROUP}`,
+  ...[1, 2, 3, 4, 5, 6].map(before => `(?:${GROUP}:){1,${before}}(?::${GROUP}){1,${7 - before}}`),
+  `(?:${GROUP}:){1,7}:`,
+  `:(?::${GROUP}){1,7}`,
+  '::'
+].join('|')
+const HOST = new RegExp(`^(?:${LABEL}(?:\\.${LABEL})*\\.?|(?:${IPV6})|\\[(?:${IPV6})\\])$`)
 const MAX_HOST = 253
 
 const hostSchema = z.string({ error: 'must be the name or address of the host' }).max(MAX_HOST)
-  .refine(isHost, { error: 'must be a host name or an IP address alone, without https:// and without a port' })
-  .meta({ description: 'Name or IP address', pattern: `${HOST_NAME.source}|^\\[?[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}\\]?$`, minLength: 1 })
+  .regex(HOST, { error: 'must be a host name or an IP address alone, without https:// and without a port' })
+  .meta({ description: 'Name or IP address', minLength: 1 })
 const portSchema = z.int({ error: 'must be a whole number from 1 to 65535' })
   .min(1, { error: 'must be a whole number from 1 to 65535' }).max(65_535, { error: 'must be a whole number from 1 to 65535' })
 const userSchema = z.string({ error: 'must be a user with its realm, as in svc@pve' }).max(64)
@@ -103,8 +112,3 @@ export const testedSchema = z.union([
   }),
   z.strictObject({ ok: z.literal(false), error: z.string() })
 ])
-
-function isHost (text: string): boolean {
-  const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
-  return HOST_NAME.test(text) || (bare.includes(':') && URL.canParse(`https://[${bare}]/`))
-}

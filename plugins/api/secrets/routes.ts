@@ -4,7 +4,7 @@ import {
   type UpstreamService
 } from 'svc-gateway/plugin'
 import { guardKey } from './key-guard.js'
-import { nameParamsSchema, SECRET_NAME, secretListSchema, valueBodySchema } from './schemas.js'
+import { nameParamsSchema, SECRET_NAME, SECRET_VALUE, secretListSchema, valueBodySchema } from './schemas.js'
 
 export interface SecretServices {
   readonly activity: ActivityLog
@@ -13,8 +13,8 @@ export interface SecretServices {
   readonly upstreams: UpstreamService
 }
 
-/** Control, format, surrogate and unassigned characters, and separators of lines. */
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u
+/** Half of a character, which no file can hold. */
+const LONE_SURROGATE = /\p{Cs}/u
 /** Longest value, in characters. */
 const MAX_VALUE = 8192
 const MASKED = '•'.repeat(8)
@@ -76,8 +76,9 @@ function requireName (name: string): void {
 
 /** What is wrong is said without any of it. */
 function requireValue (value: string): void {
+  const isPrintable = SECRET_VALUE.test(value) && !LONE_SURROGATE.test(value)
   const problem = value === '' ? 'is empty; delete the secret instead' : value.length > MAX_VALUE ? `must have at most ${MAX_VALUE} characters`
-    : UNPRINTABLE.test(value) ? 'must be one line of printable characters' : null
+    : isPrintable ? null : 'must be one line of printable characters'
   if (problem !== null) throw svcError('secret.value_invalid', `the value ${problem}`, { param: 'value' })
 }
 

@@ -19,25 +19,43 @@ function inner (table: string): Readonly<Record<string, Property>> {
   return (slotProperties[table] as { readonly properties?: Readonly<Record<string, Property>> }).properties ?? {}
 }
 
-/** Keys of `[model]` and `[server]` that may be written flat, tables that may be one text, and old spellings. */
-const slotKeys: Readonly<Record<string, unknown>> = {
-  ...slotProperties,
-  model: { anyOf: [slotProperties.model, { type: 'string', description: 'The same as `model.default`' }] },
-  image: { anyOf: [slotProperties.image, { type: 'string', description: 'The same as `container_image`' }] },
-  ctx_size: inner('model').context_size,
-  context_size: inner('model').context_size,
-  n_gpu_layers: inner('model').n_gpu_layers,
-  rope_freq_base: inner('model').rope_freq_base,
-  extra_args: inner('server').extra_args,
-  env: inner('server').env,
-  backend: { type: 'string', deprecated: true, description: 'Old name of `device`' },
-  slot: { type: 'object', description: 'The same keys in a table', additionalProperties: true },
-  defaults: { type: 'object', deprecated: true, additionalProperties: true }
+/** With null for every key, in tables too: it takes the key out. */
+function nullable (keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, { anyOf: [nullableInside(schema), { type: 'null' }] }]))
 }
 
-/** With null for every key: it takes the key out. */
-function nullable (keys: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, { anyOf: [schema, { type: 'null' }] }]))
+function nullableInside (schema: unknown): unknown {
+  const { anyOf, properties, additionalProperties } = schema as JsonSchema
+  return {
+    ...schema as JsonSchema,
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(nullableInside) }),
+    ...(properties === undefined ? {} : { properties: nullable(properties) }),
+    ...(typeof additionalProperties === 'object' ? { additionalProperties: { anyOf: [additionalProperties, { type: 'null' }] } } : {})
+  }
+}
+
+interface JsonSchema {
+  readonly anyOf?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, unknown>>
+  readonly additionalProperties?: unknown
+}
+
+/** Keys of `[model]` and `[server]` that may be written flat, tables that may be one text, and old spellings. */
+const slotKeys: Readonly<Record<string, unknown>> = {
+  ...nullable({
+    ...slotProperties,
+    model: { anyOf: [slotProperties.model, { type: 'string', description: 'The same as `model.default`' }] },
+    image: { anyOf: [slotProperties.image, { type: 'string', description: 'The same as `container_image`' }] },
+    ctx_size: inner('model').context_size,
+    context_size: inner('model').context_size,
+    n_gpu_layers: inner('model').n_gpu_layers,
+    rope_freq_base: inner('model').rope_freq_base,
+    extra_args: inner('server').extra_args,
+    env: inner('server').env,
+    backend: { type: 'string', deprecated: true, description: 'Old name of `device`' }
+  }),
+  slot: { type: 'object', description: 'The same keys in a table', additionalProperties: true },
+  defaults: { type: 'object', deprecated: true, additionalProperties: true }
 }
 
 /**
@@ -55,7 +73,7 @@ export const createBodySchema = slotBody.meta({
 
 export const configBodySchema = slotBody.meta({
   description: 'What changes: scalars and lists replace, tables merge one level deep, null takes a key out',
-  properties: nullable(slotKeys),
+  properties: slotKeys,
   additionalProperties: false
 })
 

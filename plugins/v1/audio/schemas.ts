@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 export const speechBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id or upstream model', minLength: 1 }),
+  model: z.string().meta({ description: 'Slot name, model id or upstream model', pattern: '\\S' }),
   input: z.string().meta({ description: 'The text to speak' }),
   voice: z.union([z.string(), z.looseObject({})]).optional().meta({ description: 'Default: the slot\'s `default_voice`, else the engine\'s' }),
   speed: z.number().optional().meta({ description: 'Default: the slot\'s `default_speed`, else 1' }),
@@ -10,7 +10,7 @@ export const speechBodySchema = z.looseObject({
 
 export const transcriptionFormSchema = z.looseObject({
   file: z.string().meta({ format: 'binary', description: 'The audio; what formats there are depends on the engine' }),
-  model: z.string().meta({ description: 'Slot name, model id or upstream model; may stand anywhere in the form', minLength: 1 }),
+  model: z.string().meta({ description: 'Slot name, model id or upstream model; may stand anywhere in the form', pattern: '\\S' }),
   language: z.string().optional(),
   prompt: z.string().optional(),
   response_format: z.string().optional().meta({ description: 'json, text, srt, vtt, verbose_json; the engine decides what it knows' }),

@@ -11,8 +11,8 @@ const extraBodySchema = z.looseObject({ seed, steps, cfg, negative_prompt: negat
 
 /** Body of `POST /v1/images/generations`. What is not named here is ignored. */
 export const imageBodySchema = z.looseObject({
-  model: z.string().optional().meta({ description: 'Curated image model, image slot or upstream model', minLength: 1 }),
-  prompt: z.string().nullish().meta({ description: 'What the image shows', anyOf: undefined, type: 'string', minLength: 1 }),
+  model: z.string().optional().meta({ description: 'Curated image model, image slot or upstream model', pattern: '\\S' }),
+  prompt: z.string().nullish().meta({ description: 'What the image shows', anyOf: undefined, type: 'string', pattern: '\\S' }),
   n: z.int().nullish().meta({ description: 'Number of images, 1 (default) to 8; what is beyond is brought within' }),
   size: z.string().regex(/^(auto|\d{1,5}x\d{1,5})$/i, { error: 'must look like 1024x1024' }).nullish()
     .meta({ description: 'Width and height in pixels, brought within 64 to 2048 and down to a multiple of 8; default, and auto: the slot\'s `default_size`' }),

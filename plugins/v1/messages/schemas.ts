@@ -6,7 +6,7 @@ const messageSchema = z.looseObject({
 })
 
 export const countBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', minLength: 1 }),
+  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', pattern: '\\S' }),
   messages: z.array(messageSchema),
   system: z.unknown().optional(),
   tools: z.array(z.unknown()).optional()

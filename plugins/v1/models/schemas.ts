@@ -24,4 +24,4 @@ export const listQuerySchema = z.looseObject({
   owned_by: z.string().optional().meta({ description: 'Only rows of this owner; also as header X-svc-Model-Filter' })
 })
 
-export const modelParamsSchema = z.strictObject({ '*': z.string().min(1).meta({ description: 'Model id', examples: ['agent'] }) })
+export const modelParamsSchema = z.strictObject({ '*': z.string().min(1).meta({ description: 'Model id', pattern: '^\\S+$', examples: ['agent'] }) })

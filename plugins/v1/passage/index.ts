@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const ROOT = '/upstream/'
 
-const paramsSchema = z.object({ '*': z.string().meta({ description: 'Slot or model, then the path of the engine', examples: ['agent/health'] }) })
+const paramsSchema = z.object({ '*': z.string().meta({ description: 'Slot or model, then the path of the engine', pattern: '^[^/\\s][^\\0]*$', examples: ['agent/health'] }) })
 const bodySchema = z.unknown().meta({ type: 'string', format: 'binary', description: 'Whatever the engine takes' })
 
 const engineAnswers = ([undefined, '2XX', '3XX'] as const).flatMap(status => ['application/octet-stream', '*/*'].map(type => ({

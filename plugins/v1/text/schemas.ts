@@ -1,14 +1,14 @@
 import { z } from 'zod'
 
 export const chatBodySchema = z.looseObject({
-  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', minLength: 1 }),
+  model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', pattern: '\\S' }),
   messages: z.array(z.looseObject({ role: z.string() })),
   stream: z.boolean().optional(),
   omni: z.boolean().optional().meta({ description: 'Opt in to the tool-calling loop; never reaches the engine' })
 })
 
 export const completionBodySchema = z.looseObject({
-  model: z.string().meta({ minLength: 1 }),
+  model: z.string().meta({ pattern: '\\S' }),
   prompt: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
   stream: z.boolean().optional()
 })

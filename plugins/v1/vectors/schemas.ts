@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-const modelSchema = z.string().meta({ description: 'Slot name, model id, `svc/<slot>` or upstream model', minLength: 1 })
+const modelSchema = z.string().meta({ description: 'Slot name, model id, `svc/<slot>` or upstream model', pattern: '\\S' })
 
 export const embeddingsBodySchema = z.looseObject({
   model: modelSchema,

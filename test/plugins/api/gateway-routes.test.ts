@@ -59,6 +59,7 @@ t.test('plugins', async t => {
     kind: 'service', state: 'failed', phase: 'register', code: 'plugin.register_failed', message: /out of luck/, origin: 'inline', ms: Number
   })
   t.match((await gateway.call('GET', '/api/plugins/api-slots')).json, { name: 'api-slots', kind: 'routes', state: 'active', code: null, message: null })
+  t.match(await gateway.call('GET', '/api/plugins/No%20Name/log'), { status: 400 }, 'nobody can wait for a plugin that there can never be')
   t.match((await gateway.call('GET', '/api/plugins/nobody')), { status: 404, json: { error: { code: 'plugin.not_found', message: /nobody/ } } })
   t.match((await gateway.call('GET', '/api/status')).json, { status: 'degraded', plugins: { failed: 1 } })
 
@@ -144,7 +145,7 @@ t.test('documentation', async t => {
     Object.keys(methods).map(method => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`))
   t.same(documented.sort(), routes.sort(), 'every route is in it')
   const body = openapi.paths['/api/slots'].post.requestBody.content['application/json'].schema
-  t.match(body.properties, { name: { type: 'string' }, device: { enum: Array }, workers: { type: 'integer', minimum: 1 } })
+  t.match(body.properties, { name: { type: 'string' }, device: { anyOf: [{ enum: Array }, { type: 'null' }] }, workers: { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] } })
   t.match(openapi.paths['/api/events'].get.parameters, [{ name: 'since', in: 'query', required: false, schema: { type: 'integer' } }])
 
   const page = await gateway.call('GET', '/api/docs')

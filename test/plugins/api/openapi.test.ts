@@ -61,9 +61,14 @@ t.test('every operation says what it takes and what it answers', async t => {
     t.strictSame(parameters.filter(parameter => parameter.in === 'path').map(parameter => parameter.name), placeholders, `${name}: path`)
     for (const { name: parameter, in: where, schema = {} } of parameters) {
       t.ok(isSaying(schema), `${name}: parameter ${parameter}`)
-      if (where === 'path') t.ok('enum' in schema || 'examples' in schema, `${name}: what ${parameter} may be`)
+      if (where !== 'path') continue
+      t.ok('enum' in schema || 'examples' in schema, `${name}: what ${parameter} may be`)
+      t.ok('enum' in schema || 'pattern' in schema, `${name}: how ${parameter} is written`)
     }
-    for (const { schema } of Object.values(requestBody?.content ?? {})) t.ok(isSaying(schema), `${name}: body`)
+    for (const { schema } of Object.values(requestBody?.content ?? {})) {
+      t.ok(isSaying(schema), `${name}: body`)
+      t.match(resolved(schema), { title: /^[A-Z][A-Za-z0-9]+$/ }, `${name}: the name of its body`)
+    }
     const [[status, success] = ['', {}], ...others] = Object.entries(responses)
     t.match(status, name === 'GET /openapi.json' ? '302' : /^2\d\d$/, `${name}: success`)
     t.strictSame(others.map(([other]) => other).filter(other => !/^[23](\d\d|XX)$/.test(other)), ['default'], `${name}: refusals`)
@@ -76,10 +81,16 @@ t.test('every operation says what it takes and what it answers', async t => {
   }
 })
 
+function resolved (schema: Schema | undefined): Schema | undefined {
+  if (typeof schema?.$ref !== 'string') return schema
+  const { schemas } = document.components as { schemas: Readonly<Record<string, Schema>> }
+  return schemas[schema.$ref.split('/').at(-1)!]
+}
+
 /** A schema that lets everything pass says nothing, and so does an object without a word about what is in it. */
 function isSaying (schema: Schema | undefined): boolean {
   if (schema === undefined) return false
-  const words = Object.keys(schema).filter(key => key !== 'description')
+  const words = Object.keys(schema).filter(key => key !== 'description' && key !== 'title')
   return words.length > 0 && JSON.stringify(schema) !== '{"type":"object"}'
 }
 
@@ -129,6 +140,24 @@ t.test('an answer that the document does not have is a failure, too', async t =>
   t.equal((await other.fetch('/v1/odd/known')).status, 200)
   await t.rejects(other.close(), { message: /no such answer: GET \/api\/odd\/status: status 202/ })
 })
+
+t.test('a key of a slot may be null wherever the document says so, in its tables too', async t => {
+  const { schema } = operations.get('POST /api/slots')!.requestBody!.content['application/json']!
+  const { properties } = schema as { properties: Record<string, Schema> }
+  const nulled = Object.entries(properties).filter(([, key]) => ways(key).some(({ type }) => type === 'null'))
+  t.ok(nulled.length > 20)
+  const tables = nulled.flatMap(([name, key]) => ways(key).filter(inner => inner.properties !== undefined).map(inner =>
+    [name, Object.fromEntries(Object.keys(inner.properties as object).map(inside => [inside, null]))] as const))
+  t.ok(tables.length > 3)
+  for (const [i, body] of [Object.fromEntries(nulled.map(([key]) => [key, null])), Object.fromEntries(tables)].entries()) {
+    const response = await gateway.fetch('/api/slots', { method: 'POST', body: JSON.stringify({ name: `nulled-${i}`, ...body }) })
+    t.equal(response.status, 201, await response.text())
+  }
+})
+
+function ways (schema: Schema): Schema[] {
+  return Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(way => ways(way as Schema)) : [schema]
+}
 
 t.test('a client that is generated from the document sends what the gateway takes', async t => {
   const operation = (name: string): Operation => operations.get(name)!

@@ -114,6 +114,7 @@ t.test('envelopes', async t => {
   await refused(t, gateway, post({ envelope, name: 'mine' }), 409, 'profiles.exists')
   await refused(t, gateway, post({ envelope, name: 'rocm' }), 409, 'profiles.exists')
   await refused(t, gateway, post({ envelope: forged, name: 'theirs' }), 400, 'profiles.bad_envelope', /checksum/)
+  t.match((await gateway.call(...post({ envelope: { ...envelope, name: 'Not of ours' }, name: 'x', dry_run: true }))).json, { valid: true, name: 'x' }, 'a name that is replaced may be any')
   await refused(t, gateway, post({ envelope: { ...envelope, kind: 'svc.stack' }, name: 'x' }), 400, 'profiles.bad_envelope', /kind/)
   await refused(t, gateway, post({ envelope: { ...envelope, schema_version: 2 }, name: 'x' }), 400, 'profiles.bad_envelope', /update the gateway/)
   await refused(t, gateway, post({ envelope: { ...envelope, profile: { image: '' } }, name: 'x', dry_run: true }), 400, 'profiles.bad_envelope', /image/)

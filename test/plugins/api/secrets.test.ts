@@ -44,7 +44,7 @@ t.test('setting and removing', async t => {
   }
   await t.rejects(config.setSecret('LD_AUDIT', 'x'), { code: 'secret.name_invalid' }, 'also past the route')
   t.notMatch(readFileSync(path, 'utf8'), /^(PATH|LD_|SVC_HOME)/m)
-  for (const [i, bad] of ['', 'two\nlines', 'tab\t', '\u0000', 'a\u2028b', '\ud800', 'x'.repeat(8_193)].entries()) {
+  for (const [i, bad] of ['', 'two\nlines', 'tab\t', '\u0000', 'a\u2028b', 'zero\u200bwidth', '\ud800', 'x'.repeat(8_193)].entries()) {
     const answer = await gateway.call('PUT', '/api/secrets/A', { value: bad })
     t.match(answer, { status: 400, json: { error: { code: 'secret.value_invalid', param: 'value' } } }, `value ${i}`)
   }

@@ -41,8 +41,14 @@ export async function requestsOf (work) {
   return await requests() - before
 }
 
+/** How many have ended. Waits for those that have not: one whose client left ends a little later. */
 async function requests () {
-  return (await (await fetch(`${url}/api/stats/requests?window_s=3600`)).json()).requests
+  while ((await told('/api/requests')).requests.length > 0);
+  return (await told('/api/stats/requests?window_s=3600')).requests
+}
+
+async function told (path) {
+  return (await fetch(url + path)).json()
 }
 
 /** What the promise is rejected with. */
