@@ -7,16 +7,28 @@ const columns = [
 
 export const csvTitles = `${columns.join(',')}\r\n`
 
+/** A spreadsheet would run what begins with one of these, and anybody may name a slot. */
+const FORMULA: ReadonlySet<number> = new Set([...'=+-@\t\r'].map(sign => sign.charCodeAt(0)))
+const QUOTED = /[",\r\n]/
+
 /** Rows as RFC 4180 has them. Pure. */
 export function csvRows (rows: readonly ActivityRow[]): string {
-  return rows.map(row => `${columns.map(column => cell(row[column])).join(',')}\r\n`).join('')
+  let text = ''
+  for (const row of rows) {
+    let separator = ''
+    for (const column of columns) {
+      text += separator + cell(row[column])
+      separator = ','
+    }
+    text += '\r\n'
+  }
+  return text
 }
 
 function cell (value: unknown): string {
-  if (value === null || value === undefined) return ''
+  if (value === null || value === undefined || value === '') return ''
   if (typeof value === 'number') return String(value)
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // a spreadsheet would run what begins like a formula, and anybody may name a slot
-  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+  const harmless = FORMULA.has(text.charCodeAt(0)) ? `'${text}` : text
+  return QUOTED.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }
