@@ -5,9 +5,7 @@ import { core, messageOf, svcError, type Finding, type GatewayInfo, type Logger,
 import type { GatewayOptions } from './gateway-options.js'
 import { spoolFolder, sweepSpool } from './dispatch/upload/spool-file.js'
 import { GatewayConfigCheck } from './host/config-check.js'
-import {
-  builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates
-} from './host/discover.js'
+import { builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates } from './host/discover.js'
 import { Generations } from './host/generations.js'
 import { watchLoop } from './host/loop-watch.js'
 import { PluginLogs } from './host/plugin-logs.js'
@@ -84,6 +82,7 @@ class GatewayRun implements Gateway {
   #alive: NodeJS.Timeout | null = null
   #check: GatewayConfigCheck | null = null
   #baseUrl: string | null = null
+  #layingFacts: Promise<void> = Promise.resolve()
   #starting: Promise<StartedGateway> | null = null
   #stopping: Promise<void> | null = null
   #autostarted: Promise<void> = Promise.resolve()
@@ -139,6 +138,7 @@ class GatewayRun implements Gateway {
       this.#provide(kernel, inference, host)
       await preparePluginHome(kernel.config.paths.plugins)
       await host.boot()
+      await this.#layingFacts
       goOn()
       await inference.gpu.open()
       await inference.fleet.start()
@@ -227,7 +227,10 @@ class GatewayRun implements Gateway {
         ...await descriptorCandidates(join(config.paths.etc, 'engines')),
         ...await packageCandidates(pluginHome, config.snapshot.svc.plugins.allow)
       ],
-      providersChanged: () => this.#inference?.providersChanged()
+      providersChanged: providers => {
+        this.#layingFacts = config.use(providers)
+        this.#inference?.providersChanged()
+      }
     })
     return host
   }

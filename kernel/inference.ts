@@ -107,14 +107,13 @@ export function createInference (
     stateFiles: new SlotStateFiles(`${config.paths.state}/slots`, clock, log),
     assertMayRun: name => {
       gpu.assertAllows(name)
-      const provider: RivalContext['provider'] = of => providers.get(of)
-      const context: RivalContext = { provider, device: slot => plans.device(slot), gpus: hardware.info.gpus }
+      const context: RivalContext = { providers, device: slot => plans.device(slot), gpus: hardware.info.gpus }
       const live = [...config.snapshot.slots.values()].filter(slot => slot.name === name || isLive(fleet.core(slot.name)))
       assertNoRival(name, live, context)
     },
     ports: {
-      customary: slot => providers.get(slot.provider)?.reservedPort ?? null,
-      reserved: () => providers.list().flatMap(({ reservedPort }) => reservedPort ?? []),
+      customary: slot => providers.get(slot.provider)?.reservedPorts?.[0] ?? null,
+      reserved: () => providers.list().flatMap(({ reservedPorts = [] }) => reservedPorts),
       claim: port => claimPort(config.snapshot.svc.slots.publish_host, port)
     },
     changed: name => {

@@ -1,8 +1,7 @@
 import {
-  svcConfigSchema, type Clock, type ConfigService, type ConfigSnapshot, type EventBus, type JobStore, type Logger,
-  type ModelRegistry
+  svcConfigSchema, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger, type ModelRegistry
 } from './contract/index.js'
-import { createConfigService } from './config/store.js'
+import { createConfigService, type KernelConfig } from './config/store.js'
 import { LateWriteRules } from './config/write-rules.js'
 import { resolvePaths } from './config/paths.js'
 import { createActivityLog, type ActivitySettings, type OwnedActivityLog } from './events/activity-log.js'
@@ -17,7 +16,6 @@ import { sweepTempFiles } from './config/atomic-file.js'
 import { storeTemp } from './config/written-folders.js'
 import { createModelRegistry } from './models/registry.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
-import { releaseManifest } from './runtime/image-manifest.js'
 import { endFormerEngines } from './runtime/former-engines.js'
 import { openProcessRuntime } from './runtime/process-runtime.js'
 import { RuntimeSet } from './runtime/runtime-set.js'
@@ -39,7 +37,7 @@ export interface KernelServices {
   readonly instance: string
   /** Secret of a slot's engines: the same as long as the home is. */
   readonly engineKey: (slot: string) => string
-  readonly config: ConfigService
+  readonly config: KernelConfig
   /** Told what rows may say once the engines are known. */
   readonly rules: LateWriteRules
   readonly database: Database
@@ -68,7 +66,7 @@ export async function openKernel (
     const withLock = createWithLock()
     const rules = new LateWriteRules()
     const injected = options.fileOps === undefined ? {} : { ops: options.fileOps }
-    const config = await createConfigService({ paths, env, log, clock, withLock, releaseManifest, rules, ...injected })
+    const config = await createConfigService({ paths, env, log, clock, withLock, rules, ...injected })
     const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
     applyLevel(config.snapshot)
     config.onChange(applyLevel)
@@ -117,7 +115,7 @@ export async function openKernel (
     ])
     const jobs = createJobStore(opened, clock)
     const tables = new PluginTables(opened)
-    const modelFiles = createModelFiles(clock)
+    const modelFiles = createModelFiles(clock, () => config.providers.modelNames)
     return {
       env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, tables, models, modelFiles,
       hardware,

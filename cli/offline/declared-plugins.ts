@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import {
   core, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger
 } from '../../kernel/contract/index.js'
+import { LaidProviders } from '../../kernel/config/laid-providers.js'
 import { createEventBus } from '../../kernel/events/event-bus.js'
 import { withDeadline } from '../../kernel/host/deadline.js'
 import { failureText } from '../../kernel/host/failure-text.js'
@@ -56,6 +57,12 @@ export async function declaredPlugins (kernel: OfflineKernel): Promise<readonly 
   } finally {
     clearInterval(alive)
   }
+}
+
+/** The facts of their providers, laid over each other as a gateway does. */
+export function layPlugins (plugins: readonly DeclaredPlugin[]): LaidProviders {
+  return new LaidProviders(plugins.flatMap(({ origin, providers }) =>
+    providers.map(provider => ({ provider, isBuiltin: origin === 'builtin' }))))
 }
 
 function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {

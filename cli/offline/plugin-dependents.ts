@@ -11,12 +11,12 @@ export interface Dependents {
 export async function dependentsOf (
   paths: Paths, env: Readonly<Record<string, string | undefined>>, packageName: string
 ): Promise<Dependents> {
-  const { parts, plugins } = await checkHome(paths, env)
+  const { snapshot, plugins } = await checkHome(paths, env)
   const own = plugins.filter(({ origin }) => origin === `package:${packageName}` || origin.startsWith(`package:${packageName}@`))
   const providers = new Set(own.flatMap(plugin => plugin.providers.map(({ name }) => name)))
   const services = new Set(own.flatMap(({ plugin }) => plugin?.provides ?? []).map(({ id }) => id))
   return {
-    slots: [...parts.slots].filter(([, { value }]) => value !== null && providers.has(value.provider)).map(([name]) => name),
+    slots: [...snapshot?.slots.values() ?? []].filter(({ provider }) => providers.has(provider)).map(({ name }) => name),
     plugins: plugins.filter(({ plugin }) => Object.values(plugin?.requires ?? {}).some(({ id }) => services.has(id)))
       .map(({ name }) => name)
   }

@@ -9,12 +9,13 @@ import {
 } from '../contract/index.js'
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
+import type { LaidProviders } from './laid-providers.js'
 import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
-import { seedProfiles } from './profiles/seeds.js'
 import { withSelection } from './schema/capabilities-file.js'
 import { providerRows, upstreamRows } from './schema/catalog-files.js'
 import { checkSlotFile } from './schema/slot-file.js'
+import { slotWithProvider } from './snapshot.js'
 import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } from './slot-writer.js'
 import { seedStacks } from './stacks/seeds.js'
 import { isTable, type Table } from './toml-file.js'
@@ -37,6 +38,7 @@ export class Draft implements ConfigDraft {
   readonly #files: DraftFiles
   readonly #log: Logger
   readonly #rules: WriteRules | null
+  readonly #providers: LaidProviders
   /** Below the state root. */
   readonly #registry: string
   readonly #slots: Map<string, NamedSlotConfig>
@@ -45,13 +47,15 @@ export class Draft implements ConfigDraft {
   #capabilities: CapabilitySelections
 
   constructor (
-    snapshot: ConfigSnapshot, paths: Paths, log: Logger, patchSvc: SvcPatcher, rules: WriteRules | null = null
+    snapshot: ConfigSnapshot, paths: Paths, log: Logger, patchSvc: SvcPatcher, providers: LaidProviders,
+    rules: WriteRules | null = null
   ) {
     this.#svc = snapshot.svc
     this.#patchSvc = patchSvc
     this.#files = new DraftFiles(paths, log)
     this.#log = log
     this.#rules = rules
+    this.#providers = providers
     this.#registry = relative(paths.state, paths.registry)
     this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
     this.providers = new DraftRows(this.#files, log, { ...providerRows, file: configFiles.providers })
@@ -60,6 +64,8 @@ export class Draft implements ConfigDraft {
     this.#stacks = new Map(snapshot.stacks)
     this.#capabilities = snapshot.capabilities
   }
+
+  readonly #providerName = (written: string): string => this.#providers.canonical(written)
 
   get svc (): SvcConfig { return this.#svc }
   get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
@@ -76,13 +82,14 @@ export class Draft implements ConfigDraft {
   }
 
   checkSlot (name: string, config: Raw): NamedSlotConfig {
-    const { slot } = previewSlot(name, { ...config })
+    const { slot } = previewSlot(name, { ...config }, this.#providerName)
     if (this.#slots.has(name)) throw slotExists(name)
-    return slot
+    return slotWithProvider(slot, this.#providers)
   }
 
   async createSlot (name: string, config: Raw): Promise<NamedSlotConfig> {
-    const { slot, raw: { name: _, ...raw } } = previewSlot(name, { ...config })
+    const { slot: written, raw: { name: _, ...raw } } = previewSlot(name, { ...config }, this.#providerName)
+    const slot = slotWithProvider(written, this.#providers)
     const { stringifyToml } = await import('./toml-patch.js')
     // the file and not the snapshot: one that is broken is there too
     if (!await this.#files.create(slotFile(name), stringifyToml(raw))) throw slotExists(name)
@@ -92,7 +99,8 @@ export class Draft implements ConfigDraft {
 
   async patchSlot (name: string, patch: Raw): Promise<NamedSlotConfig> {
     const file = await this.#slotFile(name)
-    const { slot, text } = await patchedSlot(name, file, { ...patch }, this.#log)
+    const { slot: written, text } = await patchedSlot(name, file, { ...patch }, this.#log, this.#providerName)
+    const slot = slotWithProvider(written, this.#providers)
     this.#files.put(slotFile(name), text)
     this.#slots.set(name, slot)
     return slot
@@ -101,7 +109,8 @@ export class Draft implements ConfigDraft {
   /** The slot as its file says, else its last good configuration. */
   async slotOnDisk (name: string): Promise<NamedSlotConfig | null> {
     const file = await this.#slotFile(name)
-    return checkSlotFile(name, file.data, 'client').value ?? this.#slots.get(name) ?? null
+    const { value } = checkSlotFile(name, file.data, 'client')
+    return value === null ? this.#slots.get(name) ?? null : slotWithProvider(value, this.#providers)
   }
 
   async deleteSlot (name: string): Promise<void> {
@@ -111,7 +120,7 @@ export class Draft implements ConfigDraft {
   }
 
   async putProfile (name: string, profile: Profile | null): Promise<void> {
-    if (seedProfiles.has(name)) {
+    if (this.#providers.profiles.has(name)) {
       throw svcError('profiles.seed_immutable', `profile '${name}' is built in and cannot be changed; clone it under another name`, { details: { name } })
     }
     const checked = checkRow('profile', name, profileSchema, without(profile, 'name', 'seed'))

@@ -6,7 +6,6 @@ import { migrateConfig } from './migrations/migrate.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { configFiles, type ConfigParts } from './parts.js'
 import { checkShape } from './shape-check.js'
-import { seedProfiles } from './profiles/seeds.js'
 import { readText } from './read-file.js'
 import { parseSecretsEnv } from './secrets-env.js'
 import { readCapabilities } from './schema/capabilities-file.js'
@@ -15,12 +14,13 @@ import { readHardware, readManifest } from './schema/json-files.js'
 import { seedStacks } from './stacks/seeds.js'
 import { readToml } from './toml-file.js'
 
-const profileSeeds = new Set(seedProfiles.keys())
 const stackSeeds = new Set(seedStacks.keys())
 
 export interface LoadOptions {
   readonly paths: Paths
   readonly migrations?: readonly ConfigMigration[]
+  /** Names of profiles that providers bring: nobody else's have them. */
+  readonly profileSeeds?: ReadonlySet<string>
 }
 
 /**
@@ -32,7 +32,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
   const [svc, slots, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets] = await Promise.all([
     loadSvc(options, previous?.svc.value ?? null),
     loadSlots(options.paths, previous),
-    loadProfiles(options.paths, previous),
+    loadProfiles(options.paths, previous, options.profileSeeds),
     loadStacks(options.paths, previous),
     loadCapabilities(options.paths, previous),
     loadUpstreams(options.paths, previous),
@@ -55,8 +55,10 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
   }
 }
 
-export function loadProfiles ({ etc }: Paths, previous: ConfigParts | null): Promise<ConfigParts['profiles']> {
-  return loadRows(etc, configFiles.profiles, previous?.profiles.value ?? [], (data, old) => readProfiles(data, old, profileSeeds))
+export function loadProfiles (
+  { etc }: Paths, previous: ConfigParts | null, seeds: ReadonlySet<string> = new Set()
+): Promise<ConfigParts['profiles']> {
+  return loadRows(etc, configFiles.profiles, previous?.profiles.value ?? [], (data, old) => readProfiles(data, old, seeds))
 }
 
 export function loadStacks ({ etc }: Paths, previous: ConfigParts | null): Promise<ConfigParts['stacks']> {

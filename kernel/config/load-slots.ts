@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { NAME_PATTERN, type Diagnostic, type NamedSlotConfig, type Paths } from '../contract/index.js'
+import { NAME_PATTERN, type Diagnostic, type Paths, type WrittenSlot } from '../contract/index.js'
 import { located } from './load-file.js'
 import { slotFile, type ConfigParts, type Part } from './parts.js'
 import { checkSlotFile } from './schema/slot-file.js'
@@ -11,8 +11,8 @@ const PARALLEL_READS = 32
 
 /** Null when there is no such file any more. */
 export async function loadSlot (
-  paths: Paths, name: string, lastGood: NamedSlotConfig | null
-): Promise<Part<NamedSlotConfig | null> | null> {
+  paths: Paths, name: string, lastGood: WrittenSlot | null
+): Promise<Part<WrittenSlot | null> | null> {
   const file = slotFile(name)
   const read = await readToml(join(paths.slots, `${name}.toml`), file)
   if (read.status === 'missing') return null
@@ -27,7 +27,7 @@ export async function loadSlots (paths: Paths, previous: ConfigParts | null): Pr
     const diagnostic = { file: 'slots', path: '', message: 'cannot be listed; it must be a folder that the gateway may read' }
     return { slots: previous?.slots ?? new Map(), slotFolder: [diagnostic] }
   }
-  const slots = new Map<string, Part<NamedSlotConfig | null>>()
+  const slots = new Map<string, Part<WrittenSlot | null>>()
   for (let i = 0; i < listed.names.length; i += PARALLEL_READS) {
     const names = listed.names.slice(i, i + PARALLEL_READS)
     const loaded = await Promise.all(names.map(name => loadSlot(paths, name, previous?.slots.get(name)?.value ?? null)))

@@ -1,6 +1,6 @@
 import type {
-  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedSlotConfig, NamedStack,
-  SvcConfig, Upstream
+  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack, SvcConfig,
+  Upstream, WrittenSlot
 } from '../contract/index.js'
 
 /** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
@@ -13,7 +13,7 @@ export interface Part<T> {
 export interface ConfigParts {
   readonly svc: Part<SvcConfig | null>
   /** By name of the slot; one for every file, also for those that are left out. */
-  readonly slots: ReadonlyMap<string, Part<NamedSlotConfig | null>>
+  readonly slots: ReadonlyMap<string, Part<WrittenSlot | null>>
   /** Problems of the folder and of files in it that are no slots. */
   readonly slotFolder: readonly Diagnostic[]
   readonly profiles: Part<readonly NamedProfile[]>

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  manifestSchema, messageOf, NAME_PATTERN,
-  type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Manifest, type Paths
+  messageOf, NAME_PATTERN, type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Paths
 } from '../contract/index.js'
 import type { FileOps } from './atomic-file.js'
 import { Draft, type SvcPatcher } from './draft.js'
 import {
-  loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams
+  loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams, type LoadOptions
 } from './load-parts.js'
 import { loadSlot } from './load-slots.js'
+import { noProviders, type LaidProviders } from './laid-providers.js'
 import { extractionSlotProblem, namesExtractionSlot } from './extraction-slot.js'
 import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
@@ -20,7 +20,7 @@ import { writeSecret } from './secrets-writer.js'
 import { secretCleaner } from './secret-text.js'
 import { SerialQueue } from '../async/serial-queue.js'
 import { previewSlot, readSlotRaw, slotExists, type WriterContext } from './slot-writer.js'
-import { snapshotOf } from './snapshot.js'
+import { slotWithProvider, snapshotOf } from './snapshot.js'
 import { refuseStart } from './start-check.js'
 import { patchedSvc } from './svc-writer.js'
 import { commitFiles, recoverFiles } from './transaction.js'
@@ -33,11 +33,21 @@ export interface ConfigServiceOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly withLock: WithLock
-  /** The manifest that came with this release; manifest.json of the operator lies over it. */
-  readonly releaseManifest?: Manifest
+  /** Whose facts files are read with until `use`. Default: nobody's. */
+  readonly providers?: LaidProviders
   readonly migrations?: readonly ConfigMigration[]
   readonly ops?: FileOps
   readonly rules?: WriteRules
+}
+
+/** The configuration as the kernel sees it. */
+export interface KernelConfig extends ConfigService {
+  readonly providers: LaidProviders
+  /**
+   * Lays the facts of these providers under the files: at once, but for problems of files that only they tell of, which
+   * are found when it resolves.
+   */
+  use (providers: LaidProviders): Promise<void>
 }
 
 interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnapshot) => void }
@@ -46,19 +56,21 @@ interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnaps
  * Reads everything under the configuration root and keeps it (rules in README.md of this folder). Rejects
  * only when svc.toml is broken: with `config.parse_error` or `validation.invalid` that list all problems of all files.
  */
-export async function createConfigService (options: ConfigServiceOptions): Promise<ConfigService> {
+export async function createConfigService (options: ConfigServiceOptions): Promise<KernelConfig> {
   const { paths, env, log, withLock, migrations } = options
-  const release = options.releaseManifest ?? manifestSchema.parse({})
-  const load = { paths, ...(migrations === undefined ? {} : { migrations }) }
+  let providers = options.providers ?? noProviders
+  const load = (): LoadOptions => ({
+    paths, profileSeeds: new Set(providers.profiles.keys()), ...(migrations === undefined ? {} : { migrations })
+  })
   const writer: WriterContext = { paths, log, ...(options.ops === undefined ? {} : { ops: options.ops }) }
   const queue = new SerialQueue()
   let listeners: readonly Listener[] = []
   let cleaner: { readonly of: ReadonlyMap<string, string>, readonly clean: (text: string) => string } | null = null
 
   await recoverHome(writer, work => withLock(configLock(paths), work), options.clock.now())
-  let parts = await loadParts(load, null)
+  let parts = await loadParts(load(), null)
   refuseStart(parts)
-  let snapshot = snapshotOf(parts, release, null)
+  let snapshot = snapshotOf(parts, providers, null)
   report(snapshot.diagnostics, [])
 
   function report (now: readonly Diagnostic[], before: readonly Diagnostic[]): void {
@@ -72,7 +84,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   function adopt (next: ConfigParts): void {
     const previous = snapshot
     parts = next
-    snapshot = snapshotOf(parts, release, previous)
+    snapshot = snapshotOf(parts, providers, previous)
     if (snapshot === previous) return
     report(snapshot.diagnostics, previous.diagnostics)
     for (const { call } of listeners) {
@@ -97,10 +109,10 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     adopt({
       ...parts,
       slots: new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1)),
-      ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts) } : {},
+      ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts, load().profileSeeds) } : {},
       ...files.includes(configFiles.stacks) ? { stacks: await loadStacks(paths, parts) } : {},
       ...files.includes(configFiles.capabilities) ? { capabilities: await loadCapabilities(paths, parts) } : {},
-      ...files.includes(configFiles.svc) ? { svc: await loadSvc(load, parts.svc.value) } : {},
+      ...files.includes(configFiles.svc) ? { svc: await loadSvc(load(), parts.svc.value) } : {},
       ...files.includes(configFiles.upstreams) ? { upstreams: await loadUpstreams(paths, parts) } : {},
       ...files.includes(configFiles.providers) ? { providers: await loadProviders(paths, parts) } : {}
     })
@@ -117,7 +129,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   /** The snapshot has the change before the lock is free: the next draft sees it. */
   const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(configLock(paths), async () => {
     await recoverFiles(writer)
-    const draft = new Draft(snapshot, paths, log, patchSvc, options.rules)
+    const draft = new Draft(snapshot, paths, log, patchSvc, providers, options.rules)
     const result = await work(draft)
     if (dryRun) return result
     await commitFiles(writer, draft.changes())
@@ -132,9 +144,18 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
 
   return {
     get snapshot () { return snapshot },
+    get providers () { return providers },
     paths,
+    async use (next) {
+      const before = load().profileSeeds
+      providers = next
+      adopt(parts)
+      const { profileSeeds } = load()
+      if (isDeepStrictEqual(before, profileSeeds)) return
+      await queue.run(async () => adopt({ ...parts, profiles: await loadProfiles(paths, parts, profileSeeds) }))
+    },
     reload: () => queue.run(async () => {
-      adopt(await loadParts(load, parts))
+      adopt(await loadParts(load(), parts))
       return snapshot
     }),
     onChange (listener) {
@@ -143,9 +164,9 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       return () => { listeners = listeners.filter(other => other !== entry) }
     },
     checkSlot (name, config) {
-      const { slot } = previewSlot(name, config)
+      const { slot } = previewSlot(name, config, written => providers.canonical(written))
       if (parts.slots.has(name)) throw slotExists(name)
-      return slot
+      return slotWithProvider(slot, providers)
     },
     readSlotFile: async name => NAME_PATTERN.test(name) ? (await readSlotRaw(paths, name))?.data ?? null : null,
     async createSlot (name, config, check = () => {}) {

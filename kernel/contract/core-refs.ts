@@ -1,4 +1,5 @@
 import type { Logger } from './logger.js'
+import type { Device, SlotType } from './schemas/enums.js'
 import { createServiceRef } from './service-ref.js'
 import type { ActivityLog } from './services/activity.js'
 import type { Clock } from './services/clock.js'
@@ -40,9 +41,28 @@ export interface ApiDocument {
   json (): string
 }
 
+/** What a slot, or what could be one, says of its engine. */
+export interface ProviderWish {
+  readonly provider: string | null
+  readonly type: SlotType
+  readonly device?: Device | undefined
+  readonly profile: string | null
+}
+
+/** The providers of plugins that are up. */
 export interface ProviderCatalog {
   list (): readonly EngineProvider[]
+  /** By its own name. */
   get (name: string): EngineProvider | undefined
+  /** Other names of providers, each with the provider's own. */
+  readonly aliases: ReadonlyMap<string, string>
+  /** The provider of slots of a type that name none; without a device those that name none either. */
+  defaultFor (type: SlotType, device?: Device): EngineProvider | undefined
+  /**
+   * Which provider a slot gets: the one that it names, by whatever name; else the one whose profile it has; else the default
+   * of its type and device; else `none`.
+   */
+  nameFor (slot: ProviderWish): string
 }
 
 /** The kernel's services. A plugin names the ones it uses in `requires`; a name that is none throws where it is written. */

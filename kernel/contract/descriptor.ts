@@ -3,6 +3,7 @@ import { deviceSchema, slotRuntimes, slotTypeSchema } from './schemas/enums.js'
 import { envSchema, PLUGIN_NAME_PATTERN } from './schemas/names.js'
 import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
+import { profileSchema } from './schemas/profile.js'
 import { surfaceNames } from './provider-surface.js'
 
 const enginePath = z.string().startsWith('/', { error: 'must start with a slash' })
@@ -31,6 +32,12 @@ export const providerDescriptorSchema = z.strictObject({
   devices: z.array(deviceSchema).min(1).default(['cpu']),
   slot_types: z.array(slotTypeSchema).min(1).default(['llm']),
   needs_model: z.boolean().default(true),
+  aliases: z.array(z.string().min(1)).default([]).meta({ description: 'Other names that slot files and requests may use' }),
+  default_for: z.array(z.strictObject({ type: slotTypeSchema, device: deviceSchema.optional() })).default([])
+    .meta({ description: 'Slots without a provider that it runs: those of a type, or of a type on a device' }),
+  reserved_ports: z.array(z.int().min(1024).max(65_535)).default([])
+    .meta({ description: 'Ports that slots of other engines never get; its own get the first one' }),
+  profiles: z.record(z.string(), profileSchema).default({}).meta({ description: 'Profiles that come with it, by name' }),
   exclusivity: z.enum(exclusivities).default('standard'),
   concurrency: z.enum(['workers', 'unlimited']).default('workers')
     .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or as many as come' }),

@@ -9,7 +9,7 @@ export type { BaseContext, KindMethods, PluginContext, PluginKind, ProviderMetho
 export { createServiceRef, isServiceRef } from './service-ref.js'
 export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './service-ref.js'
 export { core } from './core-refs.js'
-export type { ApiDocument, GatewayInfo, ProviderCatalog } from './core-refs.js'
+export type { ApiDocument, GatewayInfo, ProviderCatalog, ProviderWish } from './core-refs.js'
 export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.js'
 export type { AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply } from './route.js'
 export { isJsonAnswer, jsonAnswer, KeptBytes, KeptJson } from './json-answer.js'
@@ -18,12 +18,13 @@ export { Latest } from '../async/latest.js'
 export { SerialQueue } from '../async/serial-queue.js'
 export { abortable, pause, settlesWithin } from '../async/waiting.js'
 export { whileConnected } from './while-connected.js'
-export { defineProvider, exclusivities, isProvider } from './provider.js'
+export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provider.js'
 export type {
   CatalogueModel, ChildSlot, EngineAbout, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
   HealthVerdict, SlotPlace, WarmUpInput
 } from './provider.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'
+export type { DefaultFor, ModelNames, ProviderFacts, ProviderImage } from './provider-facts.js'
 export { argvSegmentNames } from './provider-launch.js'
 export type {
   ArgvSegmentName, FlagGrammar, LaunchInput, LaunchSpecInput, MountSpec, ProcessCandidate, ProviderContainerSpec, ProviderSegments

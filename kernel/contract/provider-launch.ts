@@ -2,7 +2,7 @@ import type { Device } from './schemas/enums.js'
 import type { HardwareInfo } from './schemas/hardware.js'
 import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
-import type { SlotConfig } from './schemas/slot-config.js'
+import type { NamedSlotConfig } from './services/config.js'
 
 /**
  * Segments of an engine's argv, lowest precedence first; the last occurrence of a flag wins.
@@ -41,7 +41,7 @@ export interface FlagGrammar {
 
 /** Everything a launch depends on, as plain data: equal inputs give equal plans. */
 export interface LaunchInput {
-  readonly slot: SlotConfig & { readonly name: string }
+  readonly slot: NamedSlotConfig
   readonly device: Device
   /** `container`: the engine must listen on all addresses of its network; `process`: on `bindHost` only. */
   readonly form: 'container' | 'process'
@@ -111,7 +111,7 @@ export interface ProcessCandidate {
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly workingDir?: string
-  /** Shown in `/api/slots` and logs: `llama-server`, `embedded`. */
+  /** Shown in `/api/slots` and logs: the name of the program, `embedded`. */
   readonly label: string
   /** Files that must exist for this candidate to count, such as an optional dependency's entry. */
   readonly requiresFiles?: readonly string[]

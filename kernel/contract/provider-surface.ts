@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import type { EngineClient } from './engine-client.js'
 import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
-import type { SlotConfig } from './schemas/slot-config.js'
 import type { NamedSlotConfig } from './services/config.js'
 import type { BodyEdits, JsonBody } from './services/dispatch.js'
 
@@ -16,7 +15,7 @@ export interface AdaptRequest {
   /** The client's JSON body after the gateway's own rewrites. */
   readonly body: Buffer
   readonly contentType: string
-  readonly slot: SlotConfig & { readonly name: string }
+  readonly slot: NamedSlotConfig
   readonly client: EngineClient
   /** Id of the client's request, for events and logs. */
   readonly requestId: string

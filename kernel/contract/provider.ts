@@ -6,6 +6,7 @@ import type { EngineModels } from './engine-models.js'
 import type {
   FlagGrammar, LaunchInput, LaunchSpecInput, ProcessCandidate, ProviderContainerSpec, ProviderSegments
 } from './provider-launch.js'
+import { factsProblem, type ProviderFacts } from './provider-facts.js'
 import type { Surfaces } from './provider-surface.js'
 import type { Device, SlotRuntime, SlotType } from './schemas/enums.js'
 import type { Model } from './schemas/model-row.js'
@@ -115,7 +116,7 @@ export interface SlotPlace {
  * An engine that slots can run. Functions that take a `LaunchInput` are pure: no I/O, no clock, no
  * environment. Functions that take an `EngineClient` must honour its signal and may throw.
  */
-export interface EngineProvider {
+export interface EngineProvider extends ProviderFacts {
   readonly name: string
   readonly title: string
   /** Groups profiles by what can run them. */
@@ -154,8 +155,6 @@ export interface EngineProvider {
   readonly keepsConnections?: boolean
   readonly children?: readonly ChildSlot[]
   readonly exclusivity: Exclusivity
-  /** A port by which people know this engine: its slots get it when they name none, and slots of others never do. */
-  readonly reservedPort?: number
   readonly flags?: FlagGrammar
   /** Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. */
   readonly slotOptions?: z.ZodType
@@ -207,6 +206,9 @@ export interface EngineProvider {
   readonly metrics?: (client: EngineClient, signal: AbortSignal) => Promise<EngineMetrics>
 }
 
+/** The provider of a slot that names none, where none is the default of its type. */
+export const NO_PROVIDER = 'none'
+
 /** Brands and freezes a provider. Checks what types cannot: names, at least one device and slot type. */
 export function defineProvider (provider: EngineProvider): EngineProvider {
   const problem = providerProblem(provider)
@@ -220,9 +222,12 @@ export function isProvider (value: unknown): value is EngineProvider {
 
 function providerProblem (provider: EngineProvider): string | null {
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(provider.name)) return 'name must be kebab-case'
+  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is what slots have that no provider runs`
   if (provider.devices.length === 0) return 'devices must name at least one device'
   if (provider.slotTypes.length === 0) return 'slotTypes must name at least one slot type'
   if (Object.keys(provider.surfaces).length === 0) return 'surfaces must hold at least one surface'
+  const facts = factsProblem(provider)
+  if (facts !== null) return facts
   if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`

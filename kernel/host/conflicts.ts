@@ -1,4 +1,4 @@
-import type { AnyRoute } from '../contract/index.js'
+import type { AnyRoute, EngineProvider } from '../contract/index.js'
 import type { Stage } from './stage.js'
 
 export interface Claim {
@@ -44,8 +44,18 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
       what: `${method} ${url}`,
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
     })),
-    ...stage.providers.map(({ name }) => ({ key: `provider ${name}`, what: `provider '${name}'`, problem: null })),
+    ...stage.providers.flatMap(providerClaims),
     ...stage.tools.map(({ server, name }) => ({ key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }))
+  ]
+}
+
+/** Names that would hide each other; default types are laid over each other instead. */
+function providerClaims ({ name, aliases = [], images = {}, profiles = {} }: EngineProvider): ReturnType<typeof claimsOf> {
+  const claim = (what: string, key = what): { key: string, what: string, problem: null } => ({ key, what, problem: null })
+  return [
+    ...[name, ...aliases].map(own => claim(`provider '${own}'`, `provider ${own}`)),
+    ...Object.keys(images).map(image => claim(`image '${image}'`)),
+    ...Object.keys(profiles).map(profile => claim(`profile '${profile}'`))
   ]
 }
 
@@ -55,5 +65,5 @@ function placesOf ({ method, url, alsoAt = [] }: AnyRoute): ReadonlyArray<Pick<A
 
 function clash (what: string, owner: string | undefined): string | null {
   if (owner === undefined) return null
-  return `${what} belongs to ${owner}; choose another ${what.startsWith('provider ') || what.startsWith('tool ') ? 'name' : 'URL'}`
+  return `${what} belongs to ${owner}; choose another ${/^(provider|tool|image|profile) /.test(what) ? 'name' : 'URL'}`
 }

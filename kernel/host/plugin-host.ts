@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  messageOf, svcError, type EngineProvider, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
+  messageOf, svcError, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
   type PluginService, type PluginSetting, type ProviderCatalog
 } from '../contract/index.js'
+import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
 import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
@@ -36,7 +37,7 @@ export interface PluginHostDeps extends BootDeps {
   /** Everything that may be loaded at this moment. */
   readonly candidates: () => Promise<readonly Candidate[]>
   /** The set of providers changed. */
-  readonly providersChanged: () => void
+  readonly providersChanged: (providers: LaidProviders) => void
 }
 
 /** Owner of all plugins, from discovery to stop. Collects failures and keeps serving. */
@@ -50,16 +51,21 @@ export class PluginHost implements PluginService {
   #unwatch: (() => void) | null = null
 
   /** Providers of plugins that are up. */
-  readonly providers: ProviderCatalog = {
-    list: () => [...this.#catalog().values()],
-    get: name => this.#catalog().get(name)
-  }
+  readonly providers: ProviderCatalog
 
   /** Looked at by every request: made anew when a plugin comes or goes. */
-  #byName: ReadonlyMap<string, EngineProvider> | null = null
+  #laid = noProviders
 
   constructor (deps: PluginHostDeps) {
     this.#deps = deps
+    const laid = (): LaidProviders => this.#laid
+    this.providers = {
+      get aliases () { return laid().aliases },
+      list: () => laid().list(),
+      get: name => laid().get(name),
+      defaultFor: (type, device) => laid().defaultFor(type, device),
+      nameFor: slot => laid().nameFor(slot)
+    }
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
   }
@@ -199,7 +205,7 @@ export class PluginHost implements PluginService {
   /** An engine may run programs and read files of the copy that it was started from, whatever is in force now. */
   async #sweep (): Promise<void> {
     const busy = this.#deps.busyProviders()
-    const isKnown = [...busy].every(name => this.#catalog().has(name))
+    const isKnown = [...busy].every(name => this.#laid.get(name) !== undefined)
     try {
       await this.#deps.generations.sweep((name, folder) => {
         const own = this.#records.filter(({ candidate }) => candidate.source === `package:${name}`)
@@ -260,8 +266,9 @@ export class PluginHost implements PluginService {
   /** Also called when plugins have risen or fallen: what was made of them is made anew. */
   #setRecords (records: readonly PluginRecord[]): void {
     this.#records = records
-    this.#byName = null
-    this.#deps.providersChanged()
+    this.#laid = new LaidProviders(records.filter(isAlive).flatMap(({ candidate, stage }) =>
+      (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))))
+    this.#deps.providersChanged(this.#laid)
   }
 
   /** Serves from a new instance and gives back the one that served before. */
@@ -301,11 +308,6 @@ export class PluginHost implements PluginService {
     } catch (error) {
       log.error({ err: error }, 'a plugin did not close its scope')
     }
-  }
-
-  #catalog (): ReadonlyMap<string, EngineProvider> {
-    return this.#byName ??= new Map(this.#records.filter(isAlive).flatMap(record => record.stage?.providers ?? [])
-      .map(provider => [provider.name, provider]))
   }
 
   #checkRequired (): void {

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { ModelCapability, ModelFileFacts, ModelFileKind } from '../contract/index.js'
+import type { ModelCapability, ModelFileFacts, ModelFileKind, ModelNames } from '../contract/index.js'
 import { capabilitiesOfName } from './eligibility.js'
 import type { GgufHeader } from './gguf-header.js'
 
@@ -8,7 +8,7 @@ const encoders = /^(bert|nomic-bert|nomic-bert-moe|jina-bert|neo-bert|modern-ber
 const RANK_POOLING = 4
 
 /** What a header means for a slot. `path` is of the file, or of the first part of a split one. Pure. */
-export function factsOf (path: string, header: GgufHeader): ModelFileFacts {
+export function factsOf (path: string, header: GgufHeader, names: readonly ModelNames[]): ModelFileFacts {
   const { values } = header
   const architecture = text(values['general.architecture']) ?? 'unknown'
   const count = (key: string): number | null => positive(values[`${architecture}.${key}`])
@@ -30,7 +30,7 @@ export function factsOf (path: string, header: GgufHeader): ModelFileFacts {
     tool_calling: template !== null && /\btools?\b/.test(template),
     mtp: count('nextn_predict_layers') !== null,
     split: parts === null || parts === 1 ? null : { part: Number(values['split.no'] ?? 0) + 1, parts },
-    capabilities: kind === 'model' ? capabilities(path, architecture, header, template !== null) : []
+    capabilities: kind === 'model' ? capabilities(path, architecture, header, template !== null, names) : []
   }
 }
 
@@ -41,11 +41,11 @@ function kindOf (path: string, architecture: string, type: string | null): Model
 
 /** A ranking head is certain; after it the name is, for embedders are made of chat models and keep their template. */
 function capabilities (
-  path: string, architecture: string, { values }: GgufHeader, chats: boolean
+  path: string, architecture: string, { values }: GgufHeader, chats: boolean, names: readonly ModelNames[]
 ): readonly ModelCapability[] {
   const pooling = positive(values[`${architecture}.pooling_type`])
   if (pooling === RANK_POOLING) return ['rerank']
-  const named = capabilitiesOfName(basename(path))
+  const named = capabilitiesOfName(basename(path), names)
   if (named !== null) return named
   if (encoders.test(architecture)) return ['embed']
   if (pooling === null) return ['chat']

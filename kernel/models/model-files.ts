@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { extname, isAbsolute } from 'node:path'
-import { messageOf, svcError, type Clock, type ModelFiles } from '../contract/index.js'
+import { messageOf, svcError, type Clock, type ModelFiles, type ModelNames } from '../contract/index.js'
 import { capabilitiesOfName } from './eligibility.js'
 import { factsOf } from './file-facts.js'
 import { HeaderReader } from './header-reader.js'
@@ -9,21 +9,21 @@ export interface ClosableModelFiles extends ModelFiles {
   close (): Promise<void>
 }
 
-/** Model files as far as their headers tell. */
-export function createModelFiles (clock: Clock): ClosableModelFiles {
+/** Model files as far as their headers tell, and their names: what engines know of those is asked each time. */
+export function createModelFiles (clock: Clock, names: () => readonly ModelNames[]): ClosableModelFiles {
   const reader = new HeaderReader(clock)
   return {
     async inspect (path, signal) {
       await requireFile(path)
       try {
-        return factsOf(path, await reader.read(path, signal))
+        return factsOf(path, await reader.read(path, signal), names())
       } catch (error) {
         signal?.throwIfAborted()
         throw svcError('model.file_invalid', `${path} is not a usable GGUF file: ${messageOf(error)}; download or convert it again`,
           { details: { path, reason: messageOf(error) }, cause: error })
       }
     },
-    guess: capabilitiesOfName,
+    guess: name => capabilitiesOfName(name, names()),
     close: () => reader.close()
   }
 }

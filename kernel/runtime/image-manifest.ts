@@ -1,8 +1,6 @@
 import { svcError, type Device, type Manifest } from '../contract/index.js'
 import { parseImageRef } from './image-ref.js'
 
-export { releaseManifest } from './release-manifest.js'
-
 /** An image to run: `ref` without digest, the pin, and what the operator should know. */
 export interface ResolvedImage {
   readonly ref: string
@@ -41,7 +39,7 @@ export function assertBuiltFor (image: string, { ref, devices }: ResolvedImage, 
     { details: { image, device, devices } })
 }
 
-/** `npu-rt` -> `SVC_TOOLBOX_IMAGE_NPU_RT`. */
+/** `my-engine` -> `SVC_TOOLBOX_IMAGE_MY_ENGINE`. */
 export function overrideVariable (shortName: string): string {
   return `SVC_TOOLBOX_IMAGE_${shortName.toUpperCase().replaceAll('-', '_')}`
 }

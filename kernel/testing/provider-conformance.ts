@@ -235,7 +235,7 @@ function launchInput (
 ): LaunchInput {
   const model = { ...modelRowSchema.parse({ path: '/models/test.gguf' }), id: 'test' }
   const own = { type: provider.slotTypes[0], device: provider.devices[0], provider: provider.name }
-  const config = slotConfigSchema.parse({ ...own, ...slot })
+  const config = { ...slotConfigSchema.parse({ ...own, ...slot }), provider: provider.name }
   const options = provider.slotOptions?.parse(config.options) as SlotConfig['options'] | undefined
   return {
     slot: { ...config, options: options ?? config.options, name: 'conformance' },

@@ -159,7 +159,10 @@ t.test('create sends what was typed, a context size in any case, and leaves the 
 t.test('create wants a model, but not for an engine that brings one', async t => {
   const fake = await api(t, {
     'POST /api/slots': slotRecord('tts'),
-    'GET /api/meta/enums': { providers: [{ name: 'tts-cpu', needs_model: false }, { name: 'imagegen', needs_model: true }] }
+    'GET /api/meta/enums': {
+      providers: [{ name: 'tts-cpu', needs_model: false }, { name: 'imagegen', needs_model: true }],
+      default_providers: { tts: { any: 'tts-cpu' }, image: { any: 'imagegen' }, embedding: { any: 'llm-server' } }
+    }
   })
   const create = (...args: readonly string[]) => run(['slot', 'create', 'tts', '--url', fake.url, ...args])
   for (const args of [['--type', 'tts', '--provider', 'tts-cpu'], ['--type', 'tts']]) {
@@ -174,7 +177,7 @@ t.test('create wants a model, but not for an engine that brings one', async t =>
 t.test('create and edit set options of an engine', async t => {
   const fake = await api(t, {
     'POST /api/slots': slotRecord('tts'), 'PUT /api/slots/tts/config': slotRecord('tts'), 'GET /api/slots/tts/config': {},
-    'GET /api/meta/enums': { providers: [{ name: 'tts-cpu', needs_model: false }] }
+    'GET /api/meta/enums': { providers: [{ name: 'tts-cpu', needs_model: false }], default_providers: { tts: { any: 'tts-cpu' } } }
   })
   const svc = (...args: readonly string[]) => run(['slot', ...args, '--url', fake.url])
   const created = await svc('create', 'tts', '--type', 'tts', '--option', 'speed=1.5', '--option', 'warm=true', '--option', 'voices=["a","b"]', '--option', 'lang=en')

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { defaultProviderOf, nameSchema, type SlotRuntime, type SlotType } from '../../../kernel/contract/schemas/index.js'
+import { nameSchema, type SlotRuntime, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
@@ -48,7 +48,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
       if (provider !== undefined) await requireProvider(client, provider)
       if (model === undefined) {
         const device = hardware === undefined ? undefined : deviceOf(hardware)
-        await requireModelless(client, provider ?? defaultProviderOf(type, device, null))
+        await requireModelless(client, provider, type, device)
       }
       const record = await client.call(
         { method: 'POST', path: '/api/slots', body: bodyOf(name, options) }, slotRecordSchema

@@ -1,12 +1,15 @@
 import type { Device } from '../../../kernel/contract/schemas/index.js'
 import {
-  MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotRuntimes, slotTypes, specProviders, type SlotType
+  MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotRuntimes, slotTypes, type SlotType
 } from '../../../kernel/contract/schemas/index.js'
 import { InvalidArgumentError, Option } from 'commander'
 import { collectOption, numberOf } from '../../option-value.js'
 
-/** Built-in values; providers of plugins have other names and are taken too. */
-const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
+/** Of those that ship with the gateway; providers of plugins have other names and are taken too. */
+export const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
+
+/** Ships as well, and comes by device and type alone. */
+const keptProviders = ['tts-gpu']
 
 const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cuda: 'gpu-cuda', cpu: 'cpu' } as const satisfies Record<string, Device>
 export type Hardware = keyof typeof hardwareDevices
@@ -53,8 +56,7 @@ export const contextOption = (more = ''): Option =>
 
 function parseProvider (name: string): string {
   if (name === 'imagegen') throw new InvalidArgumentError('It comes with `--type image` by itself.')
-  const isKept = specProviders.some(known => known === name) && !offeredProviders.some(offered => offered === name)
-  if (isKept) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
+  if (keptProviders.includes(name)) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
   if (!PLUGIN_NAME_PATTERN.test(name)) throw new InvalidArgumentError('It must be a name such as llm-server.')
   return name
 }

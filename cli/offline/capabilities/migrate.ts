@@ -12,6 +12,7 @@ import type { ApiClient } from '../../client.js'
 import { CliFailure } from '../../failure.js'
 import { askedBy, targetOf } from '../../target.js'
 import { homeOf, requireHome } from '../home/home-of.js'
+import { homeProviders } from '../home-providers.js'
 import { offlineSource } from './offline-source.js'
 
 export interface MigrateOptions {
@@ -45,7 +46,8 @@ async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<M
   // what changes nothing leaves no lock, and no folder for one
   const withLock: WithLock = dryRun ? async (_path, work) => await work() : createWithLock({ text: 'svc capabilities migrate' })
   const clock = createSystemClock()
-  const config = await createConfigService({ paths, env: cli.env, log: quietLog, clock, withLock })
+  const providers = await homeProviders(paths)
+  const config = await createConfigService({ paths, env: cli.env, log: quietLog, clock, withLock, providers })
   // a choice that cannot be read is not there for the rules, and writing the file again would be its end
   const broken = config.snapshot.diagnostics.filter(({ file }) => file === 'capabilities.toml')
   if (broken.length > 0) {

@@ -1,14 +1,15 @@
-import type { Clock, ConfigService, EngineProvider, Logger, SlotWish } from '../../../kernel/contract/index.js'
+import type { Clock, ConfigService, Logger, SlotWish } from '../../../kernel/contract/index.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
+import type { LaidProviders } from '../../../kernel/config/laid-providers.js'
 import { layManifest } from '../../../kernel/config/schema/json-files.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { createModelRegistry } from '../../../kernel/models/registry.js'
-import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { misfitOf } from '../../../kernel/slots/plan/slot-misfit.js'
 import type { CandidateSource } from '../../../plugins/api/capabilities/candidates.js'
 import { hostBackends } from '../../../plugins/api/capabilities/host-backends.js'
 import { CliFailure } from '../../failure.js'
-import { curated, declaredPlugins, type OfflineKernel as Declaring } from '../declared-plugins.js'
+import { curated, declaredPlugins, layPlugins, type OfflineKernel as Declaring } from '../declared-plugins.js'
 
 export interface OfflineKernel extends Declaring {
   readonly config: ConfigService
@@ -29,16 +30,16 @@ export async function offlineSource (kernel: OfflineKernel): Promise<CandidateSo
   const hosts = hostBackends(hardware, providers)
   const misfit = (wish: SlotWish): string | null => misfitOf(wish, {
     models,
-    providers: { list: () => providers, get: name => providers.find(provider => provider.name === name) },
+    providers,
     profiles: config.snapshot.profiles,
     runtime: { form: config.snapshot.svc.runtime.driver === 'process' ? 'process' : 'container' },
-    image: name => resolveImage(name, layManifest(releaseManifest, config.snapshot.manifest), env)
+    image: name => resolveImage(name, layManifest(providers.images, config.snapshot.manifest), env)
   })
-  return { models: models.list(), curated, providers, hosts, hardware, misfit }
+  return { models: models.list(), curated, providers: providers.list(), catalog: providers, hosts, hardware, misfit }
 }
 
 /** Rejects when one of them cannot be had: a choice of it would be taken for one that is not legal. */
-async function declaredProviders (kernel: OfflineKernel): Promise<readonly EngineProvider[]> {
+async function declaredProviders (kernel: OfflineKernel): Promise<LaidProviders> {
   const plugins = await declaredPlugins(kernel)
   for (const { name, trouble } of plugins) {
     if (trouble === null) continue
@@ -46,5 +47,5 @@ async function declaredProviders (kernel: OfflineKernel): Promise<readonly Engin
       hints: ['Start the gateway and run it again, or list the plugin in [plugins] disabled.']
     })
   }
-  return plugins.flatMap(({ providers }) => providers)
+  return layPlugins(plugins)
 }

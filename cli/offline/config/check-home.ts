@@ -1,19 +1,22 @@
-import type { EngineProvider, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
+import type { ConfigSnapshot, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
 import { loadParts } from '../../../kernel/config/load-parts.js'
+import { noProviders, type LaidProviders } from '../../../kernel/config/laid-providers.js'
 import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/parts.js'
 import { snapshotOf } from '../../../kernel/config/snapshot.js'
 import { defaultDeviceOf } from '../../../kernel/hardware/default-device.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { findingOfFile, findingsOf } from '../../../kernel/host/config-check.js'
 import { createModelRegistry } from '../../../kernel/models/registry.js'
-import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
-import { declaredPlugins, type DeclaredPlugin } from '../declared-plugins.js'
+import { declaredPlugins, layPlugins, type DeclaredPlugin } from '../declared-plugins.js'
 
 export interface HomeCheck {
   readonly parts: ConfigParts
+  /** Null where svc.toml is broken. */
+  readonly snapshot: ConfigSnapshot | null
   readonly findings: readonly Finding[]
   /** False where svc.toml is broken: what stands between the files was not looked at. */
   readonly complete: boolean
@@ -30,17 +33,21 @@ type Env = Readonly<Record<string, string | undefined>>
 export async function checkHome (
   paths: Paths, env: Env, change: (parts: ConfigParts) => Promise<ConfigParts> = parts => Promise.resolve(parts)
 ): Promise<HomeCheck> {
-  const parts = await change(await loadParts({ paths }, null))
-  const { svc } = parts
-  if (svc.value === null) return { parts, findings: allDiagnostics(parts).map(findingOfFile), complete: false, plugins: [] }
-  const snapshot = snapshotOf({ ...parts, svc: { ...svc, value: svc.value } }, releaseManifest, null)
+  const read = async (providers: LaidProviders): Promise<ConfigParts> =>
+    await change(await loadParts({ paths, profileSeeds: new Set(providers.profiles.keys()) }, null))
+  const first = await read(noProviders)
+  if (first.svc.value === null) {
+    return { parts: first, snapshot: null, findings: allDiagnostics(first).map(findingOfFile), complete: false, plugins: [] }
+  }
   const clock = createSystemClock()
+  const undeclared = snapshotOf({ ...first, svc: { ...first.svc, value: first.svc.value } }, noProviders, null)
+  const plugins = await declaredPlugins({ config: { snapshot: undeclared, paths }, clock, log: quietLog })
+  const providers = layPlugins(plugins)
+  const parts = await read(providers)
+  const snapshot: ConfigSnapshot = snapshotOf(parts, providers, null)
   const config = { snapshot, paths }
   const settings = (): typeof snapshot.svc.models => snapshot.svc.models
   const models = await createModelRegistry({ paths, env, clock, log: quietLog, withLock: createWithLock(), settings })
-  const plugins = await declaredPlugins({ config, clock, log: quietLog })
-  const byName = new Map(plugins.flatMap(plugin => plugin.providers).map(provider => [provider.name, provider]))
-  const providers = { list: (): readonly EngineProvider[] => [...byName.values()], get: (name: string) => byName.get(name) }
   const info = snapshot.hardware.probed_at === '' ? await probeHardware({ root: '/', clock, diskPath: models.store }) : snapshot.hardware
   const plans = new SlotPlans({
     config,
@@ -55,7 +62,7 @@ export async function checkHome (
     access: () => { throw new Error('nothing is launched without a gateway') }
   })
   const found = await findingsOf({ config: snapshot, models, providers, plans, plugins })
-  return { parts, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
+  return { parts, snapshot, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
 }
 
 /** A plugin that was imported, and declares its engines only to a gateway. */

@@ -12,7 +12,7 @@ import { storeOf } from '../../../kernel/models/store-folder.js'
 import { deviceNodes } from '../../../kernel/runtime/device-access.js'
 import type { DockerEngine } from '../../../kernel/runtime/docker-connect.js'
 import { imagePresent } from '../../../kernel/runtime/docker-pull.js'
-import { releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { runtimeCandidates } from '../../../kernel/runtime/runtime-candidates.js'
 import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
@@ -21,6 +21,7 @@ import type { KnownPlugin } from '../../../kernel/host/plugin-findings.js'
 import type { ApiClient } from '../../client.js'
 import { findsProcessEngine } from '../engines/engines.js'
 import { pluginListSchema, reasonOf, waitingText } from '../../plugin-report.js'
+import { homeProviders } from '../home-providers.js'
 import { gatewayAt } from '../home/running-gateway.js'
 import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
@@ -46,7 +47,7 @@ export async function gatherFacts (
     isOnPath('systemctl', env.PATH ?? ''),
     writableFolders(paths, store),
     findsProcessEngine(cli, paths, svc),
-    containerEngine(cli, svc, parts, clock),
+    containerEngine(cli, svc, { parts, paths }, clock),
     probeHardware({ root: '/', clock, diskPath: store }).catch((): HardwareInfo | null => null),
     openableNodes(),
     diskFacts(env, store, clock),
@@ -107,7 +108,7 @@ async function whyNotWritable (path: string): Promise<string | null> {
 }
 
 async function containerEngine (
-  cli: Cli, svc: SvcConfig, parts: ConfigParts, clock: Clock
+  cli: Cli, svc: SvcConfig, home: { readonly parts: ConfigParts, readonly paths: Paths }, clock: Clock
 ): Promise<Pick<DoctorFacts, 'engines' | 'images'>> {
   const { driver, connect_timeout_s: patienceS } = svc.runtime
   const engines: Array<DoctorFacts['engines'][number]> = []
@@ -121,7 +122,7 @@ async function containerEngine (
     try {
       const { kind, version } = outcome.facts
       engines.push({ source: candidate.source, problem: null, name: `${kind === 'podman' ? 'Podman' : 'Docker'} ${version}` })
-      return { engines, images: await imageFacts(cli, outcome, parts) }
+      return { engines, images: await imageFacts(cli, outcome, home) }
     } finally {
       outcome.close()
     }
@@ -129,8 +130,8 @@ async function containerEngine (
   return { engines, images: null }
 }
 
-async function imageFacts (cli: Cli, engine: DockerEngine, parts: ConfigParts): Promise<DoctorFacts['images']> {
-  const manifest = layManifest(releaseManifest, parts.manifest.value)
+async function imageFacts (cli: Cli, engine: DockerEngine, { parts, paths }: { readonly parts: ConfigParts, readonly paths: Paths }): Promise<DoctorFacts['images']> {
+  const manifest = layManifest((await homeProviders(paths)).images, parts.manifest.value)
   const present: string[] = []
   const absent: string[] = []
   for (const name of Object.keys(manifest.toolbox_images)) {

@@ -6,9 +6,9 @@ import { dotted } from '../../../kernel/config/shape-check.js'
 import { configFiles } from '../../../kernel/config/parts.js'
 import { layManifest, parseJson, readManifest } from '../../../kernel/config/schema/json-files.js'
 import { parseImageRef } from '../../../kernel/runtime/image-ref.js'
-import { releaseManifest } from '../../../kernel/runtime/image-manifest.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure, usageFailure } from '../../failure.js'
+import { homeProviders } from '../home-providers.js'
 import { imageAddress, manifestDigest } from './image-registry.js'
 
 export interface ToolboxOptions {
@@ -67,12 +67,12 @@ function reasonOf (error: unknown): string {
 }
 
 /** The file that was named, alone; else what the gateway would use. */
-async function wantedManifest (cli: Cli, { etc }: Paths, { manifest }: ToolboxOptions): Promise<Manifest> {
+async function wantedManifest (cli: Cli, paths: Paths, { manifest }: ToolboxOptions): Promise<Manifest> {
   if (manifest !== undefined) return await namedManifest(cli, manifest)
-  const { value, diagnostics } = await loadJson(etc, configFiles.manifest, null, null, readManifest)
+  const { value, diagnostics } = await loadJson(paths.etc, configFiles.manifest, null, null, readManifest)
   const [problem] = diagnostics
-  if (problem !== undefined) throw new CliFailure(`${join(etc, problem.file)}: ${problem.path} ${problem.message}`)
-  return layManifest(releaseManifest, value)
+  if (problem !== undefined) throw new CliFailure(`${join(paths.etc, problem.file)}: ${problem.path} ${problem.message}`)
+  return layManifest((await homeProviders(paths)).images, value)
 }
 
 async function namedManifest (cli: Cli, file: string): Promise<Manifest> {

@@ -1,5 +1,5 @@
 import {
-  backendDevices, CAPABILITIES_VERSION, capabilityGroups, capabilitySelectionSchema, providerAliases,
+  backendDevices, CAPABILITIES_VERSION, capabilityGroups, capabilitySelectionSchema,
   type CapabilityChild, type CapabilityGroup, type CapabilitySelection, type CapabilitySelections
 } from '../../contract/index.js'
 import { checkShape, type Problem } from '../shape-check.js'
@@ -45,10 +45,7 @@ export function readCapabilities (data: unknown, previous: CapabilitySelections)
 /** Old names in today's words, and nothing for empty text. */
 function folded (table: unknown): unknown {
   if (!isTable(table)) return table
-  const { provider, ...rest } = renamed(Object.fromEntries(Object.entries(table).filter(([, value]) => value !== '')))
-  if (provider === undefined) return rest
-  const isOld = typeof provider === 'string' && Object.hasOwn(providerAliases, provider)
-  return { ...rest, provider: isOld ? providerAliases[provider] : provider }
+  return renamed(Object.fromEntries(Object.entries(table).filter(([, value]) => value !== '')))
 }
 
 function renamed (table: Table): Table {

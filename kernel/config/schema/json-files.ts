@@ -33,10 +33,10 @@ export function readHardware (data: unknown): Whole<HardwareInfo> {
 }
 
 /**
- * The operator's manifest lies over the one of the release: images it names replace those of the same short name,
+ * The operator's manifest lies over the images of providers: those it names replace the ones of the same short name,
  * the others stay, so that pinning one image does not lose the rest.
  */
-export function layManifest (release: Manifest, operator: Manifest | null): Manifest {
-  if (operator === null) return release
-  return { ...operator, toolbox_images: { ...release.toolbox_images, ...operator.toolbox_images } }
+export function layManifest (images: Manifest['toolbox_images'], operator: Manifest | null): Manifest {
+  const manifest = operator ?? manifestSchema.parse({})
+  return { ...manifest, toolbox_images: { ...images, ...manifest.toolbox_images } }
 }

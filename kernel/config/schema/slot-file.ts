@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  backendDevices, defaultProviderOf, devices, providerAliases, slotConfigSchema, slotTypes,
-  type Device, type NamedSlotConfig, type SlotType
+  backendDevices, devices, slotConfigSchema, type WrittenSlot
 } from '../../contract/index.js'
 import type { Audience } from '../issue-text.js'
 import { checkShape, dotted, type Checked, type Problem } from '../shape-check.js'
@@ -22,8 +21,13 @@ export interface FoldedSlot {
 /** Keys of older releases that mean nothing any more. Read and left alone. */
 const ignoredKeys = new Set(['name', 'lru'])
 
+/** A provider's own name, for whatever name a file has for it. */
+export type ProviderName = (written: string) => string
+
+const asWritten: ProviderName = name => name
+
 /** Folds both placements of a slot file into one (README of this folder). Pure. */
-export function foldSlotFile (raw: Table): FoldedSlot {
+export function foldSlotFile (raw: Table, provider: ProviderName = asWritten): FoldedSlot {
   const entries = slotEntries(raw)
   const winners = winnersOf(entries)
   const value: Table = {}
@@ -31,7 +35,7 @@ export function foldSlotFile (raw: Table): FoldedSlot {
   for (const entry of entries) {
     if (entry.canonical.length === 1 && ignoredKeys.has(entry.canonical[0]!)) continue
     const rival = winners.get(keyOf(entry.canonical))!
-    if (rival === entry) place(value, entry.canonical, translated(entry, problems))
+    if (rival === entry) place(value, entry.canonical, translated(entry, problems, provider))
     else if (entry.rank === 0 && !isDeepStrictEqual(rival.value, entry.value)) problems.push(contradiction(entry, rival))
   }
   derive(value)
@@ -41,7 +45,7 @@ export function foldSlotFile (raw: Table): FoldedSlot {
 /** Everything wrong with a slot file at once, or its configuration with all defaults. `name` is the file's stem. Pure. */
 export function checkSlotFile (
   name: string, raw: Table, audience: Audience, folded = foldSlotFile(raw), userPath = folded.userPath
-): Checked<NamedSlotConfig> {
+): Checked<WrittenSlot> {
   const checked = checkShape(slotConfigSchema, folded.value, {
     audience, userPath, alsoKnown: acceptedFlatKeys, written: audience === 'client'
   })
@@ -84,9 +88,9 @@ function define (table: Table, key: string, value: unknown): void {
 }
 
 /** Old names of providers and backends in today's words. */
-function translated (entry: SlotEntry, problems: Problem[]): unknown {
+function translated (entry: SlotEntry, problems: Problem[], provider: ProviderName): unknown {
   const { value } = entry
-  if (entry.canonical[0] === 'provider' && typeof value === 'string') return own(providerAliases, value) ?? value
+  if (entry.canonical[0] === 'provider' && typeof value === 'string') return provider(value)
   if (entry.canonical[0] !== 'device' || entry.rank === 0 || typeof value !== 'string' || value === 'auto') {
     return entry.rank === 1 && value === 'auto' ? undefined : value
   }
@@ -103,13 +107,9 @@ function own<T> (record: Readonly<Record<string, T>>, key: string): T | undefine
   return Object.hasOwn(record, key) ? record[key] : undefined
 }
 
-/** What a file that leaves `type` or `provider` out means. */
+/** What a file that leaves `type` out means. */
 function derive (value: Table): void {
   if (value.type === undefined && value.image !== undefined) value.type = 'image'
-  if (value.provider !== undefined) return
-  const type = slotTypes.includes(value.type as SlotType) ? value.type as SlotType : 'llm'
-  const device = devices.includes(value.device as Device) ? value.device as Device : undefined
-  value.provider = defaultProviderOf(type, device, typeof value.profile === 'string' ? value.profile : null)
 }
 
 function contradiction (entry: SlotEntry, rival: SlotEntry): Problem {

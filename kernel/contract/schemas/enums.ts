@@ -51,15 +51,6 @@ export const capabilityAliases: Readonly<Record<string, ModelCapability>> = {
   img: 'image'
 }
 
-/** Built-in providers. Third-party providers add their own names at run time. */
-export const specProviders = ['llm-server', 'npu-rt', 'tts-cpu', 'tts-gpu', 'imagegen', 'stt-engine'] as const
-export const defaultProvider: typeof specProviders[number] = 'llm-server'
-
-/** The profile a device falls back to. */
-export const deviceDefaultProfiles: Readonly<Record<Device, string>> = {
-  'gpu-rocm': 'rocm', 'gpu-vulkan': 'vulkan', 'gpu-cuda': 'cuda', 'cpu': 'cpu-llm', 'npu': 'npu-rt'
-}
-
 /** The short name of the hardware behind a device, as the CLI's `--hardware` and slot records spell it. */
 export const deviceBackends: Readonly<Record<Device, string>> = {
   'gpu-rocm': 'rocm', 'gpu-vulkan': 'vulkan', 'gpu-cuda': 'cuda', 'cpu': 'cpu', 'npu': 'npu-rt'
@@ -74,30 +65,8 @@ export function gpuBackendOf (device: Device): GpuBackend | null {
   return device === 'cpu' || device === 'npu' ? null : device.slice('gpu-'.length) as GpuBackend
 }
 
-/** Names that older files use for the built-in providers; readers translate them. */
-export const providerAliases: Readonly<Record<string, typeof specProviders[number]>> = {
-  'llama-server': 'llm-server', 'flm': 'npu-rt', 'kokoro': 'tts-cpu', 'qwen3tts': 'tts-gpu', 'comfyui': 'imagegen',
-  'moonshine': 'stt-engine'
-}
-
 /** What the deprecated slot key `backend` says about the device; names of devices stand for themselves. */
 export const backendDevices: Readonly<Record<string, Device>> = {
   'rocm': 'gpu-rocm', 'vulkan': 'gpu-vulkan', 'cuda': 'gpu-cuda', 'cpu': 'cpu', 'npu': 'npu', 'npu-rt': 'npu', 'flm': 'npu',
   'moonshine': 'cpu', 'kokoro': 'cpu'
-}
-
-/**
- * The provider of a slot that names none: the one its profile is named
- * after, else what its device and type imply.
- */
-export function defaultProviderOf (
-  type: SlotType, device: Device | undefined, profile: string | null
-): typeof specProviders[number] {
-  const named = specProviders.find(provider => provider === profile)
-  if (named !== undefined) return named
-  if (device === 'npu') return 'npu-rt'
-  if (type === 'image') return 'imagegen'
-  if (type === 'tts') return device !== undefined && device !== 'cpu' ? 'tts-gpu' : 'tts-cpu'
-  if (type === 'transcription') return 'stt-engine'
-  return defaultProvider
 }

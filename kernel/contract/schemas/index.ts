@@ -1,9 +1,8 @@
 export { activityCategories } from './activity-category.js'
 export {
-  backendDevices, capabilityAliases, defaultProvider, defaultProviderOf, deviceBackends, deviceClasses, deviceClassOf,
-  deviceClassSchema,
-  deviceDefaultProfiles, devices, deviceSchema, gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, providerAliases,
-  slotRoleOf, slotRoles, slotRuntimes, slotStates, slotStateSchema, slotTypes, slotTypeSchema, specProviders
+  backendDevices, capabilityAliases, deviceBackends, deviceClasses, deviceClassOf, deviceClassSchema, devices, deviceSchema,
+  gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, slotRoleOf, slotRoles, slotRuntimes, slotStates,
+  slotStateSchema, slotTypes, slotTypeSchema
 } from './enums.js'
 export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotRuntime, SlotState, SlotType } from './enums.js'
 export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'

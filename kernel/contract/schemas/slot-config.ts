@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defaultProvider, deviceSchema, slotRoles, slotRuntimes, slotTypeSchema } from './enums.js'
+import { deviceSchema, slotRoles, slotRuntimes, slotTypeSchema } from './enums.js'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 
@@ -64,8 +64,8 @@ export const slotConfigSchema = z.strictObject({
   device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
   port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset takes a free one of the pool at each start' }),
   gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
-  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).default(defaultProvider)
-    .meta({ description: 'Engine provider that runs the slot' }),
+  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).nullable().default(null)
+    .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
   runtime: z.enum(slotRuntimes).nullable().default(null)
     .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; unset leaves it to the engine' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),

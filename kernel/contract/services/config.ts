@@ -19,7 +19,11 @@ export interface Diagnostic {
   readonly line?: number
 }
 
-export interface NamedSlotConfig extends SlotConfig { readonly name: string }
+/** A slot as its file has it. */
+export interface WrittenSlot extends SlotConfig { readonly name: string }
+
+/** A slot with its engine provider resolved: by its own name, and the default one where the file names none. */
+export interface NamedSlotConfig extends WrittenSlot { readonly provider: string }
 
 /** Everything under the configuration root at one moment. Immutable; a change makes a new one. */
 export interface ConfigSnapshot {

@@ -6,7 +6,7 @@ export type { Clock, Timer } from './clock.js'
 export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
 export type { ConfigCheck, Finding } from './config-check.js'
 export { findingSeverities } from './config-check.js'
-export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths } from './config.js'
+export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths, WrittenSlot } from './config.js'
 export { modelStatuses } from './dispatch.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,

@@ -1,5 +1,6 @@
 import {
-  deviceDefaultProfiles, gpuBackendOf, svcError, type Device, type EngineProvider, type NamedProfile, type NamedSlotConfig
+  gpuBackendOf, svcError, type Device, type NamedProfile, type NamedSlotConfig,
+  type ProviderCatalog
 } from '../../contract/index.js'
 import { profileMisfit } from './profile-fit.js'
 
@@ -20,7 +21,7 @@ export function deviceOfProfile (
 
 export interface MoveContext {
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly provider: (name: string) => EngineProvider | undefined
+  readonly providers: Pick<ProviderCatalog, 'get' | 'defaultFor'>
   readonly device: (slot: NamedSlotConfig) => Device
   /** The profile that the slot's model asks for. */
   readonly preferred: (slot: NamedSlotConfig) => string | null
@@ -32,10 +33,10 @@ export interface MoveContext {
  * `slot.config_error` for one that was chosen. Pure.
  */
 export function keepsProfile (before: NamedSlotConfig, after: NamedSlotConfig, context: MoveContext): boolean {
-  const provider = context.provider(after.provider)
+  const provider = context.providers.get(after.provider)
   if (after.profile === null || provider === undefined) return true
   const device = context.device(after)
-  const misfit = profileMisfit(context.profiles.get(after.profile), device, after.type, provider)
+  const misfit = profileMisfit(context.profiles.get(after.profile), device, after.type, provider, context.providers)
   if (misfit === null) return true
   if (!isChosen(after.profile, before, context)) return false
   const usual = provider.defaultProfile?.(device, after.type) ?? null
@@ -46,14 +47,16 @@ export function keepsProfile (before: NamedSlotConfig, after: NamedSlotConfig, c
 
 /** The profile in a slot's file, when it was chosen and suits the slot as it is to be, else null. Pure. */
 export function chosenProfile (before: NamedSlotConfig, after: NamedSlotConfig, context: MoveContext): string | null {
-  const provider = context.provider(after.provider)
+  const provider = context.providers.get(after.provider)
   const { profile } = before
   if (profile === null || provider === undefined || !isChosen(profile, before, context)) return null
-  return profileMisfit(context.profiles.get(profile), context.device(after), after.type, provider) === null ? profile : null
+  const misfit = profileMisfit(context.profiles.get(profile), context.device(after), after.type, provider, context.providers)
+  return misfit === null ? profile : null
 }
 
 /** False for the default of where the slot is, and for what its model asks for. */
-function isChosen (profile: string, slot: NamedSlotConfig, { device, provider, preferred }: MoveContext): boolean {
+function isChosen (profile: string, slot: NamedSlotConfig, { device, providers, preferred }: MoveContext): boolean {
   const at = device(slot)
-  return ![deviceDefaultProfiles[at], provider(slot.provider)?.defaultProfile?.(at, slot.type), preferred(slot)].includes(profile)
+  const usual = providers.defaultFor('llm', at)?.defaultProfile?.(at, 'llm')
+  return ![usual, providers.get(slot.provider)?.defaultProfile?.(at, slot.type), preferred(slot)].includes(profile)
 }

@@ -1,4 +1,4 @@
-import { deviceSchema, slotConfigSchema, slotTypeSchema, type Device, type NamedSlotConfig } from '../../contract/index.js'
+import { deviceSchema, NO_PROVIDER, slotConfigSchema, slotTypeSchema, type Device, type NamedSlotConfig } from '../../contract/index.js'
 import { LABEL_PLACE, type EngineInspection } from '../../runtime/container-runtime.js'
 
 /** A slot and the device it runs on. */
@@ -19,5 +19,5 @@ export function placeOf (name: string, { labels }: Pick<EngineInspection, 'label
   if (parsed.type === undefined || parsed.device === undefined) return null
   const index = /^\d+$/.test(gpu ?? '') ? Number(gpu) : null
   const slot = slotConfigSchema.parse({ ...parsed, gpu_index: index })
-  return { slot: { ...slot, name }, device: parsed.device }
+  return { slot: { ...slot, name, provider: NO_PROVIDER }, device: parsed.device }
 }

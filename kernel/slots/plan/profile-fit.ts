@@ -1,10 +1,10 @@
 import {
-  deviceClassOf, gpuBackendOf, specProviders, type Device, type EngineProvider, type NamedProfile, type SlotType
+  deviceClassOf, gpuBackendOf, type Device, type EngineProvider, type NamedProfile, type ProviderCatalog, type SlotType
 } from '../../contract/index.js'
 
 /** Why a profile does not suit a slot, in words; null when it does. Pure. */
 export function profileMisfit (
-  profile: NamedProfile | undefined, device: Device, type: SlotType, provider: EngineProvider
+  profile: NamedProfile | undefined, device: Device, type: SlotType, provider: EngineProvider, providers: Pick<ProviderCatalog, 'get'>
 ): string | null {
   if (profile === undefined) return 'there is no such profile'
   if (!provider.slotTypes.includes(type)) return `provider ${provider.name} runs no ${type} slots`
@@ -14,8 +14,8 @@ export function profileMisfit (
   if (profile.backend !== null && backend !== null && profile.backend !== backend) {
     return `it is for ${profile.backend}, the slot's device is ${device}`
   }
-  const owner = ownerOf(profile)
-  if (owner !== null && owner !== provider.name && isOfSpec(provider.name)) return `it is for ${owner}, the slot's provider is ${provider.name}`
+  const owner = ownerOf(profile, providers)
+  if (owner !== null && owner !== provider.name && bringsItsOwn(provider)) return `it is for ${owner}, the slot's provider is ${provider.name}`
   const modes = exclusiveMode(profile)
   if (modes !== null && modes !== type) return `it bakes in ${modes} flags and the slot's type is ${type}`
   return null
@@ -28,11 +28,12 @@ function exclusiveMode (profile: NamedProfile): SlotType | null {
   return null
 }
 
-/** The built-in engine that a profile is named or made after. A third-party engine may borrow its profile. */
-function ownerOf ({ name, image, cloned_from: origin }: NamedProfile): string | null {
-  return [name, origin, image].find(word => word !== null && isOfSpec(word)) ?? null
+/** The engine that a profile is named or made after. */
+function ownerOf ({ name, image, cloned_from: origin }: NamedProfile, providers: Pick<ProviderCatalog, 'get'>): string | null {
+  return [name, origin, image].find(word => word !== null && providers.get(word) !== undefined) ?? null
 }
 
-function isOfSpec (word: string): boolean {
-  return (specProviders as readonly string[]).includes(word)
+/** An engine without images and profiles of its own may borrow those of another. */
+function bringsItsOwn ({ images = {}, profiles = {} }: EngineProvider): boolean {
+  return Object.keys(images).length + Object.keys(profiles).length > 0
 }

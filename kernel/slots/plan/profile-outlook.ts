@@ -6,13 +6,13 @@ import { profileMisfit } from './profile-fit.js'
 import { profileProvider } from './profile-provider.js'
 
 /** A profile as a slot would meet it: what runs it, for what, and its flags with those of its own opt-in. Pure. */
-export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderCatalog, 'get' | 'list'>): ProfileOutlook {
+export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor'>): ProfileOutlook {
   const provider = profileProvider(profile, providers)
   return {
     provider: provider?.name ?? null,
     family: provider?.family ?? null,
     slotTypes: provider === null ? [] : provider.slotTypes.filter(type =>
-      provider.devices.some(device => profileMisfit(profile, device, type, provider) === null)),
+      provider.devices.some(device => profileMisfit(profile, device, type, provider, providers) === null)),
     resolvedFlags: resolvedFlags(profile, provider)
   }
 }

@@ -24,7 +24,9 @@ export function misfitOf (
   const provider = providers.get(name)
   if (provider === undefined) return `no provider is named '${name}'`
   const model = wanted === null ? null : models.get(wanted.id) ?? fileOf(wanted)
-  const slot: NamedSlotConfig = { ...slotConfigSchema.parse({ type, device, provider: name, model: { default: wanted?.id ?? null } }), name: 'new' }
+  const slot: NamedSlotConfig = {
+    ...slotConfigSchema.parse({ type, device, model: { default: wanted?.id ?? null } }), provider: name, name: 'new'
+  }
   const profile = profiles.get(provider.defaultProfile?.(device, type) ?? '') ?? null
   const problem = provider.slotProblem?.(slot, profile, { device, model }) ?? null
   if (problem !== null || runtime.form === 'process' || provider.runtime === 'process') return problem

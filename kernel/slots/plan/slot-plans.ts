@@ -316,7 +316,7 @@ export class SlotPlans {
       return fallback === null ? null : profiles.get(fallback) ?? null
     }
     const profile = profiles.get(name)
-    const misfit = profileMisfit(profile, device, slot.type, provider)
+    const misfit = profileMisfit(profile, device, slot.type, provider, this.#deps.providers)
     if (misfit === null) return profile!
     throw svcError('slot.config_error', `profile '${name}' does not suit slot '${slot.name}': ${misfit}`,
       { param: 'profile', details: { slot: slot.name, profile: name, device } })

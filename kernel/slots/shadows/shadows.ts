@@ -33,7 +33,7 @@ export function shadowsOf (slots: Slots, provider: Provider): ReadonlyMap<string
       const name = `${anchor.name}${child.suffix}`
       const hasFile = [...shadows.values()].some(other => other.anchor === anchor.name && other.child === child)
       if (hasFile || slots.has(name)) continue
-      const bare = { ...slotConfigSchema.parse({ type: child.type, served_by: anchor.name }), name }
+      const bare = { ...slotConfigSchema.parse({ type: child.type, served_by: anchor.name }), name, provider: anchor.provider }
       shadows.set(name, { slot: anchored(bare, anchor, child), anchor: anchor.name, child, hasFile: false })
     }
   }

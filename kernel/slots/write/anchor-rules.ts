@@ -13,7 +13,7 @@ export function checkAnchors (slots: readonly NamedSlotConfig[], context: SlotSe
 }
 
 function checkAnchor (slot: NamedSlotConfig, named: Named, context: SlotSetContext, report: Report): void {
-  const children = context.provider(slot.provider)?.children ?? []
+  const children = context.providers.get(slot.provider)?.children ?? []
   if (children.some(child => child.type === slot.type)) {
     report(slot, 'anchor', 'slot.config_error',
       `${slot.type} slots of provider ${slot.provider} run in the engine of another slot: name it in \`served_by\``, { param: 'served_by' })
@@ -33,7 +33,7 @@ function checkServed (slot: NamedSlotConfig, by: string, named: Named, context: 
     report(slot, 'anchor', 'slot.config_error', message, { param: 'served_by', details: { anchor: by } })
   if (anchor === undefined) refuse(`slot '${slot.name}' is served by '${by}', and there is no such slot`)
   else if (anchor.served_by !== null) refuse(`slot '${by}' runs no engine of its own: it is served by '${anchor.served_by}'`)
-  else if (context.provider(anchor.provider)?.children?.every(child => child.type !== slot.type) ?? false) {
+  else if (context.providers.get(anchor.provider)?.children?.every(child => child.type !== slot.type) ?? false) {
     refuse(`the engine of slot '${by}' serves no ${slot.type} slots besides its own`)
   }
 }

@@ -125,7 +125,7 @@ export class SlotChange implements SlotDraft {
     const { defaultDevice, models, providers } = this.#deps
     return {
       profiles: this.config.profiles,
-      provider: name => providers.get(name),
+      providers,
       device: defaultDevice,
       preferred: ({ model: { default: id } }) => (id === null ? undefined : models.get(id)?.defaults.profile) ?? null
     }
@@ -153,7 +153,7 @@ export function ruleContext (
 ): SlotSetContext {
   return {
     profiles,
-    provider: name => providers.get(name),
+    providers,
     model: id => models.get(id),
     gpus: gpus(),
     device: defaultDevice,

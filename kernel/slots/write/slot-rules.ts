@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path'
 import {
   deviceClassOf, gpuBackendOf, messageOf, shareGpu, svcError, isSvcError, type Device,
   type EngineProvider, type ErrorCode, type GpuInfo, type Model, type NamedProfile, type NamedSlotConfig,
-  type SlotProblem, type SlotRule
+  type ProviderCatalog, type SlotProblem, type SlotRule
 } from '../../contract/index.js'
 import { invalid } from '../../config/shape-check.js'
 import { typeMisfit } from '../../models/eligibility.js'
@@ -15,7 +15,7 @@ import { checkOptions } from '../plan/slot-options.js'
 /** What the rules look at besides the slots themselves. */
 export interface SlotSetContext {
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly provider: (name: string) => EngineProvider | undefined
+  readonly providers: Pick<ProviderCatalog, 'get' | 'list'>
   /** A model of the registry. */
   readonly model: (id: string) => Model | undefined
   /** The device of a slot, also of one whose file names none. */
@@ -29,7 +29,7 @@ export interface SlotSetContext {
 
 type Facts = { readonly param?: string, readonly details?: Readonly<Record<string, unknown>> }
 /** What decides whether slots can run beside each other. */
-export type RivalContext = Pick<SlotSetContext, 'provider' | 'device' | 'gpus'>
+export type RivalContext = Pick<SlotSetContext, 'device' | 'gpus'> & { readonly providers: Pick<ProviderCatalog, 'get'> }
 
 export type Report = (slot: NamedSlotConfig, rule: SlotRule, code: ErrorCode, message: string, facts?: Facts) => void
 
@@ -132,20 +132,20 @@ export function assertNoRival (
     { details: { slot: name, conflicting_slots: [rival.name], hint: `svc slot unload ${rival.name}` }, heals: true })
 }
 
-function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { provider, device, gpus }: RivalContext): boolean {
+function excludeEachOther (a: NamedSlotConfig, b: NamedSlotConfig, { providers, device, gpus }: RivalContext): boolean {
   const [deviceA, deviceB] = [device(a), device(b)]
   if (deviceA === 'npu' && deviceB === 'npu' && a.type === 'llm' && b.type === 'llm') return true
   const deviceClass = deviceClassOf(deviceA)
   if (deviceClass !== deviceClassOf(deviceB)) return false
   if (deviceClass === 'gpu' && !shareGpu({ device: deviceA, gpuIndex: a.gpu_index }, { device: deviceB, gpuIndex: b.gpu_index }, gpus)) return false
-  const claims = [provider(a.provider)?.exclusivity, provider(b.provider)?.exclusivity]
+  const claims = [providers.get(a.provider)?.exclusivity, providers.get(b.provider)?.exclusivity]
   if (claims.every(claim => claim === 'exclusive')) return true
   return a.provider === b.provider && claims[0] === 'coexist-by-type' && a.type === b.type
 }
 
 /** Rules that need no other slot. */
 function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Report): void {
-  const provider = context.provider(slot.provider)
+  const provider = context.providers.get(slot.provider)
   if (provider === undefined) return
   if (!provider.slotTypes.includes(slot.type)) {
     report(slot, 'provider', 'slot.config_error', `provider ${provider.name} runs ${provider.slotTypes.join(', ')} slots, not ${slot.type}`,
@@ -178,7 +178,9 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   const place = { device: context.device(slot), model: row }
   const problem = provider.slotProblem?.(slot, profile === null ? null : context.profiles.get(profile) ?? null, place) ?? null
   if (problem !== null) report(slot, 'fit', 'slot.config_error', problem)
-  const misfit = row === null || slot.served_by !== null || provider.models !== undefined ? null : typeMisfit(row, slot.type)
+  const names = context.providers.list().flatMap(({ modelNames }) => modelNames ?? [])
+  const isJudged = slot.served_by === null && provider.models === undefined
+  const misfit = row === null || !isJudged ? null : typeMisfit(row, slot.type, names)
   if (misfit !== null) report(slot, 'model', 'slot.config_error', misfit, { param: 'model.default', details: { model } })
 }
 
@@ -207,7 +209,7 @@ function checkProfile (slot: NamedSlotConfig, provider: EngineProvider, context:
     return report(slot, 'profile', 'profiles.not_found', `no profile is named '${slot.profile}'; \`svc profile list\` shows what there is`, { param: 'profile', details: { profile: slot.profile } })
   }
   if (reportRefusal(slot, 'profile', 'profile', report, () => profileWords(profile, provider.flags))) return
-  const misfit = profileMisfit(profile, device, slot.type, provider)
+  const misfit = profileMisfit(profile, device, slot.type, provider, context.providers)
   if (misfit === null) return
   report(slot, 'profile', 'slot.config_error', `profile '${profile.name}' does not suit slot '${slot.name}': ${misfit}; choose another profile or device, or set \`profile\` to null for the usual one`,
     { param: 'profile', details: { device, profile: profile.name, device_backend: gpuBackendOf(device), profile_backend: profile.backend } })

@@ -1,6 +1,6 @@
 import {
-  deviceBackends, memoryFit, providerAliases, type Device, type EngineModel, type EngineProvider, type HardwareInfo,
-  type MemoryFit, type Model, type ModelCapability, type SlotType, type SlotWish
+  deviceBackends, memoryFit, type Device, type EngineModel, type EngineProvider, type HardwareInfo,
+  type MemoryFit, type Model, type ModelCapability, type ProviderCatalog, type SlotType, type SlotWish
 } from 'svc-gateway/plugin'
 import type { Use } from './children.js'
 import { providerFor, providersFor } from './host-backends.js'
@@ -42,6 +42,8 @@ export interface CandidateSource {
   readonly models: readonly Model[]
   readonly curated: readonly CatalogModel[]
   readonly providers: readonly EngineProvider[]
+  /** The same, with what they are to slots that name none. */
+  readonly catalog: Pick<ProviderCatalog, 'list' | 'defaultFor' | 'aliases'>
   readonly hosts: readonly HostBackend[]
   readonly hardware: HardwareInfo
   /** Models of engines that have their own, by engine; only what is shown needs them. */
@@ -115,11 +117,11 @@ export function misfitsOf (
   return [...new Set(pairs.flatMap(({ device, provider }) => problemOf(type, candidate, device, provider, source) ?? []))]
 }
 
-function pairsOf (type: SlotType, candidate: Placed, { hosts, providers }: CandidateSource): ReadonlyArray<Omit<LegalPair, 'fit'>> {
+function pairsOf (type: SlotType, candidate: Placed, { hosts, providers, catalog }: CandidateSource): ReadonlyArray<Omit<LegalPair, 'fit'>> {
   return hosts.flatMap(({ id: device }) => {
-    const usual = providerFor(type, device, providers)
+    const usual = providerFor(type, device, catalog)
     return providersFor(type, device, providers)
-      .filter(provider => runs(candidate, provider, device))
+      .filter(provider => runs(candidate, provider, device, catalog.aliases))
       .sort((a, b) => Number(b === usual) - Number(a === usual))
       .map(provider => ({ device, provider }))
   })
@@ -163,10 +165,12 @@ function offeredCandidate (model: CatalogModel): Candidate {
  * The NPU runs only what was made for it, an engine with models of its own none of the registry; everything else runs
  * anywhere unless its row says where.
  */
-function runs ({ backends, builtIn }: Pick<Candidate, 'backends' | 'builtIn'>, provider: EngineProvider, device: Device): boolean {
+function runs (
+  { backends, builtIn }: Pick<Candidate, 'backends' | 'builtIn'>, provider: EngineProvider, device: Device, aliases: ReadonlyMap<string, string>
+): boolean {
   if (builtIn !== null) return builtIn === provider.name && device === 'npu'
   if (provider.models !== undefined) return false
   if (backends.length === 0) return device !== 'npu'
   const here: readonly string[] = [device, deviceBackends[device], provider.name, provider.family]
-  return backends.some(backend => here.includes(Object.hasOwn(providerAliases, backend) ? providerAliases[backend]! : backend))
+  return backends.some(backend => here.includes(aliases.get(backend) ?? backend))
 }

@@ -1,4 +1,4 @@
-import { defaultProviderOf, type Device, type EngineProvider, type HardwareInfo, type SlotType } from 'svc-gateway/plugin'
+import type { Device, EngineProvider, HardwareInfo, ProviderCatalog, SlotType } from 'svc-gateway/plugin'
 import type { HostBackend } from './ref.js'
 
 const names: Readonly<Record<Device, readonly [label: string, short: string]>> = {
@@ -9,10 +9,12 @@ const names: Readonly<Record<Device, readonly [label: string, short: string]>> =
   'cpu': ['CPU', 'CPU']
 }
 
+type Providers = Pick<ProviderCatalog, 'list' | 'defaultFor'>
+
 /** What this host has, as far as the probe knows and an engine is there for it. The CPU always counts. Pure. */
-export function hostBackends (hardware: HardwareInfo, providers: readonly EngineProvider[]): readonly HostBackend[] {
+export function hostBackends (hardware: HardwareInfo, providers: Providers): readonly HostBackend[] {
   const has: Readonly<Record<Device, boolean>> = {
-    'npu': hardware.npu.present && providers.some(({ devices }) => devices.includes('npu')),
+    'npu': hardware.npu.present && providers.list().some(({ devices }) => devices.includes('npu')),
     'gpu-vulkan': hardware.gpus.some(gpu => gpu.vulkan_capable),
     'gpu-rocm': hardware.gpus.some(gpu => gpu.vendor === 'amd' && gpu.compute_capable),
     'gpu-cuda': hardware.gpus.some(gpu => gpu.vendor === 'nvidia' && gpu.compute_capable),
@@ -27,10 +29,10 @@ export function hostBackends (hardware: HardwareInfo, providers: readonly Engine
 }
 
 /** The engine for a type of slot on a device: the default one, else the first that can. Pure. */
-export function providerFor (type: SlotType, device: Device, providers: readonly EngineProvider[]): EngineProvider | null {
-  const able = providersFor(type, device, providers)
-  const usual = defaultProviderOf(type, device, null)
-  return able.find(({ name }) => name === usual) ?? able[0] ?? null
+export function providerFor (type: SlotType, device: Device, providers: Providers): EngineProvider | null {
+  const able = providersFor(type, device, providers.list())
+  const usual = providers.defaultFor(type, device)
+  return able.find(({ name }) => name === usual?.name) ?? able[0] ?? null
 }
 
 /** Engines that run such slots on the device, or serve them beside their own there. Pure. */

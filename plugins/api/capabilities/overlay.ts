@@ -35,6 +35,7 @@ export class Overlay implements CapabilityOverlay {
       models: models.list(),
       curated: library.curated,
       providers: providers.list(),
+      catalog: providers,
       hosts: this.backends(),
       hardware: hardware.info,
       misfit: wish => slots.misfit(wish)
@@ -50,7 +51,7 @@ export class Overlay implements CapabilityOverlay {
   }
 
   backends (): readonly HostBackend[] {
-    return hostBackends(this.#services.hardware.info, this.#services.providers.list())
+    return hostBackends(this.#services.hardware.info, this.#services.providers)
   }
 
   places (type: SlotType, model: PlacedModel): readonly Place[] {

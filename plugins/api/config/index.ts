@@ -32,6 +32,6 @@ const USUAL_PORT = 8188
 function imagePort (slots: SlotService, providers: ProviderCatalog): number {
   const images = slots.names().filter(name => slots.config(name).type === 'image' && slots.config(name).enabled)
   const known = images.map(name => slots.status(name).port).find(port => port !== null)
-  const usual = providers.list().find(({ slotTypes, reservedPort }) => slotTypes.includes('image') && reservedPort !== undefined)
-  return known ?? usual?.reservedPort ?? USUAL_PORT
+  const usual = providers.list().find(({ slotTypes, reservedPorts = [] }) => slotTypes.includes('image') && reservedPorts.length > 0)
+  return known ?? usual?.reservedPorts?.[0] ?? USUAL_PORT
 }

@@ -1,20 +1,23 @@
 import { createHash } from 'node:crypto'
 import {
-  backendDevices, capabilityAliases, defaultProvider, deviceBackends, deviceClasses, deviceClassOf, deviceDefaultProfiles,
-  devices, gpuBackends, modelCapabilities, providerAliases, slotRoles, slotStates, slotTypes, speechFormats, type EngineProvider
+  backendDevices, capabilityAliases, deviceBackends, deviceClasses, deviceClassOf, devices, gpuBackends, modelCapabilities,
+  slotRoles, slotStates, slotTypes, speechFormats, type Device, type ProviderCatalog
 } from 'svc-gateway/plugin'
 import type { Enums } from './schemas.js'
 import { curatedModelTags, deviceTexts, recommendedDevice } from './vocabulary.js'
 
 /** Every closed vocabulary in one document; what depends on providers comes from those that are loaded. Pure. */
-export function enumsDocument (providers: readonly EngineProvider[]): Enums {
+export function enumsDocument (catalog: ProviderCatalog): Enums {
+  const providers = catalog.list()
+  const usual = catalog.defaultFor('llm')
+  const profileOf = (device: Device): string => catalog.defaultFor('llm', device)?.defaultProfile?.(device, 'llm') ?? ''
   const families = [...new Set(providers.map(({ family }) => family))]
   return {
     devices: devices.map(id => ({
       id,
       ...deviceTexts[id],
       device_class: deviceClassOf(id),
-      default_profile: deviceDefaultProfiles[id],
+      default_profile: profileOf(id),
       legacy_backend: deviceBackends[id],
       recommended: id === recommendedDevice
     })),
@@ -29,12 +32,16 @@ export function enumsDocument (providers: readonly EngineProvider[]): Enums {
     model_capabilities: [...modelCapabilities],
     capability_aliases: { ...capabilityAliases },
     // the default provider's models are told apart by the hardware they run on, all others by their engine
-    model_backends: [...gpuBackends, 'cpu', ...families.filter(family => family !== defaultProvider)],
+    model_backends: [...gpuBackends, 'cpu', ...families.filter(family => family !== usual?.family)],
     curated_model_tags: [...curatedModelTags],
     backend_to_device: { ...backendDevices, ...Object.fromEntries(devices.map(device => [device, device])) },
     device_to_backend: { ...deviceBackends },
-    device_default_profiles: { ...deviceDefaultProfiles },
-    provider_aliases: { ...providerAliases },
+    device_default_profiles: Object.fromEntries(devices.map(device => [device, profileOf(device)])),
+    provider_aliases: Object.fromEntries(catalog.aliases),
+    default_providers: Object.fromEntries(slotTypes.map(type => [type, {
+      any: catalog.defaultFor(type)?.name ?? null,
+      ...Object.fromEntries(devices.map(device => [device, catalog.defaultFor(type, device)?.name ?? null]))
+    }])),
     providers: providers.map(provider => ({
       name: provider.name,
       title: provider.title,
@@ -49,8 +56,8 @@ export function enumsDocument (providers: readonly EngineProvider[]): Enums {
 }
 
 /** Weak: changes with the release, and with the set of providers. Pure. */
-export function enumsTag (version: string, { providers }: Enums): string {
-  const digest = createHash('sha256').update(JSON.stringify(providers)).digest('hex').slice(0, 12)
+export function enumsTag (version: string, { providers, default_providers: defaults }: Enums): string {
+  const digest = createHash('sha256').update(JSON.stringify([providers, defaults])).digest('hex').slice(0, 12)
   return `W/"svc-enums-${version}-${digest}"`
 }
 

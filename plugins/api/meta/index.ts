@@ -19,7 +19,7 @@ export default definePlugin({
       schema: { response: enumsSchema },
       answers: [{ status: 304, description: 'Unchanged' }],
       handler: ({ request, reply, requestId }) => {
-        const document = enumsDocument(providers.list())
+        const document = enumsDocument(providers)
         const tag = enumsTag(info.version, document)
         void reply.headers({ 'etag': tag, 'cache-control': 'public, max-age=3600' })
         if (!namesTag(request.headers['if-none-match'], tag)) return document

@@ -31,7 +31,9 @@ export const enumsSchema = z.strictObject({
   backend_to_device: toDevice,
   device_to_backend: z.record(z.string(), z.string()),
   device_default_profiles: z.record(z.string(), z.string()),
-  provider_aliases: z.record(z.string(), z.string()).meta({ description: 'Names of older releases' }),
+  default_providers: z.record(z.string(), z.record(z.string(), z.string().nullable()))
+    .meta({ description: 'The provider of a slot that names none: by its type, then by its device, or `any` for a slot that names no device either' }),
+  provider_aliases: z.record(z.string(), z.string()).meta({ description: 'Other names of providers' }),
   providers: z.array(z.strictObject({
     name: z.string(),
     title: z.string(),

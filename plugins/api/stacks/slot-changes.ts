@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { slotConfigSchema, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { slotConfigSchema, type NamedSlotConfig, type WrittenSlot } from 'svc-gateway/plugin'
 import type { SlotChangeView } from './schemas.js'
 
 type Values = ReadonlyMap<string, unknown>
@@ -29,7 +29,7 @@ function slotChange (slot: string, before: NamedSlotConfig | undefined, after: N
 }
 
 /** By dotted key. Free tables are one value. */
-function valuesOf ({ name: _, ...slot }: Partial<NamedSlotConfig>): Values {
+function valuesOf ({ name: _, ...slot }: Partial<WrittenSlot>): Values {
   const values = new Map<string, unknown>()
   for (const [key, value] of Object.entries(slot)) {
     const isOpen = key === 'model' || key === 'server' || key === 'npu' || key === 'image'

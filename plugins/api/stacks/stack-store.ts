@@ -1,5 +1,5 @@
 import {
-  defaultProviderOf, messageOf, nameSchema, shellWords, slotConfigSchema, svcError, type ConfigDraft, type NamedStack,
+  messageOf, nameSchema, shellWords, slotConfigSchema, svcError, type ConfigDraft, type NamedStack,
   type RouteCall, type Stack
 } from 'svc-gateway/plugin'
 import type { StackServices } from './stack-api.js'
@@ -30,13 +30,14 @@ export function requireFlags ({ slots, profiles }: Pick<Stack, 'slots' | 'profil
   }
 }
 
-type RowServices = Pick<StackServices, 'slots'>
+type RowServices = Pick<StackServices, 'slots' | 'providers'>
 
 /**
  * Throws for rows that contradict themselves: a device with a profile or an engine that is for another one. A profile
  * or an engine that is not known here contradicts nothing.
  */
-function requireCoherentRows ({ slots }: RowServices, draft: ConfigDraft, { slots: rows, profiles: copies }: Stack): void {
+function requireCoherentRows (services: RowServices, draft: ConfigDraft, { slots: rows, profiles: copies }: Stack): void {
+  const { slots, providers } = services
   const profiles = new Map(draft.profiles)
   for (const [name, copy] of Object.entries(copies)) if (!profiles.has(name)) profiles.set(name, { ...copy, name, seed: false })
   for (const [i, { slot, type, device, provider, profile }] of rows.entries()) {
@@ -45,10 +46,10 @@ function requireCoherentRows ({ slots }: RowServices, draft: ConfigDraft, { slot
     const row = slotConfigSchema.parse({
       device,
       type: kind,
-      provider: provider ?? defaultProviderOf(kind, device, profile),
       profile: profile !== null && profiles.has(profile) ? profile : null
     })
-    const problem = slots.check([{ ...row, name: slot }], profiles).find(({ rule }) => rule === 'profile' || rule === 'provider')
+    const engine = providers.nameFor({ provider, type: kind, device, profile })
+    const problem = slots.check([{ ...row, name: slot, provider: engine }], profiles).find(({ rule }) => rule === 'profile' || rule === 'provider')
     if (problem !== undefined) throw contradictoryRow(`slots.${i}.${problem.param ?? 'device'}`, problem)
   }
 }

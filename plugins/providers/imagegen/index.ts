@@ -69,7 +69,14 @@ export default definePlugin({
       health: { path: '/system_stats', verdict },
       exclusivity: 'standard',
       flags: comfyFlags,
-      reservedPort: 8188,
+      reservedPorts: [8188],
+      images: { imagegen: { tag: 'docker.io/kyuz0/amd-strix-halo-comfyui:latest', devices: ['gpu-rocm'] } },
+      profiles: {
+        imagegen: { image: 'imagegen', flags: '--disable-mmap --bf16-vae --cache-none', device_class: 'img', intent: 'Image generation' }
+      },
+      aliases: ['comfyui'],
+      defaultFor: [{ type: 'image' }],
+      modelNames: { image: /sdxl|flux|stable-diffusion|(^|[^a-z0-9])sd-?1[.-]?5/ },
       image: 'imagegen',
       defaultProfile: device => device === 'cpu' ? null : 'imagegen',
       argvSegments,

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import {
-  core, definePlugin, defineProvider, deviceDefaultProfiles, type BodyEdits, type Device, type JsonBody, type SlotType,
-  type Surface
+  core, definePlugin, defineProvider, type BodyEdits, type Device, type JsonBody, type SlotType, type Surface
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
 import { locateEmbeddedEngine } from './embedded-engine.js'
+import { facts } from './facts.js'
 import { mistakenFailure } from './engine-refusals.js'
 import { engineMetrics, loadedModel } from './engine-status.js'
 import { llamaFlags } from './flags.js'
@@ -26,6 +26,12 @@ const configSchema = z.strictObject({ binary: binarySchema.optional(), prefer: p
 const surface = (path: string, streaming: boolean): Surface =>
   ({ path, streaming, body: 'json', refusal: mistakenFailure, refusalFrom: 500 })
 
+const llamaDevices = ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'] as const
+
+const usualProfiles: Readonly<Record<typeof llamaDevices[number], string>> = {
+  'gpu-rocm': 'rocm', 'gpu-vulkan': 'vulkan', 'gpu-cuda': 'cuda', 'cpu': 'cpu-llm'
+}
+
 /** llama.cpp's server: chat, completions, embeddings and reranking on GPU and CPU. See README.md. */
 export default definePlugin({
   name: 'llm-server',
@@ -36,10 +42,11 @@ export default definePlugin({
   register (ctx) {
     const embedded = locateEmbeddedEngine(ctx.services.config.paths.state)
     ctx.addProvider(defineProvider({
+      ...facts,
       name: 'llm-server',
       title: 'llama.cpp server',
       family: 'llm-server',
-      devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'],
+      devices: [...llamaDevices],
       slotTypes: ['llm', 'embedding', 'reranking'],
       cli: true,
       needsModel: true,
@@ -80,8 +87,8 @@ function withoutNullFormat (body: JsonBody): BodyEdits | null {
 }
 
 /** The device's own, but ROCm has profiles made for embedding and reranking. Pure. */
-function defaultProfile (device: Device, type: SlotType): string {
+function defaultProfile (device: Device, type: SlotType): string | null {
   if (device === 'gpu-rocm' && type === 'embedding') return 'embed'
   if (device === 'gpu-rocm' && type === 'reranking') return 'rerank'
-  return deviceDefaultProfiles[device]
+  return device === 'npu' ? null : usualProfiles[device]
 }

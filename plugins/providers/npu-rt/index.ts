@@ -1,4 +1,4 @@
-import { definePlugin, defineProvider, type ChildSlot, type Surface } from 'svc-gateway/plugin'
+import { definePlugin, defineProvider, slotTypes, type ChildSlot, type Surface } from 'svc-gateway/plugin'
 import { adaptEmbeddings } from './embeddings.js'
 import { refusal } from './engine-failure.js'
 import { healthVerdict, npuMetrics } from './engine-status.js'
@@ -47,6 +47,14 @@ export const provider = defineProvider({
     const child = children.find(({ model: own }) => model.default !== null && models.canonical(model.default) === own)
     return child === undefined ? null : `'${child.model}' does not chat; the engine serves it beside a chat model, which [npu] switches`
   },
+  // the makers publish packages and archives and no image; others build this one from their sources
+  images: { 'npu-rt': { tag: 'ghcr.io/fonix232/fastflowlm:v0.9.39' } },
+  profiles: {
+    'npu-rt': { image: 'npu-rt', device_class: 'npu', intent: 'Chat, speech recognition and embeddings on the NPU', quant: 'W4ABF16' }
+  },
+  aliases: ['flm'],
+  // nothing else runs there
+  defaultFor: slotTypes.map(type => ({ type, device: 'npu' })),
   image: 'npu-rt',
   defaultProfile: () => 'npu-rt',
   argvSegments,

@@ -37,6 +37,19 @@ const contract: EngineProvider = {
     ]
   },
   slotProblem: (slot, _profile, place) => choiceProblem(slot, place),
+  images: {
+    'speaches': { tag: 'ghcr.io/speaches-ai/speaches:latest-cpu' },
+    'speaches-cuda': { tag: 'ghcr.io/speaches-ai/speaches:latest-cuda' },
+    'whisper': { tag: 'ghcr.io/ggml-org/whisper.cpp:main' },
+    'whisper-vulkan': { tag: 'ghcr.io/ggml-org/whisper.cpp:main-vulkan' },
+    'whisper-cuda': {
+      tag: 'ghcr.io/ggml-org/whisper.cpp:main-cuda-233fe1fc9b48a09e361d3594520838ca266537fe',
+      digest: 'sha256:22df236658b55d333be05872149076a39d7b2551a900ac4027eb5d4787f10f68'
+    }
+  },
+  aliases: ['moonshine'],
+  defaultFor: [{ type: 'transcription' }],
+  modelNames: { asr: /whisper|moonshine/ },
   image: imageOf,
   modelName,
   argvSegments,

@@ -31,6 +31,11 @@ export const provider = defineProvider({
       'UVICORN_HOST', 'UVICORN_PORT', 'UVICORN_UDS', 'UVICORN_FD', 'UVICORN_ROOT_PATH', 'UVICORN_SSL_KEYFILE', 'UVICORN_SSL_CERTFILE'
     ]
   },
+  images: { 'tts-cpu': { tag: 'ghcr.io/remsky/kokoro-fastapi-cpu:v0.6.0' } },
+  profiles: { 'tts-cpu': { image: 'tts-cpu', device_class: 'cpu', intent: 'Speech on the CPU' } },
+  aliases: ['kokoro'],
+  defaultFor: [{ type: 'tts' }],
+  modelNames: { tts: /kokoro/ },
   image: 'tts-cpu',
   defaultProfile: () => 'tts-cpu',
   modelName: () => MODEL,

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { definePlugin, defineProvider, type LaunchInput, type LaunchSpecInput, type NamedSlotConfig, type ProviderSegments } from 'svc-gateway/plugin'
+import { definePlugin, defineProvider, devices, type LaunchInput, type LaunchSpecInput, type NamedSlotConfig, type ProviderSegments } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const GIB = 1024 ** 3
@@ -32,6 +32,16 @@ export const provider = defineProvider({
     managedEnv: ['VLLM_API_KEY'],
     abbreviates: true
   },
+  images: {
+    'tts-gpu': { tag: 'docker.io/vllm/vllm-omni-rocm:v0.28.0' },
+    'tts-gpu-cuda': { tag: 'docker.io/vllm/vllm-omni:v0.28.0' }
+  },
+  profiles: {
+    'tts-gpu': { image: 'tts-gpu', device_class: 'gpu', backend: 'rocm', intent: 'Multilingual speech on the GPU', quant: 'BF16' }
+  },
+  aliases: ['qwen3tts'],
+  defaultFor: devices.filter(device => device.startsWith('gpu-')).map(device => ({ type: 'tts', device })),
+  modelNames: { tts: /vibevoice/ },
   image: (_slot, device) => device === 'gpu-cuda' ? 'tts-gpu-cuda' : 'tts-gpu',
   defaultProfile: device => device === 'gpu-rocm' ? 'tts-gpu' : null,
   modelName: servedName,

@@ -7,11 +7,13 @@ import { dotted, invalid, MAX_PROBLEMS, toDiagnostics } from '../../../kernel/co
 import { checkSlotFile, foldSlotFile } from '../../../kernel/config/schema/slot-file.js'
 import { patchSlotFile } from '../../../kernel/config/schema/slot-patch.js'
 import { isTable, parseToml, type Table } from '../../../kernel/config/toml-file.js'
+import { slotWithProvider } from '../../../kernel/config/snapshot.js'
+import { shippedProviders } from '../../providers.js'
 
 function load (toml: string, name = 'agent'): NamedSlotConfig {
   const { value, problems } = checkSlotFile(name, parseToml(toml), 'file')
   if (value === null) throw new Error(problems.map(problem => `${dotted(problem.path)}: ${problem.message}`).join('\n'))
-  return value
+  return slotWithProvider(value, shippedProviders)
 }
 
 function problemsOf (toml: string, name = 'agent'): readonly string[] {
@@ -169,7 +171,7 @@ t.test('a patch leaves everything where it is', async t => {
     ['options', '[options]\na = { x = 1, y = 2 }\nb = 1', { options: { a: { x: 3 }, b: null } }, '[options]\na = { x = 3 }']
   ]
   for (const [name, before, patch, after] of table) {
-    const { raw, problems } = patchSlotFile(parseToml(before), patch)
+    const { raw, problems } = patchSlotFile(parseToml(before), patch, written => shippedProviders.canonical(written))
     t.same(problems, [], name)
     t.same(raw, parseToml(after), name)
   }

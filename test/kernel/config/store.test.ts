@@ -6,7 +6,8 @@ import type { ConfigSnapshot, Diagnostic } from '../../../kernel/contract/index.
 import type { FileOps } from '../../../kernel/config/atomic-file.js'
 import { ownIdentity } from '../../../kernel/config/process-identity.js'
 import type { Table } from '../../../kernel/config/toml-file.js'
-import { seedProfiles } from '../../../kernel/config/profiles/seeds.js'
+import { laid, shippedProviders } from '../../providers.js'
+import { providerOf } from '../slots/launch-input.js'
 import { openHome, writeTree } from './support.js'
 
 const shown = (diagnostics: readonly Diagnostic[]): readonly string[] =>
@@ -22,12 +23,13 @@ t.test('an empty home is all defaults', async t => {
   })
   t.equal(config.snapshot.slots.size, 0)
   t.same(config.snapshot.diagnostics, [])
-  t.same([...config.snapshot.profiles.keys()], [
-    'rocm', 'rocm-dnse', 'rocm-moe', 'vulkan', 'cuda', 'embed', 'rerank', 'tts-gpu', 'npu-rt', 'tts-cpu', 'cpu-llm', 'imagegen'
+  t.same([...config.snapshot.profiles.keys()].sort(), [
+    'cpu-llm', 'cuda', 'embed', 'imagegen', 'npu-rt', 'rerank', 'rocm', 'rocm-dnse', 'rocm-moe', 'tts-cpu', 'tts-gpu', 'vulkan'
   ])
 })
 
 t.test('the seeds of a first start are all there', async t => {
+  const { profiles: seedProfiles } = shippedProviders
   const mtp = [...seedProfiles.values()].filter(profile => profile.mtp).map(profile => profile.name)
   t.same(mtp, ['rocm-dnse', 'rocm-moe'])
   t.match(seedProfiles.get('embed'), { flags: /--embedding .*-ub 8192/, device_class: 'gpu', seed: true })
@@ -313,12 +315,9 @@ t.test('migrations run in order, in memory until something is written', async t 
   await t.rejects(openHome(t.testdir(), { 'svc.toml': '[meta]\nschema_version = 4\n' }, { migrations }), { message: /versions up to 3/ })
 })
 
-t.test('the manifest of the operator lies over the one of the release', async t => {
-  const releaseManifest = {
-    _schema: 'svc.manifest.v1' as const, version: '1', channel: 'stable',
-    toolbox_images: { rocm: { tag: 'r:1', digest: null }, cuda: { tag: 'c:1', digest: null } }
-  }
-  const { config } = await openHome(t.testdir(), { 'manifest.json': '{"toolbox_images": {"rocm": {"tag": "mine:2"}}}' }, { releaseManifest })
+t.test('the manifest of the operator lies over the images of providers', async t => {
+  const providers = laid(providerOf({ images: { rocm: { tag: 'r:1' }, cuda: { tag: 'c:1' } } }))
+  const { config } = await openHome(t.testdir(), { 'manifest.json': '{"toolbox_images": {"rocm": {"tag": "mine:2"}}}' }, { providers })
   t.match(config.snapshot.manifest.toolbox_images, { rocm: { tag: 'mine:2' }, cuda: { tag: 'c:1' } })
 })
 

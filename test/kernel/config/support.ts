@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Clock, Logger, Paths } from '../../../kernel/contract/index.js'
 import { createConfigService, type ConfigServiceOptions } from '../../../kernel/config/store.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
+import { shippedProviders } from '../../providers.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
 
@@ -58,6 +59,8 @@ export async function openHome (
   const paths: Paths = resolvePaths({}, { home })
   writeTree(paths.etc, files)
   const log = recordingLog()
-  const config = await createConfigService({ paths, env: {}, log, clock: manualClock(), withLock: processLock(), ...options })
+  const config = await createConfigService({
+    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders, ...options
+  })
   return { config, log, paths }
 }

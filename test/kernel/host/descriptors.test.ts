@@ -1,5 +1,9 @@
 import t from 'tap'
-import { createFakeProviderPlugin, createTestGateway } from '../../../kernel/testing/index.js'
+import slots from '../../../plugins/api/slots/index.js'
+import plugins from '../../../plugins/api/plugins/index.js'
+import profiles from '../../../plugins/api/profiles/index.js'
+import ttsCpu from '../../../plugins/providers/tts-cpu/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../../kernel/testing/index.js'
 
 const GOOD = 'name = "mine"\napiVersion = 1\nimage = "x"\n[surfaces.chat]\npath = "/chat"\n'
 
@@ -23,4 +27,82 @@ t.test('what is wrong in a descriptor is named with what was meant', async t => 
   })
   t.match(fine.gateway.report().find(report => report.name === 'mine'), { state: 'active' }, 'JSON is no placeholder')
   await fine.close()
+})
+
+const PARROT = `
+import { definePlugin, defineProvider } from 'svc-gateway/plugin'
+export default definePlugin({
+  name: 'parrot',
+  kind: 'provider',
+  apiVersion: 1,
+  register: ctx => ctx.addProvider(defineProvider({
+    name: 'parrot',
+    title: 'Parrot',
+    family: 'parrot',
+    devices: ['cpu'],
+    slotTypes: ['tts'],
+    cli: true,
+    needsModel: false,
+    images: { parrot: { tag: 'example.org/parrot:2' } },
+    profiles: { loud: { image: 'parrot', flags: '--loud', device_class: 'cpu' } },
+    aliases: ['polly'],
+    defaultFor: [{ type: 'tts' }],
+    reservedPorts: [8090],
+    defaultProfile: () => 'loud',
+    surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json' } },
+    health: { path: '/health' },
+    exclusivity: 'standard',
+    argvSegments: ({ port }) => ({ base: ['--port', String(port)] }),
+    containerSpec: ({ argv }) => ({ command: argv })
+  }))
+})
+`
+
+t.test('a package brings an engine with image, profile, alias and port, and is the default for its type', async t => {
+  const runtime = new FakeEngineRuntime()
+  t.teardown(() => runtime.destroy())
+  const folder = 'var/lib/svc/plugins/node_modules/svc-plugin-parrot'
+  const files = {
+    [`${folder}/package.json`]: JSON.stringify({
+      name: 'svc-plugin-parrot', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'provider', entry: '.' }
+    }),
+    [`${folder}/index.js`]: PARROT,
+    'etc/svc/svc.toml': '[slots]\nautostart = false\nport_range_start = 8089\nport_range_end = 8092\n[plugins]\nallow = ["svc-plugin-parrot"]\n',
+    'etc/svc/profiles.toml': '[profile.loud]\nimage = "x"\n',
+    'etc/svc/slots/voice.toml': 'type = "tts"\ndevice = "cpu"\n',
+    'etc/svc/slots/aliased.toml': 'type = "tts"\nprovider = "polly"\n',
+    'etc/svc/slots/kokoro.toml': 'type = "tts"\nprovider = "kokoro"\n',
+    'etc/svc/slots/tuned.toml': 'type = "tts"\nprofile = "tts-cpu"\n'
+  }
+  const gateway = await createTestGateway({ runtime, files, plugins: [ttsCpu, slots, profiles, plugins] })
+  const { config } = gateway.gateway.kernel()
+  const providers = (): object => Object.fromEntries([...config.snapshot.slots].map(([name, { provider }]) => [name, provider]))
+  t.strictSame(providers(), { aliased: 'parrot', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'parrot' })
+  const answer = async (path: string): Promise<unknown> => await (await gateway.fetch(path)).json()
+  t.match(await answer('/api/slots/voice/resolved'), { argv: ['--port', '8090', '--loud'] }, 'its port, though another one is free')
+  t.match(await answer('/api/slots/voice'), { profile: 'loud', provider: 'parrot', image: 'example.org/parrot:2' })
+  t.match(await answer('/api/slots/kokoro/resolved'), { argv: ['--host', String, '--port', '8089'] }, 'no other engine gets its port')
+  t.match(await answer('/api/profiles/loud'), { seed: true, flags: '--loud' })
+  t.match(config.snapshot.diagnostics, [{ file: 'profiles.toml', path: 'profile.loud', message: /is a built-in profile/, line: 1 }])
+  await gateway.slots.ensureReady('voice', AbortSignal.timeout(20_000))
+  t.equal(gateway.slots.status('voice').state, 'ready')
+
+  await config.patchSvc({ plugins: { allow: [] } })
+  t.equal((await gateway.fetch('/api/plugins/reload', { method: 'POST' })).status, 200)
+  t.strictSame(providers(), { aliased: 'polly', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'tts-cpu' }, 'what shipped runs them again')
+  await gateway.close()
+})
+
+t.test('a package cannot take an image, a profile or a name that somebody else has', async t => {
+  const image = { tag: 'example.org/x:1' }
+  const cases = [
+    [{ images: { 'tts-cpu': image } }, /image 'tts-cpu' belongs to plugin 'tts-cpu'; choose another name/],
+    [{ profiles: { 'tts-cpu': { image: 'x' } } }, /profile 'tts-cpu' belongs to/],
+    [{ aliases: ['kokoro'] }, /provider 'kokoro' belongs to/]
+  ] as const
+  for (const [facts, message] of cases) {
+    const gateway = await createTestGateway({ plugins: [ttsCpu, createFakeProviderPlugin({ name: 'greedy', ...facts })] })
+    t.match(gateway.gateway.report().find(({ name }) => name === 'provider-greedy'), { state: 'failed', code: 'plugin.conflict', message })
+    await gateway.close()
+  }
 })

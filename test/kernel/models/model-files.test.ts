@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Clock } from '../../../kernel/contract/index.js'
 import { HeaderReader } from '../../../kernel/models/header-reader.js'
+import { shippedProviders } from '../../providers.js'
 import { createModelFiles } from '../../../kernel/models/model-files.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 import { bigramGguf } from '../../../plugins/services/demo/bigram-gguf.js'
 import { ggufFile, number, text } from './gguf-file.js'
 
 t.test('what a header tells', async t => {
-  const files = createModelFiles(new FakeClock())
+  const files = createModelFiles(new FakeClock(), () => shippedProviders.modelNames)
   t.teardown(() => files.close())
   const folder = t.testdir()
   const inspect = (name: string, bytes: Buffer) => {
@@ -49,7 +50,7 @@ t.test('what a header tells', async t => {
 })
 
 t.test('files that are none, cut short, or damaged', async t => {
-  const files = createModelFiles(new FakeClock())
+  const files = createModelFiles(new FakeClock(), () => shippedProviders.modelNames)
   t.teardown(() => files.close())
   const folder = t.testdir()
   const good = bigramGguf()
@@ -73,7 +74,7 @@ t.test('files that are none, cut short, or damaged', async t => {
 })
 
 t.test('noise in a header never hangs it or ends more than itself', async t => {
-  const files = createModelFiles(new FakeClock())
+  const files = createModelFiles(new FakeClock(), () => shippedProviders.modelNames)
   t.teardown(() => files.close())
   const folder = t.testdir()
   const good = ggufFile({ keys: { 'a.b': text('c'), 'llama.context_length': number(5) } })

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { modelRowSchema, svcConfigSchema, type SlotType } from '../../../kernel/contract/index.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
+import { shippedProviders } from '../../providers.js'
 import { capabilitiesOf, fitsSlotType, isMtpEligible } from '../../../kernel/models/eligibility.js'
 import { createModelRegistry, type ModelRegistryOptions } from '../../../kernel/models/registry.js'
 import { manualClock, processLock, recordingLog } from '../config/support.js'
@@ -160,6 +161,7 @@ t.test('the store', async t => {
 })
 
 t.test('what a model can do, and which slots it fits', async t => {
+  const { modelNames: names } = shippedProviders
   const model = (id: string, over: object = {}) => ({ id, ...modelRowSchema.parse({ path: `/m/${id}.gguf`, ...over }) })
   const table: readonly (readonly [string, readonly SlotType[]])[] = [
     ['qwen3-4b', ['llm']], ['bge-reranker-v2-m3', ['reranking']], ['qwen3-embedding-0.6b', ['embedding']], ['nomic-embed-text', ['embedding']],
@@ -167,10 +169,10 @@ t.test('what a model can do, and which slots it fits', async t => {
     ['flux-schnell', ['image']], ['vllm-thing', ['llm']], ['invite-model', ['llm']]
   ]
   const types: readonly SlotType[] = ['llm', 'embedding', 'reranking', 'transcription', 'tts', 'image']
-  for (const [id, fits] of table) t.same(types.filter(type => fitsSlotType(model(id), type)), fits, id)
-  t.same(capabilitiesOf(model('qwen3-vl-8b')), ['chat', 'vision'])
-  t.ok(fitsSlotType(model('bge-reranker', { capabilities: ['chat'] }), 'llm'), 'the registry wins over the name')
-  t.same(capabilitiesOf({ ...model('m'), path: '/m/whisper.gguf' }), ['asr'], 'the file name counts too')
+  for (const [id, fits] of table) t.same(types.filter(type => fitsSlotType(model(id), type, names)), fits, id)
+  t.same(capabilitiesOf(model('qwen3-vl-8b'), names), ['chat', 'vision'])
+  t.ok(fitsSlotType(model('bge-reranker', { capabilities: ['chat'] }), 'llm', names), 'the registry wins over the name')
+  t.same(capabilitiesOf({ ...model('m'), path: '/m/whisper.gguf' }, names), ['asr'], 'the file name counts too')
 })
 
 t.test('who is eligible for multi-token prediction', async t => {

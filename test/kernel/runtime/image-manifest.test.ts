@@ -1,6 +1,7 @@
 import t from 'tap'
 import { manifestSchema } from '../../../kernel/contract/index.js'
-import { overrideVariable, releaseManifest, resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { shippedProviders } from '../../providers.js'
+import { overrideVariable, resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { parseImageRef, pinOf, usableReference } from '../../../kernel/runtime/image-ref.js'
 
 const D = `sha256:${'1a'.repeat(32)}`
@@ -67,6 +68,8 @@ t.test('short names, references, overrides and pins', async t => {
   t.match(resolveImage('empty', manifest, {}).warning, /empty \(ghcr\.io\/o\/empty:1\) has no digest/)
 })
 
+const releaseManifest = manifestSchema.parse({ toolbox_images: shippedProviders.images })
+
 t.test('a short name that nothing defines is never taken for an image of a public registry', async t => {
   t.throws(() => resolveImage('npu-new', releaseManifest, {}), {
     code: 'slot.config_error', message: /'npu-new' \(known: cpu, .*SVC_TOOLBOX_IMAGE_NPU_NEW/
@@ -75,8 +78,7 @@ t.test('a short name that nothing defines is never taken for an image of a publi
   t.equal(overrideVariable('tts-gpu'), 'SVC_TOOLBOX_IMAGE_TTS_GPU')
 })
 
-t.test('the manifest of this release is a valid one', async t => {
-  t.same(manifestSchema.parse(releaseManifest), releaseManifest)
+t.test('images of the release are full references', async t => {
   for (const { tag } of Object.values(releaseManifest.toolbox_images)) {
     t.match(tag, /^(ghcr|docker)\.io\/[^/]+\/[^:]+:[\w.-]+$/, 'a full reference with a tag')
   }

@@ -74,7 +74,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
   let svc = svcConfigSchema.parse({ slots: { idle_timeout_s: idleTimeoutS, health_timeout_s: 60, drain_timeout_s: 5,
     stop_timeout_s: 3, port_range_start: 7501, port_range_end: 7599, ...settings }, dispatcher: { queue_per_slot: bound } })
   let configs: ReadonlyMap<string, NamedSlotConfig> = new Map(slots.map((name, i) =>
-    [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name }]))
+    [name, { ...slotConfigSchema.parse({ port: 7001 + i, ...options.configs?.[name] }), name, provider: provider.name }]))
   const config = {
     get snapshot () {
       return { svc, slots: configs, profiles: new Map(), diagnostics: [...unread].map(name => ({ file: `slots/${name}.toml`, path: '', message: 'bad' })) }
@@ -158,7 +158,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
       const next = new Map(configs)
       for (const [name, input] of Object.entries(patch)) {
         if (input === null) next.delete(name)
-        else next.set(name, { ...slotConfigSchema.parse(input), name })
+        else next.set(name, { ...slotConfigSchema.parse(input), name, provider: provider.name })
       }
       configs = next
       fleet.follow(config.snapshot, previous)

@@ -3,7 +3,7 @@ import { gpuInfoSchema, slotConfigSchema, type Device, type SlotConfigInput } fr
 import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type PlacedSlot } from '../../../kernel/slots/gpu/gpu-groups.js'
 
 function place (name: string, device: Device, config: SlotConfigInput = {}): PlacedSlot {
-  return { slot: { ...slotConfigSchema.parse(config), name }, device }
+  return { slot: { ...slotConfigSchema.parse(config), name, provider: 'fake' }, device }
 }
 
 const image = { type: 'image' } as const

@@ -6,7 +6,8 @@ import {
 
 /** What launches are planned from, with defaults for everything. */
 export function slotOf (config: SlotConfigInput = {}, name = 'agent'): NamedSlotConfig {
-  return { ...slotConfigSchema.parse(config), name }
+  const slot = slotConfigSchema.parse(config)
+  return { ...slot, provider: slot.provider ?? 'llm-server', name }
 }
 
 export function profileOf (profile: Partial<Profile> = {}, name = 'tuned'): NamedProfile {

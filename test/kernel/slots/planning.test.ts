@@ -17,6 +17,7 @@ import { portCandidates, type PortClaims } from '../../../kernel/slots/life/port
 import { chooseCandidate, findProgram } from '../../../kernel/slots/plan/process-candidates.js'
 import { profileMisfit } from '../../../kernel/slots/plan/profile-fit.js'
 import { reconcileEngines } from '../../../kernel/slots/life/reconcile.js'
+import { laid } from '../../providers.js'
 import { launchOf, modelOf, profileOf, providerOf, slotOf } from './launch-input.js'
 
 t.test('context size: the slot, else the model up to 32768, else 8192; never silently 4096', async t => {
@@ -65,7 +66,7 @@ t.test('profiles that do not suit a slot say why', async t => {
     ['a flag that only looks like it', profileOf({ flags: '--embedding-cache 1' }), 'gpu-rocm', 'llm', null]
   ]
   for (const [name, profile, device, type, why] of cases) {
-    const misfit = profileMisfit(profile, device, type, provider)
+    const misfit = profileMisfit(profile, device, type, provider, laid(provider))
     if (why === null) t.equal(misfit, null, name)
     else t.match(misfit, why, name)
   }

@@ -3,6 +3,7 @@ import t from 'tap'
 import { z } from 'zod'
 import type { EngineProvider, NamedProfile, NamedSlotConfig, SlotConfigInput, SlotProblem } from '../../../kernel/contract/index.js'
 import { checkSlotSet, rivalsOf, slotProblemError, type SlotSetContext } from '../../../kernel/slots/write/slot-rules.js'
+import { laid } from '../../providers.js'
 import { profileOf, providerOf, slotOf } from './launch-input.js'
 
 const trio = providerOf({
@@ -24,7 +25,7 @@ const profiles: readonly NamedProfile[] = [profileOf({ backend: 'rocm' }, 'rocm'
 function contextOf (overrides: Partial<SlotSetContext> = {}): SlotSetContext {
   return {
     profiles: new Map(profiles.map(profile => [profile.name, profile])),
-    provider: name => providers.find(provider => provider.name === name),
+    providers: laid(...providers),
     device: slot => slot.device ?? 'cpu',
     model: () => undefined,
     gpus: [],

@@ -9,6 +9,7 @@ import { followFilterSchema, listFilterSchema } from '../../../plugins/api/event
 import { enumsDocument, enumsTag, namesTag } from '../../../plugins/api/meta/enums.js'
 import { noiseFilter } from '../../../plugins/api/slots/log-lines.js'
 import { mapBounded, withinMs } from '../../../plugins/api/slots/probe-limits.js'
+import { laid } from '../../providers.js'
 import { slotRecord, type SlotFacts } from '../../../plugins/api/slots/record.js'
 import { slotRecordSchema, upstreamRowSchema, type SlotRecord } from '../../../plugins/api/slots/record-schema.js'
 import { hoisted } from '../../../plugins/api/slots/slot-file.js'
@@ -17,7 +18,7 @@ import { upstreamRows } from '../../../plugins/api/slots/upstream-row.js'
 import { readVoices } from '../../../kernel/slots/life/voices.js'
 
 function slot (input: Record<string, unknown> = {}, name = 'chat'): NamedSlotConfig {
-  return { name, ...slotConfigSchema.parse({ provider: 'fake', ...input }) }
+  return { ...slotConfigSchema.parse(input), name, provider: 'fake' }
 }
 
 function status (over: Partial<SlotStatus> = {}): SlotStatus {
@@ -260,7 +261,7 @@ t.test('event filters', async t => {
 })
 
 t.test('enums', async t => {
-  const none = enumsDocument([])
+  const none = enumsDocument(laid())
   t.same(none.devices.map(({ id }) => id), devices)
   t.same(none.devices.filter(({ recommended }) => recommended).map(({ id }) => id), ['gpu-rocm'])
   t.same(none.slot_types, ['llm', 'embedding', 'reranking', 'transcription', 'tts', 'image'])
@@ -269,7 +270,7 @@ t.test('enums', async t => {
   t.match(none.backend_to_device, { 'rocm': 'gpu-rocm', 'cuda': 'gpu-cuda', 'npu-rt': 'npu', 'gpu-vulkan': 'gpu-vulkan', 'cpu': 'cpu' })
   t.same(none.device_to_backend, { 'gpu-rocm': 'rocm', 'gpu-vulkan': 'vulkan', 'gpu-cuda': 'cuda', 'cpu': 'cpu', 'npu': 'npu-rt' })
   for (const alias of Object.values(none.capability_aliases)) t.ok(none.model_capabilities.includes(alias))
-  const two = enumsDocument([createFakeProvider({ name: 'a', family: 'x' }), createFakeProvider({ name: 'b', family: 'x' })])
+  const two = enumsDocument(laid(createFakeProvider({ name: 'a', family: 'x' }), createFakeProvider({ name: 'b', family: 'x' })))
   t.same(two.runtime_families, ['x'])
   t.same(two.model_backends, ['rocm', 'vulkan', 'cuda', 'cpu', 'x'])
   t.same(two.providers.map(({ name }) => name), ['a', 'b'])
@@ -278,7 +279,7 @@ t.test('enums', async t => {
   t.match(tag, /^W\/"svc-enums-1\.0\.0-[0-9a-f]{12}"$/)
   t.not(enumsTag('1.0.0', two), tag, 'another set of providers')
   t.not(enumsTag('1.0.1', none), tag, 'another release')
-  t.equal(enumsTag('1.0.0', enumsDocument([])), tag)
+  t.equal(enumsTag('1.0.0', enumsDocument(laid())), tag)
   for (const [header, names] of [
     [undefined, false], ['*', true], [tag, true], [tag.slice(2), true], [`"x", ${tag}`, true], ['"x"', false], ['', false]
   ] as const) t.equal(namesTag(header, tag), names, String(header))

@@ -68,7 +68,7 @@ t.test('every key of settings and slot files takes every JSON value, or refuses 
       written++
     }
     for (const [path] of slot) {
-      const patched = await patchedSlot('probe', { text: '', data: {} }, nested(path, value) as Table, log).catch((error: unknown) => {
+      const patched = await patchedSlot('probe', { text: '', data: {} }, nested(path, value) as Table, log, name => name).catch((error: unknown) => {
         if (!isSvcError(error)) throw error
         return null
       })

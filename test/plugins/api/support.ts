@@ -36,6 +36,7 @@ import stats from '../../../plugins/api/stats/index.js'
 import status from '../../../plugins/api/status/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
 import user from '../../../plugins/api/user/index.js'
+import { shippedFacts } from '../../providers.js'
 import imagegen from '../../../plugins/providers/imagegen/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
@@ -177,7 +178,7 @@ export async function api (t: Test, {
     ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
     ...(deviceNodes === undefined ? {} : { deviceNodes }),
     ...(fileOps === undefined ? {} : { fileOps }),
-    plugins: [...group, ...providers ?? [createFakeProviderPlugin()]],
+    plugins: [...group, ...providers ?? [createFakeProviderPlugin(shippedFacts('imagegen'))]],
     files: {
       'etc/svc/svc.toml': `[slots]\nautostart = false\n${svc}`,
       'etc/svc/slots/agent.toml': AGENT,

@@ -1,12 +1,12 @@
 import {
-  defaultProvider, defaultProviderOf, messageOf, shellWords, svcError, type EngineProvider, type FlagGrammar, type Model,
+  messageOf, shellWords, svcError, type EngineProvider, type FlagGrammar, type Model,
   type NamedProfile, type NamedSlotConfig, type NewModelRow, type Profile, type ProviderCatalog, type Stack, type StackSlot,
   type SvcError
 } from '../../../contract/index.js'
 import { profileProvider } from '../profile-provider.js'
 import { managedFlags, managedFlagsAboveFields } from './managed-flags.js'
 
-type Providers = Pick<ProviderCatalog, 'get' | 'list'>
+type Providers = Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor' | 'nameFor'>
 type Words = string | readonly string[]
 
 /** Splits a flag string; an open quote is a configuration error that names the key. */
@@ -64,7 +64,7 @@ export function checkProfileFlags (name: string, profile: Profile, providers: Pr
 export function checkModelFlags (id: string, row: NewModelRow, before: Model | undefined, providers: Providers): void {
   const { defaults } = row
   if (defaults?.extra_args === undefined || defaults.extra_args === before?.defaults.extra_args) return
-  modelDefaultsWords({ id, defaults }, providers.get(defaultProvider)?.flags)
+  modelDefaultsWords({ id, defaults }, providers.defaultFor('llm')?.flags)
 }
 
 /** A stack that is about to be written: its rows and the profiles that it brings along. */
@@ -82,7 +82,8 @@ export function checkStackFlags (stack: Stack, slots: ReadonlyMap<string, NamedS
 
 /** The engine that a row gets when it is applied: its own word, that of the slot which is there, else what it implies. */
 function rowProvider (row: StackSlot, present: NamedSlotConfig | undefined, providers: Providers): EngineProvider | undefined {
-  return providers.get(row.provider ?? present?.provider ?? defaultProviderOf(row.type ?? 'llm', row.device ?? undefined, row.profile))
+  const provider = row.provider ?? present?.provider ?? null
+  return providers.get(providers.nameFor({ provider, type: row.type ?? 'llm', device: row.device ?? undefined, profile: row.profile }))
 }
 
 function refused (

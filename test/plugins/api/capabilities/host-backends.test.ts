@@ -8,9 +8,10 @@ import { provider as npuRt } from '../../../../plugins/providers/npu-rt/index.js
 import { provider as sttEngine } from '../../../../plugins/providers/stt-engine/index.js'
 import { provider as ttsCpu } from '../../../../plugins/providers/tts-cpu/index.js'
 import { provider as ttsGpu } from '../../../../plugins/providers/tts-gpu/index.js'
+import { laid } from '../../../providers.js'
 import { registeredProvider } from '../../providers/llm-server/support.js'
 
-const shipped = [registeredProvider(), npuRt, sttEngine, ttsCpu, ttsGpu]
+const shipped = laid(registeredProvider(), npuRt, sttEngine, ttsCpu, ttsGpu)
 const gpu = (vendor: string, compute: boolean, vulkan: boolean): object =>
   ({ vendor, index: 0, name: vendor, compute_capable: compute, vulkan_capable: vulkan })
 const npu = { present: true, vendor: 'amd', name: 'NPU' }
@@ -31,7 +32,7 @@ t.test('what a host has', async t => {
   }
   const [first] = hostBackends(hardwareSchema.parse({ npu }), shipped)
   t.match(first, { id: 'npu', provider: 'npu-rt', multiplex: true })
-  const without = hostBackends(hardwareSchema.parse({ npu }), shipped.filter(provider => provider !== npuRt))
+  const without = hostBackends(hardwareSchema.parse({ npu }), laid(...shipped.list().filter(provider => provider !== npuRt)))
   t.strictSame(without.map(({ id }) => id), ['cpu'], 'an NPU that no engine uses is none')
 })
 
@@ -52,7 +53,13 @@ t.test('which engine runs what where', async t => {
 t.test('models of an engine\'s own', async t => {
   const hardware = hardwareSchema.parse({ ram_mb: 65_536, npu })
   const source = {
-    models: [], curated: [], providers: shipped, hosts: hostBackends(hardware, shipped), hardware, misfit: () => null,
+    models: [],
+    curated: [],
+    providers: shipped.list(),
+    catalog: shipped,
+    hosts: hostBackends(hardware, shipped),
+    hardware,
+    misfit: () => null,
     engineModels: new Map([['npu-rt', await npuRt.models!.list('/nowhere')]])
   }
   const chat = candidatesFor(chatUse, source)

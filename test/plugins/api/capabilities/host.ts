@@ -1,4 +1,5 @@
 import type { AnyPlugin } from '../../../../kernel/contract/index.js'
+import { factsOf } from '../../../providers.js'
 import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 
 /** A machine with everything: an AMD GPU with 16 GiB of its own, an NPU, 64 GiB of main memory. */
@@ -12,20 +13,20 @@ export const HARDWARE = JSON.stringify({
 /** Engines by the names of the built-in ones, so that what is derived from these names is seen. */
 export const engines: readonly AnyPlugin[] = [
   createFakeProviderPlugin({
-    name: 'llm-server', family: 'llm-server', devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'], slotTypes: ['llm', 'embedding', 'reranking'],
+    ...factsOf('llm-server'), name: 'llm-server', family: 'llm-server', devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'], slotTypes: ['llm', 'embedding', 'reranking'],
     defaultProfile: (device, type) => device === 'gpu-rocm' && type === 'embedding' ? 'embed' : null
   }),
   createFakeProviderPlugin({
-    name: 'npu-rt', family: 'npu-rt', devices: ['npu'], slotTypes: ['llm'],
+    ...factsOf('npu-rt'), name: 'npu-rt', family: 'npu-rt', devices: ['npu'], slotTypes: ['llm'],
     children: [
       { suffix: 'stt', type: 'transcription', model: 'npu-whisper', active: anchor => anchor.npu?.asr ?? false },
       { suffix: 'embed', type: 'embedding', model: 'npu-embed', active: anchor => anchor.npu?.embed ?? false }
     ]
   }),
-  createFakeProviderPlugin({ name: 'tts-cpu', family: 'tts-cpu', devices: ['cpu'], slotTypes: ['tts'] }),
-  createFakeProviderPlugin({ name: 'tts-gpu', family: 'tts-gpu', devices: ['gpu-rocm', 'gpu-vulkan'], slotTypes: ['tts'] }),
-  createFakeProviderPlugin({ name: 'stt-engine', family: 'stt-engine', devices: ['cpu'], slotTypes: ['transcription'], needsModel: true }),
-  createFakeProviderPlugin({ name: 'imagegen', family: 'imagegen', devices: ['gpu-rocm'], slotTypes: ['image'], needsModel: true })
+  createFakeProviderPlugin({ ...factsOf('tts-cpu'), name: 'tts-cpu', family: 'tts-cpu', devices: ['cpu'], slotTypes: ['tts'] }),
+  createFakeProviderPlugin({ ...factsOf('tts-gpu'), name: 'tts-gpu', family: 'tts-gpu', devices: ['gpu-rocm', 'gpu-vulkan'], slotTypes: ['tts'] }),
+  createFakeProviderPlugin({ ...factsOf('stt-engine'), name: 'stt-engine', family: 'stt-engine', devices: ['cpu'], slotTypes: ['transcription'], needsModel: true }),
+  createFakeProviderPlugin({ ...factsOf('imagegen'), name: 'imagegen', family: 'imagegen', devices: ['gpu-rocm'], slotTypes: ['image'], needsModel: true })
 ]
 
 const model = (id: string, capability: string, more = ''): string =>

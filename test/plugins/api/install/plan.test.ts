@@ -51,7 +51,7 @@ t.test('how long a context may be', async t => {
 const model = (id: string, over: Partial<InstallModel> = {}): InstallModel =>
   ({ id, sizeBytes: 2 * 1024 ** 3, contextLength: 40_960, runtimes: [], file: `${id}.gguf`, installed: false, request: { model_id: id }, ...over })
 const place = (device: Device, fit: FitStatus = 'fits', provider = 'llm-server'): Place => ({ device, provider, fit, fitReasons: [`it ${fit}`] })
-const slot = (name: string, over: Record<string, unknown> = {}): NamedSlotConfig => ({ name, ...slotConfigSchema.parse(over) })
+const slot = (name: string, over: Record<string, unknown> = {}): NamedSlotConfig => ({ ...slotConfigSchema.parse(over), name, provider: 'llm-server' })
 const main: WantedSlot = { kind: 'chat.primary', slot: 'agent', port: null, modelId: 'm', device: null, profile: null }
 
 function facts (over: Partial<HostFacts> = {}): HostFacts {

@@ -47,7 +47,7 @@ for (const { name, run } of checks) {
 
 function launch (device: Device, provider: EngineProvider, form: 'container' | 'process' = 'container'): LaunchSpecInput {
   const input = {
-    slot: { ...slotConfigSchema.parse({ type: 'image', device, provider: 'imagegen' }), name: 'img' },
+    slot: { ...slotConfigSchema.parse({ type: 'image', device }), provider: 'imagegen', name: 'img' },
     device,
     form,
     bindHost: form === 'container' ? '0.0.0.0' : '127.0.0.1',

@@ -2,9 +2,9 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { EngineClient, SlotType } from '../../../../kernel/contract/index.js'
 import type { ContainerForm, ContainerRuntime } from '../../../../kernel/runtime/container-runtime.js'
-import { seedProfiles } from '../../../../kernel/config/profiles/seeds.js'
 import { planArgv, planLaunch } from '../../../../kernel/slots/plan/launch-plan.js'
 import { bigramChatTemplate, bigramGguf } from '../../../../plugins/services/demo/bigram-gguf.js'
+import { shippedProviders } from '../../../providers.js'
 import { openDocker, testEngine } from '../../../kernel/runtime/engines.js'
 import { eventually, uniqueName } from '../../../kernel/runtime/support.js'
 import { freePort } from '../../../ports.js'
@@ -149,7 +149,7 @@ t.test('a real llama-server knows every flag that the gateway may give it', asyn
       return { code: exitCode, said }
     })
   }
-  const seed = (name: string, type: SlotType): [string, LaunchWish] => [`profile ${name}`, { profile: seedProfiles.get(name)!, slot: { type } }]
+  const seed = (name: string, type: SlotType): [string, LaunchWish] => [`profile ${name}`, { profile: shippedProviders.profiles.get(name)!, slot: { type } }]
   const files = { modelRoots: [], chatTemplatePath: '/etc/hostname', mmprojPath: '/etc/hostname' }
   const launches: Array<[what: string, wish: LaunchWish, mtp?: boolean]> = [
     ...['rocm', 'rocm-dnse', 'rocm-moe', 'vulkan', 'cuda', 'cpu-llm'].map(name => seed(name, 'llm')),

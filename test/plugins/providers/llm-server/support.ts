@@ -223,7 +223,7 @@ export interface LaunchWish extends Partial<Omit<LaunchInput, 'slot'>> {
 export function launchInput ({ slot, ...rest }: LaunchWish = {}): LaunchInput {
   const device = rest.device ?? 'cpu'
   return {
-    slot: { ...slotConfigSchema.parse({ device, ...slot }), name: 'agent' },
+    slot: { ...slotConfigSchema.parse({ device, ...slot }), provider: 'llm-server', name: 'agent' },
     device,
     form: 'process',
     bindHost: '127.0.0.1',
