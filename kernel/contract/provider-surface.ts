@@ -3,7 +3,7 @@ import type { EngineClient } from './engine-client.js'
 import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
 import type { NamedSlotConfig } from './services/config.js'
-import type { BodyEdits, JsonBody } from './services/dispatch.js'
+import type { BodyEdits, JsonBody } from './json-body.js'
 
 /** The dispatch targets; each `/v1` route aims at one of them. */
 export const surfaceNames = [

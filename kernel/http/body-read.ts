@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream'
 import type { SvcError } from '../contract/index.js'
 import { isGone, onClose } from '../dispatch/answer/client-gone.js'
 import { bodyTooLarge, brokenCoding } from './body-errors.js'
-import type { BodyReads } from './body-reads.js'
+import type { BodyMemory } from './body-memory.js'
 import { openCoding } from './content-coding.js'
 
 const EMPTY: Buffer = Buffer.alloc(0)
@@ -15,12 +15,20 @@ const PROGRESS_BYTES = 16 * 1024
 /** The body, or why there is none; neither when the client has left. */
 export type BodyOutcome = (error: SvcError | null, body: Buffer | null) => void
 
+/** What a body asks of all that are on their way in. */
+export interface BodyCompany {
+  readonly memory: Pick<BodyMemory, 'take' | 'give'>
+  remove (read: BodyRead): void
+  full (): SvcError
+  linger (request: IncomingMessage): void
+}
+
 /** One body on its way in. Every inference request makes one of these, so it is made of little. */
 export class BodyRead {
   /** Links of the list that it stands in, which is `BodyReads`' to keep. */
   before: BodyRead | null = null
   after: BodyRead | null = null
-  readonly #all: BodyReads
+  readonly #all: BodyCompany
   readonly #request: IncomingMessage
   readonly #response: ServerResponse | null
   readonly #limit: number
@@ -35,7 +43,7 @@ export class BodyRead {
   #mark = 0
   #markAt = -1
 
-  constructor (all: BodyReads, request: IncomingMessage, response: ServerResponse | null, limit: number, done: BodyOutcome) {
+  constructor (all: BodyCompany, request: IncomingMessage, response: ServerResponse | null, limit: number, done: BodyOutcome) {
     this.#all = all
     this.#request = request
     this.#response = response

@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ProcessEntry, ProcessTable } from './process-table.js'
+import type { ProcessEntry, ProcessTable } from './process-entry.js'
 
 /**
  * `/proc` of Linux. A process is told from a later one with its pid by field 22 of `stat`, its start in clock

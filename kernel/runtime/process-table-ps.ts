@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { ProcessEntry, ProcessTable } from './process-table.js'
+import type { ProcessEntry, ProcessTable } from './process-entry.js'
 
 const run = promisify(execFile)
 export type RunPs = (args: readonly string[]) => Promise<string>

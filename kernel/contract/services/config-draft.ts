@@ -3,7 +3,7 @@ import type { NamedProfile, Profile } from '../schemas/profile.js'
 import type { NamedStack, Stack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
-import type { NamedSlotConfig } from './config.js'
+import type { NamedSlotConfig } from './named-slot.js'
 import type { RegistryFile } from './models.js'
 
 type Row = Readonly<Record<string, unknown>>

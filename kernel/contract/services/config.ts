@@ -2,11 +2,13 @@ import type { CapabilitySelections } from '../schemas/capabilities.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Manifest } from '../schemas/manifest.js'
 import type { NamedProfile } from '../schemas/profile.js'
-import type { SlotConfig } from '../schemas/slot-config.js'
 import type { NamedStack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
+import type { NamedSlotConfig, WrittenSlot } from './named-slot.js'
+
+export type { NamedSlotConfig, WrittenSlot }
 
 /** One thing wrong in one file. All problems of a load are reported together. */
 export interface Diagnostic {
@@ -18,12 +20,6 @@ export interface Diagnostic {
   readonly message: string
   readonly line?: number
 }
-
-/** A slot as its file has it. */
-export interface WrittenSlot extends SlotConfig { readonly name: string }
-
-/** A slot with its engine provider resolved: by its own name, and the default one where the file names none. */
-export interface NamedSlotConfig extends WrittenSlot { readonly provider: string }
 
 /** Everything under the configuration root at one moment. Immutable; a change makes a new one. */
 export interface ConfigSnapshot {

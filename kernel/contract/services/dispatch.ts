@@ -2,9 +2,12 @@ import type { Readable } from 'node:stream'
 import type { SvcError } from '../errors.js'
 import type { RouteCall, handled } from '../route.js'
 import type { AdaptedAnswer, SurfaceName } from '../provider-surface.js'
+import type { BodyEdits, JsonBody } from '../json-body.js'
 import type { WireDialect } from '../wire-dialect.js'
 import type { NamedSlotConfig } from './config.js'
 import type { RequestPriority } from './requests.js'
+
+export type { BodyEdits, JsonBody }
 
 export const modelStatuses = ['loaded', 'loading', 'unloaded'] as const
 export type ModelStatus = typeof modelStatuses[number]
@@ -31,29 +34,6 @@ export interface ModelObject {
   readonly capabilities?: unknown
   readonly _svc?: unknown
   readonly [field: string]: unknown
-}
-
-/** The top level of a JSON body. Only what is asked for is parsed. */
-export interface JsonBody {
-  /** False when the member is absent or null: on the wire both say "not given". */
-  has (key: string): boolean
-  /** The value when it is a string, else null. */
-  string (key: string): string | null
-  /** The value parsed; undefined when the member is absent. Throws `request.invalid_json` when it cannot be read. */
-  value (key: string): unknown
-}
-
-/** Changes of a JSON body. Bytes outside of what changes stay as they came. Values are JSON values; undefined is skipped. */
-export interface BodyEdits {
-  /** Top-level members to set, whatever the request says. */
-  readonly set?: Readonly<Record<string, unknown>>
-  /**
-   * Top-level members to add where the request has none, or null. An object goes into an object that the request has
-   * in its place, member by member, by the same rule; any other value of the request wins.
-   */
-  readonly add?: Readonly<Record<string, unknown>>
-  /** Names of top-level members to take out. */
-  readonly drop?: readonly string[]
 }
 
 export interface ForwardOptions {

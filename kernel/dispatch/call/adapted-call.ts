@@ -3,7 +3,7 @@ import type { AnswerSink } from '../answer/answer-sink.js'
 import type { CallContext } from './call-context.js'
 import { upstreamError } from './exchange.js'
 import { runProduced } from '../answer/produced-answer.js'
-import type { SlotCallInput } from './slot-call.js'
+import type { SlotCallInput } from './slot-call-input.js'
 
 /**
  * Runs a provider's own translation of a request (contract `Surface.adapt`) and hands its answer to the sink,

@@ -1,6 +1,4 @@
-import type { Clock, SlotLease, Surface } from '../../contract/index.js'
-import type { Throughput } from '../../slots/life/throughput.js'
-import type { TokenCount } from '../requests/active-requests.js'
+import type { Clock, Surface } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
@@ -10,20 +8,7 @@ import { forEngine } from '../answer/headers.js'
 import { RefusalFilter } from '../answer/refusal-filter.js'
 import { StreamShaper } from '../answer/stream-shaper.js'
 import type { CallContext } from './call-context.js'
-
-export interface SlotCallInput {
-  readonly lease: SlotLease
-  readonly surface: Surface
-  readonly asked: AskedFor
-  readonly body: Buffer
-  readonly requestId: string
-  readonly contentType: string
-  readonly headers: string[]
-  readonly throughput: Throughput
-  readonly counter: TokenCount
-  readonly firstTokenMs: number
-  readonly silenceMs: number
-}
+import type { SlotCallInput } from './slot-call-input.js'
 
 /**
  * Sends one request to a leased engine and its answer to a sink. Owns the lease: it is released exactly once,

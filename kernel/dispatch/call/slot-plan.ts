@@ -3,7 +3,7 @@ import type { TokenCount } from '../requests/active-requests.js'
 import type { CallContext } from './call-context.js'
 import { requestHeaders } from '../answer/headers.js'
 import { outgoingBody, type Prepared } from './prepared.js'
-import type { SlotCallInput } from './slot-call.js'
+import type { SlotCallInput } from './slot-call-input.js'
 
 /** A request as a slot gets it, once there is a lease. */
 export interface SlotPlan {

@@ -1,5 +1,5 @@
 import type { SlotType, SurfaceName } from '../../contract/index.js'
-import type { RouteSnapshot, SlotRoute } from './resolve.js'
+import type { RouteSnapshot, SlotRoute } from './route-snapshot.js'
 
 /** Names that clients of the audio API send unless they are told another. */
 const usual: Partial<Record<SurfaceName, readonly [type: SlotType, names: RegExp]>> = {

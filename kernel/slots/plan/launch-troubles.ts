@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { isSvcError, memoryFit, type HardwareInfo, type LaunchTrouble } from '../../contract/index.js'
 import type { MissingFile } from './missing-files.js'
-import type { EffectiveSlot } from './slot-plans.js'
+import type { EffectiveSlot } from './effective-slot.js'
 
 /** What a launch needs, each a question that throws the refusal. */
 export interface LaunchQuestions {

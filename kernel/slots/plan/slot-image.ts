@@ -1,6 +1,6 @@
 import { isSvcError } from '../../contract/index.js'
 import { assertBuiltFor, type ResolvedImage } from '../../runtime/image-manifest.js'
-import type { EffectiveSlot, SlotPlans } from './slot-plans.js'
+import type { EffectiveSlot } from './effective-slot.js'
 
 /**
  * The image of a slot: its own, else its profile's, else its engine's; null for none. Throws `slot.config_error` for a name
@@ -18,7 +18,7 @@ export function slotImage (
 }
 
 /** Why the image of a slot cannot be had, in words; null when it can, and where something else is wrong with the slot. */
-export function imageProblem (plans: SlotPlans, name: string): string | null {
+export function imageProblem (plans: { readonly image: (name: string) => unknown }, name: string): string | null {
   try {
     plans.image(name)
     return null

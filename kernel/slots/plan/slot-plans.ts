@@ -23,6 +23,7 @@ import type { PreparedLaunch } from './prepared-launch.js'
 import { KeptPlans } from './kept-plans.js'
 import { missingFiles, projectorOf, type MissingFile } from './missing-files.js'
 import { mtpEffective } from './mtp.js'
+import type { EffectiveSlot } from './effective-slot.js'
 import { launchTroubles } from './launch-troubles.js'
 import { needsModel } from './needs-model.js'
 import { profileMisfit } from './profile-fit.js'
@@ -40,15 +41,6 @@ export interface RuntimeOverride {
   readonly profile: string | null
   /** Tokens, where they have to be read from the model's file; null leaves them to the launch. */
   readonly contextSize: number | null
-}
-
-/** A slot with everything its file leaves open filled in. */
-export interface EffectiveSlot {
-  readonly slot: NamedSlotConfig
-  readonly provider: EngineProvider
-  readonly device: Device
-  readonly profile: NamedProfile | null
-  readonly model: Model | null
 }
 
 export interface SlotPlansDeps {

@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from '../../contract/index.js'
-import type { Report, SlotSetContext } from './slot-rules.js'
+import type { Report, SlotSetContext } from './slot-rule-context.js'
 
 type Named = ReadonlyMap<string, NamedSlotConfig>
 

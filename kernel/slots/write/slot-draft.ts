@@ -7,7 +7,7 @@ import { chosenProfile, deviceOfProfile, keepsProfile, type MoveContext } from '
 import { checkSlotSet, slotProblemError, type SlotSetContext } from './slot-rules.js'
 import { preferredProfile } from '../plan/preferred-profile.js'
 import { modelTable } from '../plan/model-table.js'
-import type { SlotWriterDeps } from './slot-writer.js'
+import type { SlotWriterDeps } from './slot-writer-deps.js'
 
 type Raw = Readonly<Record<string, unknown>>
 

@@ -1,8 +1,7 @@
 import { isAbsolute } from 'node:path'
 import {
-  deviceClassOf, gpuBackendOf, messageOf, shareGpu, svcError, isSvcError, type Device,
-  type EngineProvider, type ErrorCode, type GpuInfo, type Model, type NamedProfile, type NamedSlotConfig,
-  type ProviderCatalog, type SlotProblem, type SlotRule
+  deviceClassOf, gpuBackendOf, isSvcError, messageOf, shareGpu, svcError, type EngineProvider, type ErrorCode,
+  type NamedSlotConfig, type SlotProblem, type SlotRule
 } from '../../contract/index.js'
 import { invalid } from '../../config/shape-check.js'
 import { typeMisfit } from '../../models/eligibility.js'
@@ -11,27 +10,9 @@ import { checkAnchors } from './anchor-rules.js'
 import { extraArgsWords, profileWords, serverEnv } from '../plan/argv/flag-texts.js'
 import { profileMisfit } from '../plan/profile-fit.js'
 import { checkOptions } from '../plan/slot-options.js'
+import type { Report, RivalContext, SlotSetContext } from './slot-rule-context.js'
 
-/** What the rules look at besides the slots themselves. */
-export interface SlotSetContext {
-  readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly providers: Pick<ProviderCatalog, 'get' | 'list'>
-  /** A model of the registry. */
-  readonly model: (id: string) => Model | undefined
-  /** The device of a slot, also of one whose file names none. */
-  readonly device: (slot: NamedSlotConfig) => Device
-  readonly gpus: readonly GpuInfo[]
-  /** Most slots that may exist; 0 is unlimited. */
-  readonly maxSlots: number
-  /** Where the gateway listens. */
-  readonly gatewayPort: number
-}
-
-type Facts = { readonly param?: string, readonly details?: Readonly<Record<string, unknown>> }
-/** What decides whether slots can run beside each other. */
-export type RivalContext = Pick<SlotSetContext, 'device' | 'gpus'> & { readonly providers: Pick<ProviderCatalog, 'get'> }
-
-export type Report = (slot: NamedSlotConfig, rule: SlotRule, code: ErrorCode, message: string, facts?: Facts) => void
+export type { RivalContext, SlotSetContext }
 
 /**
  * Every rule between slots and inside one, on all slots as they would be, in their order. Pure. Every

@@ -1,6 +1,5 @@
 import type {
-  ChangeOptions, ConfigDraft, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry, NamedProfile,
-  NamedSlotConfig, ProviderCatalog, SlotProblem
+  ChangeOptions, Device, NamedProfile, NamedSlotConfig, SlotProblem
 } from '../../contract/index.js'
 import { companyOf, inCompany } from '../shadows/anchor-dependents.js'
 import { contextOfFile } from '../plan/derived-context.js'
@@ -8,20 +7,7 @@ import { checkSlotSet } from './slot-rules.js'
 import { SerialQueue } from '../../async/serial-queue.js'
 import { preferredProfile } from '../plan/preferred-profile.js'
 import { ruleContext, SlotChange } from './slot-draft.js'
-
-export interface SlotWriterDeps {
-  readonly config: ConfigService
-  readonly models: ModelRegistry
-  readonly modelFiles: ModelFiles
-  readonly providers: ProviderCatalog
-  readonly events: EventBus
-  readonly gpus: () => readonly GpuInfo[]
-  readonly defaultDevice: (slot: NamedSlotConfig) => Device
-  /** Why the image of a slot of a draft cannot be had; null when it can, or where none is needed. */
-  readonly imageProblem: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => string | null
-  /** What would keep a slot of a draft from coming up. */
-  readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
-}
+import type { SlotWriterDeps } from './slot-writer-deps.js'
 
 type Raw = Readonly<Record<string, unknown>>
 

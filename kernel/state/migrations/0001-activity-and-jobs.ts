@@ -1,4 +1,4 @@
-import type { DatabaseMigration } from './index.js'
+import type { DatabaseMigration } from './migration.js'
 
 /** Times are ISO 8601 UTC text, so that they sort and read as they are; JSON columns hold text. */
 export const activityAndJobs: DatabaseMigration = {

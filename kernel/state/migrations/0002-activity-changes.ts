@@ -1,4 +1,4 @@
-import type { DatabaseMigration } from './index.js'
+import type { DatabaseMigration } from './migration.js'
 
 /**
  * What changed moves out of the way of the columns that lists filter by: a filter that fits nothing then reads the small

@@ -1,4 +1,4 @@
-import type { DatabaseMigration } from './index.js'
+import type { DatabaseMigration } from './migration.js'
 
 export const pluginState: DatabaseMigration = {
   version: 3,

@@ -1,24 +1,12 @@
 import { svcError, type EngineClient } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { promptRefused } from './engine-errors.js'
+import { historyEntrySchema, type HistoryEntry, type ImageFile } from './history-entry.js'
 import type { Graph } from './workflow.js'
 
 /** ComfyUI's answers, as far as they are used. */
 const submittedSchema = z.looseObject({ prompt_id: z.string(), node_errors: z.record(z.string(), z.unknown()).default({}) })
 
-const imageFileSchema = z.looseObject({ filename: z.string(), subfolder: z.string().default(''), type: z.string().default('output') })
-export type ImageFile = z.output<typeof imageFileSchema>
-
-const historyEntrySchema = z.looseObject({
-  outputs: z.record(z.string(), z.looseObject({ images: z.array(imageFileSchema).optional() })).default({}),
-  /** Null in old releases, where an entry alone says that it is over. */
-  status: z.looseObject({
-    status_str: z.string(),
-    completed: z.boolean(),
-    messages: z.array(z.tuple([z.string(), z.looseObject({})])).default([])
-  }).nullish()
-})
-export type HistoryEntry = z.output<typeof historyEntrySchema>
 const historySchema = z.record(z.string(), historyEntrySchema)
 
 /** Jobs are lists: number, prompt id, graph and more. */

@@ -1,6 +1,6 @@
 import { svcError, type SvcError } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import type { HistoryEntry } from './engine-api.js'
+import type { HistoryEntry } from './history-entry.js'
 
 const nodeErrorSchema = z.looseObject({
   class_type: z.string().default('?'),

@@ -1,6 +1,7 @@
 import type { Clock, EngineClient } from 'svc-gateway/plugin'
 import { randomUUID } from 'node:crypto'
-import { ComfyUi, type HistoryEntry, type ImageFile } from './engine-api.js'
+import { ComfyUi } from './engine-api.js'
+import type { HistoryEntry, ImageFile } from './history-entry.js'
 import { callTooLong, runFailed, runLost, runSilent } from './engine-errors.js'
 import { ProgressFeed, type ProgressMessage } from './progress.js'
 import type { Graph } from './workflow.js'

@@ -1,0 +1,49 @@
+import type { SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
+import type { UpstreamRoute } from '../upstream/upstream-row.js'
+
+/** What resolution knows of a slot. */
+export interface SlotRoute {
+  readonly name: string
+  readonly type: SlotType
+  readonly enabled: boolean
+  readonly state: SlotState
+  /** Model id that requests are rewritten to: what the engine runs, else what is configured; null when the slot has none. */
+  readonly modelId: string | null
+  /** What the slot's file names; after a swap or an edit the engine may run another. */
+  readonly configuredModel: string | null
+  /** False for engines with a built-in model. */
+  readonly needsModel: boolean
+  readonly isNpu: boolean
+  /** The slot whose engine serves this one; it is not started for this one's sake. */
+  readonly anchor: string | null
+  /** What it was given, or what its name says. */
+  readonly role: SlotRole | null
+  /** The operator's default among the slots of its type. */
+  readonly isDefault: boolean
+  readonly surfaces: ReadonlySet<SurfaceName>
+  /** Models that the engine switches between by itself. */
+  readonly catalogue: readonly string[]
+  /** Name of its provider when no active plugin has one of that name. */
+  readonly missingProvider?: string | undefined
+}
+
+/** Everything resolution looks at, at one moment. Immutable. */
+export interface RouteSnapshot {
+  /** In configuration order. */
+  readonly slots: ReadonlyMap<string, SlotRoute>
+  /** Other names of slots. */
+  readonly aliases: ReadonlyMap<string, string>
+  /** What the operator lets clients call something else; a slot's own name is never one. */
+  readonly clientAliases: ReadonlyMap<string, string>
+  /** Slots by the model they are configured with. */
+  readonly byModel: ReadonlyMap<string, readonly SlotRoute[]>
+  /** Slots by each model of their engine's own catalogue. */
+  readonly byCatalogue: ReadonlyMap<string, readonly SlotRoute[]>
+  readonly registry: { has (id: string): boolean }
+  /** Upstream models by raw id, and by `<upstream>/<id>`. */
+  readonly upstreamModels: ReadonlyMap<string, UpstreamRoute>
+  /** Upstreams that are switched on and never gave their list. */
+  readonly unlisted: ReadonlySet<string>
+  /** Models that are known of upstreams that are switched off, by upstream. */
+  readonly switchedOff: ReadonlyMap<string, readonly string[]>
+}

@@ -1,0 +1,18 @@
+import type {
+  ConfigDraft, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry, NamedSlotConfig,
+  ProviderCatalog
+} from '../../contract/index.js'
+
+export interface SlotWriterDeps {
+  readonly config: ConfigService
+  readonly models: ModelRegistry
+  readonly modelFiles: ModelFiles
+  readonly providers: ProviderCatalog
+  readonly events: EventBus
+  readonly gpus: () => readonly GpuInfo[]
+  readonly defaultDevice: (slot: NamedSlotConfig) => Device
+  /** Why the image of a slot of a draft cannot be had; null when it can, or where none is needed. */
+  readonly imageProblem: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => string | null
+  /** What would keep a slot of a draft from coming up. */
+  readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
+}
