@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import type { MountDeps } from '../http/mount-route.js'
 import { acceptAnyBody } from '../http/app.js'
+import { schemaController } from '../http/schema-compilers.js'
 import { routeKey } from './conflicts.js'
 import { mountPlugin } from './mount.js'
 import type { PluginRecord } from './record.js'
@@ -20,7 +21,9 @@ export function declaredKeys ({ stage }: PluginRecord): ReadonlySet<string> | nu
 export async function preflight (
   records: readonly PluginRecord[], services: Services, deps: MountDeps
 ): Promise<ReadonlyMap<PluginRecord, ReadonlySet<string>>> {
-  const scratch = Fastify({ logger: false, routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true } })
+  const scratch = Fastify({
+    logger: false, schemaController, routerOptions: { maxParamLength: 1024, ignoreDuplicateSlashes: true }
+  })
   const made = new Map<PluginRecord, Set<string>>()
   let routes = new Set<string>()
   acceptAnyBody(scratch, deps.bodies)

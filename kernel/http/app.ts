@@ -6,6 +6,7 @@ import type { Guards } from './guards.js'
 import { FixedPaths } from './methods.js'
 import { RefusalLog } from './refusal-log.js'
 import { requestIdOf } from './request-id.js'
+import { schemaController } from './schema-compilers.js'
 
 export interface AppOptions {
   readonly log: Logger
@@ -24,6 +25,7 @@ export function createApp ({ log, guards, bodies, methodsOf, dialectOf, isStoppi
   const refused = new RefusalLog(log)
   const app = Fastify({
     logger: false,
+    schemaController,
     // a URL that the router cannot read never reaches the hooks
     frameworkErrors: (error, request, reply) => {
       handleError(error, request, reply)

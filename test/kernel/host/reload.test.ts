@@ -333,3 +333,21 @@ t.test('a scope that will not close keeps nobody waiting for ever', async t => {
   t.match(await it.get('/api/test/another'), [200, { ok: 'another' }])
   t.ok(it.logs.some(({ level, message }) => level === 'error' && /did not close its scope/.test(message)))
 })
+
+t.test('a scope has the schemas of Fastify, whose compilers are loaded with the first of them', async t => {
+  const querystring = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+  const response = { 200: { type: 'object', properties: { n: { type: 'integer' } } } }
+  const it = await rig(t, [definePlugin({
+    name: 'schemas',
+    kind: 'routes',
+    apiVersion: 1,
+    register: ctx => {
+      ctx.configureScope(app => {
+        app.get('/api/test/schemas', { schema: { querystring, response }, attachValidation: true }, ({ query, validationError }) =>
+          validationError === undefined ? { ...query as object, secret: 1 } : { n: -1 })
+      })
+    }
+  })])
+  t.strictSame(await it.get('/api/test/schemas?n=5'), [200, { n: 5 }], 'what the schema of the answer lacks is left out')
+  t.strictSame(await it.get('/api/test/schemas?n=five'), [200, { n: -1 }], 'what does not fit is found')
+})
