@@ -78,4 +78,5 @@ const server = createServer((req, res) => {
   })
 })
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${JSON.stringify({ port: (server.address() as AddressInfo).port })}\n`))
+process.on('message', () => process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() }))
 process.on('disconnect', () => process.exit(0))
