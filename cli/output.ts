@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { foldLines, oneLine, padTo } from './text-width.js'
-import { cliWords } from './route-words.js'
+import { cliWords, unmarked } from './route-words.js'
 import { tableLines, type Column } from './table.js'
 
 export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }
@@ -54,7 +54,7 @@ export class Output {
 
   /** Lines as they are: what is copied or read by programs, and what has its width already. */
   lines (texts: readonly string[]): void {
-    for (const text of texts) this.#streams.stdout.write(`${text}\n`)
+    for (const text of texts) this.#streams.stdout.write(`${unmarked(text)}\n`)
   }
 
   /** Resolves when the reader keeps up, or the signal aborts. */

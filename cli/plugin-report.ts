@@ -1,4 +1,7 @@
 import { z } from 'zod'
+import { aboutText } from '../kernel/contract/engine-about.js'
+import { asWritten } from './route-words.js'
+import { aboutSchema } from './slot-record.js'
 
 const waitingSchema = z.looseObject({
   version: z.string().nullish(),
@@ -22,6 +25,7 @@ export const pluginReportSchema = z.looseObject({
   late_failures: z.number().default(0),
   last_late_failure: z.string().nullish(),
   providers: z.array(z.string()).default([]),
+  about: z.record(z.string(), aboutSchema).default({}),
   dependents: z.looseObject({ slots: z.array(z.string()).default([]), plugins: z.array(z.string()).default([]) }).prefault({})
 })
 export type PluginReport = z.output<typeof pluginReportSchema>
@@ -34,10 +38,15 @@ export function packageOf ({ origin }: PluginReport): string | null {
   return /^package:((?:@[^@/]+\/)?[^@]+)/.exec(origin)?.[1] ?? null
 }
 
+/** A line for each engine of a plugin that says whose it is. */
+export function aboutLines ({ about }: Pick<PluginReport, 'about'>): string[] {
+  return Object.entries(about).map(([provider, facts]) => `Engine ${provider}: ${aboutText(facts)}`)
+}
+
 /** `plugin.import_failed at import: ...`, for one that is not active. */
 export function reasonOf ({ code, phase, message }: Pick<PluginReport, 'code' | 'phase' | 'message'>): string {
   const where = [code, phase == null ? null : `at ${phase}`].filter(part => part != null).join(' ')
-  return [where, message].filter(part => part != null && part !== '').join(': ')
+  return [where, message == null || message === '' ? '' : asWritten(message)].filter(part => part !== '').join(': ')
 }
 
 /** `0.1.0 active, 0.2.0 waits for a restart`: what is in force and what is not; null when nothing waits. */

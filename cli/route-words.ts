@@ -23,8 +23,28 @@ const options: ReadonlyArray<readonly [field: RegExp, option: string]> = [
   [/`hf_repo` as owner\/name, or `hf_url`/g, 'owner/name']
 ]
 
+/** Around what others wrote, in characters that no text has. */
+const [BEGIN, END] = ['\uE000', '\uE001']
+
+/** Text of a plugin or another program, which `cliWords` leaves as it is. */
+export function asWritten (text: string): string {
+  return `${BEGIN}${unmarked(text)}${END}`
+}
+
+/** Without the marks of `asWritten`. */
+export function unmarked (text: string): string {
+  return text.replaceAll(/[\uE000\uE001]/g, '')
+}
+
 /** A message that the gateway wrote for users of its API, for those of the command line. Routes without a command stay. Pure. */
 export function cliWords (message: string): string {
+  return message.split(BEGIN).map((part, i) => {
+    const [written = '', own = ''] = i === 0 ? ['', part] : part.split(END)
+    return written + inCommands(own)
+  }).join('')
+}
+
+function inCommands (message: string): string {
   const named = commands.reduce((text, [route, command]) => text.replace(route, `\`${command}\``), message)
   return options.reduce((text, [field, option]) => text.replace(field, option), named)
 }

@@ -19,6 +19,13 @@ const metadataSchema = z.looseObject({
   file_problems: z.array(z.looseObject({ path: z.string(), message: z.string() })).default([])
 })
 
+/** Whose an engine is; loose, as everything that a newer gateway may say more of. */
+export const aboutSchema = z.looseObject({
+  license: z.string(),
+  homepage: z.string(),
+  image: z.looseObject({ license: z.string().optional(), homepage: z.string().optional() }).optional()
+})
+
 const text = z.string().nullish()
 
 /**
@@ -34,6 +41,7 @@ export const slotRecordSchema = z.looseObject({
   default: z.boolean().default(false),
   pinned: z.boolean().default(false),
   port: z.number().nullish(),
+  ports: z.record(z.string(), z.number()).default({}),
   device: text,
   backend: text,
   provider: text,
@@ -52,6 +60,7 @@ export const slotRecordSchema = z.looseObject({
   mem_mb: z.number().nullish(),
   url: text,
   served_by: text,
+  about: aboutSchema.nullish(),
   config_drift: z.boolean().default(false),
   metrics: z.looseObject({ toks: z.number().nullish(), ttft: z.number().nullish() }).optional(),
   metadata: metadataSchema.prefault({}),

@@ -1,4 +1,4 @@
-import { deviceClassOf, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
+import { atPort, deviceClassOf, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
 import { Breakers } from './dispatch/upstream/breakers.js'
 import { Catalog } from './dispatch/route/catalog.js'
 import { Connections, originOf } from './dispatch/call/connections.js'
@@ -122,7 +122,9 @@ export function createInference (
       if (engine !== null) memory.notice(engine.id)
     },
     heldGone: () => gpu.follow(),
-    engineGone: engine => connections.forget(originOf(engine.address)),
+    engineGone: ({ address }) => {
+      for (const port of [undefined, ...Object.keys(address.ports ?? {})]) connections.forget(originOf(atPort(address, port)))
+    },
     watchRelease: async name => {
       const slot = config.snapshot.slots.get(name)
       const usesGpu = slot !== undefined && deviceClassOf(plans.device(slot)) === 'gpu'
@@ -160,7 +162,7 @@ export function createInference (
     writer,
     pulls,
     memory,
-    connection: address => ({ dispatcher: connections.to(originOf(address)), origin: originOf(address) })
+    connections: { to: origin => connections.to(origin), originOf }
   })
   const token = newGatewayToken()
   const breakers = new Breakers({ clock, changed: (name, circuit) => tellCircuit(kernel, name, circuit) })

@@ -1,1 +1,2 @@
-export { gatewayMisfit, jsonProblem } from '../../kernel/host/gateway-fit.js'
+export { gatewayMisfit, jsonProblem, keyPlace } from '../../kernel/host/gateway-fit.js'
+export { HOST_PACKAGE } from '../../kernel/host/package-source.js'

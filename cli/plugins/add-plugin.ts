@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
-import { reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
+import { aboutLines, reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
+import { harmless } from '../text-width.js'
 import { Npm } from './npm.js'
 import { OfflineHome } from './offline-home.js'
 import { parsePackageSpec } from './package-spec.js'
@@ -47,4 +48,5 @@ function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[]
   }
   for (const report of waiting) out.line(`Plugin ${report.name}: ${waitingText(report)!}.`)
   if (waiting.length === 0) out.line(`Plugin ${reports.map(report => report.name).join(', ')} is active.`)
+  for (const line of reports.flatMap(aboutLines)) out.line(harmless(`${line}.`))
 }

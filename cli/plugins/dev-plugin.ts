@@ -10,6 +10,7 @@ import type { ApiClient } from '../client.js'
 import { CliFailure } from '../failure.js'
 import { addressOf } from '../offline/home/running-gateway.js'
 import { packageOf, reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
+import { asWritten } from '../route-words.js'
 import { GatewayChild } from '../serve/gateway-child.js'
 import { oneLine } from '../text-width.js'
 import { linkGateway } from './gateway-link.js'
@@ -131,7 +132,7 @@ async function dropQuietly ({ base }: ApiClient): Promise<void> {
 async function runScript (cli: Cli, folder: string, script: string): Promise<() => Promise<void>> {
   const child = await startNpm({ folder, env: cli.env, signal: cli.signal }, ['run', '--silent', script], true)
   for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', line => { if (line.trim() !== '') cli.out.line(`build  ${oneLine(line)}`) })
+    createInterface({ input: stream }).on('line', line => { if (line.trim() !== '') cli.out.line(`build  ${asWritten(oneLine(line))}`) })
   }
   const exited = new Promise<void>(done => { child.once('close', () => done()) })
   return async () => {
@@ -183,7 +184,7 @@ async function showLog (cli: Cli, client: ApiClient, plugin: string): Promise<vo
       for await (const { data } of client.events({ path: `/api/plugins/${encodeURIComponent(plugin)}/log` })) {
         const { level, message, fields } = logLineSchema.parse(JSON.parse(data))
         const more = Object.entries(fields).filter(([key]) => key !== 'plugin')
-        cli.out.line(oneLine(`${level}  ${message}${more.length === 0 ? '' : ` ${JSON.stringify(Object.fromEntries(more))}`}`))
+        cli.out.line(`${level}  ${asWritten(oneLine(`${message}${more.length === 0 ? '' : ` ${JSON.stringify(Object.fromEntries(more))}`}`))}`)
       }
     } catch {
       // it is being replaced or has gone; the next look tells

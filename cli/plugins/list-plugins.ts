@@ -3,8 +3,9 @@ import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client.js'
 import { homeOf } from '../offline/home/home-of.js'
 import { addressOf } from '../offline/home/running-gateway.js'
-import { packageOf, pluginListSchema, reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
+import { aboutLines, packageOf, pluginListSchema, reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
 import type { Column } from '../table.js'
+import { asWritten } from '../route-words.js'
 import { askedBy, targetOf } from '../target.js'
 import { harmless } from '../text-width.js'
 import { Npm } from './npm.js'
@@ -40,6 +41,7 @@ export async function listPlugins (cli: Cli, command: Command, options: ListOpti
   for (const row of rows.filter(({ message }) => message != null && message !== '')) {
     out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${reasonOf(row)}`))
   }
+  for (const row of shown) for (const line of aboutLines(row)) out.line(harmless(`${row.name}: ${line}`))
   for (const row of rows) {
     for (const note of [waitingText(row), lateText(row)]) {
       if (note !== null) out.line(harmless(`${out.paint('yellow', '!')} ${row.name}: ${note}`))
@@ -48,7 +50,7 @@ export async function listPlugins (cli: Cli, command: Command, options: ListOpti
 }
 
 function lateText ({ late_failures: count, last_late_failure: last }: PluginRow): string | null {
-  return count === 0 ? null : `${count} late ${count === 1 ? 'failure' : 'failures'}, the last: ${last ?? ''}`
+  return count === 0 ? null : `${count} late ${count === 1 ? 'failure' : 'failures'}, the last: ${asWritten(last ?? '')}`
 }
 
 /** Built in, and doing what it is for. */
@@ -93,7 +95,7 @@ async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
 function row (
   name: string, kind: string | null, state: string, version: string | null, stored: StoredFacts, message: string | null
 ): PluginRow {
-  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], late_failures: 0, dependents: { slots: [], plugins: [] }, package: stored }
+  return { name, kind, state, code: null, phase: null, message, origin: `package:${name}@${version ?? '?'}`, providers: [], about: {}, late_failures: 0, dependents: { slots: [], plugins: [] }, package: stored }
 }
 
 /** Every report with what is stored of its package; what is stored and not reported comes last. */

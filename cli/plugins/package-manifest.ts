@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { pluginKinds } from '../../kernel/contract/context.js'
 import { API_VERSION } from '../../kernel/contract/plugin.js'
-import { gatewayMisfit, jsonProblem } from '../offline/gateway-fit.js'
+import { gatewayMisfit, HOST_PACKAGE, jsonProblem, keyPlace } from '../offline/gateway-fit.js'
 import { version as gatewayVersion } from '../../kernel/version.js'
 
 const packageSchema = z.looseObject({ name: z.string(), version: z.string().default('0.0.0'), svc: z.unknown().optional() })
@@ -31,8 +31,11 @@ export async function readPackageManifest (folder: string): Promise<PackageManif
   const parsed = packageSchema.safeParse(json)
   if (!parsed.success) return { ...unnamed, problem: 'has no package.json with a name' }
   const { name, version, svc } = parsed.data
-  const judged = judge(svc)
-  return { name, version, ...judged, problem: judged.problem ?? gatewayMisfit(json, gatewayVersion) }
+  const { kind, problem } = judge(svc)
+  const misfit = gatewayMisfit(json, gatewayVersion)
+  const place = keyPlace(text, problem === null ? HOST_PACKAGE : 'svc')
+  const worst = problem ?? misfit
+  return { name, version, kind, problem: worst === null || !place.includes(':') ? worst : `${worst} (${place})` }
 }
 
 function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {

@@ -12,11 +12,16 @@ export async function reloadAll (cli: Cli, command: Command, again: readonly str
   else cli.out.line('The gateway has looked at its plugins again.')
   const waiting = reports.filter(({ waiting }) => waiting?.state === 'restart')
   if (!json) for (const report of waiting) cli.out.line(harmless(`${report.name}: ${waitingText(report)!}`))
-  const broken = reports.flatMap(report => brokenLine(report) ?? [])
+  const broken = brokenLines(reports)
   if (broken.length === 0) return
   throw new CliFailure('plugins are not in force', {
     hints: [...broken, 'What has not changed was not judged again; `svc plugin reload <name>` does so.']
   })
+}
+
+/** Plugins that the gateway has and that are not in force, a line each. */
+export function brokenLines (reports: readonly PluginReport[]): string[] {
+  return reports.flatMap(report => brokenLine(report) ?? [])
 }
 
 function brokenLine (report: PluginReport): string | null {

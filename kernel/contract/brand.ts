@@ -3,6 +3,8 @@
  * of a library, so identity is a registered symbol and never `instanceof`.
  */
 export const PLUGIN_BRAND = Symbol.for('svc.plugin')
+/** Not a brand: where `definePlugin` was called, as an error with its stack. */
+export const PLUGIN_PLACE = Symbol.for('svc.plugin-place')
 export const ROUTE_BRAND = Symbol.for('svc.route')
 export const PROVIDER_BRAND = Symbol.for('svc.provider')
 export const TOOL_BRAND = Symbol.for('svc.tool')

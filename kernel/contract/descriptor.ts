@@ -1,11 +1,14 @@
 import { z } from 'zod'
+import { engineAboutSchema } from './schemas/engine-about.js'
 import { deviceSchema, slotRuntimes, slotTypeSchema } from './schemas/enums.js'
-import { envSchema, PLUGIN_NAME_PATTERN } from './schemas/names.js'
+import { envSchema, PLUGIN_NAME_PATTERN, PORT_NAME_PATTERN } from './schemas/names.js'
 import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
 import { profileSchema } from './schemas/profile.js'
 import { surfaceNames } from './provider-surface.js'
 
+/** One of `ports`; absent: the main one. */
+const namedPort = z.string().optional()
 const enginePath = z.string().startsWith('/', { error: 'must start with a slash' })
 
 /** Placeholders that `command` templates may use. A token whose placeholder has no value is left out with its flag. */
@@ -38,6 +41,8 @@ export const providerDescriptorSchema = z.strictObject({
   reserved_ports: z.array(z.int().min(1024).max(65_535)).default([])
     .meta({ description: 'Ports that slots of other engines never get; its own get the first one' }),
   profiles: z.record(z.string(), profileSchema).default({}).meta({ description: 'Profiles that come with it, by name' }),
+  ports: z.array(z.string().regex(PORT_NAME_PATTERN, { error: 'must be lower case letters, digits, _ and -' })).default([])
+    .meta({ description: 'Names of further ports, chosen at each launch: `{port.metrics}` for the name `metrics`' }),
   exclusivity: z.enum(exclusivities).default('standard'),
   concurrency: z.enum(['workers', 'unlimited']).default('workers')
     .meta({ description: 'Requests sent to the engine at once: `workers` of the slot, or as many as come' }),
@@ -46,19 +51,22 @@ export const providerDescriptorSchema = z.strictObject({
     drivers: z.array(z.string().min(1)).default([]).meta({ description: 'Kernel drivers of GPUs, one of which there must be' }),
     features: z.array(z.enum(hostFeatures)).default([])
   }).prefault({}).meta({ description: 'What the engine needs of the machine' }),
-  about: z.strictObject({
-    license: z.string().min(1),
-    homepage: z.url(),
-    image: z.strictObject({ license: z.string().min(1).optional(), homepage: z.url().optional() }).optional()
-  }).optional().meta({ description: 'Licence and homepage, shown before the image is pulled for the first time' }),
-  health: z.strictObject({ path: enginePath.default('/health') }).prefault({}),
+  about: engineAboutSchema.optional().meta({ description: 'Licence and homepage, shown before the image is pulled for the first time' }),
+  health: z.strictObject({ path: enginePath.default('/health'), port: namedPort }).prefault({}),
   surfaces: z.partialRecord(z.enum(surfaceNames), z.strictObject({
     path: enginePath,
+    port: namedPort,
     streaming: z.boolean().default(true),
     body: z.enum(['json', 'multipart']).default('json')
   })).refine(s => Object.keys(s).length > 0, { error: 'must name at least one surface' })
 }).refine(d => d.image !== undefined || d.process !== undefined, {
   path: ['image'], error: 'give `image`, `process`, or both'
+}).superRefine(({ ports, health, surfaces }, { addIssue }) => {
+  const users = [[['health'], health], ...Object.entries(surfaces).map(([name, surface]) => [['surfaces', name], surface] as const)] as const
+  for (const [path, { port }] of users) {
+    if (port === undefined || ports.includes(port)) continue
+    addIssue({ code: 'custom', path: [...path, 'port'], message: `names the port '${port}', which is not in \`ports\`` })
+  }
 })
 
 export type ProviderDescriptor = z.output<typeof providerDescriptorSchema>

@@ -1,13 +1,19 @@
+import { svcError } from './errors.js'
+
 /** Where an engine listens, as its runtime driver reports it; never assumed to be this host. */
 export interface EngineAddress {
   readonly host: string
   readonly port: number
+  /** The ports of `EngineProvider.ports` by name, as they are reached from here; absent: the engine has none. */
+  readonly ports?: Readonly<Record<string, number>>
   /** Names in lower case. What every request to the engine carries (`EngineProvider.headers`); absent: nothing. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface EngineRequest {
   readonly method?: 'GET' | 'POST' | 'DELETE'
+  /** One of `EngineProvider.ports`; default: the main port. */
+  readonly port?: string
   /** Path and query on the engine, starting with a slash. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
@@ -32,4 +38,12 @@ export interface EngineResponse {
 export interface EngineClient {
   readonly address: EngineAddress
   request (request: EngineRequest): Promise<EngineResponse>
+}
+
+/** The address of a further port; undefined is the main one. Throws for a port that the engine does not have. Pure. */
+export function atPort (address: EngineAddress, name: string | undefined): EngineAddress {
+  if (name === undefined) return address
+  const port = address.ports?.[name]
+  if (port === undefined) throw svcError('dispatch.upstream_unavailable', `the engine has no port named '${name}'; its provider names its ports in \`ports\``)
+  return { ...address, port }
 }

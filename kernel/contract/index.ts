@@ -20,7 +20,7 @@ export { abortable, pause, settlesWithin } from '../async/waiting.js'
 export { whileConnected } from './while-connected.js'
 export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provider.js'
 export type {
-  CatalogueModel, ChildSlot, EngineAbout, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
+  CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
   HealthVerdict, SlotPlace, WarmUpInput
 } from './provider.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'
@@ -54,6 +54,8 @@ export type { ErrorEnvelope, SvcErrorOptions } from './errors.js'
 export { shownFacts, shownMessage, shownName } from './shown-text.js'
 export { errorCodes, isErrorCode } from './error-codes.js'
 export type { ErrorCode } from './error-codes.js'
+export { aboutText, type EngineAbout } from './engine-about.js'
+export { atPort } from './engine-client.js'
 export type { EngineAddress, EngineClient, EngineRequest, EngineResponse } from './engine-client.js'
 export type { Logger, LogFn } from './logger.js'
 export * from './schemas/index.js'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { hasBrand, PLUGIN_BRAND } from './brand.js'
+import { hasBrand, PLUGIN_BRAND, PLUGIN_PLACE } from './brand.js'
 import type { PluginContext, PluginKind } from './context.js'
 import type { Requires, ServiceRef } from './service-ref.js'
 
@@ -28,7 +28,8 @@ export type AnyPlugin = PluginDefinition<PluginKind, Requires, z.ZodType>
 export function definePlugin<
   K extends PluginKind, R extends Requires = Record<never, never>, C extends z.ZodType = z.ZodType<unknown>
 > (definition: PluginDefinition<K, R, C>): AnyPlugin {
-  return Object.freeze({ ...definition, [PLUGIN_BRAND]: true }) as unknown as AnyPlugin
+  // its stack tells the file and the line, should something be wrong with the plugin
+  return Object.freeze({ ...definition, [PLUGIN_BRAND]: true, [PLUGIN_PLACE]: new Error('defined here') }) as unknown as AnyPlugin
 }
 
 export function isPlugin (value: unknown): value is AnyPlugin {

@@ -47,6 +47,8 @@ export interface LaunchInput {
   readonly form: 'container' | 'process'
   readonly bindHost: string
   readonly port: number
+  /** A number for each of `EngineProvider.ports`, on the same address. */
+  readonly ports: Readonly<Record<string, number>>
   readonly model: Model | null
   /** For an engine with models of its own: the id in its spelling, null when the slot needs none, and its writable store. */
   readonly engineModels?: { readonly id: string | null, readonly store: string }

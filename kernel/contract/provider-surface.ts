@@ -31,6 +31,8 @@ export interface AdaptedAnswer {
 export interface Surface {
   /** Path on the engine, such as `/v1/chat/completions`. */
   readonly path: string
+  /** One of the provider's `ports` that serves it; default: the main one. */
+  readonly port?: string
   /** Whether the engine can stream its answer on this surface. */
   readonly streaming: boolean
   readonly body: 'json' | 'multipart'

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { hasBrand, PROVIDER_BRAND } from './brand.js'
+import type { EngineAbout } from './engine-about.js'
 import type { EngineClient } from './engine-client.js'
 import type { EngineRequirements } from './engine-requirements.js'
 import type { EngineModels } from './engine-models.js'
@@ -11,6 +12,7 @@ import type { Surfaces } from './provider-surface.js'
 import type { Device, SlotRuntime, SlotType } from './schemas/enums.js'
 import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
+import { PORT_NAME_PATTERN } from './schemas/names.js'
 import type { SlotConfig } from './schemas/slot-config.js'
 import type { NamedSlotConfig } from './services/config.js'
 
@@ -42,6 +44,8 @@ export interface HealthReport {
 export interface HealthCheck {
   /** Path on the engine that the kernel polls. */
   readonly path: string
+  /** One of the provider's `ports`, for an engine that tells its health elsewhere than it serves. */
+  readonly port?: string
   /** Pure. Default: 200 is ok, 503 is loading, anything else failed. A report also says how far a start has come. */
   readonly verdict?: (answer: HealthAnswer) => HealthVerdict | HealthReport
   /** The engine may work for long before it listens, such as fetching its model: refused connections are no failure. */
@@ -80,16 +84,6 @@ export interface CatalogueModel {
   readonly hubFile: string
   /** Why no request can use it yet, as the client is told; null when they can. */
   readonly problem: string | null
-}
-
-/** Licence and origin of an engine and of its image. */
-export interface EngineAbout {
-  /** SPDX expression: `MIT`, `AGPL-3.0-only`. */
-  readonly license: string
-  /** Address of a page. */
-  readonly homepage: string
-  /** The image's own, where it holds more than the engine. */
-  readonly image?: { readonly license?: string, readonly homepage?: string }
 }
 
 /** What a warm-up is for. */
@@ -155,6 +149,12 @@ export interface EngineProvider extends ProviderFacts {
   readonly keepsConnections?: boolean
   readonly children?: readonly ChildSlot[]
   readonly exclusivity: Exclusivity
+  /**
+   * Names of further ports that the engine listens on, such as `metrics`. Numbers are chosen at each launch as the main
+   * one is, published for a container, and told in `LaunchInput.ports`, `EngineAddress.ports` and the slot's `ports`.
+   * A surface, the health check and calls of the `EngineClient` go to one by naming it in `port`.
+   */
+  readonly ports?: readonly string[]
   readonly flags?: FlagGrammar
   /** Checks the slot's `[options]` table; launches get it with the defaults of this schema filled in. */
   readonly slotOptions?: z.ZodType
@@ -229,6 +229,13 @@ function providerProblem (provider: EngineProvider): string | null {
   const facts = factsProblem(provider)
   if (facts !== null) return facts
   if (!provider.health.path.startsWith('/')) return 'health.path must start with a slash'
+  const { ports = [] } = provider
+  for (const name of ports) {
+    if (!PORT_NAME_PATTERN.test(name)) return `ports holds '${name}', which must be lower case letters, digits, _ and -`
+  }
+  const unknownPort = [provider.health, ...Object.values(provider.surfaces)].map(({ port }) => port)
+    .find(name => name !== undefined && !ports.includes(name))
+  if (unknownPort !== undefined) return `the port '${unknownPort}' is used and is not in ports`
   for (const [name, surface] of Object.entries(provider.surfaces)) {
     if (!surface.path.startsWith('/')) return `surfaces.${name}.path must start with a slash`
     if (surface.options !== undefined && surface.body !== 'json') return `surfaces.${name} has options, which go into a JSON body`

@@ -3,8 +3,8 @@ import {
 } from '../contract/index.js'
 import { dotted } from '../config/shape-check.js'
 import type { MountDeps } from '../http/mount-route.js'
-import { findConflicts } from './conflicts.js'
-import { failureText } from './failure-text.js'
+import { findConflicts, routeKey } from './conflicts.js'
+import { definitionOf, failureText, placed } from './failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
 import { ownServices } from './owned-services.js'
@@ -106,7 +106,10 @@ export class Boot {
         inPlugin(record.name, () => record.candidate.load()))
       record.phase = 'shape'
       const checked = checkPluginShape(module, record.name, record.candidate.manifest)
-      if ('code' in checked) return fail(record, 'shape', checked.code, checked.message)
+      if ('code' in checked) {
+        const definition = definitionOf((module as { default?: unknown } | null)?.default)
+        return fail(record, 'shape', checked.code, placed(checked.message, definition, record.candidate.root()))
+      }
       record.plugin = checked
     })
   }
@@ -115,7 +118,7 @@ export class Boot {
     const taken = new Set(standing.filter(isAlive).map(nameOf))
     for (const record of fresh.filter(isAlive)) {
       const name = nameOf(record)
-      if (taken.has(name)) fail(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already; give it another name`)
+      if (taken.has(name)) this.#refuse(record, 'shape', 'plugin.conflict', `there is a plugin named '${name}' already; give it another name`)
       taken.add(name)
     }
   }
@@ -130,11 +133,11 @@ export class Boot {
     })), this.#services.ids)
     const byName = new Map(alive.map(record => [record.name, record]))
     for (const [name, id] of result.missing) {
-      fail(byName.get(name)!, 'order', 'plugin.missing_service', `it requires the service '${id}', which nothing provides`)
+      this.#refuse(byName.get(name)!, 'order', 'plugin.missing_service', `it requires the service '${id}', which nothing provides`)
     }
-    for (const [name, path] of result.cycles) fail(byName.get(name)!, 'order', 'plugin.cycle', `plugins require each other: ${path}`)
+    for (const [name, path] of result.cycles) this.#refuse(byName.get(name)!, 'order', 'plugin.cycle', `plugins require each other: ${path}`)
     for (const [name, id] of result.duplicates) {
-      fail(byName.get(name)!, 'order', 'plugin.conflict', `it provides the service '${id}', which is provided already`)
+      this.#refuse(byName.get(name)!, 'order', 'plugin.conflict', `it provides the service '${id}', which is provided already`)
     }
     for (const [name, culprit] of result.skipped) skip(byName.get(name)!, 'order', culprit)
     return result.order.map(name => byName.get(name)!)
@@ -162,7 +165,8 @@ export class Boot {
       const { clock, logOf, log, stateOf } = this.#deps
       const services = this.#services
       const required = this.#servicesOf(record, plugin)
-      const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name))
+      const isForeign = record.candidate.root() !== null
+      const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name), isForeign)
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
         await withDeadline(clock, STEP_DEADLINE_MS, `register of '${plugin.name}'`, () =>
@@ -193,7 +197,8 @@ export class Boot {
     for (const record of records.filter(isAlive)) {
       record.phase = 'conflicts'
       const conflict = conflicts.get(record.name)
-      if (conflict !== undefined) fail(record, 'conflicts', 'plugin.conflict', conflict)
+      if (conflict === undefined) continue
+      fail(record, 'conflicts', 'plugin.conflict', placed(conflict.message, record.stage?.calls.get(conflict.of), record.candidate.root()))
     }
     this.#cascade(records, 'conflicts')
   }
@@ -209,7 +214,7 @@ export class Boot {
         const alone = async (): Promise<ReadonlySet<string>> => (await preflight([record], services, mount)).get(record)!
         const keys = together.get(record) ?? await withDeadline(clock, STEP_DEADLINE_MS, `the dry run of '${record.name}'`, alone)
         const clash = [...keys].find(key => owners.has(key))
-        if (clash !== undefined) throw svcError('plugin.conflict', `${clash} belongs to plugin '${owners.get(clash)!}'`)
+        if (clash !== undefined) throw clashError(record, clash, owners.get(clash)!)
         for (const key of keys) owners.set(key, record.name)
         record.routeKeys = keys
       })
@@ -244,6 +249,11 @@ export class Boot {
     }
   }
 
+  /** With the place of its definition. */
+  #refuse (record: PluginRecord, phase: BootPhase, code: ErrorCode, message: string): void {
+    fail(record, phase, code, placed(message, definitionOf(record.plugin), record.candidate.root()))
+  }
+
   #deadDependency (record: PluginRecord, all: readonly PluginRecord[]): string | null {
     return deadDependency(record.plugin!, all)
   }
@@ -261,6 +271,13 @@ export class Boot {
       record.ms += performance.now() - from
     }
   }
+}
+
+/** @param key a route that the dry run found */
+function clashError ({ stage, candidate }: PluginRecord, key: string, owner: string): Error {
+  const route = stage?.routes.find(({ method, url }) => routeKey(method, url) === key)
+  const call = stage?.calls.get(route ?? stage.scopes[0])
+  return svcError('plugin.conflict', placed(`${key.replace(/^route /, '')} belongs to plugin '${owner}'; choose another URL`, call, candidate.root()))
 }
 
 export function nameOf (record: PluginRecord): string {

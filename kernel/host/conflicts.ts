@@ -1,6 +1,12 @@
 import type { AnyRoute, EngineProvider } from '../contract/index.js'
 import type { Stage } from './stage.js'
 
+export interface Conflict {
+  readonly message: string
+  /** The contribution at fault. */
+  readonly of: unknown
+}
+
 export interface Claim {
   readonly plugin: string
   readonly stage: Pick<Stage, 'routes' | 'providers' | 'tools'>
@@ -12,14 +18,14 @@ const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
  * The first contribution of each plugin that clashes with an earlier one or cannot be mounted, in words. Pure.
  * Names of path parameters do not make two routes different.
  */
-export function findConflicts (claims: readonly Claim[], taken: ReadonlySet<string> = new Set()): ReadonlyMap<string, string> {
+export function findConflicts (claims: readonly Claim[], taken: ReadonlySet<string> = new Set()): ReadonlyMap<string, Conflict> {
   const owners = new Map<string, string>([...taken].map(key => [key, 'the gateway']))
-  const conflicts = new Map<string, string>()
+  const conflicts = new Map<string, Conflict>()
   for (const { plugin, stage } of claims) {
     const mine = new Set<string>()
     for (const claim of claimsOf(stage)) {
       const problem = claim.problem ?? (mine.has(claim.key) ? `it declares ${claim.what} twice` : clash(claim.what, owners.get(claim.key)))
-      if (problem !== null && !conflicts.has(plugin)) conflicts.set(plugin, problem)
+      if (problem !== null && !conflicts.has(plugin)) conflicts.set(plugin, { message: problem, of: claim.of })
       mine.add(claim.key)
     }
     // a plugin that is refused claims nothing
@@ -37,21 +43,23 @@ export function isMountable (url: string): boolean {
   return URL_PATTERN.test(url)
 }
 
-function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, problem: string | null }> {
+function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, problem: string | null, of: unknown }> {
   return [
-    ...stage.routes.flatMap(placesOf).map(({ method, url }) => ({
+    ...stage.routes.flatMap(placesOf).map(({ method, url, of }) => ({
+      of,
       key: routeKey(method, url),
       what: `${method} ${url}`,
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
     })),
     ...stage.providers.flatMap(providerClaims),
-    ...stage.tools.map(({ server, name }) => ({ key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }))
+    ...stage.tools.map(of => ({ of, key: `tool ${of.server} ${of.name}`, what: `tool '${of.name}' of ${of.server}`, problem: null }))
   ]
 }
 
 /** Names that would hide each other; default types are laid over each other instead. */
-function providerClaims ({ name, aliases = [], images = {}, profiles = {} }: EngineProvider): ReturnType<typeof claimsOf> {
-  const claim = (what: string, key = what): { key: string, what: string, problem: null } => ({ key, what, problem: null })
+function providerClaims (of: EngineProvider): ReturnType<typeof claimsOf> {
+  const { name, aliases = [], images = {}, profiles = {} } = of
+  const claim = (what: string, key = what): { key: string, what: string, problem: null, of: unknown } => ({ key, what, problem: null, of })
   return [
     ...[name, ...aliases].map(own => claim(`provider '${own}'`, `provider ${own}`)),
     ...Object.keys(images).map(image => claim(`image '${image}'`)),
@@ -59,8 +67,9 @@ function providerClaims ({ name, aliases = [], images = {}, profiles = {} }: Eng
   ]
 }
 
-function placesOf ({ method, url, alsoAt = [] }: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>> {
-  return [url, ...alsoAt].map(place => ({ method, url: place }))
+function placesOf (of: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'> & { readonly of: AnyRoute }> {
+  const { method, url, alsoAt = [] } = of
+  return [url, ...alsoAt].map(place => ({ method, url: place, of }))
 }
 
 function clash (what: string, owner: string | undefined): string | null {

@@ -1,5 +1,5 @@
 import {
-  definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineAbout, type EngineProvider,
+  definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineProvider,
   type EngineRequirements, type LaunchSpecInput, type ProviderDescriptor
 } from '../contract/index.js'
 import type { Problem } from '../config/shape-check.js'
@@ -21,14 +21,15 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     reservedPorts: descriptor.reserved_ports,
     profiles: descriptor.profiles,
     surfaces: descriptor.surfaces as EngineProvider['surfaces'],
-    health: descriptor.health,
+    health: descriptor.health as EngineProvider['health'],
     exclusivity: descriptor.exclusivity,
+    ...(descriptor.ports.length === 0 ? {} : { ports: descriptor.ports }),
     flags: { managed: managedOf([...descriptor.command, ...program?.slice(1) ?? []]) },
     ...(descriptor.concurrency === 'unlimited' ? { concurrency: () => null } : {}),
     ...(descriptor.image === undefined ? {} : { image: descriptor.image }),
     ...runtimeOf(descriptor),
     requires: requirementsOf(descriptor),
-    ...(descriptor.about === undefined ? {} : { about: descriptor.about as EngineAbout }),
+    ...(descriptor.about === undefined ? {} : { about: descriptor.about }),
     containerSpec: input => ({
       ...(descriptor.entrypoint === undefined ? {} : { entrypoint: descriptor.entrypoint }),
       command: [...fillIn(descriptor.command, input), ...input.argv],
@@ -67,15 +68,16 @@ export function pluginOfDescriptor (descriptor: ProviderDescriptor): AnyPlugin {
 }
 
 /** What looks like a placeholder; JSON does not. */
-const PLACEHOLDER = /\{([A-Za-z][\w-]*)\}/g
+const PLACEHOLDER = /\{([A-Za-z][\w-]*(?:\.[\w-]+)?)\}/g
 
 /** Placeholders that do not exist, each with where it stands: the engine would be given the braces. Pure. */
-export function unknownPlaceholders ({ command, process: program = [] }: ProviderDescriptor): readonly Problem[] {
+export function unknownPlaceholders ({ command, process: program = [], ports }: ProviderDescriptor): readonly Problem[] {
+  const known: readonly string[] = [...descriptorPlaceholders, ...ports.map(name => `port.${name}`)]
   return Object.entries({ command, process: program }).flatMap(([list, tokens]) => tokens.flatMap((token, i) =>
     [...token.matchAll(PLACEHOLDER)].flatMap(([whole, key = '']) => {
-      if ((descriptorPlaceholders as readonly string[]).includes(key)) return []
-      const meant = suggest(key, descriptorPlaceholders)
-      const help = meant === null ? `known are ${descriptorPlaceholders.map(name => `{${name}}`).join(', ')}` : `did you mean {${meant}}?`
+      if (known.includes(key)) return []
+      const meant = suggest(key, known)
+      const help = meant === null ? `known are ${known.map(name => `{${name}}`).join(', ')}` : `did you mean {${meant}}?`
       return [{ path: [list, String(i)], message: `names the placeholder ${whole}, which does not exist; ${help}`, unknown: false }]
     })))
 }
@@ -83,7 +85,7 @@ export function unknownPlaceholders ({ command, process: program = [] }: Provide
 /** Flags that the template fills in: `--port {port}`, `--model={model_path}`. They are the gateway's. Pure. */
 export function managedOf (tokens: readonly string[]): string[] {
   const flags = tokens.flatMap((token, i) => {
-    if (!/\{[a-z_]+\}/.test(token)) return []
+    if (!/\{[a-z_]+(?:\.[\w-]+)?\}/.test(token)) return []
     const flag = token.startsWith('-') ? token.split('=', 1)[0]! : tokens[i - 1] ?? ''
     return flag.startsWith('-') ? [flag.replace(/^-+/, '').replaceAll('_', '-')] : []
   })
@@ -103,7 +105,8 @@ export function fillIn (tokens: readonly string[], input: LaunchSpecInput): stri
     context_size: input.contextSize === null ? null : String(input.contextSize),
     mmproj_path: input.mmprojPath,
     state_dir: input.stateDir,
-    workers: String(input.slot.workers)
+    workers: String(input.slot.workers),
+    ...Object.fromEntries(Object.entries(input.ports).map(([name, port]) => [`port.${name}`, String(port)]))
   }
   const filled: string[] = []
   for (const token of tokens) {

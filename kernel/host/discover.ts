@@ -2,14 +2,16 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import {
-  API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type ProviderDescriptor, type SvcError
+  API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type Diagnostic,
+  type ProviderDescriptor, type SvcError
 } from '../contract/index.js'
-import { checkShape, dotted } from '../config/shape-check.js'
+import { located as withLines } from '../config/load-file.js'
+import { checkShape, toDiagnostics, type Problem } from '../config/shape-check.js'
 import { readToml } from '../config/toml-file.js'
 import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
-import { gatewayMisfit, jsonProblem } from './gateway-fit.js'
+import { gatewayMisfit, jsonProblem, keyPlace } from './gateway-fit.js'
 import { importFrom, type Generations } from './generations.js'
-import { parseJson, readPackageSource, type PackageSource } from './package-source.js'
+import { HOST_PACKAGE, parseJson, readPackageSource, type PackageSource } from './package-source.js'
 import { kindText, type Candidate } from './record.js'
 import { wrongApiVersion } from './shape.js'
 
@@ -97,12 +99,12 @@ async function packageCandidate ({ folder: home, generations, gateway }: PluginH
   const manifest = manifestSchema.safeParse(pkg.data?.svc)
   if (!manifest.success) {
     return fallen(known, svcError('plugin.manifest_invalid',
-      `package.json of '${name}' has no valid "svc" field; it needs { "apiVersion": ${API_VERSION}, "kind": "provider" }`))
+      `${keyPlace(text, 'svc')}: package '${name}' has no valid "svc" field; it needs { "apiVersion": ${API_VERSION}, "kind": "provider" }`))
   }
   const { apiVersion, kind, descriptor, reload } = manifest.data
-  if (apiVersion !== API_VERSION) return fallen(known, svcError('plugin.api_version', wrongApiVersion(apiVersion).message))
+  if (apiVersion !== API_VERSION) return fallen(known, svcError('plugin.api_version', `${keyPlace(text, 'apiVersion')}: ${wrongApiVersion(apiVersion).message}`))
   const misfit = gatewayMisfit(json, gateway)
-  if (misfit !== null) return fallen(known, svcError('plugin.gateway_version', `it ${misfit}`))
+  if (misfit !== null) return fallen(known, svcError('plugin.gateway_version', `${keyPlace(text, HOST_PACKAGE)}: it ${misfit}`))
   const here = generations === null ? () => Promise.resolve(home) : () => generations.open(source)
   if (descriptor !== undefined) return await packagedDescriptor(known, source, descriptor, here)
   let root: string | null = null
@@ -134,6 +136,7 @@ type DescriptorRead = { readonly descriptor: ProviderDescriptor } | { readonly d
 async function readDescriptor (path: string, file: string): Promise<DescriptorRead> {
   const wrong = (what: string): DescriptorRead => ({ descriptor: null, problem: svcError('plugin.manifest_invalid', `${file}: ${what}`) })
   let table: unknown
+  let lines = (problems: readonly Problem[]): Promise<readonly Diagnostic[]> => Promise.resolve(toDiagnostics(file, problems))
   if (path.endsWith('.json')) {
     try {
       table = JSON.parse(await readFile(path, 'utf8'))
@@ -145,11 +148,13 @@ async function readDescriptor (path: string, file: string): Promise<DescriptorRe
     if (text.status === 'bad') return wrong(text.diagnostic.message)
     if (text.status === 'missing') return wrong('there is no such file')
     table = text.data
+    lines = problems => withLines(file, text.text, problems)
   }
   const checked = checkShape(providerDescriptorSchema, table, { audience: 'file' })
   const problems = checked.value === null ? checked.problems : unknownPlaceholders(checked.value)
   if (checked.value !== null && problems.length === 0) return { descriptor: checked.value }
-  return wrong(problems.map(problem => `${dotted(problem.path)} ${problem.message}`).join('; '))
+  const told = (await lines(problems)).map(({ path: where, line, message }) => `${where} ${message}${line === undefined ? '' : ` (line ${line})`}`)
+  return wrong(told.join('; '))
 }
 
 function describedBy (descriptor: ProviderDescriptor, known: Unread, folder: string): Candidate {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PLUGIN_PLACE } from '../contract/brand.js'
 import { messageOf } from '../contract/index.js'
 import { filesOf } from './package-source.js'
 
@@ -16,6 +17,17 @@ export async function failureText (error: unknown, root: string | null): Promise
   if (root === null || !(error instanceof Error)) return message
   const [told, place] = await (isModuleError(error) ? moduleFailure(error, root) : codeFailure(error, root))
   return place === null ? told : `${place}: ${told}`
+}
+
+/** The same of what is wrong with something that was declared at `call`. */
+export function placed (message: string, call: unknown, root: string | null): string {
+  const place = call instanceof Error && root !== null ? placeOf(call, root) : null
+  return place === null ? message : `${place}: ${message}`
+}
+
+/** Where a plugin was defined. */
+export function definitionOf (plugin: unknown): unknown {
+  return (plugin as Record<symbol, unknown> | null | undefined)?.[PLUGIN_PLACE]
 }
 
 type Told = readonly [message: string, place: string | null]

@@ -16,6 +16,12 @@ export function gatewayMisfit (packageJson: unknown, gateway: string): string | 
     'take a version of the package that is made for this one, or another release of the gateway'
 }
 
+/** `package.json:7`, the first line that holds the key; without a line when none does. Pure. */
+export function keyPlace (text: string, key: string): string {
+  const index = text.search(new RegExp(`"${key}"\\s*:`))
+  return index < 0 ? 'package.json' : `package.json:${text.slice(0, index).split('\n').length}`
+}
+
 /** What is wrong with text that should be JSON, with its line; null when nothing is. Pure. */
 export function jsonProblem (text: string): string | null {
   try {

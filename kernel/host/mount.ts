@@ -14,7 +14,13 @@ export async function mountPlugin (
   if (stage === null || plugin === null || (stage.routes.length === 0 && stage.scopes.length === 0)) return
   const scope: FastifyPluginAsync = async scoped => {
     const gate = (): Promise<SvcError | null> | null => record.state === 'active' && record.started === null ? null : passGate(record)
-    for (const route of stage.routes) mountRoute(scoped, route, deps, gate)
+    for (const route of stage.routes) {
+      try {
+        mountRoute(scoped, route, deps, gate)
+      } catch (error) {
+        throw calledFrom(error, stage.calls.get(route))
+      }
+    }
     if (stage.scopes.length === 0) return
     scoped.addHook('onRequest', (_request, _reply, done) => {
       const verdict = gate()
@@ -34,6 +40,12 @@ export async function mountPlugin (
     for (const configure of stage.scopes) await inPlugin(record.name, () => configure(scoped))
   }
   await app.register(fp(scope, { name: record.name, encapsulate: true }))
+}
+
+/** The router's own stack says nothing of the plugin: where the route was declared is added. */
+function calledFrom (error: unknown, call: Error | undefined): unknown {
+  if (error instanceof Error && call !== undefined) error.stack = `${error.stack ?? ''}\n${call.stack ?? ''}`
+  return error
 }
 
 /** Requests that come while the plugin starts wait for it; those of one that is not active are refused. */

@@ -34,6 +34,8 @@ export interface Candidate {
 /** Something newer than what runs. */
 export interface Waiting {
   readonly revision: unknown
+  /** As `PluginRecord.table`. */
+  readonly table: string
   readonly report: WaitingVersion
 }
 
@@ -108,9 +110,9 @@ export function skip (record: PluginRecord, phase: BootPhase, culprit: string): 
 }
 
 /** What is told of a version that fell beside the one that runs. */
-export function waitingFor ({ candidate, phase, code, message }: PluginRecord): Waiting {
+export function waitingFor ({ candidate, table, phase, code, message }: PluginRecord): Waiting {
   const { revision, version } = candidate
-  return { revision, report: { version, state: 'failed', phase, code, message: message ?? 'it did not come up' } }
+  return { revision, table, report: { version, state: 'failed', phase, code, message: message ?? 'it did not come up' } }
 }
 
 export function isAlive (record: PluginRecord): boolean {
@@ -147,6 +149,7 @@ export function toReport (record: PluginRecord, neighbours: Neighbours): PluginR
     last_late_failure: record.late.count === 0 ? null : record.late.last,
     routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
     providers: (stage?.providers ?? []).map(provider => provider.name),
+    about: Object.fromEntries((stage?.providers ?? []).flatMap(({ name, about }) => about === undefined ? [] : [[name, about]])),
     dependents: dependentsOf(record, neighbours),
     ...(Object.keys(health).length === 0 ? {} : { health })
   }

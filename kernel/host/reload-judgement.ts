@@ -1,6 +1,6 @@
 import type { Boot } from './boot.js'
 import { isAlive, newRecord, waitingFor, type Candidate, type PluginRecord, type Waiting } from './record.js'
-import { isRelational, planReload, type ReloadPlan, type ReloadWish } from './reload-plan.js'
+import { isCurrent, isRelational, planReload, type ReloadPlan, type ReloadWish } from './reload-plan.js'
 import type { Services } from './services.js'
 
 export interface ReloadJudgement {
@@ -29,7 +29,7 @@ export async function judgeReload (
     const ordered = await boot.run(fresh.filter(isAlive), plan.staying, draft)
     const refused = plan.leaving.filter(record => record.state === 'active' && !held.has(record) && isRefused(record, fresh))
     if (refused.length === 0) {
-      noteWaiting(plan, wish.wanted, held)
+      noteWaiting(plan, wish, held)
       return { plan, ordered, fresh, services: draft }
     }
     for (const record of refused) held.set(record, fresh.find(({ candidate }) => candidate.source === record.candidate.source)!)
@@ -46,25 +46,29 @@ function isRefused (record: PluginRecord, fresh: readonly PluginRecord[]): boole
 }
 
 function noteWaiting (
-  { staying, late }: ReloadPlan, wanted: readonly Candidate[], held: ReadonlyMap<PluginRecord, PluginRecord>
+  { staying, late }: ReloadPlan, wish: Omit<ReloadWish, 'held'>, held: ReadonlyMap<PluginRecord, PluginRecord>
 ): void {
   for (const record of staying) {
-    const found = wanted.find(({ source }) => source === record.candidate.source)
-    if (found === undefined || record.candidate.revision === found.revision) record.waiting = null
-    else if (late.has(record)) record.waiting = waitingForRestart(found)
+    const found = wish.wanted.find(({ source }) => source === record.candidate.source)
+    if (found === undefined || isCurrent(record, found, wish)) record.waiting = null
+    else if (late.has(record)) record.waiting = waitingForRestart(found, wish.tableOf(record))
     else if (held.has(record)) record.waiting = waitingFor(held.get(record)!)
-    else if (record.waiting?.revision !== found.revision) record.waiting = waitingForUsers(found, [...held.values()])
+    else {
+      const table = wish.tableOf(record)
+      const isTold = record.waiting !== null && record.waiting.revision === found.revision && record.waiting.table === table
+      if (!isTold) record.waiting = waitingForUsers(found, table, [...held.values()])
+    }
   }
 }
 
 /** Of a version that stands, while plugins which use its services do not stand with it. */
-function waitingForUsers (found: Candidate, fallen: readonly PluginRecord[]): Waiting {
+function waitingForUsers (found: Candidate, table: string, fallen: readonly PluginRecord[]): Waiting {
   const users = fallen.map(({ name, message }) => `plugin '${name}', which uses its services, does not come up with it: ${message ?? ''}`)
   const code = fallen[0]?.code ?? 'plugin.dependency_failed'
-  return { revision: found.revision, report: { version: found.version, state: 'failed', phase: fallen[0]?.phase ?? null, code, message: users.join('; ') } }
+  return { revision: found.revision, table, report: { version: found.version, state: 'failed', phase: fallen[0]?.phase ?? null, code, message: users.join('; ') } }
 }
 
-function waitingForRestart ({ revision, version }: Candidate): Waiting {
+function waitingForRestart ({ revision, version }: Candidate, table: string): Waiting {
   const message = 'its package says that it is replaced by a restart of the gateway only'
-  return { revision, report: { version, state: 'restart', phase: null, code: null, message } }
+  return { revision, table, report: { version, state: 'restart', phase: null, code: null, message } }
 }

@@ -44,7 +44,8 @@ export function planReload (records: readonly PluginRecord[], wish: ReloadWish):
   const mayStay = (record: PluginRecord): boolean => {
     const candidate = found(record)
     if (record.state !== 'active' || candidate === undefined || isDisabled(record, wish.disabled)) return false
-    return isSame(record, candidate) || held.has(record) || needsRestart(record, candidate) || isJudged(record, candidate, wish)
+    return isCurrent(record, candidate, wish) || held.has(record) || needsRestart(record, candidate) ||
+      isJudged(record, candidate, wish)
   }
   let staying = records.filter(mayStay)
   for (let before = -1; before !== staying.length;) {
@@ -63,7 +64,7 @@ export function planReload (records: readonly PluginRecord[], wish: ReloadWish):
       .map(candidate => imported(known.get(candidate.source), candidate, wish)),
     late: new Map(staying.flatMap(record => {
       const candidate = found(record)!
-      if (isSame(record, candidate) || held.has(record) || !needsRestart(record, candidate)) return []
+      if (isCurrent(record, candidate, wish) || held.has(record) || !needsRestart(record, candidate)) return []
       return [[record, candidate] as const]
     }))
   }
@@ -77,9 +78,16 @@ function isSame (record: PluginRecord, candidate: Candidate): boolean {
   return record.candidate.revision === candidate.revision
 }
 
+/** Also with the settings that it was given; what ships with the gateway takes its own at the next start. */
+export function isCurrent (record: PluginRecord, candidate: Candidate, { tableOf }: Pick<ReloadWish, 'tableOf'>): boolean {
+  return isSame(record, candidate) && (candidate.origin === 'builtin' || tableOf(record) === record.table)
+}
+
 /** It fell before, beside the version that runs. */
-function isJudged (record: PluginRecord, candidate: Candidate, { again }: ReloadWish): boolean {
-  return record.waiting?.revision === candidate.revision && !isNamed(record, candidate, again)
+function isJudged (record: PluginRecord, candidate: Candidate, { again, tableOf }: ReloadWish): boolean {
+  const { waiting } = record
+  if (waiting === null || isNamed(record, candidate, again)) return false
+  return waiting.revision === candidate.revision && waiting.table === tableOf(record)
 }
 
 function isSettled (record: PluginRecord, candidate: Candidate | undefined, wish: ReloadWish): boolean {

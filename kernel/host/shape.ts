@@ -46,7 +46,7 @@ function mistakeIn (module: unknown, exported: unknown): string {
 export function wrongApiVersion (found: unknown): ShapeProblem {
   return {
     code: 'plugin.api_version',
-    message: `it was written for version ${String(found)} of the plugin contract; this gateway has version ${API_VERSION}`
+    message: `it was written for version ${String(found)} of the plugin contract; this gateway has version ${API_VERSION}; take a version of the package that is made for this gateway`
   }
 }
 

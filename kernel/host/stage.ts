@@ -15,6 +15,8 @@ export interface Stage {
   readonly healthProbes: Array<() => Readonly<Record<string, unknown>>>
   readonly startHooks: Array<(signal: AbortSignal) => void | Promise<void>>
   readonly stopHooks: Array<() => void | Promise<void>>
+  /** Where each of the above was declared, as an error with its stack; empty for what ships with the gateway. */
+  readonly calls: Map<unknown, Error>
 }
 
 /** What a plugin keeps from one run to the next. */
@@ -31,9 +33,12 @@ export interface StagedContext {
   readonly seal: () => void
 }
 
-/** The `ctx` of one plugin: every method checks its argument and stages it, none has an effect. */
+/**
+ * The `ctx` of one plugin: every method checks its argument and stages it, none has an effect.
+ * @param traced remember where each contribution was declared
+ */
 export function createContext (
-  plugin: AnyPlugin, config: unknown, services: object, log: Logger, state: PluginState
+  plugin: AnyPlugin, config: unknown, services: object, log: Logger, state: PluginState, traced: boolean
 ): StagedContext {
   const stage: Stage = {
     routes: [],
@@ -44,7 +49,8 @@ export function createContext (
     provided: new Map(),
     healthProbes: [],
     startHooks: [],
-    stopHooks: []
+    stopHooks: [],
+    calls: new Map()
   }
   let open = true
   const staging = <A extends unknown[]>(method: string, put: (...args: A) => void) => (...args: A): void => {
@@ -57,6 +63,7 @@ export function createContext (
     staging(method, (value: unknown) => {
       if (!accepts(value)) throw new TypeError(`ctx.${method} takes ${what}`)
       list.push(value)
+      if (traced) stage.calls.set(value, new Error('declared here'))
     })
   const isFunction = (value: unknown): boolean => typeof value === 'function'
   const addRoute = listOf('addRoute', stage.routes, isRoute, 'a route made by defineRoute')

@@ -14,6 +14,8 @@ export const LABEL_PLACE = 'svc.place'
 export const LABEL_TASK = 'svc.task'
 /** Added by drivers that cannot read the engine's port back from anything else. */
 export const LABEL_PORT = 'svc.port'
+/** The same of its further ports, as JSON: numbers by name. */
+export const LABEL_PORTS = 'svc.ports'
 
 /** What a container needs of the host beyond its image. */
 export interface ContainerForm {
@@ -59,6 +61,8 @@ export interface EngineSpec {
   readonly env: Readonly<Record<string, string>>
   /** Port the engine listens on, inside its network. Published on the same number. Null: it listens on none. */
   readonly port: number | null
+  /** Further ports that it listens on, by name; published as the port is. */
+  readonly ports?: Readonly<Record<string, number>>
   readonly form: ContainerForm | ProcessForm
 }
 

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode'
 import { svcError, type SvcError } from '../contract/index.js'
-import { LABEL_PORT, type ContainerForm, type EngineSpec } from './container-runtime.js'
+import { LABEL_PORT, LABEL_PORTS, type ContainerForm, type EngineSpec } from './container-runtime.js'
 import type { EngineFacts } from './docker-connect.js'
 import { usableReference } from './image-ref.js'
 
@@ -11,22 +11,28 @@ export type ContainerSpec = EngineSpec & { readonly form: ContainerForm }
 
 /** The body of a create request. Pure: equal specs and engines give equal requests. */
 export function createBody (spec: ContainerSpec, facts: EngineFacts): Docker.ContainerCreateOptions {
-  const { form, port } = spec
-  const portKey = `${port}/tcp`
-  const published = port !== null && form.network === 'bridge' && form.publishHost !== null
+  const { form, port, ports = {} } = spec
+  const isPublished = form.network === 'bridge' && form.publishHost !== null
+  const published = isPublished ? [...port === null ? [] : [port], ...Object.values(ports)] : []
+  const portLabels = {
+    ...(port === null ? {} : { [LABEL_PORT]: String(port) }),
+    ...(Object.keys(ports).length === 0 ? {} : { [LABEL_PORTS]: JSON.stringify(ports) })
+  }
   return {
     Image: usableReference(form.image, form.digest),
     ...(form.entrypoint === null ? {} : { Entrypoint: [...form.entrypoint] }),
     Cmd: [...form.command],
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-    Labels: port === null ? { ...spec.labels } : { ...spec.labels, [LABEL_PORT]: String(port) },
+    Labels: { ...spec.labels, ...portLabels },
     ...(form.workingDir === null ? {} : { WorkingDir: form.workingDir }),
-    ...(published ? { ExposedPorts: { [portKey]: {} } } : {}),
+    ...(published.length === 0 ? {} : { ExposedPorts: Object.fromEntries(published.map(each => [`${each}/tcp`, {}])) }),
     HostConfig: {
       // a process 1 that passes signals on and collects dead children, which most engines do not do themselves
       Init: true,
       NetworkMode: form.network,
-      ...(published ? { PortBindings: { [portKey]: [{ HostIp: form.publishHost, HostPort: String(port) }] } } : {}),
+      ...(published.length === 0
+        ? {}
+        : { PortBindings: Object.fromEntries(published.map(each => [`${each}/tcp`, [{ HostIp: form.publishHost!, HostPort: String(each) }]])) }),
       // mounts rather than binds: a source that does not exist is an error, not a new folder owned by root
       Mounts: form.mounts.map(mount => ({ Type: 'bind', Source: mount.source, Target: mount.target, ReadOnly: mount.readOnly })),
       Devices: form.devices.map(path => ({ PathOnHost: path, PathInContainer: path, CgroupPermissions: 'rw' })),

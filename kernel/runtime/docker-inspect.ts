@@ -1,6 +1,9 @@
 import type Docker from 'dockerode'
+import { z } from 'zod'
 import type { EngineAddress } from '../contract/index.js'
-import { LABEL_PORT, type EngineInspection, type EngineRunState } from './container-runtime.js'
+import { LABEL_PORT, LABEL_PORTS, type EngineInspection, type EngineRunState } from './container-runtime.js'
+
+const portsSchema = z.record(z.string(), z.int())
 
 /** A container as the runtime shows it. `host`: where the container engine's published ports are reached. Pure. */
 export function toInspection (data: Docker.ContainerInspectInfo, host: string): EngineInspection {
@@ -34,13 +37,30 @@ export function addressOf (
   data: Docker.ContainerInspectInfo, labels: Readonly<Record<string, string>>, host: string
 ): EngineAddress | null {
   const port = Number(labels[LABEL_PORT] ?? Number.NaN)
-  if (data.HostConfig.NetworkMode === 'host') return Number.isInteger(port) ? { host, port } : null
+  if (data.HostConfig.NetworkMode === 'host') return Number.isInteger(port) ? { host, port, ...further(labels, own => own) } : null
   const ports: Readonly<Record<string, readonly { readonly HostIp: string, readonly HostPort: string }[] | null>> =
     data.NetworkSettings.Ports as never ?? {}
   const bindings = ports[`${port}/tcp`] ?? Object.values(ports).find(binding => (binding?.length ?? 0) > 0)
   const binding = bindings?.[0]
   if (binding === undefined) return null
-  return { host: reachable(binding.HostIp, host), port: Number(binding.HostPort) }
+  const publishedAt = (own: number): number => Number(ports[`${own}/tcp`]?.[0]?.HostPort ?? own)
+  return { host: reachable(binding.HostIp, host), port: Number(binding.HostPort), ...further(labels, publishedAt) }
+}
+
+function further (labels: Readonly<Record<string, string>>, place: (own: number) => number): Pick<EngineAddress, 'ports'> {
+  const ports = portsOf(labels)
+  if (Object.keys(ports).length === 0) return {}
+  return { ports: Object.fromEntries(Object.entries(ports).map(([name, own]) => [name, place(own)])) }
+}
+
+/** The further ports that a container was created with. Pure. */
+export function portsOf (labels: Readonly<Record<string, string>>): Readonly<Record<string, number>> {
+  try {
+    return portsSchema.parse(JSON.parse(labels[LABEL_PORTS] ?? '{}'))
+  } catch {
+    // somebody else's label: the engine has none that could be told
+    return {}
+  }
 }
 
 /** Loopback and wildcard addresses are those of the engine's host; an address of one interface is taken as it is. */

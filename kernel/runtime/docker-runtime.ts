@@ -9,12 +9,12 @@ import type { DockerEngine } from './docker-connect.js'
 import { createBody, unsupported, type ContainerSpec } from './docker-create.js'
 import { containerGone, engineError, engineMessage, isPortTaken, saysGone, statusOf } from './docker-errors.js'
 import { ExitWatches } from './docker-exit-watches.js'
-import { toInspection } from './docker-inspect.js'
+import { portsOf, toInspection } from './docker-inspect.js'
 import { containerLogs } from './docker-logs.js'
 import { imagePresent, pullImage } from './docker-pull.js'
 import { containerMemory } from './docker-stats.js'
 import { usableReference } from './image-ref.js'
-import { assertPortFree, portConflict } from './port-check.js'
+import { assertPortsFree, portConflict } from './port-check.js'
 import { pause, pollUntil } from '../async/waiting.js'
 
 /** What the engine may take beyond the stop timeout, and for a removal: image layers are deleted, networks unplugged. */
@@ -58,9 +58,10 @@ class DockerRuntime implements ContainerRuntime {
     return pullImage(this.#engine, image, digest, onProgress, signal)
   }
 
-  async assertPortFree ({ form, port }: EngineSpec): Promise<void> {
-    if (port === null || form.kind !== 'container' || this.#engine.endpoint.kind !== 'socket') return
-    await assertPortFree(form.publishHost ?? '0.0.0.0', port)
+  async assertPortFree (spec: EngineSpec): Promise<void> {
+    const { form } = spec
+    if (form.kind !== 'container' || this.#engine.endpoint.kind !== 'socket') return
+    await assertPortsFree(form.publishHost ?? '0.0.0.0', spec)
   }
 
   /** An abort waits for the engine's answer, so that the container can be removed again: nothing is left behind. */
@@ -101,7 +102,7 @@ class DockerRuntime implements ContainerRuntime {
     const { host, port } = wantedPort(data)
     if (state === 'running') return
     // with the host's network nobody but the engine itself would notice, and only after a while
-    if (host === null && port !== null && this.#engine.endpoint.kind === 'socket') await assertPortFree('0.0.0.0', port)
+    if (host === null && this.#engine.endpoint.kind === 'socket') await assertPortsFree('0.0.0.0', { port, ports: portsOf(labels) })
     this.#exits.starting(id)
     await this.#engine.call(`starting ${name}`, async inner => {
       try {
@@ -241,10 +242,10 @@ class DockerRuntime implements ContainerRuntime {
 /** Host null: the container uses the host's network. */
 function wantedPort (data: Docker.ContainerInspectInfo): { host: string | null, port: number | null } {
   const bindings = (data.HostConfig.PortBindings ?? {}) as Record<string, { HostIp?: string, HostPort?: string }[] | null>
-  const binding = Object.values(bindings)[0]?.[0]
+  const own = data.Config.Labels?.[LABEL_PORT]
+  const binding = (bindings[`${own}/tcp`] ?? Object.values(bindings)[0])?.[0]
   if (binding !== undefined) return { host: binding.HostIp === '' ? '0.0.0.0' : binding.HostIp ?? '0.0.0.0', port: Number(binding.HostPort) }
-  const label = data.Config.Labels?.[LABEL_PORT]
-  return { host: null, port: data.HostConfig.NetworkMode === 'host' && label !== undefined ? Number(label) : null }
+  return { host: null, port: data.HostConfig.NetworkMode === 'host' && own !== undefined ? Number(own) : null }
 }
 
 function imageMissing (image: string, cause: unknown): SvcError {

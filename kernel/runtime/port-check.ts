@@ -14,6 +14,13 @@ export async function assertPortFree (host: string, port: number): Promise<void>
     { details: { host, port, code } })
 }
 
+/** The same of an engine's port, where it has one, and of its further ones. */
+export async function assertPortsFree (
+  host: string, { port, ports = {} }: { readonly port: number | null, readonly ports?: Readonly<Record<string, number>> }
+): Promise<void> {
+  for (const each of [...port === null ? [] : [port], ...Object.values(ports)]) await assertPortFree(host, each)
+}
+
 /**
  * Claims a port for an engine that is about to start, against every gateway of this host, until it is released or this
  * process ends; null when the port is taken or claimed. Engines listen with TCP, so the claim is the UDP port beside it.

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
 import type { Clock, Logger } from '../contract/index.js'
-import { assertPortFree } from './port-check.js'
+import { assertPortsFree } from './port-check.js'
 import { childEnvironment, ENGINE_ID_VARIABLE } from './process-env.js'
 import { engineGone, recordNotWritten, spawnFailed, undying } from './process-errors.js'
 import { EngineLog } from './process-log.js'
@@ -62,8 +62,7 @@ export class EngineProcess {
     return this.#turns.run(async () => {
       if (this.#removed) throw engineGone(this.#record.id)
       if (this.running) return
-      const { form, port } = this.#record.spec
-      if (port !== null) await assertPortFree(form.bindHost, port)
+      await assertPortsFree(this.#record.spec.form.bindHost, this.#record.spec)
       signal.throwIfAborted()
       await this.#save({ state: 'starting', leader: null, startedAt: this.#deps.clock.now(), exitCode: null })
       const child = await this.#spawn()

@@ -11,6 +11,7 @@ const specSchema = z.object({
   labels: strings,
   env: strings,
   port: z.int().nullable(),
+  ports: z.record(z.string(), z.int()).exactOptional(),
   form: z.object({
     kind: z.literal('process'),
     command: z.string(),

@@ -8,7 +8,7 @@ import {
 import { EngineProcess, writeRecord, type ProcessDeps } from './process-engine.js'
 import { engineGone } from './process-errors.js'
 import { followOutput } from './process-follow.js'
-import { assertPortFree } from './port-check.js'
+import { assertPortsFree } from './port-check.js'
 import { residentBytes } from './process-memory.js'
 import { createRecordStore, type ProcessRecord, type ProcessSpec } from './process-record.js'
 import { recoverRecords } from './process-recovery.js'
@@ -65,8 +65,8 @@ class ProcessRuntime implements ContainerRuntime {
     return Promise.resolve()
   }
 
-  async assertPortFree ({ form, port }: EngineSpec): Promise<void> {
-    if (port !== null && form.kind === 'process') await assertPortFree(form.bindHost, port)
+  async assertPortFree (spec: EngineSpec): Promise<void> {
+    if (spec.form.kind === 'process') await assertPortsFree(spec.form.bindHost, spec)
   }
 
   async create (spec: EngineSpec, signal: AbortSignal): Promise<string> {
@@ -189,7 +189,7 @@ class ProcessRuntime implements ContainerRuntime {
 }
 
 function inspectionOf (record: ProcessRecord): EngineInspection {
-  const { id, spec: { name, labels, port, form }, state, exitCode, startedAt } = record
+  const { id, spec: { name, labels, port, ports, form }, state, exitCode, startedAt } = record
   const everywhere = form.bindHost === '' || form.bindHost === '0.0.0.0' || form.bindHost === '::'
   return {
     id,
@@ -198,7 +198,9 @@ function inspectionOf (record: ProcessRecord): EngineInspection {
     state: state === 'starting' ? 'created' : state,
     exitCode: state === 'exited' ? exitCode : null,
     oomKilled: false, // the kernel does not say; the code is 137 then
-    address: state === 'running' && port !== null ? { host: everywhere ? '127.0.0.1' : form.bindHost, port } : null,
+    address: state === 'running' && port !== null
+      ? { host: everywhere ? '127.0.0.1' : form.bindHost, port, ...(ports === undefined ? {} : { ports }) }
+      : null,
     label: form.label,
     startedAt
   }

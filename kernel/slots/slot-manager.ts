@@ -31,7 +31,7 @@ export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'r
   readonly writer: SlotWriter
   readonly pulls: ImagePulls
   readonly memory: Pick<EngineMemory, 'read'>
-  readonly connection: (address: EngineAddress) => { readonly dispatcher: Dispatcher, readonly origin: string }
+  readonly connections: { readonly to: (origin: string) => Dispatcher, readonly originOf: (address: EngineAddress) => string }
 }
 
 const never = new AbortController().signal
@@ -74,7 +74,7 @@ export class SlotManager implements SlotService {
   resolved (name: string): ResolvedArgv {
     const shadow = this.#deps.shadows.find(name)
     if (shadow !== null) return { argv: null, provenance: [], removed: 0 }
-    return this.#deps.plans.resolved(name, this.#deps.fleet.ports.expected(name))
+    return this.#deps.plans.resolved(name, this.#deps.fleet.ports.expectedAll(name))
   }
 
   outlook (name: string): SlotOutlook {
@@ -109,8 +109,8 @@ export class SlotManager implements SlotService {
   }
 
   clientOf (address: EngineAddress, provider: EngineProvider | null = null): EngineClient {
-    const { dispatcher, origin } = this.#deps.connection(address)
-    return createEngineClient(address, dispatcher, origin, provider?.keepsConnections !== false)
+    const { to, originOf } = this.#deps.connections
+    return createEngineClient(address, to, originOf, provider?.keepsConnections !== false)
   }
 
   async* watch (name: string, signal: AbortSignal): AsyncIterable<SlotStatus> {

@@ -145,7 +145,9 @@ function inspection ({ id, spec, engine, exitCode }: Entry): EngineInspection {
     state: engine !== null ? 'running' : exitCode === null ? 'created' : 'exited',
     exitCode,
     oomKilled: false,
-    address: engine === null ? null : { host: engine.host, port: engine.port },
+    address: engine === null
+      ? null
+      : { host: engine.host, port: engine.port, ...(spec.ports === undefined ? {} : { ports: spec.ports }) },
     label: 'fake',
     startedAt: 0
   }

@@ -163,7 +163,9 @@ export class FakeRuntime implements ContainerRuntime {
       state: engine.state,
       exitCode: engine.exitCode,
       oomKilled: false,
-      address: engine.state === 'running' && engine.spec.port !== null ? { host: '127.0.0.1', port: engine.spec.port } : null,
+      address: engine.state === 'running' && engine.spec.port !== null
+        ? { host: '127.0.0.1', port: engine.spec.port, ...(engine.spec.ports === undefined ? {} : { ports: engine.spec.ports }) }
+        : null,
       label: 'fake',
       startedAt: engine.startedAt
     }

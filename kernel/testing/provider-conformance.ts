@@ -35,6 +35,8 @@ export interface ProviderConformanceOptions {
 }
 
 const PORT = 7654
+/** Of the first further port; the others follow. */
+const FURTHER_PORT = 7655
 const verdicts: readonly HealthVerdict[] = ['ok', 'loading', 'failed']
 
 /** What every provider must keep to, checked without starting an engine. */
@@ -90,6 +92,23 @@ export function providerConformance (
           const words = [...candidate.args, ...Object.values(candidate.env ?? {})]
           assertNamesPort(words)
           assert.ok(words.some(word => word.includes('127.0.0.1')), `${candidate.label} is told the address to listen on`)
+        }
+      }
+    },
+    {
+      name: 'is told each further port that it names',
+      run: () => {
+        for (const form of ['container', 'process'] as const) {
+          const spec = specInput(provider, input(form))
+          const launches = form === 'container'
+            ? [provider.containerSpec(spec)].map(({ command, env }) => ({ words: command, env }))
+            : (provider.processSpec?.(spec) ?? []).map(({ args, env }) => ({ words: args, env }))
+          for (const { words: given, env = {} } of launches) {
+            const words = [...given, ...Object.values(env)]
+            for (const [name, port] of Object.entries(spec.ports)) {
+              assert.ok(words.some(word => word.includes(String(port))), `a ${form} is told its port '${name}': fed ports.${name} = ${port}`)
+            }
+          }
         }
       }
     },
@@ -156,7 +175,7 @@ export function providerConformance (
         const reason = new Error('the start was given up')
         const signal = AbortSignal.abort(reason)
         const client: EngineClient = {
-          address: { host: '127.0.0.1', port: PORT },
+          address: { host: '127.0.0.1', port: PORT, ports: furtherPorts(provider) },
           request: call => {
             assert.ok(call.signal.aborted, `the request for ${call.path} is given the signal of the warm-up`)
             return Promise.reject(reason)
@@ -243,6 +262,7 @@ function launchInput (
     form,
     bindHost: form === 'container' ? '0.0.0.0' : '127.0.0.1',
     port: PORT,
+    ports: furtherPorts(provider),
     model: provider.takesModel ?? provider.needsModel ? model : null,
     ...provider.models === undefined
       ? {}
@@ -256,6 +276,10 @@ function launchInput (
     stateDir: '/var/lib/svc/slots/conformance',
     engineKey: 'sk-svc-key-of-the-conformance-kit'
   }
+}
+
+function furtherPorts ({ ports = [] }: EngineProvider): Readonly<Record<string, number>> {
+  return Object.fromEntries(ports.map((name, i) => [name, FURTHER_PORT + i]))
 }
 
 function assertNamesPort (words: readonly string[]): void {

@@ -20,6 +20,8 @@ const voicesSchema = z.object({ voices: z.array(z.unknown()) })
 export const provider = defineProvider({
   name: 'espeak',
   title: 'eSpeak NG',
+  // shown before the image is pulled; the image holds more than espeak-ng
+  about: { license: 'GPL-3.0-or-later', homepage: 'https://github.com/espeak-ng/espeak-ng' },
   family: 'espeak',
   devices: ['cpu'],
   slotTypes: ['tts'],

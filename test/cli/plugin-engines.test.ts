@@ -18,6 +18,14 @@ else createServer((request, response) => {
 }).listen(Number(port), '127.0.0.1')
 `
 
+/** Serves on one port and tells its health on the other. */
+const twoPorts = `#!${process.execPath}
+import { createServer } from 'node:http'
+const [port, admin] = process.argv.slice(2)
+createServer((request, response) => { response.writeHead(404).end() }).listen(Number(port), '127.0.0.1')
+createServer((request, response) => { response.end('{}') }).listen(Number(admin), '127.0.0.1')
+`
+
 /** A port that slots may have and something listens on. */
 async function portOfRange (t: Test): Promise<number> {
   for (let port = 8200; ; port--) {
@@ -52,6 +60,25 @@ t.test('engines that do not come up: each is told with its reason and the mend',
     t.match(loaded.stderr, says, mode)
     t.comment(loaded.stderr)
   }
+
+  const ports = pack('svc-plugin-ports', {
+    'engine.mjs': twoPorts,
+    'engine.toml': descriptor('engine-ports', `ports = ["admin"]\n[about]\nlicense = "MIT"\nhomepage = "https://example.org/e"`, '["./engine.mjs", "{port}", "{port.admin}"]')
+      .replace('path = "/health"', 'path = "/health"\nport = "admin"')
+  }, described)
+  chmodSync(join(ports, 'engine.mjs'), 0o755)
+  const about = 'licence MIT, https://example.org/e'
+  t.match((await onHome('plugin', 'add', ports)).stdout, `Engine engine-ports: ${about}`)
+  t.match((await onHome('plugin', 'list')).stdout, about)
+  const created = await svc('slot', 'create', 'ports', '--provider', 'engine-ports', '--hardware', 'cpu')
+  t.match(created.stdout, `Its engine: ${about}.`)
+  t.equal((await svc('slot', 'load', 'ports')).code, 0, 'its health is at the further port')
+  const record = await (await fetch(`${url}/api/slots/ports`)).json() as { port: number, ports: { admin: number }, about: object }
+  t.match(record, { about: { license: 'MIT' } })
+  t.not(record.ports.admin, record.port)
+  t.equal((await fetch(`http://127.0.0.1:${record.ports.admin}/health`)).status, 200)
+  t.equal((await fetch(`http://127.0.0.1:${record.port}/health`)).status, 404)
+  t.match((await svc('slot', 'show', 'ports')).stdout, new RegExp(`port admin +${record.ports.admin}`))
 
   t.match(await onHome('plugin', 'remove', 'svc-plugin-fine'), { code: 1, stderr: /slot fine depends on svc-plugin-fine; nothing was removed/ })
   t.equal((await onHome('plugin', 'remove', 'svc-plugin-fine', '--force')).code, 0)

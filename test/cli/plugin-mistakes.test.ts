@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { authorHome, described, descriptor, type Files } from './author-home.js'
 
@@ -19,20 +21,22 @@ const mistakes: readonly Mistake[] = [
   { name: 'no default export', files: { 'index.js': 'export const a = 1\n' }, says: /there is no default export; write `export default definePlugin/ },
   { name: 'a plain object', files: { 'index.js': 'export default { name: "x" }\n' }, says: /it is a plain object; write `export default definePlugin/ },
   { name: 'a function', files: { 'index.js': 'export default () => {}\n' }, says: /it is a function; write .* the function is its `register`/ },
-  { name: 'another contract', files: {}, manifest: { svc: { apiVersion: 2, kind: 'routes' } }, says: /written for version 2 of the plugin contract; this gateway has version 1; take a version of the package/ },
+  { name: 'another contract', files: {}, manifest: { svc: { apiVersion: 2, kind: 'routes' } }, says: /written for version 2 of the plugin contract; this gateway has version 1; take a version of the package.*\(package\.json:1\)/ },
   { name: 'a TypeScript entry', files: { 'src/index.ts': 'export default 1 as number\n' }, manifest: { exports: './src/index.ts' }, says: /src\/index\.ts: it is TypeScript: build first \(npm run build\), and point the entry/ },
   { name: 'not built', files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js is not there; run `npm run build`/ },
   { name: 'register throws', files: { 'index.js': plugin('throws', 'throw new Error(\'boom\')') }, says: /index\.js:4: boom/ },
   { name: 'a syntax error', files: { 'index.js': 'import \'./other.js\'\n', 'other.js': 'export const a = {\n  b: 1 2\n}\n' }, says: /other\.js:2: Unexpected number/ },
-  { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /there is a plugin named 'api-slots' already; give it another name/ },
+  { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /index\.js:2: there is a plugin named 'api-slots' already; give it another name/ },
   { name: 'an undeclared dependency', files: { 'index.js': 'import \'fs\'\nimport \'some-missing-package\'\n' }, says: /index\.js:2: it imports the package 'some-missing-package', .* declare it in "dependencies"/ },
-  { name: 'a descriptor key', files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: .*devises.*did you mean.*devices/ },
-  { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: .*prt.*did you mean.*port/ },
-  { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /belongs to plugin 'api-slots'; choose another URL/ },
-  { name: 'a schema that is none', files: { 'index.js': plugin('schema', '', 'configSchema: {},') }, says: /its configSchema is not a zod schema/ },
+  { name: 'a descriptor key', files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: devises .*did you mean.*devices.*\(line 7\)/ },
+  { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: process\.1 .*prt.*did you mean.*port.*\(line 3\)/ },
+  { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'; choose another URL/ },
+  { name: 'a schema that is none', files: { 'index.js': plugin('schema', '', 'configSchema: {},') }, says: /index\.js:2: its configSchema is not a zod schema/ },
+  { name: 'a route schema that is none', files: { 'index.js': plugin('route-schema', 'ctx.addRoute(defineRoute({ method: \'POST\', url: \'/api/test/schema\', summary: \'x\', schema: { body: {} }, handler: () => ({}) }))') }, says: /index\.js:4: schema\.body of POST \/api\/test\/schema is not a zod schema/ },
+  { name: 'a scope\'s route that is taken', files: { 'index.js': plugin('scoped', 'ctx.configureScope(app => { app.get(\'/api/slots\', () => 1) })') }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'/ },
   { name: 'a misspelt service', files: { 'index.js': plugin('core-slot', '', '\nrequires: { slots: core.slot },') }, says: /index\.js:3: core has no service 'slot'; did you mean core\.slots\?/ },
   { name: 'a method of another kind', files: { 'index.js': plugin('other-kind', 'ctx.addProvider({})') }, says: /index\.js:4: kind 'routes' has no addProvider; kinds that have it: 'provider'/ },
-  { name: 'too new', files: {}, manifest: { peerDependencies: { 'svc-gateway': '>=2' } }, says: /needs svc-gateway >=2 .*and this is svc-gateway 0\.\d+\.\d+; take a version of the package/ },
+  { name: 'too new', files: {}, manifest: { peerDependencies: { 'svc-gateway': '>=2' } }, says: /needs svc-gateway >=2 .*and this is svc-gateway 0\.\d+\.\d+; take a version of the package.*\(package\.json:1\)/ },
   { name: 'too old', files: {}, manifest: { peerDependencies: { 'svc-gateway': '<0.0.5' } }, says: /needs svc-gateway <0\.0\.5 .*and this is svc-gateway 0\.\d+\.\d+/ }
 ]
 
@@ -59,4 +63,36 @@ ctx.onStart(() => { setTimeout(() => {
 } }))`) }))).code, 0)
   while (!log().includes('busy kept the gateway')) await (await fetch(`${url}/api/test/busy`)).text()
   t.match(log(), /plugin busy kept the gateway from everything else for more than a second, at index\.js:\d+/)
+})
+
+t.test('what a reload brings in force, and what it does not', async t => {
+  const { home, url, onHome, svc, pack } = await authorHome(t)
+  const engine = join(home, 'etc/svc/engines/mine.toml')
+  mkdirSync(dirname(engine), { recursive: true })
+  writeFileSync(engine, descriptor('mine', 'devises = ["cpu"]'))
+  t.match(await svc('config', 'reload'), { code: 0, stdout: /Plugins that are not in force:\n {2}mine: plugin\.manifest_invalid at manifest: engines\/mine\.toml: devises/ })
+  t.match(await svc('plugin', 'reload'), { code: 1, stderr: /plugins are not in force\n {2}mine: .*devises[^]*svc plugin reload <name>/ })
+  writeFileSync(engine, descriptor('mine'))
+  t.match(await svc('plugin', 'reload', '--json'), { code: 0, stdout: /"mine"/ })
+
+  const source = `${head}import { z } from 'zod'
+export default definePlugin({ name: 'greeter', kind: 'routes', apiVersion: 1, configSchema: z.strictObject({ word: z.string().default('hello') }),
+register (ctx) { ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/greeter', summary: 'x', handler: () => ({ word: ctx.config.word }) })) } })
+`
+  t.equal((await onHome('plugin', 'add', pack('svc-plugin-greeter', { 'index.js': source }, { dependencies: { zod: '*' } }))).code, 0)
+  const greeting = async (): Promise<unknown> => await (await fetch(`${url}/api/test/greeter`)).json()
+  const settings = (toml: string): void => writeFileSync(join(home, 'etc/svc/svc.toml'), `[plugins]\nallow = ["svc-plugin-greeter"]\n${toml}`)
+  t.same(await greeting(), { word: 'hello' })
+  settings('[plugins.config.greeter]\nword = "moin"\n')
+  t.equal((await svc('config', 'reload')).code, 0)
+  t.same(await greeting(), { word: 'moin' }, 'its settings are in force at once')
+  settings('[plugins.config.greeter]\nword = 1\n')
+  const refused = await svc('plugin', 'reload')
+  t.match(refused, { code: 1, stderr: /greeter: 1\.0\.0 active, a changed one failed: plugin\.config_invalid at config: .*word must be/ })
+  t.same(await greeting(), { word: 'moin' }, 'what ran goes on')
+  const patched = await fetch(`${url}/api/settings`, {
+    method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"plugins":{"config":{"greeter":{"word":"ahoj"}}}}'
+  })
+  t.equal(patched.status, 200)
+  t.same(await greeting(), { word: 'ahoj' })
 })

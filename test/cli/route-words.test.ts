@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { cliWords } from '../../cli/route-words.js'
+import { asWritten, cliWords } from '../../cli/route-words.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -13,6 +13,7 @@ t.test('routes in messages become commands, and what has none stays', async t =>
     ['use POST /api/slots/agent-2/unload', 'use `svc slot unload agent-2`'],
     ['see GET /api/slots/agent/resolved', 'see GET /api/slots/agent/resolved'],
     ['name a repository with hf_repo and hf_filename', 'name a repository with --repo and --file'],
+    [`GET /api/slots: plugin is failed: ${asWritten('GET /api/slots is mine')}; see GET /api/plugins`, '`svc slot list`: plugin is failed: GET /api/slots is mine; see `svc plugin list --all`'],
     ['unpin it with POST /api/comfyui/pin', 'unpin it with POST /api/comfyui/pin']
   ]
   for (const [message, told] of cases) t.equal(cliWords(message), told)

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { packageRoot } from '../../kernel/host/plugin-home.js'
 import { testEngine } from '../kernel/runtime/engines.js'
+import { authorChecks } from './authors.js'
 import { engineChecks } from './engine-checks.js'
 import { sh } from './shell.js'
 import { readWav, type Wav } from './wav.js'
@@ -34,6 +35,8 @@ t.test('the plugin template, in the hands of somebody who has only packages', as
   })
 
   await t.test('its engine', t => engineChecks(t, shop))
+
+  await t.test('an author who has nothing but the npm package', t => authorChecks(t, shop))
 
   await t.test('a running gateway takes it, and its slot speaks as a child process', async t => {
     if (!await isInstalled('espeak-ng')) return skipped(t, 'espeak-ng is not installed; run: test/engines/install-packages.sh speech')

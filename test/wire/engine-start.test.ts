@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import docs from '../../plugins/api/docs/index.js'
@@ -156,4 +158,26 @@ t.test('an engine with a key of its own gets it with every request, and nobody e
   const before = key
   await gateway.slots.load('own', { signal: never })
   t.equal(key, before, 'it is the same at each launch')
+})
+
+t.test('a surface and the calls of an engine\'s client go to the further port that they name', async t => {
+  const further = createServer((request, response) => { response.end(JSON.stringify({ choices: [], at: request.url })) })
+  t.teardown(() => { further.close() })
+  const gateway = await ownGateway(t, {
+    ports: ['inference'],
+    containerSpec: ({ argv, ports }) => ({ command: [...argv, String(ports.inference)] }),
+    surfaces: { chat: { path: '/chat', port: 'inference', streaming: true, body: 'json' } },
+    warmUp: async (client, signal) => {
+      await once(further.listen(client.address.ports!.inference, '127.0.0.1'), 'listening')
+      const answer = await client.request({ port: 'inference', path: '/warm', signal })
+      t.match(await answer.json(), { at: '/warm' })
+      await t.rejects(client.request({ port: 'metrics', path: '/', signal }), /no port named 'metrics'/)
+    }
+  })
+  t.match(await (await gateway.chat({ model: 'own' })).json(), { at: '/chat' })
+  const { port, ports } = gateway.slots.status('own')
+  const { port_range_start: start, port_range_end: end } = gateway.gateway.kernel().config.snapshot.svc.slots
+  t.ok(ports.inference! >= start && ports.inference! <= end && ports.inference !== port)
+  await gateway.slots.unload('own', { force: true })
+  t.strictSame(gateway.slots.status('own').ports, {})
 })

@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
+import { aboutText } from '../../../kernel/contract/engine-about.js'
 import { nameSchema, type SlotRuntime, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
 import { slotRecordSchema, type SlotRecord } from '../../slot-record.js'
 import { writeWarnings } from '../../slot-table.js'
+import { harmless } from '../../text-width.js'
 import { requireModelless, requireProvider } from './known-provider.js'
 import {
   contextOption, DEFAULT_CONTEXT_SIZE, deviceOf, engineOption, hardwareOption, hasContext, portOption, providerOption,
@@ -54,6 +56,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
         { method: 'POST', path: '/api/slots', body: bodyOf(name, options) }, slotRecordSchema
       )
       cli.out.line(`Slot ${name} is created: ${summary(record)}.`)
+      if (record.about != null) cli.out.line(`Its engine: ${harmless(aboutText(record.about))}.`)
       for (const warning of writeWarnings(record)) cli.out.note(`Warning: ${warning}`)
       cli.out.line(`Start it with: svc slot load ${name}`)
     })

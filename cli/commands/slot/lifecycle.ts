@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { aboutText } from '../../../kernel/contract/engine-about.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
 import { CliFailure } from '../../failure.js'
@@ -6,6 +7,7 @@ import { examples } from '../../help.js'
 import type { Output } from '../../output.js'
 import { withSlotProgress } from '../../progress.js'
 import { isServing, modelOf, slotRecordSchema, type SlotRecord } from '../../slot-record.js'
+import { harmless } from '../../text-width.js'
 import { slotProblems } from '../../slot-table.js'
 
 export function addSlotVerbs (slot: Command, cli: Cli): void {
@@ -15,6 +17,7 @@ export function addSlotVerbs (slot: Command, cli: Cli): void {
     .addHelpText('after', examples('svc slot load agent', 'svc slot load agent --model qwen3-4b'))
     .action(async (name: string, options: { model?: string }, command: Command) => {
       const body = options.model === undefined ? {} : { model_id: options.model }
+      await tellWhose(cli, command, name)
       tellServing(cli.out, await runVerb(cli, command, name, 'load', body))
     })
   slot.command('unload <name>')
@@ -30,6 +33,14 @@ export function addSlotVerbs (slot: Command, cli: Cli): void {
     .action(async (name: string, _options: object, command: Command) => {
       tellServing(cli.out, await runVerb(cli, command, name, 'restart', {}))
     })
+}
+
+/** Before an image is pulled for the first time: whose the engine is. What is wrong with the slot is for the verb to say. */
+async function tellWhose (cli: Cli, command: Command, name: string): Promise<void> {
+  const record = await cli.client(command).call({ path: pathOf`/api/slots/${name}` }, slotRecordSchema).catch(() => null)
+  cli.signal.throwIfAborted()
+  if (record?.about == null || record.image == null || record.image_status !== 'missing') return
+  cli.out.note(harmless(`Its engine comes as ${record.image}: ${aboutText(record.about)}.`))
 }
 
 /** Waits for the verb as long as it takes. Leaving early ends the wait and not the verb. */

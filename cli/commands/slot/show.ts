@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
+import { aboutText } from '../../../kernel/contract/engine-about.js'
 import { pathOf, type ApiClient } from '../../client.js'
 import { examples } from '../../help.js'
 import type { Output } from '../../output.js'
@@ -31,6 +32,7 @@ export function addSlotShow (slot: Command, cli: Cli): void {
       ['context', record.ctx_max == null ? null : `${record.ctx_max} tokens`],
       ['idle timeout', record.idle_timeout_s == null ? null : `${record.idle_timeout_s} s`],
       ['extra args', argsOf(record)],
+      ['engine', record.about == null ? null : aboutText(record.about)],
       ['image', record.image ?? null],
       ['image status', record.image_status ?? null],
       ...livePairs(record),
@@ -61,6 +63,7 @@ function livePairs (record: SlotRecord): Array<readonly [string, string | null]>
   return [
     ['model', modelOf(record) || 'none'],
     ['port', record.port == null ? null : String(record.port)],
+    ...Object.entries(record.ports).map(([name, port]) => [`port ${name}`, String(port)] as const),
     ['url', record.url ?? null],
     ['runs', record.actual_image ?? null],
     ['memory', record.mem_mb == null || record.mem_mb === 0 ? null : `${record.mem_mb} MiB`],

@@ -42,6 +42,7 @@ export async function bringEmbedded (cli: Cli, paths: Paths, { gpu: asked }: Ins
   const gpu = asked === 'auto' ? await usableGpu() : asked === 'none' ? null : asked
   const about = ABOUT_BYTES.cpu + (gpu === null ? 0 : ABOUT_BYTES[gpu])
   out.note(`Installing the embedded engine for ${process.arch}${gpu === null ? '' : ` and ${gpu}`}, about ${Math.round(about / 1e6)} MB ...`)
+  out.note('It is node-llama-cpp with llama.cpp in it, licence MIT: https://node-llama-cpp.withcat.ai, https://github.com/ggml-org/llama.cpp')
   const onProgress = (bytes: number): void => {
     const share = Math.min(0.99, bytes / about)
     out.redraw(`[${barOf(share, 30)}] ${String(Math.floor(share * 100)).padStart(3)} %  ${sizeText(bytes)}`)

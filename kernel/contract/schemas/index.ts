@@ -1,4 +1,5 @@
 export { activityCategories } from './activity-category.js'
+export { engineAboutSchema } from './engine-about.js'
 export {
   backendDevices, capabilityAliases, deviceBackends, deviceClasses, deviceClassOf, deviceClassSchema, devices, deviceSchema,
   gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, slotRoleOf, slotRoles, slotRuntimes, slotStates,

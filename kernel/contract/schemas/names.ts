@@ -10,6 +10,9 @@ export const nameSchema = z.string().regex(NAME_PATTERN, {
 /** Plugin names are kebab-case; they double as config key, log field and error domain. */
 export const PLUGIN_NAME_PATTERN = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 
+/** Names of an engine's further ports. */
+export const PORT_NAME_PATTERN = /^[a-z][a-z0-9_-]*$/
+
 export const ENV_NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** Explicit container environment: keys are shell names, values hold no newline. */

@@ -1,3 +1,4 @@
+import type { EngineAbout } from '../engine-about.js'
 import type { SettingDefinition } from '../setting.js'
 
 export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
@@ -41,6 +42,8 @@ export interface PluginReport {
   readonly last_late_failure: string | null
   readonly routes: readonly string[]
   readonly providers: readonly string[]
+  /** Whose its engines are, by the name of the provider; those that do not say are left out. */
+  readonly about: Readonly<Record<string, EngineAbout>>
   /** What would go with it: slots whose engine it provides, and plugins that use its services. */
   readonly dependents: { readonly slots: readonly string[], readonly plugins: readonly string[] }
   readonly health?: Readonly<Record<string, unknown>>

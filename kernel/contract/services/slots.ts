@@ -36,6 +36,8 @@ export interface SlotStatus {
   readonly generation: number
   readonly modelId: string | null
   readonly port: number | null
+  /** Further ports of the running engine by name (`EngineProvider.ports`). */
+  readonly ports: Readonly<Record<string, number>>
   readonly address: EngineAddress | null
   /** Container id, or the id of the child process. */
   readonly engineId: string | null

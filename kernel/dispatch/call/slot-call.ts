@@ -1,4 +1,4 @@
-import type { Clock, Surface } from '../../contract/index.js'
+import { atPort, type Clock, type Surface } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import { runAdapted } from './adapted-call.js'
 import { originOf } from './connections.js'
@@ -44,7 +44,7 @@ function sendPlain (
   const { lease, surface } = input
   const exchange = new Exchange(sink, { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }, settled)
   const request: ExchangeRequest = {
-    origin: originOf(lease.address),
+    origin: originOf(atPort(lease.address, surface.port)),
     path: surface.path,
     method: 'POST',
     headers: forEngine(input.headers, lease.address),

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import {
-  svcError, type EngineProvider, type Logger, type RequestPriority, type RouteCall, type SlotLease, type Surface,
+  atPort, svcError, type EngineProvider, type Logger, type RequestPriority, type RouteCall, type SlotLease, type Surface,
   type SurfaceName, type SvcError, type UploadOptions
 } from '../../contract/index.js'
 import type { Throughput } from '../../slots/life/throughput.js'
@@ -147,14 +147,14 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const { slots, config } = this.#deps
     this.slot = slot
     const provider = slots.provider(slot)
-    const path = streamedPath(provider, slot, this.surface)
+    const { path, port } = streamedSurface(provider, slot, this.surface)
     const name = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? this.model
     const send = (lease: SlotLease): void => {
       lease.onRevoked(error => this.stop(error))
       this.#send(field, name, {
         label: `slot '${slot}'`,
         details: { slot },
-        origin: originOf(lease.address),
+        origin: originOf(atPort(lease.address, port)),
         path,
         headers: forEngine(this.#headers(), lease.address),
         alone: lease.provider.keepsConnections === false,
@@ -239,9 +239,9 @@ export class UploadRun implements ActiveRequest, TokenCount {
 }
 
 /** Where an engine takes the form. */
-function streamedPath (provider: EngineProvider | null, slot: string, surface: SurfaceName): string {
+function streamedSurface (provider: EngineProvider | null, slot: string, surface: SurfaceName): Surface {
   const target = provider?.surfaces[surface]
   if (target === undefined) throw svcError('plugin.unavailable', `the provider of slot '${slot}' is not there at the moment; see GET /api/plugins`)
-  if (target.body === 'multipart') return target.path
+  if (target.body === 'multipart') return target
   throw svcError('dispatch.no_route', `slot '${slot}' takes ${surface} requests as JSON, not as a form`, { details: { slot, surface } })
 }

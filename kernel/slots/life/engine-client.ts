@@ -1,19 +1,25 @@
 import { request, type Dispatcher } from 'undici'
-import { svcError, type EngineAddress, type EngineClient, type EngineRequest, type EngineResponse } from '../../contract/index.js'
+import {
+  atPort, svcError, type EngineAddress, type EngineClient, type EngineRequest, type EngineResponse
+} from '../../contract/index.js'
 
 const LONGEST_BODY_BYTES = 16 * 1024 * 1024
 
 /**
  * A plain HTTP client of one engine (contract `EngineClient`).
+ * @param originOf of an address
  * @param keep use connections again; not for an engine that closes them without saying so
  */
-export function createEngineClient (address: EngineAddress, dispatcher: Dispatcher, origin: string, keep = true): EngineClient {
+export function createEngineClient (
+  address: EngineAddress, dispatcherTo: (origin: string) => Dispatcher, originOf: (address: EngineAddress) => string, keep = true
+): EngineClient {
   return {
     address,
     request: async (call: EngineRequest): Promise<EngineResponse> => {
+      const origin = originOf(atPort(address, call.port))
       try {
         const answer = await request(`${origin}${call.path}`, {
-          dispatcher,
+          dispatcher: dispatcherTo(origin),
           method: call.method ?? 'GET',
           headers: { ...jsonHeader(call.body), ...call.headers, ...address.headers },
           ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),

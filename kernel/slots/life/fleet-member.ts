@@ -31,3 +31,8 @@ export function providersOf (members: readonly Member[], plans: Pick<SlotPlans, 
   const live = members.filter(({ owner }) => isLive(owner.core))
   return new Set(live.map(({ name, launched }) => launched?.provider.name ?? plans.slot(name).provider))
 }
+
+/** Names of the further ports of a slot's engine. */
+export function portNames (plans: Pick<SlotPlans, 'provider'>, name: string): readonly string[] {
+  return plans.provider(name)?.ports ?? []
+}

@@ -1,6 +1,6 @@
 import { request } from 'undici'
 import {
-  shownName, type Clock, type EngineAddress, type HealthAnswer, type HealthCheck, type HealthReport, type HealthVerdict
+  atPort, shownName, type Clock, type EngineAddress, type HealthAnswer, type HealthCheck, type HealthReport, type HealthVerdict
 } from '../../contract/index.js'
 import { pause } from '../../async/waiting.js'
 
@@ -33,7 +33,8 @@ export function defaultVerdict (answer: HealthAnswer): HealthVerdict {
 export const probeHealth: HealthProbe = async (address, check, signal) => {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   try {
-    const answer = await request(`http://${host}:${address.port}${check.path}`, {
+    const { port } = atPort(address, check.port)
+    const answer = await request(`http://${host}:${port}${check.path}`, {
       ...(address.headers === undefined ? {} : { headers: address.headers }),
       signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]),
       headersTimeout: PROBE_TIMEOUT_MS,

@@ -1,5 +1,5 @@
 import {
-  isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient,
+  aboutText, isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient,
   type EngineProvider, type EventBus, type Logger, type NamedSlotConfig, type SvcConfig, type SvcError
 } from '../../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../runtime/container-runtime.js'
@@ -136,7 +136,7 @@ export class Launcher {
       events.emit({ type: 'slot.image', severity: 'warn', source: `slot:${slot}`, message: image.warning, data: { slot, image: image.ref } })
     }
     if (await runtime.imagePresent(image.ref, image.digest, signal)) return
-    const whose = imageNotice(provider)
+    const whose = provider.about === undefined ? null : `${provider.title}, ${aboutText(provider.about)}`
     report('pulling', `pulling ${image.ref}${whose === null ? '' : `: ${whose}`}`)
     if (whose !== null) {
       events.emit({ type: 'slot.image', source: `slot:${slot}`, message: `pulling ${image.ref}: ${whose}`, data: { slot, image: image.ref } })
@@ -257,16 +257,6 @@ export class Launcher {
     }
     return withoutNoise(lines, healthPath).slice(-TAIL_LINES)
   }
-}
-
-/** Licence and homepage of what is about to be pulled; null where its provider does not tell. */
-function imageNotice ({ title, about }: EngineProvider): string | null {
-  if (about === undefined) return null
-  const { license, homepage, image = {} } = about
-  const own = image.license === undefined && image.homepage === undefined
-    ? ''
-    : `; the image: ${[image.license, image.homepage].filter(part => part !== undefined).join(', ')}`
-  return `${title}, licence ${license}, ${homepage}${own}`
 }
 
 /** The failure of a warm-up is the slot's: the engine may answer its health check for ever. */

@@ -5,11 +5,11 @@ import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './exit-hub.js'
 import { lookAgain, watchHealth } from './health.js'
-import { providersOf, takeProvider, type Member } from './fleet-member.js'
+import { portNames, providersOf, takeProvider, type Member } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
 import { Launcher, launchBudgets, type Report } from './launcher.js'
 import type { PreparedLaunch } from '../plan/prepared-launch.js'
-import { SlotPorts } from './ports.js'
+import { SlotPorts, type FormerPorts } from './ports.js'
 import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
@@ -46,7 +46,9 @@ export class SlotFleet {
     this.#deps = deps
     this.#wall = new WallTime(deps.clock)
     this.#journal = new SlotJournal(deps)
-    this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)) })
+    this.ports = new SlotPorts({
+      ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names: name => portNames(deps.plans, name)
+    })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.held = new HeldEngines({ ...deps, exits: this.#exits, gone: deps.heldGone })
     this.#launcher = new Launcher({
@@ -88,7 +90,7 @@ export class SlotFleet {
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
     const found = await runtime.list({ [LABEL_INSTANCE]: instance })
-    for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address?.port ?? null)
+    for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address)
     const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
     const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
@@ -162,6 +164,7 @@ export class SlotFleet {
       name,
       modelId: launched === null ? configured : launched.modelId,
       port: this.ports.current(name),
+      ports: this.ports.currentNamed(name),
       configDrift: member.drift
     }, this.#wall)
   }
@@ -190,7 +193,8 @@ export class SlotFleet {
       const { engine, state } = held
       // a request that was refused meanwhile may have chosen another port
       this.ports.forget(name)
-      this.#remember(name, state?.port ?? engine.address?.port ?? null)
+      const { port = null, ports = {} } = engine.address ?? {}
+      this.#remember(name, { port: state?.port ?? port, ports })
       const member = this.#members.get(name)
       const reason = unfit(engine, member === undefined ? undefined : this.#wantedHash(name, true), false)
       const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)
@@ -234,12 +238,12 @@ export class SlotFleet {
       drift: false
     }
     this.#members.set(name, member)
-    this.#remember(name, state?.port ?? null)
+    this.#remember(name, state)
     this.#deps.changed(name)
   }
 
-  #remember (name: string, port: number | null): void {
-    if (this.#members.has(name)) this.ports.remember(name, port)
+  #remember (name: string, had: FormerPorts | null): void {
+    if (this.#members.has(name) && had !== null) this.ports.remember(name, had)
   }
 
   /** The name is free at once; the engine goes as soon as it may. */
@@ -284,7 +288,7 @@ export class SlotFleet {
         const provider = plans.provider(name)
         if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
         member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
-        const { workers, headers } = plans.plan(name, this.ports.latest(name) ?? 0)
+        const { workers, headers } = plans.plan(name, this.ports.latest(name))
         const launched = { provider, modelId: plans.modelId(name), configHash: found.labels[LABEL_CONFIG] ?? '', workers, headers }
         return await this.#launcher.adopt(name, found, launched, signal, report)
       },
@@ -324,11 +328,11 @@ export class SlotFleet {
     const stranded = this.#stranded.get(name)
     if (stranded !== undefined) await runtime.remove(stranded.id)
     this.#stranded.delete(name)
-    return await this.ports.launch(name, signal, port => {
+    return await this.ports.launch(name, signal, ports => {
       const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
         const placed = this.#place(name)
         // a file system that is gone answers nothing, and cannot be told to stop
-        const prepared = await abortable(plans.prepare(name, port, generation), inner)
+        const prepared = await abortable(plans.prepare(name, ports, generation), inner)
         this.#deps.assertMayRun(name)
         member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
         return prepared
@@ -342,7 +346,7 @@ export class SlotFleet {
     if (slot === undefined || !slot.enabled) return null
     try {
       if (now) this.#deps.assertMayRun(name)
-      return this.#deps.plans.plan(name, this.ports.latest(name) ?? 0).configHash
+      return this.#deps.plans.plan(name, this.ports.latest(name)).configHash
     } catch (error) {
       // a slot that starts says it, and the check of the configuration does
       this.#deps.log.debug({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')

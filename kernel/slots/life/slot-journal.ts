@@ -68,6 +68,7 @@ export class SlotJournal {
       state: core.state,
       model_id: status.modelId,
       port: status.port,
+      ports: status.ports,
       updated_at: clock.now() / 1000,
       last_used_at: status.lastUsedAt === null ? null : status.lastUsedAt / 1000,
       generation: core.generation,

@@ -10,6 +10,7 @@ const slotStateFileSchema = z.looseObject({
   state: slotStateSchema,
   model_id: z.string().nullable().default(null),
   port: z.number().nullable().default(null),
+  ports: z.record(z.string(), z.number()).exactOptional(),
   updated_at: z.number(),
   last_used_at: z.number().nullable().default(null),
   generation: z.int().min(0).default(0),

@@ -5,7 +5,7 @@ import { isServing } from '../schedule/slot-machine.js'
 import { heldMessage } from './held-engines.js'
 
 /** What of a slot's status its core does not know. */
-export type StatusFacts = Pick<SlotStatus, 'name' | 'modelId' | 'port' | 'configDrift'>
+export type StatusFacts = Pick<SlotStatus, 'name' | 'modelId' | 'port' | 'ports' | 'configDrift'>
 
 /** A slot's life as others see it: its times are wall time here. */
 export function slotStatus (core: ScheduledSlot, held: HeldEngine | null, facts: StatusFacts, wall: WallTime): SlotStatus {
@@ -21,7 +21,8 @@ export function slotStatus (core: ScheduledSlot, held: HeldEngine | null, facts:
   }
 }
 
-function ownStatus (core: ScheduledSlot, { name, modelId, port, configDrift }: StatusFacts, wall: WallTime): SlotStatus {
+function ownStatus (core: ScheduledSlot, facts: StatusFacts, wall: WallTime): SlotStatus {
+  const { name, modelId, port, ports, configDrift } = facts
   return {
     name,
     state: core.state,
@@ -30,6 +31,7 @@ function ownStatus (core: ScheduledSlot, { name, modelId, port, configDrift }: S
     generation: core.generation,
     modelId,
     port,
+    ports,
     address: core.engine?.address ?? null,
     engineId: core.engine?.id ?? null,
     engineName: core.engine?.name ?? null,

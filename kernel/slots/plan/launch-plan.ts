@@ -59,7 +59,7 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   if (launch.form === 'process') {
     const candidates = provider.processSpec?.(specInput) ?? []
     const env = { ...access.env, ...explicit }
-    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, port: launch.port }), workers, headers }
+    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, ...portsOf(launch) }), workers, headers }
   }
   const spec = provider.containerSpec(specInput)
   const image = spec.image === undefined ? input.image : { ref: spec.image, digest: null }
@@ -84,7 +84,12 @@ export function planLaunch (input: PlanInput): LaunchPlan {
     workingDir: spec.workingDir ?? null
   }
   const env = { ...spec.env, ...access.env, ...explicit }
-  return { argv, env, form, configHash: hashOf({ form, env, port: launch.port }), workers, headers }
+  return { argv, env, form, configHash: hashOf({ form, env, ...portsOf(launch) }), workers, headers }
+}
+
+/** An engine without further ports has the hash that it always had. */
+function portsOf ({ port, ports }: LaunchInput): object {
+  return Object.keys(ports).length === 0 ? { port } : { port, ports }
 }
 
 function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPlan['headers'] {

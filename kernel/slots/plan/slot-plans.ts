@@ -33,6 +33,7 @@ import { placeLabel } from './engine-place.js'
 import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
+import { NO_PORTS, type EnginePorts } from './engine-ports.js'
 import { checkOptions } from './slot-options.js'
 
 /** A model and profile that a swap put in force without writing them down. */
@@ -146,24 +147,24 @@ export class SlotPlans {
     return contextSizeFor(slot, id, nativeContext(provider, id, model))
   }
 
-  /** @param port the one that the slot has, or would get */
-  resolved (name: string, port: number | null = this.slot(name).port ?? null): ResolvedArgv {
-    return this.#kept.of(`resolved ${port}`, name, () => this.#resolved(name, port))
+  /** @param ports those that the slot has, or would get */
+  resolved (name: string, ports: EnginePorts = { port: this.slot(name).port ?? 0, named: {} }): ResolvedArgv {
+    return this.#kept.of(`resolved ${JSON.stringify(ports)}`, name, () => this.#resolved(name, ports))
   }
 
-  #resolved (name: string, port: number | null): ResolvedArgv {
+  #resolved (name: string, ports: EnginePorts): ResolvedArgv {
     const effective = this.effective(name)
     if (effective.slot.type !== 'llm' && effective.profile === null) return { argv: null, provenance: [], removed: 0 }
     // shown to people
-    const input = { ...this.#input(effective, port ?? 0), engineKey: '***' }
+    const input = { ...this.#input(effective, ports), engineKey: '***' }
     const { argv, provenance, removed } = planArgv(effective.provider, input, this.#mtp(effective))
     return { argv, provenance, removed }
   }
 
-  plan (name: string, port: number): LaunchPlan & { readonly image: ResolvedImage | null } {
+  plan (name: string, ports: EnginePorts): LaunchPlan & { readonly image: ResolvedImage | null } {
     const effective = this.effective(name)
     const { config } = this.#deps
-    const launch = this.#input(effective, port)
+    const launch = this.#input(effective, ports)
     const image = this.image(name)
     const plan = planLaunch({
       launch,
@@ -225,7 +226,7 @@ export class SlotPlans {
       },
       image: () => this.image(name),
       launch: async ({ provider }) => {
-        const { form } = this.plan(name, 0)
+        const { form } = this.plan(name, NO_PORTS)
         if (form.kind !== 'container') await chooseCandidate(`slot '${name}'`, provider, form.candidates, this.#deps.path, '127.0.0.1')
       },
       hardware: this.#deps.hardware.info
@@ -233,13 +234,13 @@ export class SlotPlans {
   }
 
   /** A launch, checked against what is on this host: model files, programs. Throws what is missing. */
-  async prepare (name: string, port: number, generation: number): Promise<PreparedLaunch> {
+  async prepare (name: string, ports: EnginePorts, generation: number): Promise<PreparedLaunch> {
     const effective = this.effective(name)
     const { provider, slot } = effective
     if (needsModel(provider, slot) && this.modelId(name) === null) throw this.#noModel(slot)
     assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
     await this.#checkFiles(effective)
-    const plan = this.plan(name, port)
+    const plan = this.plan(name, ports)
     if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
     const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
     const { form, env } = plan.form.kind === 'container'
@@ -255,14 +256,15 @@ export class SlotPlans {
         [LABEL_PLACE]: placeLabel(effective)
       },
       env: { ...env, ...plan.env },
-      port,
+      port: ports.port,
+      ...(provider.ports === undefined ? {} : { ports: allOf(provider, ports) }),
       form
     }
     const { configHash, workers, headers, image } = plan
     return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image }
   }
 
-  #input ({ slot, provider, device, profile, model }: EffectiveSlot, port: number): LaunchInput {
+  #input ({ slot, provider, device, profile, model }: EffectiveSlot, ports: EnginePorts): LaunchInput {
     const { config, hardware, models } = this.#deps
     const form = this.form(slot)
     const chatTemplatePath = this.#chatTemplate(slot, model)
@@ -274,7 +276,8 @@ export class SlotPlans {
       device,
       form,
       bindHost: form === 'container' ? '0.0.0.0' : config.snapshot.svc.slots.publish_host,
-      port,
+      port: ports.port,
+      ports: allOf(provider, ports),
       model: takesModel(provider) ? model : null,
       ...(provider.models === undefined
         ? {}
@@ -382,4 +385,9 @@ async function makeStore (path: string): Promise<void> {
 
 function notOf (provider: EngineProvider, id: string): string {
   return `'${id}' is no model of ${provider.title}`
+}
+
+/** Zero for one that was not chosen: such a launch is only looked at. */
+function allOf ({ ports = [] }: EngineProvider, { named }: EnginePorts): Readonly<Record<string, number>> {
+  return Object.fromEntries(ports.map(name => [name, named[name] ?? 0]))
 }

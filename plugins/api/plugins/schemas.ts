@@ -1,4 +1,4 @@
-import { bootPhases, PLUGIN_NAME_PATTERN, pluginStates } from 'svc-gateway/plugin'
+import { bootPhases, engineAboutSchema, PLUGIN_NAME_PATTERN, pluginStates } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const pluginSchema = z.strictObject({
@@ -22,6 +22,7 @@ export const pluginSchema = z.strictObject({
   last_late_failure: z.string().nullable(),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
+  about: z.record(z.string(), engineAboutSchema).meta({ description: 'Licence and homepage of its engines and of their images, by provider' }),
   dependents: z.strictObject({ slots: z.array(z.string()), plugins: z.array(z.string()) })
     .meta({ description: 'What would go with it: slots whose engine it provides, and plugins that use its services' }),
   health: z.record(z.string(), z.unknown()).optional()

@@ -46,7 +46,7 @@ export class Settings {
         const next = withoutMasks(patch, config.snapshot.svc)
         await config.patchSvc(next, result => { this.#checkPlugins(result, next) }).catch(asInvalid)
       })
-      if (keys.includes('plugins.allow') || keys.includes('plugins.disabled')) await plugins.reload()
+      if (keys.some(key => /^plugins\.(?:allow|disabled|config\..*)$/.test(key))) await plugins.reload()
       return keys
     })
     const plan = applyPlan(changed, this.keys(), driftedSlots(slots))

@@ -1,5 +1,5 @@
 import {
-  deviceClasses, deviceSchema, findingSeverities, slotRoles, slotStateSchema, slotTypeSchema
+  deviceClasses, deviceSchema, engineAboutSchema, findingSeverities, slotRoles, slotStateSchema, slotTypeSchema
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
@@ -65,6 +65,7 @@ export const slotRecordSchema = z.strictObject({
   pinned: z.boolean(),
   role: z.enum(slotRoles).nullable(),
   port: z.int().nullable(),
+  ports: z.record(z.string(), z.int()).optional().meta({ description: 'Further ports of the running engine, by name' }),
   device: deviceSchema,
   backend: z.string().meta({ description: 'Short name of the device: rocm, vulkan, cuda, cpu, npu-rt' }),
   declared_backend: z.string().nullable().meta({ description: 'The same of the slot file; null when it names no device' }),
@@ -101,6 +102,7 @@ export const slotRecordSchema = z.strictObject({
   metrics: recordMetricsSchema,
   metadata: metadataSchema,
   last_used_at: epochSeconds,
+  about: engineAboutSchema.optional().meta({ description: 'Detail only: licence and homepage of the engine and of its image' }),
   config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
   fit_warning: z.string().optional()
     .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' }),

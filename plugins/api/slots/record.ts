@@ -48,6 +48,7 @@ export function slotRecord (facts: SlotFacts): SlotRecord {
     pinned: config.pinned,
     role: slotRoleOf(config),
     port: status.port,
+    ...(Object.keys(status.ports).length === 0 ? {} : { ports: status.ports }),
     device,
     backend: deviceBackends[device],
     declared_backend: config.device === undefined ? null : deviceBackends[config.device],

@@ -56,7 +56,8 @@ export class SlotRecords {
     const deadline = startDeadline(this.#services.clock, PROBE_MS)
     const facts = await this.#facts(name, deadline.within)
     deadline.end()
-    return { ...slotRecord(facts), config_drift: drift }
+    const about = facts.provider?.about
+    return { ...slotRecord(facts), ...(about === undefined ? {} : { about }), config_drift: drift }
   }
 
   #others (): SlotRow[] {

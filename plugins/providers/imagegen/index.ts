@@ -50,6 +50,11 @@ export default definePlugin({
     ctx.addProvider(defineProvider({
       name: 'imagegen',
       title: 'ComfyUI',
+      about: {
+        license: 'GPL-3.0-only',
+        homepage: 'https://github.com/comfyanonymous/ComfyUI',
+        image: { homepage: 'https://github.com/kyuz0/amd-strix-halo-comfyui-toolboxes' }
+      },
       family: 'imagegen',
       devices: ['gpu-rocm', 'gpu-cuda', 'cpu'],
       slotTypes: ['image'],

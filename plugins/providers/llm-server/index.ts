@@ -45,6 +45,7 @@ export default definePlugin({
       ...facts,
       name: 'llm-server',
       title: 'llama.cpp server',
+      about: { license: 'MIT', homepage: 'https://github.com/ggml-org/llama.cpp' },
       family: 'llm-server',
       devices: [...llamaDevices],
       slotTypes: ['llm', 'embedding', 'reranking'],

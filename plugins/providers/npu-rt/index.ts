@@ -18,6 +18,7 @@ const children: readonly ChildSlot[] = [
 export const provider = defineProvider({
   name: 'npu-rt',
   title: 'FastFlowLM',
+  about: { license: 'MIT AND LicenseRef-FastFlowLM-kernels', homepage: 'https://github.com/ROCm/FastFlowLM' },
   family: 'npu-rt',
   devices: ['npu'],
   slotTypes: ['llm', 'embedding', 'transcription'],

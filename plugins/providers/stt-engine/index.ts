@@ -15,6 +15,8 @@ const configSchema = z.strictObject({
 const contract: EngineProvider = {
   name: 'stt-engine',
   title: 'Speech to text (speaches, whisper.cpp)',
+  // both of them
+  about: { license: 'MIT', homepage: 'https://github.com/speaches-ai/speaches' },
   family: 'moonshine',
   devices: ['cpu', 'gpu-vulkan', 'gpu-cuda'],
   slotTypes: ['transcription'],

@@ -10,6 +10,7 @@ const voicesSchema = z.looseObject({ voices: z.array(z.unknown()) })
 export const provider = defineProvider({
   name: 'tts-cpu',
   title: 'Kokoro',
+  about: { license: 'Apache-2.0', homepage: 'https://github.com/remsky/Kokoro-FastAPI' },
   family: 'kokoro',
   devices: ['cpu'],
   slotTypes: ['tts'],

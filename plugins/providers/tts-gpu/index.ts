@@ -16,6 +16,7 @@ const voicesSchema = z.looseObject({ voices: z.array(z.unknown()) })
 export const provider = defineProvider({
   name: 'tts-gpu',
   title: 'Qwen3-TTS (vLLM-Omni)',
+  about: { license: 'Apache-2.0', homepage: 'https://github.com/vllm-project/vllm-omni' },
   family: 'qwen3tts',
   // vLLM has no Vulkan
   devices: ['gpu-rocm', 'gpu-cuda'],

@@ -12,6 +12,8 @@ t.test('what is wrong in a descriptor is named with what was meant', async t => 
     ['an unknown placeholder', `command = ["--port", "{prt}"]\n${GOOD}`, /engines\/mine\.toml: command\.1 names the placeholder \{prt\}, which does not exist; did you mean \{port\}\?$/],
     ['one in capitals', `process = ["x", "{PORT}"]\n${GOOD}`, /process\.1 names the placeholder \{PORT\}.*did you mean \{port\}\?$/],
     ['one like nothing', `command = ["{quux}"]\n${GOOD}`, /\{quux\}, which does not exist; known are \{model_path\}, .*\{workers\}$/],
+    ['a port that has no name', `command = ["{port.metrics}"]\n${GOOD}`, /\{port\.metrics\}, which does not exist; did you mean \{port\}|known are/],
+    ['a port of no list', `${GOOD}port = "admin"\n`, /surfaces\.chat\.port names the port 'admin', which is not in `ports`/],
     ['a surface', GOOD.replace('surfaces.chat', 'surfaces.chats'), /surfaces\.chats is not a known key; did you mean chat\?/],
     ['a surface like nothing', GOOD.replace('surfaces.chat', 'surfaces.xyzzy'), /surfaces\.xyzzy is not a known key; known here: chat, completions, count-tokens, embeddings,/],
     ['a device', `devices = ["gpu"]\n${GOOD}`, /devices\.0 must be one of .*; got "gpu"; did you mean gpu-rocm or gpu-vulkan or gpu-cuda\?/],

@@ -93,9 +93,9 @@ t.test('conflicts between plugins', async t => {
   for (const [name, claims, expected] of cases) {
     const found = findConflicts(claims)
     t.strictSame([...found.keys()], Object.keys(expected), name)
-    for (const [plugin, message] of Object.entries(expected)) t.match(found.get(plugin), message, name)
+    for (const [plugin, message] of Object.entries(expected)) t.match(found.get(plugin)?.message, message, name)
   }
-  t.match(findConflicts([claim('a', [route('GET', '/x')])], new Set([routeKey('GET', '/x')])).get('a'), /belongs to the gateway/)
+  t.match(findConflicts([claim('a', [route('GET', '/x')])], new Set([routeKey('GET', '/x')])).get('a')?.message, /belongs to the gateway/)
   for (const [url, ok] of [['/', true], ['/a/:b/c', true], ['/a/*', true], ['/a-b_c.d~e', true], ['/a/:id.png', true], ['a', false], ['/a b', false], ['/a?b', false], ['/a*b', false], ['/a/%zz', false], ['', false]] as const) {
     t.equal(isMountable(url), ok, url)
   }

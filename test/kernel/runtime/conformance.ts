@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { request } from 'undici'
 import type { EngineAddress } from '../../../kernel/contract/index.js'
@@ -12,6 +12,7 @@ import { collect, eventually, uniqueName, within } from './support.js'
 export interface EngineWish {
   readonly name: string
   readonly port: number
+  readonly ports?: Readonly<Record<string, number>>
   readonly labels: Readonly<Record<string, string>>
   readonly env: Readonly<Record<string, string>>
   /** `host`: the host's network (containers). `everywhere`: reachable on all addresses. */
@@ -87,6 +88,29 @@ export function runtimeConformance (t: Test, subject: ConformanceSubject): void 
     t.match(await get(address, '/env'), { COLOUR: 'blue and "green"', EMPTY: '', PORT: String(port) }, 'environment arrives as given')
     await runtime.start(id, quiet)
     t.pass('starting what runs is no error')
+  })
+
+  for (const network of ['host', 'everywhere'] as const) {
+    bench(`a further port is reached where inspect says, also by the next gateway: ${network}`, async (t, { instance, run, reopen }) => {
+      const ports = { metrics: await freePort() }
+      const { id, address } = await run({ ports, network })
+      t.same(address.ports, ports)
+      t.match(await get({ ...address, port: ports.metrics }, '/env'), { MORE: String(ports.metrics) })
+      const [found] = await (await reopen()).list({ [LABEL_INSTANCE]: instance })
+      t.same(found?.address, address)
+      t.equal(found?.id, id)
+    })
+  }
+
+  bench('a further port that something listens on is told before the start', async (t, { runtime, make }) => {
+    const server = createServer()
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    t.teardown(() => { server.close() })
+    const spec = subject.spec({ name: uniqueName('svc-test'), port: await freePort(), ports: { metrics: port }, labels: {}, env: {} })
+    await t.rejects(runtime.assertPortFree!(spec), { code: 'slot.port_conflict', details: { port } })
+    const id = await make({ ports: { metrics: port } })
+    await t.rejects(runtime.start(id, quiet), { code: 'slot.port_conflict' })
   })
 
   bench('list finds by all labels together', async (t, { runtime, instance, make }) => {

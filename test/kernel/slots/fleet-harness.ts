@@ -4,6 +4,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/runtime/container-runtime.js'
 import { placeLabel } from '../../../kernel/slots/plan/engine-place.js'
+import type { EnginePorts } from '../../../kernel/slots/plan/engine-ports.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
 import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
@@ -94,8 +95,8 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',
     provider: (name: string) => slotOf(name) && provider,
     modelId,
-    plan: (name: string, port: number) => ({ configHash: hash(name, port), workers: workers(), headers: null }),
-    prepare: (name: string, port: number, generation: number) => prepared().then(() => ({
+    plan: (name: string, { port }: EnginePorts) => ({ configHash: hash(name, port), workers: workers(), headers: null }),
+    prepare: (name: string, { port }: EnginePorts, generation: number) => prepared().then(() => ({
       provider,
       modelId: modelId(name),
       configHash: hash(name, port),

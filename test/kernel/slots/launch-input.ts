@@ -33,6 +33,7 @@ export function launchOf (input: Partial<LaunchInput> = {}): LaunchInput {
     modelRoots: ['/models'],
     hardware: hardwareSchema.parse({}),
     stateDir: '/var/lib/svc/slots/agent',
+    ports: {},
     engineKey: 'sk-svc-test',
     ...input
   }

@@ -23,7 +23,7 @@ function slot (input: Record<string, unknown> = {}, name = 'chat'): NamedSlotCon
 
 function status (over: Partial<SlotStatus> = {}): SlotStatus {
   return {
-    name: 'chat', state: 'offline', since: 1_000, message: '', generation: 0, modelId: null, port: null, address: null,
+    name: 'chat', state: 'offline', since: 1_000, message: '', generation: 0, modelId: null, port: null, ports: {}, address: null,
     engineId: null, engineName: null, engineLabel: null, inFlight: 0, waiting: 0, workers: null, lastUsedAt: null,
     startedAt: null,
     adopted: false,

@@ -60,6 +60,7 @@ function launch (device: Device, provider: EngineProvider, form: 'container' | '
     modelRoots: [],
     hardware: hardwareSchema.parse({}),
     stateDir: '/var/lib/svc/slots/img',
+    ports: {},
     engineKey: 'sk-svc-test'
   }
   return { ...input, argv: provider.argvSegments!(input).base! }

@@ -209,7 +209,7 @@ t.test('an engine that gives its own ids, and interrupts whatever runs', async t
     await agent.destroy()
     await engine.close()
   })
-  const client = createEngineClient({ host: '127.0.0.1', port: engine.port }, agent, `http://127.0.0.1:${engine.port}`)
+  const client = createEngineClient({ host: '127.0.0.1', port: engine.port }, () => agent, ({ port }) => `http://127.0.0.1:${port}`)
   const run = (signal: AbortSignal): Promise<unknown> => runGraph({
     client, clock: realClock, graph: shippedWorkflow('sdxl_turbo_simple').graph, silenceMs: 0, onStep: () => {}, signal
   }).catch((error: Error) => error.message)

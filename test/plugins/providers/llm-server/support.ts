@@ -236,6 +236,7 @@ export function launchInput ({ slot, ...rest }: LaunchWish = {}): LaunchInput {
     modelRoots: ['/models'],
     hardware: hardwareSchema.parse({}),
     stateDir: '/var/lib/svc/slots/agent',
+    ports: {},
     engineKey: 'sk-svc-test',
     ...rest
   }

@@ -1,0 +1,8 @@
+import { z } from 'zod'
+
+export const engineAboutSchema = z.strictObject({
+  license: z.string().min(1).meta({ description: 'SPDX expression' }),
+  homepage: z.url(),
+  image: z.strictObject({ license: z.string().min(1).optional(), homepage: z.url().optional() }).optional()
+    .meta({ description: 'The image\'s own, where it holds more than the engine' })
+}).meta({ title: 'EngineAbout' })
