@@ -14,13 +14,15 @@ import { asWritten } from '../route-words.js'
 import { GatewayChild } from '../serve/gateway-child.js'
 import { oneLine } from '../text-width.js'
 import { linkGateway } from './gateway-link.js'
+import { Transpiler } from './transpiler.js'
 import { runNpm, startNpm } from './npm.js'
 import { OfflineHome } from './offline-home.js'
 import { readPackageManifest } from './package-manifest.js'
 import { postReload } from './reload.js'
 
 const READY_MS = 120_000
-const LOOK_MS = 300
+/** Between two looks at the folder; it has settled when two see the same. */
+const LOOK_MS = 100
 const AGAIN_MS = 1_000
 const DROP_MS = 30_000
 
@@ -45,9 +47,10 @@ export async function devPlugin (cli: Cli, text: string, paths: Paths): Promise<
     if (url === null) throw new CliFailure('the gateway of this home is starting or cannot be reached; try again')
     cli.out.note(`The gateway listens at ${url}.`)
     await whileLinked(cli, paths, { folder, name: manifest.name }, cli.clientAt(url), async () => {
+      const transpiler = await Transpiler.of(folder, scripts.build)
       const watching = scripts.dev === undefined ? null : await runScript(cli, folder, 'dev')
       try {
-        await follow(cli, folder, manifest.name, cli.clientAt(url))
+        await follow(cli, folder, manifest.name, cli.clientAt(url), transpiler)
       } finally {
         await watching?.()
       }
@@ -146,10 +149,13 @@ async function runScript (cli: Cli, folder: string, script: string): Promise<() 
 }
 
 /** Loads it now and after each change, and shows its log meanwhile. Ends with the signal of the command. */
-async function follow (cli: Cli, folder: string, name: string, client: ApiClient): Promise<never> {
+async function follow (
+  cli: Cli, folder: string, name: string, client: ApiClient, transpiler: Transpiler | null
+): Promise<never> {
   let [seen, loaded]: [string | null, string | null] = [null, null]
   const logs = new Set<string>()
   for (;;) {
+    await transpiler?.update()
     const stamp = await settledStamp(folder, cli.signal)
     // a build that comes to the same result is no change
     const content: string | null = stamp === seen ? loaded : await contentOf(folder)
