@@ -95,7 +95,9 @@ async function staged (
   const { value, problems } = checkPluginTable(plugin, config.snapshot.svc.plugins.config[plugin.name] ?? {})
   if (problems.length > 0) return { ...known, trouble: `[plugins.config.${plugin.name}] is not valid` }
   try {
-    const context = createContext(plugin, value, servicesOf(plugin, config, clock), log, stateless(plugin.name), false)
+    const context = createContext(plugin, value, servicesOf(plugin, config, clock), log, stateless(plugin.name), {
+      signal: new AbortController().signal, traced: false
+    })
     await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
     context.seal()
     return { ...known, providers: context.stage.providers }

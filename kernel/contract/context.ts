@@ -21,6 +21,8 @@ export interface BaseContext<R extends Requires, C extends z.ZodType> {
   readonly config: z.output<C>
   readonly services: ServicesOf<R>
   readonly log: Logger
+  /** Aborts when this plugin goes: for timers, sockets and loops that it made itself. */
+  readonly signal: AbortSignal
   /** A folder of this plugin alone, there from the first look at this property on. It survives restarts and updates. */
   readonly stateDir: string
   /** A small table of this plugin alone that survives restarts and updates. */

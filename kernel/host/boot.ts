@@ -165,8 +165,9 @@ export class Boot {
       const { clock, logOf, log, stateOf } = this.#deps
       const services = this.#services
       const required = this.#servicesOf(record, plugin)
-      const isForeign = record.candidate.root() !== null
-      const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name), isForeign)
+      const staged = createContext(plugin, record.config, required, logOf(plugin.name), stateOf(plugin.name), {
+        signal: record.own.signal, traced: record.candidate.root() !== null
+      })
       const late = (error: unknown): void => log.warn({ plugin: plugin.name, error: messageOf(error) }, 'register failed after its deadline')
       try {
         await withDeadline(clock, STEP_DEADLINE_MS, `register of '${plugin.name}'`, () =>

@@ -38,7 +38,8 @@ export interface StagedContext {
  * @param traced remember where each contribution was declared
  */
 export function createContext (
-  plugin: AnyPlugin, config: unknown, services: object, log: Logger, state: PluginState, traced: boolean
+  plugin: AnyPlugin, config: unknown, services: object, log: Logger, state: PluginState,
+  { signal, traced }: { readonly signal: AbortSignal, readonly traced: boolean }
 ): StagedContext {
   const stage: Stage = {
     routes: [],
@@ -86,6 +87,7 @@ export function createContext (
     config,
     services,
     log,
+    signal,
     get stateDir () { return state.folder() },
     table: state.table,
     provide: staging('provide', (ref: ServiceRef<unknown>, implementation: unknown) => {

@@ -214,7 +214,7 @@ t.test('load tells what came of it; a slot that ends offline is a failure', asyn
     'POST /api/slots/agent/unload': slotRecord('agent')
   })
   t.match(await run(['slot', 'load', 'agent', '-m', 'x', '--url', fake.url]), { code: 0, stdout: 'Slot agent is ready: qwen3-4b on port 8081.\n' })
-  t.same(fake.seen[0]!.body, { model_id: 'x' })
+  t.same(fake.seen.find(({ line }) => line.startsWith('POST'))?.body, { model_id: 'x' })
   t.match(await run(['slot', 'load', 'empty', '--url', fake.url]), { code: 1, stderr: /slot 'empty' is offline: pick a model/ })
   t.match(await run(['slot', 'unload', 'agent', '--url', fake.url]), { code: 0, stdout: 'Slot agent is offline.\n' })
 })

@@ -66,7 +66,7 @@ ctx.onStart(() => { setTimeout(() => {
 })
 
 t.test('what a reload brings in force, and what it does not', async t => {
-  const { home, url, onHome, svc, pack } = await authorHome(t)
+  const { home, url, onHome, svc, pack, log } = await authorHome(t)
   const engine = join(home, 'etc/svc/engines/mine.toml')
   mkdirSync(dirname(engine), { recursive: true })
   writeFileSync(engine, descriptor('mine', 'devises = ["cpu"]'))
@@ -77,7 +77,10 @@ t.test('what a reload brings in force, and what it does not', async t => {
 
   const source = `${head}import { z } from 'zod'
 export default definePlugin({ name: 'greeter', kind: 'routes', apiVersion: 1, configSchema: z.strictObject({ word: z.string().default('hello') }),
-register (ctx) { ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/greeter', summary: 'x', handler: () => ({ word: ctx.config.word }) })) } })
+register (ctx) {
+const beat = setInterval(() => {}, 60_000)
+ctx.signal.addEventListener('abort', () => { clearInterval(beat); ctx.log.info(\`the one that said \${ctx.config.word} is gone\`) })
+ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/greeter', summary: 'x', handler: () => ({ word: ctx.config.word }) })) } })
 `
   t.equal((await onHome('plugin', 'add', pack('svc-plugin-greeter', { 'index.js': source }, { dependencies: { zod: '*' } }))).code, 0)
   const greeting = async (): Promise<unknown> => await (await fetch(`${url}/api/test/greeter`)).json()
@@ -86,6 +89,7 @@ register (ctx) { ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/greet
   settings('[plugins.config.greeter]\nword = "moin"\n')
   t.equal((await svc('config', 'reload')).code, 0)
   t.same(await greeting(), { word: 'moin' }, 'its settings are in force at once')
+  t.match(log(), /the one that said hello is gone/, 'its signal ended what it had made itself')
   settings('[plugins.config.greeter]\nword = 1\n')
   const refused = await svc('plugin', 'reload')
   t.match(refused, { code: 1, stderr: /greeter: 1\.0\.0 active, a changed one failed: plugin\.config_invalid at config: .*word must be/ })

@@ -11,7 +11,7 @@ import { sh } from './shell.js'
 import { readWav, type Wav } from './wav.js'
 import { openWorkshop, startGateway, type LiveGateway, type Workshop } from './workshop.js'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 const run = promisify(execFile)
 const WORDS = 'one two three four five six seven eight nine ten'

@@ -81,8 +81,8 @@ export function shadowStatus (shadow: Shadow, anchor: SlotStatus | null, launche
 
 const nothing = {
   state: 'offline', generation: 0, port: null, ports: {}, address: null, engineId: null, engineName: null, engineLabel: null,
-  inFlight: 0, waiting: 0, workers: null, lastUsedAt: null, startedAt: null, adopted: false, healthOk: null, configDrift: false, held: false,
-  failure: null, progress: null
+  inFlight: 0, waiting: 0, workers: null, lastUsedAt: null, startedAt: null, adopted: false, healthOk: null, configDrift: false,
+  held: false, failure: null, progress: null
 } as const
 
 function anchored (slot: NamedSlotConfig, anchor: NamedSlotConfig | undefined, child: ChildSlot | undefined): NamedSlotConfig {
