@@ -33,6 +33,6 @@ export function providersOf (members: readonly Member[], plans: Pick<SlotPlans, 
 }
 
 /** Names of the further ports of a slot's engine. */
-export function portNames (plans: Pick<SlotPlans, 'provider'>, name: string): readonly string[] {
-  return plans.provider(name)?.ports ?? []
+export function portNames (plans: Pick<SlotPlans, 'provider'>): (name: string) => readonly string[] {
+  return name => plans.provider(name)?.ports ?? []
 }

@@ -46,9 +46,8 @@ export class SlotFleet {
     this.#deps = deps
     this.#wall = new WallTime(deps.clock)
     this.#journal = new SlotJournal(deps)
-    this.ports = new SlotPorts({
-      ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names: name => portNames(deps.plans, name)
-    })
+    const names = portNames(deps.plans)
+    this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.held = new HeldEngines({ ...deps, exits: this.#exits, gone: deps.heldGone })
     this.#launcher = new Launcher({
@@ -193,8 +192,7 @@ export class SlotFleet {
       const { engine, state } = held
       // a request that was refused meanwhile may have chosen another port
       this.ports.forget(name)
-      const { port = null, ports = {} } = engine.address ?? {}
-      this.#remember(name, { port: state?.port ?? port, ports })
+      this.#remember(name, { port: null, ...engine.address, ...state?.port == null ? {} : { port: state.port } })
       const member = this.#members.get(name)
       const reason = unfit(engine, member === undefined ? undefined : this.#wantedHash(name, true), false)
       const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)

@@ -33,7 +33,7 @@ import { placeLabel } from './engine-place.js'
 import { slotImage } from './slot-image.js'
 import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
-import { NO_PORTS, type EnginePorts } from './engine-ports.js'
+import { allPorts, NO_PORTS, type EnginePorts } from './engine-ports.js'
 import { checkOptions } from './slot-options.js'
 
 /** A model and profile that a swap put in force without writing them down. */
@@ -257,7 +257,7 @@ export class SlotPlans {
       },
       env: { ...env, ...plan.env },
       port: ports.port,
-      ...(provider.ports === undefined ? {} : { ports: allOf(provider, ports) }),
+      ...(provider.ports === undefined ? {} : { ports: allPorts(provider, ports) }),
       form
     }
     const { configHash, workers, headers, image } = plan
@@ -277,7 +277,7 @@ export class SlotPlans {
       form,
       bindHost: form === 'container' ? '0.0.0.0' : config.snapshot.svc.slots.publish_host,
       port: ports.port,
-      ports: allOf(provider, ports),
+      ports: allPorts(provider, ports),
       model: takesModel(provider) ? model : null,
       ...(provider.models === undefined
         ? {}
@@ -385,9 +385,4 @@ async function makeStore (path: string): Promise<void> {
 
 function notOf (provider: EngineProvider, id: string): string {
   return `'${id}' is no model of ${provider.title}`
-}
-
-/** Zero for one that was not chosen: such a launch is only looked at. */
-function allOf ({ ports = [] }: EngineProvider, { named }: EnginePorts): Readonly<Record<string, number>> {
-  return Object.fromEntries(ports.map(name => [name, named[name] ?? 0]))
 }
