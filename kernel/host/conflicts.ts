@@ -59,7 +59,7 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
 /** Names that would hide each other; default types are laid over each other instead. */
 function providerClaims (of: EngineProvider): ReturnType<typeof claimsOf> {
   const { name, aliases = [], images = {}, profiles = {} } = of
-  const claim = (what: string, key = what): { key: string, what: string, problem: null, of: unknown } => ({ key, what, problem: null, of })
+  const claim = (what: string, key = what): ReturnType<typeof claimsOf>[number] => ({ key, what, problem: null, of })
   return [
     ...[name, ...aliases].map(own => claim(`provider '${own}'`, `provider ${own}`)),
     ...Object.keys(images).map(image => claim(`image '${image}'`)),
