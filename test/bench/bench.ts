@@ -9,6 +9,7 @@ import { measurePeers, peerLines } from './peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
 import { reportLines, type MemoryResult } from './report.js'
 import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.js'
+import { measureStarts, startBars, startLines } from './start.js'
 import { measureStreams, streamBars } from './streams.js'
 import { measureSurfaces, surfaceBars } from './surfaces.js'
 
@@ -43,6 +44,11 @@ async function comparePeers (home: string): Promise<void> {
 }
 
 async function measureGateway (home: string, servers: BenchServer[]): Promise<void> {
+  if (options.start) {
+    const starts = await measureStarts(join(home, 'start'), ROUNDS)
+    startLines(starts).forEach(say)
+    return finish({ starts }, startBars(starts))
+  }
   const cold = options.lists ? null : await measureColdStart(join(home, 'cold'), ROUNDS)
   if (options.cold) return finish({ coldStart: cold }, [coldStartBar(cold!)])
   const lists = await measureLists(home, LIST_REQUESTS)

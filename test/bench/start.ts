@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Bar } from './lists.js'
+import { percentile } from './streams.js'
+
+const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
+
+/** Medians in milliseconds of wall clock, from the start of the process. */
+export interface Starts {
+  /** `node -e 0`: what no program of Node can do without. */
+  readonly nodeMs: number
+  readonly commands: Readonly<Record<string, number>>
+  /** To the first good answer of `/api/health`, with all plugins. */
+  readonly healthMs: number
+  /** MiB of resident memory, some seconds after that. */
+  readonly idleMib: number
+  /** How many files each loads, by whose they are: `svc`, or a package. */
+  readonly loaded: Readonly<Record<string, Readonly<Record<string, number>>>>
+}
+
+const commands: Readonly<Record<string, readonly string[]>> = {
+  'svc --version': ['--version'],
+  'svc --help': ['--help'],
+  'svc status': ['status', '--url', 'http://127.0.0.1:9']
+}
+
+/** All of them in turn, round for round: what else the machine does meets each alike. */
+export async function measureStarts (home: string, rounds: number): Promise<Starts> {
+  const node: number[] = []
+  const health: number[] = []
+  const own = new Map<string, number[]>(Object.keys(commands).map(name => [name, []]))
+  const idle: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    node.push(await ended(['-e', '0']))
+    for (const [name, args] of Object.entries(commands)) own.get(name)!.push(await ended([bin, ...args]))
+    const served = await serve(home)
+    health.push(served.ms)
+    idle.push(served.mib)
+  }
+  const loaded: Record<string, Readonly<Record<string, number>>> = {}
+  for (const [name, args] of Object.entries(commands)) loaded[name] = await filesOf(env => ended([bin, ...args], env))
+  loaded['svc serve'] = await filesOf(env => serve(home, env))
+  return {
+    nodeMs: percentile(node, 50),
+    commands: Object.fromEntries([...own].map(([name, all]) => [name, percentile(all, 50)])),
+    healthMs: percentile(health, 50),
+    idleMib: percentile(idle, 50),
+    loaded
+  }
+}
+
+export function startBars ({ nodeMs, commands, healthMs, idleMib }: Starts): readonly Bar[] {
+  const ratio = (name: string): number => commands[name]! / nodeMs
+  return [
+    { name: 'svc --version / node -e 0', value: ratio('svc --version'), limit: '<= 1.5', ok: ratio('svc --version') <= 1.5 },
+    { name: 'svc --help / node -e 0', value: ratio('svc --help'), limit: '<= 2.5', ok: ratio('svc --help') <= 2.5 },
+    { name: 'svc status / node -e 0', value: ratio('svc status'), limit: '<= 2.5', ok: ratio('svc status') <= 2.5 },
+    { name: 'first /api/health / node -e 0', value: healthMs / nodeMs, limit: '<= 5', ok: healthMs / nodeMs <= 5 },
+    { name: 'MiB of an idle gateway', value: idleMib, limit: '<= 100', ok: idleMib <= 100 }
+  ]
+}
+
+export function startLines ({ nodeMs, loaded }: Starts): readonly string[] {
+  const counted = Object.entries(loaded).map(([name, counts]) =>
+    `${name} loads ${Object.entries(counts).map(([owner, count]) => `${owner} ${count}`).join(', ')}`)
+  return [`node -e 0: ${nodeMs.toFixed(0)} ms`, ...counted]
+}
+
+async function ended (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
+  const begun = performance.now()
+  await once(spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, ...env } }), 'exit')
+  return performance.now() - begun
+}
+
+async function serve (home: string, env: Readonly<Record<string, string>> = {}): Promise<{ ms: number, mib: number }> {
+  const begun = performance.now()
+  const child = spawn(process.execPath, [bin, 'serve', '--home', home, '--port', '0', '--ready-json'], {
+    stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, ...env }
+  })
+  const gone = once(child, 'exit')
+  try {
+    const [line] = await Promise.race([once(child.stdout, 'data'), gone.then(() => { throw new Error('the gateway ended at its start') })]) as [Buffer]
+    const { url } = JSON.parse(line.toString()) as { url: string }
+    const answer = await fetch(`${url}/api/health`)
+    if (answer.status !== 200) throw new Error(`/api/health was answered ${answer.status}`)
+    const ms = performance.now() - begun
+    // what the start leaves behind is collected by then
+    await new Promise(resolve => setTimeout(resolve, 3_000))
+    const kib = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1])
+    return { ms, mib: kib / 1024 }
+  } finally {
+    child.kill('SIGTERM')
+    await gone
+  }
+}
+
+/** What V8 has compiled by the end, from its own account. */
+async function filesOf (run: (env: Readonly<Record<string, string>>) => Promise<unknown>): Promise<Record<string, number>> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-bench-loaded-'))
+  try {
+    await run({ NODE_V8_COVERAGE: folder })
+    const urls = new Set(readdirSync(folder).flatMap(file => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as
+      { result: ReadonlyArray<{ url: string }> }).result.map(({ url }) => url)))
+    const counts: Record<string, number> = {}
+    for (const url of urls) {
+      if (!url.startsWith('file:')) continue
+      const owner = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? 'svc'
+      counts[owner] = (counts[owner] ?? 0) + 1
+    }
+    return Object.fromEntries(Object.entries(counts).sort(([, a], [, b]) => b - a))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
