@@ -9,9 +9,9 @@ const GOOD = 'name = "mine"\napiVersion = 1\nimage = "x"\n[surfaces.chat]\npath 
 
 t.test('what is wrong in a descriptor is named with what was meant', async t => {
   const cases: Array<[name: string, text: string, message: RegExp]> = [
-    ['an unknown placeholder', `command = ["--port", "{prt}"]\n${GOOD}`, /engines\/mine\.toml: command\.1 names the placeholder \{prt\}, which does not exist; did you mean \{port\}\?$/],
-    ['one in capitals', `process = ["x", "{PORT}"]\n${GOOD}`, /process\.1 names the placeholder \{PORT\}.*did you mean \{port\}\?$/],
-    ['one like nothing', `command = ["{quux}"]\n${GOOD}`, /\{quux\}, which does not exist; known are \{model_path\}, .*\{workers\}$/],
+    ['an unknown placeholder', `command = ["--port", "{prt}"]\n${GOOD}`, /engines\/mine\.toml: command\.1 names the placeholder \{prt\}, which does not exist; did you mean \{port\}\? \(line 1\)$/],
+    ['one in capitals', `process = ["x", "{PORT}"]\n${GOOD}`, /process\.1 names the placeholder \{PORT\}.*did you mean \{port\}\? \(line 1\)$/],
+    ['one like nothing', `command = ["{quux}"]\n${GOOD}`, /\{quux\}, which does not exist; known are \{model_path\}, .*\{workers\} \(line 1\)$/],
     ['a port that has no name', `command = ["{port.metrics}"]\n${GOOD}`, /\{port\.metrics\}, which does not exist; did you mean \{port\}|known are/],
     ['a port of no list', `${GOOD}port = "admin"\n`, /surfaces\.chat\.port names the port 'admin', which is not in `ports`/],
     ['a surface', GOOD.replace('surfaces.chat', 'surfaces.chats'), /surfaces\.chats is not a known key; did you mean chat\?/],
