@@ -26,7 +26,7 @@ const slotRestart = (description: string): About => ({ description, apply_class:
 const gatewayRestart = (description: string): About => ({ description, apply_class: 'gateway-restart' })
 
 export const serverSchema = z.strictObject({
-  host: z.string().min(1).default('127.0.0.1').meta(gatewayRestart('Address the gateway listens on')),
+  host: z.string().min(1).max(255).default('127.0.0.1').meta(gatewayRestart('Address the gateway listens on')),
   port: z.int().min(0).max(65535).default(8080).meta(gatewayRestart('Port the gateway listens on; 0 takes any free one')),
   allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Host names clients may use besides loopback and IP addresses; `*` allows all')),

@@ -7,7 +7,8 @@ export default definePlugin({
   kind: 'routes',
   apiVersion: 1,
   requires: {
-    activity: core.activity, config: core.config, events: core.events, info: core.info, plugins: core.plugins, slots: core.slots
+    activity: core.activity, config: core.config, events: core.events, info: core.info, models: core.models,
+    plugins: core.plugins, slots: core.slots
   },
   register (ctx) {
     for (const route of settingsRoutes(ctx.services)) ctx.addRoute(route)

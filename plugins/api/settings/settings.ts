@@ -1,6 +1,6 @@
 import {
-  isSvcError, svcError, type ActivityLog, type ActivityNote, type ConfigService, type EventBus, type PluginService,
-  type RouteCall, type SlotService, type SvcConfig
+  isSvcError, svcError, type ActivityLog, type ActivityNote, type ConfigService, type EventBus, type ModelRegistry,
+  type PluginService, type RouteCall, type SlotService, type SvcConfig
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { applyPlan, driftedSlots, warningsOf } from './apply-plan.js'
@@ -13,6 +13,7 @@ export interface SettingsServices {
   readonly activity: ActivityLog
   readonly config: ConfigService
   readonly events: EventBus
+  readonly models: ModelRegistry
   readonly plugins: PluginService
   readonly slots: SlotService
 }
@@ -58,9 +59,11 @@ export class Settings {
    * is wrong in them.
    */
   async reload (call: Caller): Promise<z.output<typeof reloadedSchema>> {
-    const { config, plugins, slots } = this.#services
+    const { config, models, plugins, slots } = this.#services
     const changed = await this.#audited(call, 'settings.reload', async note => {
       const keys = await this.#changing(note, async () => { await config.reload() })
+      // the registry is read when somebody looks; a slot may wait for what was mended in it
+      models.list()
       await plugins.reload()
       if (keys.length === 0) note({ after: { problems: config.snapshot.diagnostics.length } })
       return keys
