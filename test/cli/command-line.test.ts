@@ -146,7 +146,6 @@ t.test('usage errors exit 2 and say what is wrong', async t => {
     ['slot lst', /Did you mean list/],
     ['slot list --nope', /unknown option '--nope'/],
     ['slot show', /missing required argument 'name'/],
-    ['slot create coder', /required option '-m, --model <model>'/],
     ['slot create Coder -m x', /must be lowercase letters/],
     ['slot create coder -m x --type chat', /Allowed choices are llm, embedding/],
     ['slot create coder -m x --hardware gpu', /Allowed choices are vulkan, rocm, cuda, cpu/],
