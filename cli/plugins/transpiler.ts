@@ -13,6 +13,8 @@ interface Transpiled { readonly outputText: string }
 /** What is used of the TypeScript that a plugin is built with. */
 interface TypeScript {
   readonly sys: { readonly readFile: unknown }
+  readonly ModuleKind: { readonly ESNext: number }
+  readonly ModuleResolutionKind: { readonly Bundler: number }
   readConfigFile (path: string, read: unknown): { readonly config?: unknown }
   parseJsonConfigFileContent (json: unknown, host: object, folder: string): ParsedConfig
   transpileModule (text: string, how: { readonly compilerOptions: object, readonly fileName: string }): Transpiled
@@ -38,7 +40,8 @@ export class Transpiler {
     try {
       const path = createRequire(join(folder, 'package.json')).resolve('typescript')
       const { default: ts } = await import(pathToFileURL(path).href) as { default: Partial<TypeScript> }
-      const isKnown = [ts.readConfigFile, ts.parseJsonConfigFileContent, ts.transpileModule].every(each => typeof each === 'function')
+      const isKnown = [ts.readConfigFile, ts.parseJsonConfigFileContent, ts.transpileModule].every(each => typeof each === 'function') &&
+        ts.ModuleKind !== undefined && ts.ModuleResolutionKind !== undefined
       return isKnown ? new Transpiler(folder, ts as TypeScript) : null
     } catch {
       // a package without TypeScript of its own is built by its scripts alone
@@ -63,7 +66,10 @@ export class Transpiler {
     for (const path of paths) {
       if (!fileNames.some(name => resolve(name) === path)) continue
       const target = join(options.outDir, relative(options.rootDir, path)).replace(/ts$/, 'js')
-      const { outputText } = this.#ts.transpileModule(await readFile(path, 'utf8'), { compilerOptions: options, fileName: path })
+      // of one file alone it cannot know that its package is one of ECMAScript modules, which every plugin is
+      const { ModuleKind, ModuleResolutionKind } = this.#ts
+      const compilerOptions = { ...options, module: ModuleKind.ESNext, moduleResolution: ModuleResolutionKind.Bundler }
+      const { outputText } = this.#ts.transpileModule(await readFile(path, 'utf8'), { compilerOptions, fileName: path })
       await mkdir(dirname(target), { recursive: true })
       await writeFile(target, outputText)
     }

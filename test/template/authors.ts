@@ -113,6 +113,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
     await edit(source, text => text.replace(MISTAKE, ''))
     await said
 
+    t.notMatch(dev.text(), /import_failed/, 'what is loaded before the compiler has looked at it is what the compiler makes')
     await dev.interrupt()
     t.match(dev.text(), /svc-plugin-my-routes is taken out of the gateway again\./)
     t.notMatch(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /my-routes/)
