@@ -148,6 +148,9 @@ t.test('what a request would load is told apart from what nothing knows', async 
     ['agent', 'unloaded'], ['bare', 'unloaded'], ['coder', 'unloaded'], ['embed', 'unloaded'], ['embed-rerank', 'unloaded'], ['gpt-9', undefined], ['e-model', undefined]
   ], 'every slot that can be asked for, once; live, without a restart')
   t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'unloaded' })
+  const virtual = await problem('svc/coder')
+  t.match(virtual, [404, { code: 'model.not_loaded', message: /goes to slot 'coder'.*list_virtual/, details: { slot: 'coder' } }])
+  t.notMatch(virtual, [404, { message: /list_unloaded/ }], 'what is on already is not what would list it')
   await gateway.slots.ensureReady('agent', new AbortController().signal)
   t.match(await (await gateway.fetch('/v1/models/agent')).json(), { id: 'agent', status: 'loaded' })
 })

@@ -84,8 +84,9 @@ export class ModelLookup {
     })
     signal.removeEventListener('abort', leave)
     const found = find()
-    if (found === undefined) throw notListed(id, catalog.resolveAnywhere(id))
-    return found
+    if (found !== undefined) return found
+    const route = catalog.resolveAnywhere(id)
+    throw notListed(id, route, route?.kind === 'slot' && rowOf(route.slot) !== undefined)
   }
 
   /** Why nothing serves a name, in the words that its client used. */

@@ -18,16 +18,25 @@ export function missingModel (path: string): SvcError {
     { param: 'model', details: { field: 'model', path } })
 }
 
-/** Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same. */
-export function notListed (id: string, route: Route | null): SvcError {
+/**
+ * Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same.
+ * @param isSlotListed whether the slot that the name leads to is listed by its own
+ */
+export function notListed (id: string, route: Route | null, isSlotListed: boolean): SvcError {
   if (route === null) {
     return svcError('model.not_found', `no model has the id '${shownName(id)}'; GET /v1/models lists what there is`, { param: 'model', details: { model: shownName(id) } })
   }
   const where = route.kind === 'slot'
-    ? `a request for it goes to slot '${route.slot}', which is loaded for it; \`[dispatcher] list_unloaded = true\` lists slots that are not loaded too`
+    ? `a request for it goes to slot '${route.slot}', ${isSlotListed ? underItsOwnName(route.slot) : loadedForIt}`
     : `a request for it goes to upstream '${route.upstream}', whose filters keep it off the list`
   const at = route.kind === 'slot' ? { slot: route.slot } : { upstream: route.upstream }
   return svcError('model.not_loaded', `model '${shownName(id)}' is not listed, but it can be asked for: ${where}`, { param: 'model', details: { model: shownName(id), ...at } })
+}
+
+const loadedForIt = 'which is loaded for it; `[dispatcher] list_unloaded = true` lists slots that are not loaded too'
+
+function underItsOwnName (slot: string): string {
+  return `which GET /v1/models/${slot} tells of; \`[dispatcher] list_virtual = true\` lists the svc/* names of listed slots too`
 }
 
 /**
