@@ -1,5 +1,5 @@
 import type { AnyPlugin } from '../../../../kernel/contract/index.js'
-import { factsOf } from '../../../providers.js'
+import { factsOf, shippedProviders } from '../../../providers.js'
 import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 
 /** A machine with everything: an AMD GPU with 16 GiB of its own, an NPU, 64 GiB of main memory. */
@@ -14,7 +14,7 @@ export const HARDWARE = JSON.stringify({
 export const engines: readonly AnyPlugin[] = [
   createFakeProviderPlugin({
     ...factsOf('llm-server'), name: 'llm-server', family: 'llm-server', devices: ['gpu-rocm', 'gpu-vulkan', 'gpu-cuda', 'cpu'], slotTypes: ['llm', 'embedding', 'reranking'],
-    defaultProfile: (device, type) => device === 'gpu-rocm' && type === 'embedding' ? 'embed' : null
+    defaultProfile: shippedProviders.get('llm-server')!.defaultProfile!
   }),
   createFakeProviderPlugin({
     ...factsOf('npu-rt'), name: 'npu-rt', family: 'npu-rt', devices: ['npu'], slotTypes: ['llm'],

@@ -15,6 +15,7 @@ export const plugins: readonly AnyPlugin[] = [
     name: 'llm-server',
     family: 'llm-server',
     slotTypes: ['llm', 'embedding'],
+    defaultFor: [{ type: 'llm' }, { type: 'embedding' }],
     needsModel: true,
     processSpec: ({ port }) => [{ command: 'node', args: ['-e', ENGINE, String(port)], label: 'engine' }]
   })
