@@ -208,7 +208,7 @@ t.test('files that belong to somebody else', async t => {
   for (const name of await readdir(state)) if (name.startsWith('svc.db')) await chown(join(state, name), 0, 0)
   await t.rejects(run(), { message: /svc\.db cannot be opened: permission denied.*\(state\.database_failed\)/ }, 'the database')
   await chmod(svc, 0o600)
-  await t.rejects(run(), { message: /svc\.toml cannot be read: permission denied.*\(config\.parse_error\)/ }, 'svc.toml')
+  await t.rejects(run(), { message: /\(config\.parse_error\)\s+svc\.toml: cannot be read: permission denied/ }, 'svc.toml')
 })
 
 /** Runs a program as process 1 of a pid namespace of its own, as a container does. */
