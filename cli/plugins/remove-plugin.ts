@@ -29,12 +29,15 @@ export async function removePlugin (cli: Cli, name: string, paths: Paths, force:
     if (installed === null && !(await home.allowed()).includes(name)) {
       throw new CliFailure(`${name} is not installed`, { hints: ['`svc plugin list` shows what is.'] })
     }
-    if (client !== null) await unload(cli, client, dependents.slots)
+    if (client !== null) {
+      for (const slot of dependents.slots) cli.out.note(`Unloading slot ${slot}.`)
+      await unload(client, dependents.slots)
+    }
     await home.disallow(name)
     // its code goes only when nothing runs it any more; a gateway that does not answer is no reason to keep it
     const reloaded = await reloadPlugins(cli, home, name).catch((error: unknown) => error as Error)
     // a request may have started one again until then
-    if (client !== null && !(reloaded instanceof Error)) await unload(cli, client, dependents.slots)
+    if (client !== null && !(reloaded instanceof Error)) await unload(client, dependents.slots)
     if (installed !== null) await home.withoutHost(() => store.remove(name))
     return reloaded
   })
@@ -66,9 +69,8 @@ function refuseDependents (name: string, { slots, plugins }: Dependents): void {
   })
 }
 
-async function unload ({ out }: Cli, client: ApiClient, slots: readonly string[]): Promise<void> {
+async function unload (client: ApiClient, slots: readonly string[]): Promise<void> {
   for (const slot of slots) {
-    out.note(`Unloading slot ${slot}.`)
     await client.call({ method: 'POST', path: `${pathOf`/api/slots/${slot}`}/unload`, body: {}, timeoutMs: null }, slotRecordSchema)
   }
 }

@@ -154,7 +154,7 @@ t.test('what depends on a plugin keeps it, or is unloaded first', async t => {
   })
   t.ok(existsSync(join(modules, 'svc-plugin-foo')))
   done.length = 0
-  t.match(await plugin('remove', 'svc-plugin-foo', '--force'), { code: 0, stdout: /is removed\.\n[^]*Slot agent has no engine any more/ })
+  t.match(await plugin('remove', 'svc-plugin-foo', '--force'), { code: 0, stdout: /is removed\.\n[^]*Slot agent has no engine any more/, stderr: /^Unloading slot agent\.\n$/ })
   t.strictSame(done, ['unload, installed', 'reload', 'unload, installed'])
   t.notOk(existsSync(join(modules, 'svc-plugin-foo')))
 })
