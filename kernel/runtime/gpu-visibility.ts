@@ -140,8 +140,12 @@ function driNodes (
   const ofThis = choice.gpu?.drm_path ?? ''
   if (ofThis !== '') return { devices: [ofThis], missing: [...choice.missing, ...absent(input, [ofThis])], single: contained }
   if (withoutNodes && choice.gpu !== null) return { devices: [], missing: choice.missing, single: contained }
-  const devices = known ?? input.hardware.gpus.map(gpu => gpu.drm_path).filter(path => path !== '')
-  const blind = nodes !== null && !withoutNodes && !devices.some(node => node.includes('renderD'))
+  const { gpus } = input.hardware
+  const all = known ?? gpus.map(gpu => gpu.drm_path).filter(path => path !== '')
+  const blind = nodes !== null && !withoutNodes && !all.some(node => node.includes('renderD'))
+  const counted = gpusOf(input.device, gpus)
+  const ofOthers = new Set(gpus.filter(gpu => !counted.includes(gpu)).map(gpu => gpu.drm_path))
+  const devices = all.filter(node => !ofOthers.has(node))
   return { devices, missing: [...choice.missing, ...(blind ? ['/dev/dri/renderD128 or another render node'] : [])], single: false }
 }
 

@@ -69,6 +69,11 @@ const cases: readonly Case[] = [
     process: { env: { ROCR_VISIBLE_DEVICES: '0', HIP_VISIBLE_DEVICES: '0' } }
   },
   {
+    title: 'rocm, all of several makers: AMD\'s alone', device: 'gpu-rocm', hardware: mixed,
+    nodes: ['/dev/kfd', '/dev/dri/renderD128', '/dev/dri/renderD129', '/dev/dri/renderD130'],
+    container: { devices: ['/dev/kfd', '/dev/dri/renderD130'], groups: gpuGroups, securityOpts: open }, process: {}
+  },
+  {
     title: 'rocm, nothing there', device: 'gpu-rocm', hardware: unprobed, nodes: [],
     container: {
       devices: ['/dev/kfd'], groups: gpuGroups, securityOpts: open, missing: ['/dev/kfd', '/dev/dri/renderD128 or another render node']

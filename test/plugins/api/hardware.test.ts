@@ -69,6 +69,7 @@ t.test('a card wins over the graphics beside it, and each device counts its own 
       'etc/svc/slots/plain.toml': slot(null, null),
       'etc/svc/slots/cuda.toml': slot('gpu-cuda', 0),
       'etc/svc/slots/rocm.toml': slot('gpu-rocm', 0),
+      'etc/svc/slots/every-amd.toml': slot('gpu-rocm', null),
       'etc/svc/slots/vulkan.toml': slot('gpu-vulkan', 1),
       'etc/svc/slots/all.toml': slot('gpu-vulkan', null),
       'etc/svc/slots/none.toml': slot('gpu-cuda', 1)
@@ -86,6 +87,7 @@ t.test('a card wins over the graphics beside it, and each device counts its own 
   }
   t.same(await devicesOf('cuda'), { devices: [], cdiDevices: ['nvidia.com/gpu=0'] })
   t.same(await devicesOf('rocm'), { devices: ['/dev/kfd', '/dev/dri/renderD128'], cdiDevices: [] })
+  t.same(await devicesOf('every-amd'), { devices: ['/dev/kfd', '/dev/dri/renderD128'], cdiDevices: [] }, 'no node of another maker')
   t.same(await devicesOf('vulkan'), { devices: ['/dev/dri/renderD128'], cdiDevices: [] })
   t.same(await devicesOf('all'), { devices: ['/dev/dri/renderD128', '/dev/dri/renderD129'], cdiDevices: ['nvidia.com/gpu=all'] })
   t.match((await gateway.call('POST', '/api/slots/none/load')).text, /GPU 1 \(for gpu-cuda this host has 0 NVIDIA GeForce RTX 4090\)/)
