@@ -37,13 +37,13 @@ export class OpenApiSchemas {
     const { title } = value as Json
     const inner = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#named(item as unknown, io)])) as Json
     if (typeof title !== 'string' || !/^[A-Z][A-Za-z0-9]*$/.test(title)) return inner as T
-    const text = JSON.stringify(inner)
-    const names = [title, `${title}${io === 'input' ? 'Input' : 'Output'}`]
+    // clients name a type after its title, so no two components share one
+    const entitled = (name: string): Json => ({ ...inner, title: name })
     const isFree = (name: string): boolean =>
-      this.components[name] === undefined || JSON.stringify(this.components[name]) === text
-    const name = names.find(isFree)
+      this.components[name] === undefined || JSON.stringify(this.components[name]) === JSON.stringify(entitled(name))
+    const name = [title, `${title}${io === 'input' ? 'Input' : 'Output'}`].find(isFree)
     if (name === undefined) return inner as T
-    this.components[name] = inner
+    this.components[name] = entitled(name)
     return { $ref: `#/components/schemas/${name}` }
   }
 }

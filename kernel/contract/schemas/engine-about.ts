@@ -5,4 +5,4 @@ export const engineAboutSchema = z.strictObject({
   homepage: z.url(),
   image: z.strictObject({ license: z.string().min(1).optional(), homepage: z.url().optional() }).optional()
     .meta({ description: 'The image\'s own, where it holds more than the engine' })
-}).meta({ title: 'EngineAbout' })
+}).meta({ title: 'EngineAbout', description: 'Licence and homepage of an engine and of its image' })

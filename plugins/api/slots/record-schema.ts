@@ -102,7 +102,8 @@ export const slotRecordSchema = z.strictObject({
   metrics: recordMetricsSchema,
   metadata: metadataSchema,
   last_used_at: epochSeconds,
-  about: engineAboutSchema.optional().meta({ description: 'Detail only: licence and homepage of the engine and of its image' }),
+  /** Detail only. */
+  about: engineAboutSchema.optional(),
   config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
   fit_warning: z.string().optional()
     .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' }),
