@@ -3,16 +3,20 @@
 #
 # Runs llama.cpp's own server tests (FOLDER is tools/server/tests of its sources, which are not ours to ship) twice:
 # against llama-server itself, and through the gateway, which starts that llama-server as the engine of a slot. Prints
-# the tests that end differently; exit code 1 when there are any. The arguments choose tests: -k chat.
+# the tests that end differently or fail for different reasons; exit code 1 when there are any. The arguments choose
+# tests: unit/test_completion.py -k stream. Leave out what wants large models: -m 'not slow'.
 #
 # Their models come from the internet; here one model that says one sentence stands in for all of them, so that many
-# tests fail either way. $LLAMA_SUITE_MODEL names another GGUF file. llama-server is the one on PATH, else that of the
-# test image. Through the gateway, names of models that the tests make up lead to the slot, and paths that are not the
-# gateway's own go to /upstream/suite. Needs a built gateway (npm run build).
+# tests fail either way. $LLAMA_SUITE_MODEL names another GGUF file: with one that never ends and has no chat template,
+# as theirs has none, more of them pass. llama-server is the one on PATH, else that of the test image. Through the
+# gateway, names of models that the tests make up lead to the slot, and paths that are not the gateway's own go to
+# /upstream/suite. Where llama-server ends at once, the gateway lives on, and the test waits a minute for it. Needs a
+# built gateway (npm run build).
 #
 # What ends differently is meant to: CORS and API keys are the gateway's (test_security), and so is its one address
 # (test_basic, several addresses); an image without a projector is the client's mistake, 400 and not 500
-# (test_compat_anthropic).
+# (test_compat_anthropic); /chat/completions is the gateway's and has nothing below it, such as input_tokens
+# (test_sleep); the engine's own log is not in the gateway's (test_kv_keep_only_active).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1:-} in
@@ -49,11 +53,12 @@ run() { # NAME BINARY [pytest argument ...]
   local name=$1 binary=$2
   shift 2
   log "$name"
-  (cd "$folder" && LLAMA_SERVER_BIN_PATH=$binary PYTHONDONTWRITEBYTECODE=1 \
-    "$venv/bin/python" -m pytest -q -p no:cacheprovider --junitxml="$work/$name.xml" "$@" >"$work/$name.log" 2>&1) || true
+  (cd "$folder" && LLAMA_SERVER_BIN_PATH=$binary PYTHONPATH=$suite PYTHONDONTWRITEBYTECODE=1 \
+    "$venv/bin/python" -m pytest -q -p no:cacheprovider -p same_dice --basetemp="$work/pytest-$name" \
+    --junitxml="$work/$name.xml" "$@" >"$work/$name.log" 2>&1) || true
   [ -s "$work/$name.xml" ] || { tail -n 30 "$work/$name.log" >&2; die "pytest did not run"; }
   tail -n 1 "$work/$name.log" >&2
 }
 run direct "$suite/engine.sh" "$@"
-PYTHONPATH=$suite run gateway "$suite/gateway.mjs" -p gateway_paths "$@"
+run gateway "$suite/gateway.mjs" -p gateway_paths "$@"
 "$venv/bin/python" "$suite/differences.py" "$work/direct.xml" "$work/gateway.xml"

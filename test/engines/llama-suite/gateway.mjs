@@ -22,16 +22,17 @@ const put = (path, text) => {
 }
 // what the gateway would launch says on which port; all else is as the test wants it, also the environment, of which an
 // engine gets little by itself
-const passed = ['PATH', 'HOME', 'SVC_TEST_DOCKER_HOST', 'SUITE_MODEL', 'SUITE_FOLDER', 'LLAMA_SERVER_DEBUG_FAKE_TIMING', 'AIP_MODE']
+const passed = ['PATH', 'HOME', 'SVC_TEST_DOCKER_HOST', 'SUITE_MODEL', 'SUITE_FOLDER', 'SUITE_WORK', 'LLAMA_SERVER_DEBUG_FAKE_TIMING', 'AIP_MODE']
 const environment = passed.filter(name => process.env[name] !== undefined).map(name => `export ${name}=${quoted(process.env[name])}`)
 put('llama-server', `#!/usr/bin/env bash
 ${environment.join('\n')}
 while [ $# -gt 0 ] && [ "$1" != --port ]; do shift; done
+export AIP_HTTP_PORT="$2"
 exec ${[SUITE_ENGINE, ...rest].map(quoted).join(' ')} --host 127.0.0.1 --port "$2"
 `)
 chmodSync(join(home, 'llama-server'), 0o755)
 const sources = readdirSync(join(SUITE_FOLDER, 'unit')).map(file => readFileSync(join(SUITE_FOLDER, 'unit', file), 'utf8')).join('\n')
-const names = new Set([...sources.matchAll(/model["']?\s*[:=]\s*["']([\w.:/-]+)["']/g)].map(([, name]) => name))
+const names = new Set([...sources.matchAll(/model["']?\s*[:=]\s*["']([\w.:/-]+)["']/gi)].map(([, name]) => name))
 for (const name of ['suite', 'model', 'none']) names.delete(name)
 put('etc/svc/svc.toml', `[runtime]
 driver = "process"

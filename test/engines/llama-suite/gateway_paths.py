@@ -4,7 +4,7 @@ from urllib.parse import urlsplit, urlunsplit
 import requests
 
 OWN = ("/v1/", "/upstream/", "/api/", "/chat/completions", "/completions", "/embeddings", "/responses", "/rerank", "/models")
-ENGINES = ("/v1/models", "/models", "/v1/health", "/v1/completions", "/completions")
+ENGINES = ("/v1/models", "/models", "/v1/health", "/v1/completions", "/completions", "/v1/stream")
 send = requests.sessions.Session.request
 
 
