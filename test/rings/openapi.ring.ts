@@ -59,9 +59,10 @@ t.test('a fuzzer that reads the document finds nothing', async t => {
   })
   const gateway = await startLive(t, home, { HF_ENDPOINT: await emptyHub(t) }, undefined, jail(home))
   const work = await folder(t)
+  // one worker: threads that compile at the same time break Python 3.11's own parser ("AST constructor recursion depth mismatch")
   const fuzz = (...phases: readonly string[]): Promise<Ended> => run(join(venv, 'bin/schemathesis'), [
     '--config-file', join(own, 'schemathesis.toml'), 'run', `${gateway.url}/api/openapi.json`, '--checks', 'all', '--continue-on-failure', '--no-shrink',
-    '--request-timeout', '60', '--suppress-health-check', 'all', '--warnings', 'off', '--workers', '2', '--seed', process.env.SVC_TEST_SEED ?? '1', '--phases', ...phases
+    '--request-timeout', '60', '--suppress-health-check', 'all', '--warnings', 'off', '--seed', process.env.SVC_TEST_SEED ?? '1', '--phases', ...phases
   ], work)
   const findsNothing = async (t: Test, ...phases: readonly string[]): Promise<void> => {
     const { code, output } = await fuzz(...phases)
