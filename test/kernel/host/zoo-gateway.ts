@@ -10,6 +10,8 @@ const gateway = createGateway({
   guardProcess: true
 })
 const { baseUrl } = await gateway.start()
+// as Node does for a leak of listeners
+process.emitWarning('one listener too many', 'MaxListenersExceededWarning')
 process.stdout.write(`${JSON.stringify({ baseUrl })}\n`)
 process.stdin.resume()
 process.stdin.on('end', () => {

@@ -139,4 +139,6 @@ t.test('thirty misbehaving plugins in one gateway: it serves, and says of each w
   t.match(log, /will not stop/)
   t.match(log, /from a timer/)
   t.match(log, /from a watcher/)
+  const warned = log.split('\n').find(line => line.includes('one listener too many'))
+  t.match(JSON.parse(warned ?? 'null'), { level: 'warn', msg: 'MaxListenersExceededWarning: one listener too many' }, 'a warning of Node is a line like the others')
 })
