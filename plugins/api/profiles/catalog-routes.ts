@@ -4,7 +4,7 @@ import type { ProfileApi } from './profile-api.js'
 import { profileExists, profileInUse, profileNotFound } from './profile-errors.js'
 import { profileItem, profileUsers, type ProfileItem } from './profile-item.js'
 import { changedProfile, guardUsers, profileMisfits, requireWords } from './profile-change.js'
-import { createBodySchema, nameParamsSchema, patchBodySchema, profileItemSchema } from './schemas.js'
+import { createBodySchema, nameParamsSchema, ownNameParamsSchema, patchBodySchema, profileItemSchema } from './schemas.js'
 
 /** Profiles as a catalogue. Seeds can be read and cloned, not changed. */
 export function catalogRoutes (api: ProfileApi): AnyRoute[] {
@@ -49,7 +49,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles/:name',
       summary: 'Change a profile',
       description: 'What is left out or null stays. Slots that run with it go on as they are and are marked as drifted.',
-      schema: { params: nameParamsSchema, body: patchBodySchema, response: profileItemSchema },
+      schema: { params: ownNameParamsSchema, body: patchBodySchema, response: profileItemSchema },
       example: { flags: '--threads 6' },
       handler: async call => {
         const { name } = call.params
@@ -73,7 +73,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       method: 'DELETE',
       url: '/api/profiles/:name',
       summary: 'Delete a profile that no slot uses',
-      schema: { params: nameParamsSchema },
+      schema: { params: ownNameParamsSchema },
       handler: async call => {
         const { name } = call.params
         const before = profileOf(api, name)

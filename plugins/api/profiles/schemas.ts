@@ -8,6 +8,9 @@ export const ENVELOPE_KIND = 'svc.profile'
 /** Any text: a name that no profile can have is a profile that does not exist. */
 export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Profile name', pattern: NAME_PATTERN.source, examples: ['cpu-llm'] }) })
 
+/** The same for what a built-in profile refuses. */
+export const ownNameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Profile name', pattern: NAME_PATTERN.source, examples: ['my-cpu'] }) })
+
 /** A profile, with what this gateway knows about it. */
 export const profileItemSchema = z.strictObject({
   name: z.string(),

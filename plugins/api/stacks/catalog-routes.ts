@@ -1,6 +1,7 @@
 import { defineRoute, stackSchema, type AnyRoute, type RouteCall, type Stack } from 'svc-gateway/plugin'
 import {
-  createBodySchema, slugParamsSchema, snapshotAnswerSchema, snapshotBodySchema, stackItemSchema, stackListSchema
+  createBodySchema, ownSlugParamsSchema, slugParamsSchema, snapshotAnswerSchema, snapshotBodySchema, stackItemSchema,
+  stackListSchema
 } from './schemas.js'
 import { selfContained } from './self-contained.js'
 import { snapshotOf } from './snapshot.js'
@@ -75,7 +76,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks/:slug',
       summary: 'Replace a stack',
       description: 'The active one counts as modified until it is applied again.',
-      schema: { params: slugParamsSchema, body: stackSchema, response: stackItemSchema },
+      schema: { params: ownSlugParamsSchema, body: stackSchema, response: stackItemSchema },
       example: { name: 'Two slots', slots: [{ slot: 'agent' }] },
       handler: async call => {
         const { slug } = call.params
@@ -94,7 +95,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       method: 'DELETE',
       url: '/api/stacks/:slug',
       summary: 'Delete a stack; slots stay as they are',
-      schema: { params: slugParamsSchema },
+      schema: { params: ownSlugParamsSchema },
       handler: async call => {
         const { slug } = call.params
         const before = stackOf(services, slug)

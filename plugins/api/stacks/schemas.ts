@@ -8,6 +8,9 @@ export const drifts = ['clean', 'degraded', 'modified', 'none'] as const
 /** Any text: a slug that no stack can have is a stack that does not exist. */
 export const slugParamsSchema = z.strictObject({ slug: z.string().meta({ description: 'Slug of the stack', pattern: NAME_PATTERN.source, examples: ['saber'] }) })
 
+/** The same for what a built-in stack refuses. */
+export const ownSlugParamsSchema = z.strictObject({ slug: z.string().meta({ description: 'Slug of the stack', pattern: NAME_PATTERN.source, examples: ['two-slots'] }) })
+
 const driftSchema = z.enum(drifts).meta({ description: 'none: not the active one' })
 
 const { shape } = stackSchema
