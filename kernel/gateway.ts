@@ -274,6 +274,7 @@ class GatewayRun implements Gateway {
     services.add(core.upstreams, inference.desk)
     services.add(core.requests, inference.requests)
     services.add(core.plugins, host)
+    services.add(core.programs, kernel.programs)
     services.add(core.tasks, inference.tasks)
     services.add(core.throughput, inference.throughput)
   }

@@ -1,5 +1,5 @@
 import {
-  svcConfigSchema, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger, type ModelRegistry
+  svcConfigSchema, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger, type ModelRegistry, type Programs
 } from './contract/index.js'
 import { createConfigService, type KernelConfig } from './config/store.js'
 import { LateWriteRules } from './config/write-rules.js'
@@ -17,6 +17,7 @@ import { storeTemp } from './config/written-folders.js'
 import { createModelRegistry } from './models/registry.js'
 import type { ContainerRuntime } from './runtime/container-runtime.js'
 import { endFormerEngines } from './runtime/former-engines.js'
+import { RuntimePrograms } from './runtime/programs.js'
 import { openProcessRuntime } from './runtime/process-runtime.js'
 import { RuntimeSet } from './runtime/runtime-set.js'
 import { selectRuntime, type SelectRuntimeOptions } from './runtime/select-runtime.js'
@@ -49,6 +50,7 @@ export interface KernelServices {
   readonly modelFiles: ClosableModelFiles
   readonly hardware: CachingHardwareService
   readonly runtime: ContainerRuntime
+  readonly programs: Programs
 }
 
 /** Rejects with what is wrong with the home; leaves nothing open behind when it does. */
@@ -119,7 +121,8 @@ export async function openKernel (
     return {
       env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, tables, models, modelFiles,
       hardware,
-      runtime
+      runtime,
+      programs: new RuntimePrograms({ runtime, instance, path: () => env.PATH ?? '' })
     }
   } catch (error) {
     database?.close()

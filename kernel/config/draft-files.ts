@@ -12,7 +12,7 @@ interface DraftFile {
   /** As it is on disk; null when it is not there. */
   readonly before: string | null
   after: string | null
-  readonly mode?: number
+  mode?: number
 }
 
 /** Texts of the files that a draft looked at or changed. Each is read once, when it is first asked for. */
@@ -51,8 +51,10 @@ export class DraftFiles {
   }
 
   /** Sets the text of a file that was read before. */
-  put (file: string, text: string | null): void {
-    this.#files.get(keyOf('etc', file))!.after = text
+  put (file: string, text: string | null, mode?: number): void {
+    const known = this.#files.get(keyOf('etc', file))!
+    known.after = text
+    if (mode !== undefined) known.mode = mode
   }
 
   /** Changes the values of a TOML file; comments and placements stay. A file that is not there is made. */
@@ -67,7 +69,7 @@ export class DraftFiles {
   }
 
   /** A new TOML file. False when there is one, readable or not. Throws `config.write_failed` where there can be none. */
-  async create (file: string, text: string): Promise<boolean> {
+  async create (file: string, text: string, mode?: number): Promise<boolean> {
     const known = this.#files.get(keyOf('etc', file))
     if (known !== undefined) {
       if (known.after !== null) return false
@@ -75,7 +77,7 @@ export class DraftFiles {
       return true
     }
     if (await this.#exists(file)) return false
-    this.#files.set(keyOf('etc', file), { root: 'etc', file, before: null, after: text })
+    this.#files.set(keyOf('etc', file), { root: 'etc', file, before: null, after: text, ...(mode === undefined ? {} : { mode }) })
     return true
   }
 

@@ -9,6 +9,7 @@ import {
 } from '../contract/index.js'
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
+import { DraftToolServers } from './draft-tool-servers.js'
 import type { LaidProviders } from './laid-providers.js'
 import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
@@ -35,6 +36,7 @@ export class Draft implements ConfigDraft {
   #svc: SvcConfig
   readonly upstreams: ConfigRows<Upstream>
   readonly providers: ConfigRows<ExternalProvider>
+  readonly toolServers: ConfigDraft['toolServers']
   readonly #files: DraftFiles
   readonly #log: Logger
   readonly #rules: WriteRules | null
@@ -59,6 +61,7 @@ export class Draft implements ConfigDraft {
     this.#registry = relative(paths.state, paths.registry)
     this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
     this.providers = new DraftRows(this.#files, log, { ...providerRows, file: configFiles.providers })
+    this.toolServers = new DraftToolServers(this.#files, log)
     this.#slots = new Map(snapshot.slots)
     this.#profiles = new Map(snapshot.profiles)
     this.#stacks = new Map(snapshot.stacks)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { hardwareSchema, svcConfigSchema, type Paths } from '../contract/index.js'
 import { loadJson, loadRows, located } from './load-file.js'
 import { loadSlots } from './load-slots.js'
+import { loadToolServers } from './load-tool-servers.js'
 import { migrateConfig } from './migrations/migrate.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { configFiles, type ConfigParts } from './parts.js'
@@ -29,7 +30,9 @@ export interface LoadOptions {
  */
 export async function loadParts (options: LoadOptions, previous: ConfigParts | null): Promise<ConfigParts> {
   const { etc } = options.paths
-  const [svc, slots, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets] = await Promise.all([
+  const [
+    svc, slots, profiles, stacks, capabilities, upstreams, providers, toolServers, manifest, hardware, secrets
+  ] = await Promise.all([
     loadSvc(options, previous?.svc.value ?? null),
     loadSlots(options.paths, previous),
     loadProfiles(options.paths, previous, options.profileSeeds),
@@ -37,6 +40,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
     loadCapabilities(options.paths, previous),
     loadUpstreams(options.paths, previous),
     loadProviders(options.paths, previous),
+    loadToolServers(options.paths, previous),
     loadJson(etc, configFiles.manifest, previous?.manifest.value ?? null, null, readManifest),
     loadJson(etc, configFiles.hardware, previous?.hardware.value ?? null, hardwareSchema.parse({}), readHardware),
     loadSecrets(options.paths, previous)
@@ -49,6 +53,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
     capabilities,
     upstreams,
     providers,
+    ...toolServers,
     manifest,
     hardware: { ...hardware, value: hardware.value ?? hardwareSchema.parse({}) },
     secrets

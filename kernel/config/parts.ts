@@ -1,6 +1,6 @@
 import type {
-  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack, SvcConfig,
-  Upstream, WrittenSlot
+  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack, NamedToolServer,
+  SvcConfig, Upstream, WrittenSlot
 } from '../contract/index.js'
 
 /** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
@@ -21,6 +21,9 @@ export interface ConfigParts {
   readonly capabilities: Part<CapabilitySelections>
   readonly upstreams: Part<readonly Upstream[]>
   readonly providers: Part<readonly ExternalProvider[]>
+  /** By id; one for every file, also for those that are left out. */
+  readonly toolServers: ReadonlyMap<string, Part<NamedToolServer | null>>
+  readonly toolServerFolder: readonly Diagnostic[]
   readonly manifest: Part<Manifest | null>
   readonly hardware: Part<HardwareInfo>
   readonly secrets: Part<ReadonlyMap<string, string>>
@@ -43,11 +46,17 @@ export function slotFile (name: string): string {
   return `slots/${name}.toml`
 }
 
+export function toolServerFile (id: string): string {
+  return `mcp-servers/${id}.toml`
+}
+
 export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
   const { svc, slots, slotFolder, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
+  const { toolServers, toolServerFolder } = parts
   return [
     ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...profiles.diagnostics,
     ...stacks.diagnostics, ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
+    ...toolServerFolder, ...[...toolServers.values()].flatMap(server => server.diagnostics),
     ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics
   ]
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CapabilityChild, CapabilitySelections, ConfigSnapshot, NamedProfile, NamedSlotConfig, SvcConfig, WrittenSlot } from '../contract/index.js'
+import type { CapabilityChild, CapabilitySelections, ConfigSnapshot, NamedProfile, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
 import { allDiagnostics, type ConfigParts } from './parts.js'
 import type { LaidProviders } from './laid-providers.js'
 import { layManifest } from './schema/json-files.js'
@@ -19,6 +19,10 @@ export function snapshotOf (
   for (const [name, { value }] of parts.slots) {
     if (value !== null) slots.set(name, keep(previous?.slots.get(name), slotWithProvider(value, providers)))
   }
+  const toolServers = new Map<string, NamedToolServer>()
+  for (const [id, { value }] of parts.toolServers) {
+    if (value !== null) toolServers.set(id, keep(previous?.toolServers.get(id), value))
+  }
   const next = {
     svc: keep(previous?.svc, svc),
     slots: keep(previous?.slots, slots),
@@ -27,6 +31,7 @@ export function snapshotOf (
     capabilities: keep(previous?.capabilities, withProviders(parts.capabilities.value, providers)),
     upstreams: keep(previous?.upstreams, parts.upstreams.value),
     providers: keep(previous?.providers, parts.providers.value),
+    toolServers: keep(previous?.toolServers, toolServers),
     manifest: keep(previous?.manifest, layManifest(providers.images, parts.manifest.value)),
     hardware: keep(previous?.hardware, parts.hardware.value),
     diagnostics: keep(previous?.diagnostics, allDiagnostics(parts))

@@ -8,6 +8,7 @@ import {
   loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams, type LoadOptions
 } from './load-parts.js'
 import { loadSlot } from './load-slots.js'
+import { loadToolServer } from './load-tool-servers.js'
 import { noProviders, type LaidProviders } from './laid-providers.js'
 import { extractionSlotProblem, namesExtractionSlot } from './extraction-slot.js'
 import { configLock, type WithLock } from './locker.js'
@@ -99,6 +100,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   /** Reads these files again and no others, so that half-done edits of other files stay out until a reload. */
   const refresh = (files: readonly string[]): Promise<void> => queue.run(async () => {
     const slots = new Map(parts.slots)
+    const toolServers = new Map(parts.toolServers)
     for (const file of files) {
       const name = /^slots\/(.+)\.toml$/.exec(file)?.[1]
       if (name === undefined) continue
@@ -106,8 +108,16 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       if (part === null) slots.delete(name)
       else slots.set(name, part)
     }
+    for (const file of files) {
+      const id = /^mcp-servers\/(.+)\.toml$/.exec(file)?.[1]
+      if (id === undefined) continue
+      const part = await loadToolServer(paths, id, parts.toolServers.get(id)?.value ?? null)
+      if (part === null) toolServers.delete(id)
+      else toolServers.set(id, part)
+    }
     adopt({
       ...parts,
+      toolServers: new Map([...toolServers].sort(([a], [b]) => a < b ? -1 : 1)),
       slots: new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1)),
       ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts, load().profileSeeds) } : {},
       ...files.includes(configFiles.stacks) ? { stacks: await loadStacks(paths, parts) } : {},

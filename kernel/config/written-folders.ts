@@ -7,6 +7,7 @@ type Folders = (paths: Paths) => readonly string[]
 const etc: Folders = paths => [paths.etc]
 const state: Folders = paths => [paths.state]
 const registry: Folders = paths => [dirname(paths.registry)]
+const configFolders: Folders = paths => [paths.etc, paths.slots, join(paths.etc, 'mcp-servers'), ...registry(paths)]
 
 /**
  * Whoever writes through temporary files, by its source file, and the folders that it does that in: what dead writers left
@@ -16,9 +17,9 @@ const registry: Folders = paths => [dirname(paths.registry)]
 export const tempWriters: Readonly<Record<string, Folders>> = {
   'kernel/config/journal.ts': etc,
   'kernel/config/secrets-writer.ts': paths => [dirname(paths.secretsEnv)],
-  'kernel/config/staged-file.ts': paths => [paths.etc, paths.slots, ...registry(paths)],
+  'kernel/config/staged-file.ts': configFolders,
   'kernel/config/svc-writer.ts': etc,
-  'kernel/config/transaction.ts': paths => [paths.etc, paths.slots, ...registry(paths)],
+  'kernel/config/transaction.ts': configFolders,
   'kernel/hardware/hardware-service.ts': etc,
   'kernel/host/plugin-home.ts': paths => [paths.plugins],
   // of a store elsewhere `kernel-services.ts` sweeps the same folder, once the configuration says where it is

@@ -13,6 +13,7 @@ import type { HardwareService } from './services/hardware.js'
 import type { JobStore } from './services/jobs.js'
 import type { ModelFiles, ModelRegistry } from './services/models.js'
 import type { PluginService } from './services/plugins.js'
+import type { Programs } from './services/programs.js'
 import type { RequestService } from './services/requests.js'
 import type { RuntimeInfo } from './services/runtime.js'
 import type { SlotService } from './services/slots.js'
@@ -86,6 +87,7 @@ export const core = known('core', Object.freeze({
   upstreams: createServiceRef<UpstreamService>('core.upstreams'),
   requests: createServiceRef<RequestService>('core.requests'),
   plugins: createServiceRef<PluginService>('core.plugins'),
+  programs: createServiceRef<Programs>('core.programs'),
   tasks: createServiceRef<EngineTasks>('core.tasks'),
   throughput: createServiceRef<ThroughputService>('core.throughput')
 }))

@@ -178,6 +178,8 @@ export const errorCodes = {
   'install.slot_toml_not_found': { status: 404, when: 'no slot file has this name' },
   'install.model_id_required': { status: 400, when: 'a slot\'s model is to be written down and none is named' },
   'install.unit_not_repairable': { status: 400, when: 'the unit is not one that may be restarted here' },
+  'mcp.not_found': { status: 404, when: 'no tool server is installed under this id' },
+  'mcp.already_installed': { status: 409, when: 'a tool server is installed under this id' },
   'secret.name_invalid': { status: 400, when: 'the name of a secret is not one that a shell knows' },
   'secret.value_invalid': { status: 400, when: 'the value of a secret is empty or not one printable line' },
   'secret.write_failed': { status: 500, when: 'the file of secrets cannot be written' },

@@ -14,6 +14,7 @@ export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.
 export type { AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply } from './route.js'
 export { isJsonAnswer, jsonAnswer, KeptBytes, KeptJson } from './json-answer.js'
 export type { JsonAnswer } from './json-answer.js'
+export { backoffMs, crashAttempts } from '../async/backoff.js'
 export { Latest } from '../async/latest.js'
 export { SerialQueue } from '../async/serial-queue.js'
 export { abortable, pause, settlesWithin } from '../async/waiting.js'

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream'
 import type { EngineAddress, MountSpec, RuntimeInfo } from '../contract/index.js'
 
 /**
@@ -40,6 +41,10 @@ export interface ContainerForm {
   readonly ulimits: Readonly<Record<string, { readonly soft: number, readonly hard: number }>>
   readonly securityOpts: readonly string[]
   readonly workingDir: string | null
+  /** Its port inside, published on any free one: for images whose port is their own. The launch then has none. */
+  readonly portInside?: number
+  /** Spoken to over its standard streams (`startPiped`); what it writes there is no log. */
+  readonly piped?: true
 }
 
 export interface ProcessForm {
@@ -51,6 +56,17 @@ export interface ProcessForm {
   /** Address that the engine was told to listen on; its port there must be free at the start. */
   readonly bindHost: string
   readonly label: string
+  /** Spoken to over its standard streams (`startPiped`), which end with the gateway; otherwise its output is its log. */
+  readonly piped?: true
+}
+
+/** The standard streams of a program. All of them end when it does; an error of one is told there and nowhere else. */
+export interface ProgramPipes {
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly stderr: Readable
+  /** Of the first process; null if unknown. */
+  readonly pid: number | null
 }
 
 /** A launch, complete: equal specs start equal engines. */
@@ -140,6 +156,8 @@ export interface ContainerRuntime {
    * it is. Rejects with the signal's reason when that aborts; the engine may then run or not, so remove it.
    */
   start (id: string, signal: AbortSignal): Promise<void>
+  /** As `start`, of one that is `piped` and has not run yet. Its streams must be read, or it blocks. */
+  startPiped? (id: string, signal: AbortSignal): Promise<ProgramPipes>
   /**
    * Asks the engine to stop, kills it after `timeoutS`, and resolves when it has really ended.
    * An engine that is gone or ended counts as stopped.

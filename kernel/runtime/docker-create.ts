@@ -13,7 +13,11 @@ export type ContainerSpec = EngineSpec & { readonly form: ContainerForm }
 export function createBody (spec: ContainerSpec, facts: EngineFacts): Docker.ContainerCreateOptions {
   const { form, port, ports = {} } = spec
   const isPublished = form.network === 'bridge' && form.publishHost !== null
-  const published = isPublished ? [...port === null ? [] : [port], ...Object.values(ports)] : []
+  // an empty host port lets the engine choose
+  const published = isPublished
+    ? [...[...port === null ? [] : [port], ...Object.values(ports)].map(each => [each, String(each)] as const),
+        ...form.portInside === undefined ? [] : [[form.portInside, ''] as const]]
+    : []
   const portLabels = {
     ...(port === null ? {} : { [LABEL_PORT]: String(port) }),
     ...(Object.keys(ports).length === 0 ? {} : { [LABEL_PORTS]: JSON.stringify(ports) })
@@ -24,15 +28,16 @@ export function createBody (spec: ContainerSpec, facts: EngineFacts): Docker.Con
     Cmd: [...form.command],
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     Labels: { ...spec.labels, ...portLabels },
+    ...(form.piped === true ? { OpenStdin: true, StdinOnce: true, AttachStdin: true } : {}),
     ...(form.workingDir === null ? {} : { WorkingDir: form.workingDir }),
-    ...(published.length === 0 ? {} : { ExposedPorts: Object.fromEntries(published.map(each => [`${each}/tcp`, {}])) }),
+    ...(published.length === 0 ? {} : { ExposedPorts: Object.fromEntries(published.map(([own]) => [`${own}/tcp`, {}])) }),
     HostConfig: {
       // a process 1 that passes signals on and collects dead children, which most engines do not do themselves
       Init: true,
       NetworkMode: form.network,
       ...(published.length === 0
         ? {}
-        : { PortBindings: Object.fromEntries(published.map(each => [`${each}/tcp`, [{ HostIp: form.publishHost!, HostPort: String(each) }]])) }),
+        : { PortBindings: Object.fromEntries(published.map(([own, at]) => [`${own}/tcp`, [{ HostIp: form.publishHost!, HostPort: at }]])) }),
       // mounts rather than binds: a source that does not exist is an error, not a new folder owned by root
       Mounts: form.mounts.map(mount => ({ Type: 'bind', Source: mount.source, Target: mount.target, ReadOnly: mount.readOnly })),
       Devices: form.devices.map(path => ({ PathOnHost: path, PathInContainer: path, CgroupPermissions: 'rw' })),
@@ -45,7 +50,7 @@ export function createBody (spec: ContainerSpec, facts: EngineFacts): Docker.Con
       // the gateway decides what runs
       RestartPolicy: { Name: 'no' },
       // a driver that can be read back, which the engine's default need not be
-      LogConfig: { Type: 'json-file', Config: LOG_BOUNDS }
+      LogConfig: form.piped === true ? { Type: 'none', Config: {} } : { Type: 'json-file', Config: LOG_BOUNDS }
     }
   }
 }

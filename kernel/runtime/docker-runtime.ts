@@ -2,9 +2,11 @@ import { access } from 'node:fs/promises'
 import type Docker from 'dockerode'
 import { svcError, type Clock, type Logger, type RuntimeInfo, type SvcError } from '../contract/index.js'
 import {
-  LABEL_PORT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions, type PullProgress
+  LABEL_PORT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions, type ProgramPipes,
+  type PullProgress
 } from './container-runtime.js'
 import { cgroupMemory } from './cgroup-memory.js'
+import { attachContainer } from './docker-attach.js'
 import type { DockerEngine } from './docker-connect.js'
 import { createBody, unsupported, type ContainerSpec } from './docker-create.js'
 import { containerGone, engineError, engineMessage, isPortTaken, saysGone, statusOf } from './docker-errors.js'
@@ -114,6 +116,20 @@ class DockerRuntime implements ContainerRuntime {
       }
     }, { signal, withinMs: 2 * GRACE_MS })
     this.#exits.started(id, labels)
+  }
+
+  /** Attached first, so that nothing of what it writes is missed. */
+  async startPiped (id: string, signal: AbortSignal): Promise<ProgramPipes> {
+    signal.throwIfAborted()
+    const pipes = await this.#engine.call(`attaching to container ${id.slice(0, 12)}`, inner =>
+      attachContainer(this.#engine.docker, id, inner), { signal })
+    try {
+      await this.start(id, signal)
+    } catch (error) {
+      pipes.stdin.destroy()
+      throw error
+    }
+    return pipes
   }
 
   /**

@@ -6,6 +6,7 @@ import { assertPortsFree } from './port-check.js'
 import { childEnvironment, ENGINE_ID_VARIABLE } from './process-env.js'
 import { engineGone, recordNotWritten, spawnFailed, undying } from './process-errors.js'
 import { EngineLog } from './process-log.js'
+import type { ProgramPipes } from './container-runtime.js'
 import type { ProcessRecord, RecordStore } from './process-record.js'
 import { engineProcesses, type ProcessTable } from './process-table.js'
 import { SerialQueue } from '../async/serial-queue.js'
@@ -36,6 +37,7 @@ export class EngineProcess {
   #child: ChildProcess | null = null
   /** Exit code once our own child has ended; undefined while it runs. */
   #childExit: number | undefined
+  #pipes: ProgramPipes | null = null
   #askedToStop = false
   #removed = false
   #ended: { promise: Promise<void>, resolve: () => void }
@@ -70,6 +72,13 @@ export class EngineProcess {
       // null: it has ended already, and the exit event is on its way
       await this.#save({ state: 'running', leader: leader ?? { pid: child.pid!, group: child.pid!, startId: '' } })
     })
+  }
+
+  /** Its streams, once; null for one whose output is its log, or that an earlier gateway started. */
+  takePipes (): ProgramPipes | null {
+    const pipes = this.#pipes
+    this.#pipes = null
+    return pipes
   }
 
   /** SIGTERM to the group, SIGKILL after `timeoutS`; resolves when every process of the engine is gone. */
@@ -117,11 +126,11 @@ export class EngineProcess {
 
   async #spawn (): Promise<ChildProcess> {
     const { id, spec: { form, env } } = this.#record
-    const output = await this.log.openForChild()
+    const output = form.piped === true ? null : await this.log.openForChild()
     try {
       const child = spawn(form.command, form.args, {
         detached: true, // a group and session of its own: outlives the gateway and its terminal
-        stdio: ['ignore', output.fd, output.fd],
+        stdio: output === null ? 'pipe' : ['ignore', output.fd, output.fd],
         env: childEnvironment(this.#deps.env, env, id),
         ...(form.workingDir === null ? {} : { cwd: form.workingDir })
       })
@@ -131,6 +140,9 @@ export class EngineProcess {
       child.on('error', error => this.#deps.log.warn({ err: error, engine: id }, 'the process of an engine reports an error'))
       child.unref()
       this.#child = child
+      if (child.stdin !== null && child.stdout !== null && child.stderr !== null) {
+        this.#pipes = { stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, pid: child.pid ?? null }
+      }
       this.#askedToStop = false
       this.#ended = deferred()
       return child
@@ -138,7 +150,7 @@ export class EngineProcess {
       await this.#save({ state: 'created', startedAt: null })
       throw spawnFailed(form.command, form.workingDir, error)
     } finally {
-      await output.close()
+      await output?.close()
     }
   }
 

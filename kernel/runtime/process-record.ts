@@ -18,7 +18,8 @@ const specSchema = z.object({
     args: z.array(z.string()),
     workingDir: z.string().nullable(),
     bindHost: z.string(),
-    label: z.string()
+    label: z.string(),
+    piped: z.literal(true).exactOptional()
   })
 })
 

@@ -3,7 +3,8 @@ import { setMaxListeners } from 'node:events'
 import { join } from 'node:path'
 import { svcError, type Clock, type Logger, type RuntimeInfo, type Timer } from '../contract/index.js'
 import {
-  LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions
+  LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions,
+  type ProgramPipes
 } from './container-runtime.js'
 import { EngineProcess, writeRecord, type ProcessDeps } from './process-engine.js'
 import { engineGone } from './process-errors.js'
@@ -90,6 +91,13 @@ class ProcessRuntime implements ContainerRuntime {
     signal.throwIfAborted()
     await this.#get(id).start(signal)
     this.#watch()
+  }
+
+  async startPiped (id: string, signal: AbortSignal): Promise<ProgramPipes> {
+    await this.start(id, signal)
+    const pipes = this.#get(id).takePipes()
+    if (pipes === null) throw svcError('runtime.failed', `engine process ${id} has no streams to speak over`)
+    return pipes
   }
 
   async stop (id: string, timeoutS: number): Promise<void> {

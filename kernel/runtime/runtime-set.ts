@@ -1,6 +1,6 @@
-import type { RuntimeInfo } from '../contract/index.js'
+import { svcError, type RuntimeInfo } from '../contract/index.js'
 import type {
-  ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineSpec, LogOptions, PullProgress
+  ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineSpec, LogOptions, ProgramPipes, PullProgress
 } from './container-runtime.js'
 
 const ABSENT = new Error('no such engine')
@@ -53,6 +53,12 @@ export class RuntimeSet implements ContainerRuntime {
 
   async start (id: string, signal: AbortSignal): Promise<void> {
     await (await this.#owner(id)).start(id, signal)
+  }
+
+  async startPiped (id: string, signal: AbortSignal): Promise<ProgramPipes> {
+    const pipes = await (await this.#owner(id)).startPiped?.(id, signal)
+    if (pipes === undefined) throw svcError('runtime.failed', 'this runtime runs no programs that are spoken to over standard streams')
+    return pipes
   }
 
   async stop (id: string, timeoutS: number): Promise<void> {

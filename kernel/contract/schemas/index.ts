@@ -27,6 +27,10 @@ export {
   authStyles, externalProviderSchema, modelFiltersSchema, RESERVED_UPSTREAM_NAME, UPSTREAM_NAME_PATTERN, upstreamSchema
 } from './upstream.js'
 export type { AuthStyle, ExternalProvider, Upstream } from './upstream.js'
+export {
+  reservedToolServerIds, TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerSchema, toolServerTransports
+} from './tool-server.js'
+export type { NamedToolServer, ToolServer, ToolServerInput, ToolServerTransport } from './tool-server.js'
 export { documentedShape, patchShape } from './documented.js'
 export { manifestSchema } from './manifest.js'
 export type { Manifest } from './manifest.js'

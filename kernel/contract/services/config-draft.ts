@@ -2,6 +2,7 @@ import type { CapabilityChild, CapabilitySelection, CapabilitySelections } from 
 import type { NamedProfile, Profile } from '../schemas/profile.js'
 import type { NamedStack, Stack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
+import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { NamedSlotConfig } from './named-slot.js'
 import type { RegistryFile } from './models.js'
@@ -44,6 +45,8 @@ export interface ConfigDraft {
   readonly upstreams: ConfigRows<Upstream>
   /** `[[provider]]` of providers.toml, by name, else by catalogue id. */
   readonly providers: ConfigRows<ExternalProvider>
+  /** Files of `mcp-servers/`. Throws `mcp.already_installed` and `mcp.not_found` where `ConfigRows` says an upstream's. */
+  readonly toolServers: Omit<ConfigRows<NamedToolServer>, 'create' | 'ids'> & { create (id: string, row: Row): Promise<NamedToolServer> }
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
   /** As `ConfigService.patchSvc`; once in a draft. */
   patchSvc (patch: Row, check?: (next: SvcConfig) => void): Promise<SvcConfig>

@@ -4,6 +4,7 @@ import type { Manifest } from '../schemas/manifest.js'
 import type { NamedProfile } from '../schemas/profile.js'
 import type { NamedStack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
+import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
 import type { NamedSlotConfig, WrittenSlot } from './named-slot.js'
@@ -33,6 +34,8 @@ export interface ConfigSnapshot {
   readonly capabilities: CapabilitySelections
   readonly upstreams: readonly Upstream[]
   readonly providers: readonly ExternalProvider[]
+  /** Tool servers of others, by id. */
+  readonly toolServers: ReadonlyMap<string, NamedToolServer>
   readonly manifest: Manifest
   readonly hardware: HardwareInfo
   /** Problems of this load. What they concern keeps its last good value, or is left out at the first load. */

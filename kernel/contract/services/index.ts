@@ -25,6 +25,7 @@ export { bootPhases, pluginStates } from './plugins.js'
 export type {
   BootPhase, PluginConfigProblem, PluginLogLine, PluginReport, PluginService, PluginSetting, PluginState, WaitingVersion
 } from './plugins.js'
+export type { Program, Programs, ProgramSpec } from './programs.js'
 export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView

@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
-import { delimiter, isAbsolute, join } from 'node:path'
 import { svcError, type EngineProvider, type ProcessCandidate } from '../../contract/index.js'
 import type { ProcessForm } from '../../runtime/container-runtime.js'
+import { findProgram } from '../../runtime/program-search.js'
 
 /**
  * The first candidate whose program and files are on this host, and its own environment. Throws `runtime.unavailable`
@@ -26,18 +26,6 @@ export async function chooseCandidate (
 
 function absent ([first, ...more]: readonly string[]): string {
   return more.length === 0 ? `${first!} is not installed` : `neither ${first!} nor ${more.join(' nor ')} is installed`
-}
-
-/** Absolute path of a program, or null. `node` is the Node that runs the gateway. */
-export async function findProgram (command: string, path: string): Promise<string | null> {
-  if (command === 'node') return process.execPath
-  const places = isAbsolute(command)
-    ? [command]
-    : path.split(delimiter).filter(dir => isAbsolute(dir)).map(dir => join(dir, command))
-  for (const place of places) {
-    if (await access(place, constants.X_OK).then(() => true, () => false)) return place
-  }
-  return null
 }
 
 async function allReadable (files: readonly string[]): Promise<boolean> {

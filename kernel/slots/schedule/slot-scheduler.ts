@@ -1,4 +1,4 @@
-import { backoffMs, crashAttempts } from './backoff.js'
+import { backoffMs, crashAttempts } from '../../async/backoff.js'
 import type {
   CoreFailure, Decision, DemandAnswer, Engine, LaunchFailure, Refusal, ScheduledSlot, SlotEffect, SlotInput, Wants
 } from './scheduled-slot.js'

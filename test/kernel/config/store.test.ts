@@ -337,3 +337,45 @@ t.test('the start sweeps what dead writers left', async t => {
   const left = readdirSync(home, { recursive: true }).map(String).filter(name => name.includes('-999999999-'))
   t.same(left, [], 'in every folder that the gateway writes to')
 })
+
+t.test('tool servers of others are files of their own: read strictly, private, and their last good form stays', async t => {
+  const { config, paths } = await openHome(t.testdir(), {
+    'mcp-servers/notes.toml': 'spec = "npm:@acme/notes"\ntools = 3\n[secrets]\nNOTES_TOKEN = "ACME_KEY"\n',
+    'mcp-servers/admin.toml': 'spec = "npm:x"\n',
+    'mcp-servers/Bad Name.toml': 'spec = "npm:x"\n',
+    'mcp-servers/odd.toml': 'spec = "npm:x"\nspeed = 1\n',
+    'mcp-servers/steer.toml': 'spec = "npm:x"\ntransport = "streamable-http"\n',
+    'mcp-servers/trap.toml': 'spec = "npm:x"\n[env]\nLD_PRELOAD = "/x.so"\n',
+    'mcp-servers/plain.toml': 'spec = "http://tools.example/mcp"\ntransport = "streamable-http"\n',
+    'mcp-servers/own.toml': 'command = "node"\n[secrets]\nKEY = "SVC_TOKEN"\n'
+  })
+  t.strictSame([...config.snapshot.toolServers.keys()], ['notes'])
+  t.match(config.snapshot.toolServers.get('notes'), {
+    id: 'notes', transport: 'stdio', enabled: true, idle_stop_s: 600, secrets: { NOTES_TOKEN: 'ACME_KEY' }, tools: { allow: [], gated: [], blocked: [] }
+  })
+  t.match(config.snapshot.diagnostics.map(({ file, path, message }) => `${file} ${path} ${message}`), [
+    /^mcp-servers\/Bad Name.toml .*no tool server can have/,
+    /^mcp-servers\/admin.toml id cannot be admin/,
+    /^mcp-servers\/odd.toml speed /,
+    /^mcp-servers\/own.toml secrets.KEY cannot be a key of the gateway itself/,
+    /^mcp-servers\/plain.toml spec must be https/,
+    /^mcp-servers\/steer.toml transport must be "stdio"/,
+    /^mcp-servers\/trap.toml env.LD_PRELOAD cannot be set/
+  ])
+
+  await config.change(draft => draft.toolServers.create('files', { command: 'node', args: ['x.js'], env: { A: 'secret' } }))
+  const file = join(paths.etc, 'mcp-servers/files.toml')
+  t.equal(statSync(file).mode & 0o777, 0o600, 'for its env may hold what others must not read')
+  await t.rejects(config.change(draft => draft.toolServers.create('files', { command: 'x' })), { code: 'mcp.already_installed' })
+  await t.rejects(config.change(draft => draft.toolServers.create('../x', { command: 'x' })), { code: 'validation.invalid' })
+  writeFileSync(file, `# mine\n${readFileSync(file, 'utf8')}`)
+  await config.change(draft => draft.toolServers.patch('files', { enabled: false, env: { A: null, B: '2' } }))
+  t.match(config.snapshot.toolServers.get('files'), { enabled: false, env: { B: '2' }, args: ['x.js'] })
+  t.match(readFileSync(file, 'utf8'), /^# mine\n/, 'comments stay')
+  writeFileSync(file, 'broken')
+  await config.reload()
+  t.match(config.snapshot.toolServers.get('files'), { enabled: false }, 'as it was')
+  await config.change(draft => draft.toolServers.delete('files'))
+  t.notOk(config.snapshot.toolServers.has('files'))
+  await t.rejects(config.change(draft => draft.toolServers.delete('files')), { code: 'mcp.not_found' })
+})

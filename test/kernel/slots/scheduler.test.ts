@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
 import { slotStates, type SlotState } from '../../../kernel/contract/index.js'
-import { backoffMs, crashAttempts } from '../../../kernel/slots/schedule/backoff.js'
+import { backoffMs, crashAttempts } from '../../../kernel/async/backoff.js'
 import { canServe, freeWorkers, lendAnother, takeOneBack } from '../../../kernel/slots/schedule/leases.js'
 import {
   newCore, type CoreFailure, type Engine, type FailureClass, type LaunchFailure, type ScheduledSlot, type SlotEffect,

@@ -1,8 +1,6 @@
-import type { CoreFailure } from './scheduled-slot.js'
-
 const FIRST_PAUSE_MS = 5_000
 const LONGEST_PAUSE_MS = 300_000
-/** An engine that served this long was sound: its crash counts as the first one. */
+/** What ran this long was sound: its crash counts as the first one. */
 const SOUND_AFTER_MS = 60_000
 
 /**
@@ -14,7 +12,8 @@ export function backoffMs (attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 2))
 }
 
-export function crashAttempts (previous: CoreFailure | null, readyAt: number | null, now: number): number {
+/** How many failures in a row it is now, after one that ran from `readyAt` (null: it never got ready) to `now`. */
+export function crashAttempts (previous: { readonly attempts: number } | null, readyAt: number | null, now: number): number {
   const sound = readyAt !== null && now - readyAt >= SOUND_AFTER_MS
   return sound || previous === null ? 1 : previous.attempts + 1
 }

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { ENV_NAME_PATTERN, envSchema } from './names.js'
+
+/** A tool server's id is its file's name, its path below `/mcp/`, and the prefix of its tools where servers are mixed. */
+export const TOOL_SERVER_ID_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/
+
+/** Paths below `/mcp/` that are the gateway's own. */
+export const reservedToolServerIds: readonly string[] = ['admin', 'memory', 'all', 'svc-admin', 'svc-memory']
+
+export const toolServerIdSchema = z.string().regex(TOOL_SERVER_ID_PATTERN, {
+  error: 'must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 64 characters'
+})
+
+export const toolServerTransports = ['stdio', 'streamable-http'] as const
+export type ToolServerTransport = typeof toolServerTransports[number]
+
+const MAX_TOOL_NAMES = 512
+const toolNames = z.array(z.string().min(1).max(128)).max(MAX_TOOL_NAMES).default([])
+
+/** Which tools of a server there are. A number is how many its manifest tells of: older files have that. */
+const toolChoiceSchema = z.preprocess(value => typeof value === 'number' ? {} : value, z.strictObject({
+  allow: toolNames.meta({ description: 'Only these, when not empty' }),
+  gated: toolNames.meta({ description: 'Tools whose calls wait for an approval' }),
+  blocked: toolNames.meta({ description: 'Tools that do not exist for anyone; wins over the others' })
+}).prefault({}))
+
+const HEADER_OR_VARIABLE = /^[A-Za-z_][A-Za-z0-9_-]*$/
+
+/**
+ * One tool server of somebody else. It is run by `command`, else as its `spec` says, else reached at its `url`. Holds no
+ * secret: `secrets` names keys of api.env.
+ */
+export const toolServerSchema = z.strictObject({
+  name: z.string().max(200).default(''),
+  description: z.string().max(4_000).default(''),
+  spec: z.string().max(2_048).default('').meta({ description: '`npm:`, `uvx:` or `oci://` and a package, or the URL of a server' }),
+  transport: z.enum(toolServerTransports).default('stdio'),
+  command: z.string().min(1).max(4_096).regex(/^[^\0]*$/).optional().meta({ description: 'Program to run in place of what `spec` says; no shell' }),
+  args: z.array(z.string().max(8_192).regex(/^[^\0]*$/)).max(256).default([]).meta({ description: 'Arguments of the program or package' }),
+  url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_048).optional(),
+  port: z.int().min(1).max(65_535).default(8_080).meta({ description: 'Port that a container serves streamable-http on' }),
+  path: z.string().regex(/^\/[^\s?#]*$/, { error: 'must be a path that begins with /' }).max(512).default('/mcp')
+    .meta({ description: 'Path that a container serves streamable-http at' }),
+  env: envSchema.default({}),
+  secrets: z.record(
+    z.string().regex(HEADER_OR_VARIABLE, { error: 'must be the name of a variable, or of a header for a server with a url' }),
+    z.string().regex(ENV_NAME_PATTERN, { error: 'must be the name of a key of api.env, not the secret itself' })
+  ).default({}).meta({ description: 'Variable of its environment, or header for a server with a url, to key of api.env' }),
+  enabled: z.boolean().default(true),
+  idle_stop_s: z.int().min(0).max(604_800).default(600).meta({ description: 'Stopped after so long without a call; 0 never' }),
+  start_timeout_s: z.int().min(1).max(3_600).default(60),
+  call_timeout_s: z.int().min(1).max(86_400).default(300).meta({ description: 'Longest silence of a call: progress counts as a sign of life' }),
+  allow_insecure_http: z.boolean().default(false).meta({ description: 'Allow http:// to a host other than this machine' }),
+  tools: toolChoiceSchema,
+  resources: z.int().min(0).optional(),
+  prompts: z.int().min(0).optional(),
+  installed_at: z.string().max(64).default(''),
+  source_url: z.string().max(2_048).default(''),
+  author: z.string().max(200).default('user'),
+  verified: z.boolean().default(false)
+}).superRefine((server, context) => {
+  const { command, spec, url, transport } = server
+  const refuse = (path: string, message: string): void => context.addIssue({ code: 'custom', path: [path], message })
+  const remote = url ?? (/^https?:/.test(spec) ? spec : undefined)
+  if (command === undefined && spec === '' && url === undefined) refuse('spec', 'is required where neither command nor url is given')
+  if (command !== undefined && url !== undefined) refuse('url', 'cannot be set beside command: the gateway either runs the server or reaches it')
+  if (remote !== undefined && command === undefined && transport !== 'streamable-http') refuse('transport', 'must be "streamable-http" for a server with a url')
+  if (command !== undefined && transport !== 'stdio') refuse('transport', 'must be "stdio" for a command')
+  if (/^(npm|npx|uvx|uv):/.test(spec) && url === undefined && transport !== 'stdio') refuse('transport', 'must be "stdio" for a package')
+  if (command === undefined && url === undefined && spec !== '' && !/^(npm|npx|uvx|uv|oci|https?):/.test(spec)) {
+    refuse('spec', 'must begin with npm:, npx:, uvx:, uv:, oci:// or http(s)://, or command must say how it is run')
+  }
+  if (remote !== undefined && command === undefined && !server.allow_insecure_http && remote.startsWith('http:') && !isThisMachine(remote)) {
+    refuse(url === undefined ? 'spec' : 'url', 'must be https, or allow_insecure_http must be true: what is sent can be read on the way')
+  }
+})
+export type ToolServer = z.output<typeof toolServerSchema>
+export type ToolServerInput = z.input<typeof toolServerSchema>
+export type NamedToolServer = ToolServer & { readonly id: string }
+
+function isThisMachine (url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { hostname } = new URL(url)
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\./.test(hostname)
+}
