@@ -26,7 +26,7 @@ import type { Asked, Prepared } from './call/prepared.js'
 import { bodyError, missingModel } from './route/resolution-errors.js'
 import { tellLoading } from './answer/loading-notes.js'
 import { ModelLookup } from './route/model-lookup.js'
-import { isRoute, type Route } from './route/resolve.js'
+import type { Route } from './route/resolve.js'
 import { callSlot } from './call/slot-call.js'
 import { planSlotCall, type SlotPlan } from './call/slot-plan.js'
 import { PRIORITY_HEADER, priorityOf } from './requests/priority.js'
@@ -163,10 +163,11 @@ export class GatewayDispatcher implements DispatchService {
       // only a client's request has a socket to answer on
       const isClients = view !== null && !(reader instanceof CallSink)
       if (isClients && this.#interceptors.take(asked as ClientCall, options, view)) return null
-      const resolution = this.#lookup.now(model, options.surface)
-      if (resolution === null) this.#askUpstreams(this.#prepare(asked, options, view, model, reader))
-      else if (isRoute(resolution)) this.#go(this.#prepare(asked, options, view, model, reader), resolution)
-      else return this.#lookup.refusal(resolution, model, options.surface)
+      const found = this.#lookup.now(model, options.surface)
+      if (isSvcError(found)) return found
+      const prepared = this.#prepare(asked, options, view, model, reader)
+      if (found === null) this.#askUpstreams(prepared)
+      else this.#go(prepared, found)
       return null
     } catch (error) {
       return this.#told(error)
@@ -178,7 +179,8 @@ export class GatewayDispatcher implements DispatchService {
   ): Prepared {
     const gone = (): void => prepared.giveUp(clientLeft(asked.requestId))
     const left = (): void => {
-      if (prepared.sent) this.#deps.log.debug({ request_id: asked.requestId }, 'the client left before its answer was complete')
+      const before = prepared.sent ? 'its answer was complete' : 'its request reached an engine'
+      this.#deps.log.debug({ request_id: asked.requestId }, `the client left before ${before}`)
       gone()
     }
     const sink = reader instanceof CallSink ? reader : new ClientSink(reader, asked.requestId, left, options.dialect)
@@ -224,20 +226,17 @@ export class GatewayDispatcher implements DispatchService {
     }
   }
 
-  /** No list has the model: those that are missing are asked for before that is the last word. */
   #askUpstreams (prepared: Prepared): void {
-    const { sink, settle, model, options } = prepared
-    const waiting = new AbortController()
-    prepared.giveUp = reason => {
-      waiting.abort(reason)
-      settle()
-    }
-    void this.#lookup.later(model, options.surface, waiting.signal).then(resolution => {
-      if (sink.done) return
-      if (isRoute(resolution)) return this.#go(prepared, resolution)
-      sink.fail(this.#lookup.refusal(resolution, model, options.surface))
+    const { sink, settle, model, surface } = prepared
+    const leave = this.#lookup.ask(model, surface, found => {
+      if (!isSvcError(found)) return this.#go(prepared, found)
+      sink.fail(found)
       settle()
     })
+    prepared.giveUp = reason => {
+      leave(reason)
+      settle()
+    }
   }
 
   #toSlot (prepared: Prepared, { slot, modelId }: Extract<Route, { kind: 'slot' }>): void {

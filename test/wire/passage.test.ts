@@ -92,9 +92,18 @@ t.test('a passed request holds a lease, is metered, listed and cancelled like an
   t.match(await cancelled.text(), /request\.cancelled/)
   t.equal(await seen.closed, 'aborted')
 
+  const stopped = await gateway.fetch('/upstream/agent/completion', { method: 'POST', body: '{}' })
+  const unloaded = await engine.request(n + 1)
+  await gateway.slots.unload('agent', { force: true })
+  t.match(await stopped.text(), /slot\.stopped/, 'a slot that is unloaded by force says so, and not that its engine broke off')
+  t.equal(await unloaded.closed, 'aborted')
+
+  await gateway.slots.ensureReady('agent', new AbortController().signal)
+  const { engine: next } = gateway.runtime.started[1]!
+  next.answer({ headers: { 'content-type': 'text/event-stream' }, chunks: chatStream(['one', 'two']), hangAfter: 1 })
   const client = new AbortController()
   const left = await gateway.fetch('/upstream/agent/completion', { method: 'POST', body: '{}', signal: client.signal })
-  const again = await engine.request(n + 1)
+  const again = await next.request(0)
   await readUntil(left, text => text.includes('data:')).catch(() => '')
   client.abort()
   t.equal(await again.closed, 'aborted', 'the client\'s leaving ends the engine\'s work')

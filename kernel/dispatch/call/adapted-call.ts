@@ -10,9 +10,9 @@ import type { SlotCallInput } from './slot-call-input.js'
  * with the same cancellation and the same single end as a plain forward.
  */
 export function runAdapted (
-  context: CallContext, adapt: NonNullable<Surface['adapt']>, input: SlotCallInput, sink: AnswerSink, settled: (outcome: 'ended' | 'failed') => void
+  context: CallContext, adapt: NonNullable<Surface['adapt']>, { lease, contentType, requestId }: SlotCallInput, body: Buffer,
+  sink: AnswerSink, settled: (outcome: 'ended' | 'failed') => void
 ): (reason: Error) => void {
-  const { lease, body, contentType, requestId } = input
   const target = { label: `slot '${lease.slot}'`, details: { slot: lease.slot } }
   let broken = false
   return runProduced(

@@ -2,6 +2,7 @@ import { svcError, type RequestPriority, type SlotLease, type SvcError } from '.
 import type { AnswerSink } from '../answer/answer-sink.js'
 import { joinedBody, splitAnswer, type EmbeddingTexts } from '../body/embedding-body.js'
 import { without } from '../answer/headers.js'
+import { boardSlot } from './board-slot.js'
 
 /** Texts and bytes of one joined call: enough that calls cost nothing, few enough that nobody waits for many others. */
 const MOST_TEXTS = 64
@@ -46,10 +47,10 @@ interface Group {
   readonly key: string
   readonly route: EmbeddingRoute
   readonly seats: Set<Seat>
-  readonly waiting: AbortController
   texts: number
   bytes: number
-  abort: ((reason: Error) => void) | null
+  /** Gives up what waits or runs. */
+  leave: (reason: Error) => void
 }
 
 /**
@@ -100,35 +101,30 @@ export class EmbeddingLine {
     const { group } = seat
     if (!this.#over(seat) || group.seats.size > 0) return
     this.#close(group)
-    group.waiting.abort(reason)
-    group.abort?.(reason)
+    group.leave(reason)
   }
 
   #await (group: Group, attempt: number): void {
-    group.route.acquire(group.waiting.signal, attempt > 1).then(lease => {
-      this.#close(group)
-      // everybody may have left while the promise of the lease was on its way
-      if (group.seats.size === 0) return lease.release()
-      try {
-        this.#send(group, lease, attempt)
-      } catch (error) {
-        lease.release()
-        throw error
+    group.leave = boardSlot({
+      acquire: signal => group.route.acquire(signal, attempt > 1),
+      send: lease => {
+        this.#close(group)
+        return this.#send(group, lease, attempt)
+      },
+      failed: error => {
+        this.#close(group)
+        this.#fail(group, this.#told(error))
       }
-    }).catch((error: unknown) => {
-      this.#close(group)
-      this.#fail(group, this.#told(error))
     })
   }
 
-  #send (group: Group, lease: SlotLease, attempt: number): void {
+  #send (group: Group, lease: SlotLease, attempt: number): (reason: Error) => void {
     const seats = [...group.seats]
     for (const seat of seats) {
       this.#count(seat, false)
       seat.guest.sent(true)
     }
     const unsent = (): void => {
-      group.abort = null
       for (const seat of group.seats) {
         this.#count(seat, true)
         seat.guest.sent(false)
@@ -138,15 +134,12 @@ export class EmbeddingLine {
     const onUnsent = attempt < MOST_ATTEMPTS ? unsent : null
     const [first] = seats
     const { send } = group.route
-    if (seats.length === 1) {
-      group.abort = send(lease, first!.guest.body, 1, first!.guest.sink, () => this.#over(first!), onUnsent)
-      return
-    }
+    if (seats.length === 1) return send(lease, first!.guest.body, 1, first!.guest.sink, () => this.#over(first!), onUnsent)
     const answer = new WholeAnswer((status, headers, body) => this.#answer(group, seats, status, headers, body), error => {
       if (isAboutTexts(error.status)) this.#halve(group)
       else this.#fail(group, error)
     })
-    group.abort = send(lease, joinedBody(seats.map(({ guest }) => guest.texts)), seats.length, answer, () => {}, onUnsent)
+    return send(lease, joinedBody(seats.map(({ guest }) => guest.texts)), seats.length, answer, () => {}, onUnsent)
   }
 
   /** @param seats of those who were sent, in their order; some may have left since */
@@ -210,7 +203,7 @@ export class EmbeddingLine {
 }
 
 function newGroup (key: string, route: EmbeddingRoute): Group {
-  return { key, route, seats: new Set(), waiting: new AbortController(), texts: 0, bytes: 0, abort: null }
+  return { key, route, seats: new Set(), texts: 0, bytes: 0, leave: () => {} }
 }
 
 function hasRoom ({ texts, bytes }: Group, guest: EmbeddingGuest): boolean {

@@ -1,17 +1,16 @@
 import type { Dispatcher } from 'undici'
 import { isSvcError, svcError, type Logger, type RouteCall, type SlotLease, type SvcError } from '../../contract/index.js'
 import type { ActiveRequest, ActiveRequests } from '../requests/active-requests.js'
+import { boardSlot } from './board-slot.js'
 import type { CallContext } from './call-context.js'
 import { clientLeft, isGone } from '../answer/client-gone.js'
 import { ClientSink, writeError } from '../answer/client-sink.js'
-import { originOf } from './connections.js'
 import { engineTarget, type EngineTarget } from '../route/engine-target.js'
 import { EngineTunnel } from './engine-tunnel.js'
-import { Exchange } from './exchange.js'
-import { forEngine, untouchedHeaders } from '../answer/headers.js'
+import { untouchedHeaders } from '../answer/headers.js'
 import { PRIORITY_HEADER } from '../requests/priority.js'
 import type { Route } from '../route/resolve.js'
-import { StreamShaper } from '../answer/stream-shaper.js'
+import { callSlot } from './slot-call.js'
 
 export interface PassageDeps extends CallContext {
   readonly resolve: (name: string) => Route | null
@@ -69,27 +68,24 @@ export class EnginePassage {
 
   #forward (call: PassedCall, target: EngineTarget): void {
     const { active, slots, told } = this.#deps
-    const waiting = new AbortController()
-    let leave = (reason: Error): void => waiting.abort(reason)
-    const giveUp = (reason: Error): void => {
-      leave(reason)
-      settle()
-    }
-    const sink = new ClientSink(call.reply.raw, call.requestId, () => giveUp(clientLeft(call.requestId)))
+    const sink = new ClientSink(call.reply.raw, call.requestId, () => leave(clientLeft(call.requestId)))
     const request = this.#listed(call, target, sink, error => {
       sink.fail(error)
-      giveUp(error)
+      leave(error)
     })
     const settle = (): void => active.remove(request)
     active.add(request)
-    slots.acquire(target.slot, waiting.signal, this.#isLight(call, target), request.priority).then(lease => {
-      if (waiting.signal.aborted) return lease.release()
-      request.sent = true
-      leave = this.#send(call, target, { lease, request, sink }, settle)
-    }).catch((error: unknown) => {
-      if (waiting.signal.aborted) return
-      sink.fail(told(error))
-      settle()
+    const leave = boardSlot({
+      acquire: signal => slots.acquire(target.slot, signal, this.#isLight(call, target), request.priority),
+      send: lease => {
+        request.sent = true
+        return this.#send(call, target, { lease, request, sink }, settle)
+      },
+      failed: error => {
+        sink.fail(told(error))
+        settle()
+      },
+      left: settle
     })
   }
 
@@ -102,50 +98,40 @@ export class EnginePassage {
   #send (
     call: PassedCall, { slot, path }: EngineTarget, { lease, request, sink }: Sending, settle: () => void
   ): (reason: Error) => void {
-    const { clock, config, connections, slots } = this.#deps
-    const throughput = slots.throughput(slot)
-    const { dispatcher: times, slots: slotTimes } = config.snapshot.svc
-    throughput.request()
-    const shaper = new StreamShaper(sink, throughput, request, clock)
-    const exchange = new Exchange(shaper, { label: `slot '${slot}'`, details: { slot } }, outcome => {
-      lease.release(outcome === 'failed')
-      settle()
-    })
-    exchange.send(connections, {
-      origin: originOf(lease.address),
-      path,
-      method: call.request.method as Dispatcher.HttpMethod,
-      headers: forEngine(untouchedHeaders(call.request.raw.rawHeaders, call.requestId), lease.address),
-      body: call.body === undefined || call.body.length === 0 ? null : call.body,
-      alone: lease.provider.keepsConnections === false,
-      headersTimeoutMs: slotTimes.first_token_timeout_s * 1000,
-      bodyTimeoutMs: times.direct_read_timeout_s * 1000,
-      resend: true
-    })
-    return reason => exchange.abort(reason)
+    const { body, requestId, request: { method, headers, raw: { rawHeaders } } } = call
+    return callSlot(this.#deps, {
+      lease,
+      surface: { path },
+      asked: unread,
+      body: body === undefined || body.length === 0 ? null : body,
+      method: method as Dispatcher.HttpMethod,
+      requestId,
+      contentType: headers['content-type'] ?? '',
+      headers: untouchedHeaders(rawHeaders, requestId),
+      throughput: this.#deps.slots.throughput(slot),
+      counter: request
+    }, sink, settle)
   }
 
   /** A WebSocket takes no worker: it may stay open for days and say nothing. */
   #tunnel (call: PassedCall, target: EngineTarget): void {
     const { active, slots, told } = this.#deps
-    const waiting = new AbortController()
-    const settle = (): void => active.remove(request)
     const tunnel = new EngineTunnel(call.request.raw, call.reply.raw, call.requestId, () => {
-      waiting.abort(clientLeft(call.requestId))
-      settle()
+      leave(clientLeft(call.requestId))
+      active.remove(request)
     })
-    const request = this.#listed(call, target, tunnel, error => {
-      waiting.abort(error)
-      tunnel.fail(error)
-    })
+    const request = this.#listed(call, target, tunnel, error => tunnel.fail(error))
     active.add(request)
-    slots.acquire(target.slot, waiting.signal, true).then(lease => {
-      if (tunnel.done) return lease.release()
-      request.sent = true
-      slots.throughput(target.slot).request()
-      tunnel.open(lease, target.path)
-    }).catch((error: unknown) => {
-      if (!tunnel.done) tunnel.fail(told(error))
+    const leave = boardSlot({
+      acquire: signal => slots.acquire(target.slot, signal, true),
+      send: lease => {
+        request.sent = true
+        slots.throughput(target.slot).request()
+        tunnel.open(lease, target.path)
+        // from here on its end is what frees the lease
+        return () => {}
+      },
+      failed: error => tunnel.fail(told(error))
     })
   }
 
@@ -172,6 +158,9 @@ export class EnginePassage {
     }
   }
 }
+
+/** The body is the engine's business: no model was read from it. */
+const unread = { model: '', stream: () => false }
 
 export function passageOff (): SvcError {
   return svcError('dispatch.passage_off', '/upstream/ is switched off; `[dispatcher] engine_passage = true` lets requests through to the engines of slots')

@@ -3,6 +3,7 @@ import type { SlotLease, SvcError } from '../../contract/index.js'
 import type { TokenCount } from '../requests/active-requests.js'
 import type { ReaderSink } from '../answer/answer-sink.js'
 import { FanOut } from '../answer/fan-out.js'
+import { boardSlot } from './board-slot.js'
 
 export interface FlightPlan {
   readonly slot: string
@@ -41,8 +42,8 @@ const MOST_ATTEMPTS = 3
 interface Flight {
   readonly key: string
   readonly sink: FanOut
-  readonly waiting: AbortController
-  abort: ((reason: Error) => void) | null
+  /** Gives up what waits or runs. */
+  leave: (reason: Error) => void
 }
 
 /**
@@ -76,8 +77,7 @@ export class Flights {
         passenger.done()
         if (flight.sink.size > 0) return
         this.#close(flight)
-        flight.waiting.abort(reason)
-        flight.abort?.(reason)
+        flight.leave(reason)
       }
     }
   }
@@ -89,7 +89,7 @@ export class Flights {
   }
 
   #open (key: string, plan: FlightPlan): Flight {
-    const flight: Flight = { key, sink: new FanOut(plan.limitBytes), waiting: new AbortController(), abort: null }
+    const flight: Flight = { key, sink: new FanOut(plan.limitBytes), leave: () => {} }
     this.#boarding.set(key, flight)
     this.#takeOff(flight, plan, 1)
     return flight
@@ -102,26 +102,22 @@ export class Flights {
       for (const { done } of passengers) done()
     }
     const unsent = (): void => {
-      flight.abort = null
       if (flight.sink.size === 0) return settled()
       for (const { returned } of this.#on(flight)) returned()
       this.#takeOff(flight, plan, attempt + 1)
     }
-    plan.acquire(flight.waiting.signal, attempt > 1).then(lease => {
-      this.#close(flight)
-      // everybody may have left while the promise of the lease was on its way
-      if (flight.sink.size === 0) return lease.release()
-      for (const { sent } of this.#on(flight)) sent(flight.sink)
-      try {
-        flight.abort = plan.send(lease, flight.sink, settled, attempt < MOST_ATTEMPTS ? unsent : null)
-      } catch (error) {
-        lease.release()
-        throw error
+    flight.leave = boardSlot({
+      acquire: signal => plan.acquire(signal, attempt > 1),
+      send: lease => {
+        this.#close(flight)
+        for (const { sent } of this.#on(flight)) sent(flight.sink)
+        return plan.send(lease, flight.sink, settled, attempt < MOST_ATTEMPTS ? unsent : null)
+      },
+      failed: error => {
+        this.#close(flight)
+        flight.sink.fail(this.#told(error))
+        settled()
       }
-    }).catch((error: unknown) => {
-      this.#close(flight)
-      flight.sink.fail(this.#told(error))
-      settled()
     })
   }
 

@@ -1,4 +1,4 @@
-import { svcError, type SlotLease, type Surface } from '../../contract/index.js'
+import { svcError, type EngineProvider, type SlotLease, type Surface, type SurfaceName } from '../../contract/index.js'
 import type { TokenCount } from '../requests/active-requests.js'
 import type { CallContext } from './call-context.js'
 import { requestHeaders } from '../answer/headers.js'
@@ -14,15 +14,13 @@ export interface SlotPlan {
 
 /** Throws `plugin.unavailable` when the slot's provider is gone. */
 export function planSlotCall (
-  { slots, config }: CallContext, prepared: Prepared, slot: string, modelId: string | null
+  { slots }: CallContext, prepared: Prepared, slot: string, modelId: string | null
 ): SlotPlan {
   const { asked, options } = prepared
   const provider = slots.provider(slot)
-  const surface = provider?.surfaces[options.surface]
-  if (surface === undefined) throw svcError('plugin.unavailable', `the provider of slot '${slot}' is not there at the moment; see GET /api/plugins`)
+  const surface = surfaceOf(provider, slot, options.surface)
   const name = provider?.modelName?.(slots.config(slot), modelId) ?? modelId ?? prepared.model
   const body = outgoingBody(prepared, name, options.edit === undefined ? null : slots.config(slot), surface)
-  const { dispatcher: times, slots: slotTimes } = config.snapshot.svc
   const input = (lease: SlotLease, counter: TokenCount): SlotCallInput => ({
     lease,
     surface,
@@ -32,9 +30,14 @@ export function planSlotCall (
     contentType: asked.request.headers['content-type'] ?? 'application/json',
     headers: requestHeaders(asked.request.raw.rawHeaders, asked.requestId),
     throughput: slots.throughput(slot),
-    counter,
-    firstTokenMs: slotTimes.first_token_timeout_s * 1000,
-    silenceMs: times.direct_read_timeout_s * 1000
+    counter
   })
   return { surface, body, input }
+}
+
+/** Throws `plugin.unavailable` when the slot's provider is gone, or no longer serves this. */
+export function surfaceOf (provider: EngineProvider | null, slot: string, name: SurfaceName): Surface {
+  const surface = provider?.surfaces[name]
+  if (surface !== undefined) return surface
+  throw svcError('plugin.unavailable', `the provider of slot '${slot}' is unavailable at the moment; see GET /api/plugins`)
 }

@@ -1,54 +1,58 @@
+import type { Readable } from 'node:stream'
 import type { Upstream } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { CallContext } from './call-context.js'
-import { Exchange, type ExchangeRequest, type ExchangeTarget } from './exchange.js'
+import { Exchange } from './exchange.js'
 import { VIA_HEADER, viaFor } from '../requests/loop-guard.js'
-import { outgoingBody, type Asked, type Prepared } from './prepared.js'
+import type { TokenCount } from '../requests/active-requests.js'
+import type { Asked } from './prepared.js'
 import { StreamShaper } from '../answer/stream-shaper.js'
 import { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { wireTo } from '../upstream/upstream-wire.js'
 
-export type UpstreamEnvelope = ExchangeTarget & Omit<ExchangeRequest, 'method' | 'body'>
-
-/** Everything of a call to an upstream but its body. Throws `dispatch.loop`. */
-export function upstreamEnvelope (
-  { config }: CallContext, token: string, upstream: Upstream, path: string, { request, requestId }: Omit<Asked, 'body'>
-): UpstreamEnvelope {
-  const wire = wireTo(upstream, name => config.secret(name))
-  const target = wire.target(path)
-  const { idle_timeout_seconds: idle } = upstream
-  return {
-    label: wire.label,
-    details: wire.details,
-    origin: target.origin,
-    path: target.path,
-    headers: wire.headers(request.raw.rawHeaders, requestId, viaFor(request.headers[VIA_HEADER], token)),
-    headersTimeoutMs: wire.headersTimeoutMs,
-    bodyTimeoutMs: (idle ?? config.snapshot.svc.dispatcher.direct_read_timeout_s) * 1000,
-    connectTimeoutMs: wire.connectTimeoutMs
-  }
+export interface UpstreamContext extends CallContext {
+  /** Names this gateway among those that a request comes through. */
+  readonly token: string
 }
 
-/** A sink that gets an upstream's answer without its redirects and without the key. */
-export function guardedAnswer ({ config }: CallContext, upstream: Upstream, sink: AnswerSink): AnswerSink {
-  return new UpstreamAnswer(sink, upstream.name, wireTo(upstream, name => config.secret(name)).hidden)
+export interface UpstreamCallInput {
+  readonly upstream: Upstream
+  /** Below the upstream's base URL. */
+  readonly path: string
+  readonly asked: Omit<Asked, 'body'>
+  /** A stream is read at the upstream's pace and destroyed with the call. */
+  readonly body: Buffer | Readable
+  /** `content-length` of a stream, if it is known. */
+  readonly lengthHeader?: readonly string[]
+  readonly counter: TokenCount
 }
 
 /**
- * Sends one request to an upstream and its answer to a sink; `settled` is called once, when nothing of the call is left.
- * Returns the function that gives the call up. Throws `dispatch.loop`.
- * @param token of this gateway
+ * Sends one request to an upstream and its answer, without redirects and without the key, to a sink; `settled` is called
+ * once, when nothing of the call is left. Returns the function that gives the call up. Throws `dispatch.loop`.
  */
 export function callUpstream (
-  context: CallContext, token: string, prepared: Prepared, upstream: Upstream, modelId: string,
-  sink: AnswerSink, settled: () => void
+  context: UpstreamContext, input: UpstreamCallInput, sink: AnswerSink, settled: () => void
 ): (reason: Error) => void {
-  const { asked, options } = prepared
-  const envelope = upstreamEnvelope(context, token, upstream, options.path, asked)
-  const meter = context.meters.of(upstream.name)
+  const { config, clock, connections, meters, token } = context
+  const { upstream, asked: { request, requestId }, body, lengthHeader } = input
+  const wire = wireTo(upstream, name => config.secret(name))
+  const target = wire.target(input.path)
+  const headers = wire.headers(request.raw.rawHeaders, requestId, viaFor(request.headers[VIA_HEADER], token))
+  if (lengthHeader !== undefined) headers.push(...lengthHeader)
+  const meter = meters.of(upstream.name)
   meter.request()
-  const answer = guardedAnswer(context, upstream, sink)
-  const exchange = new Exchange(new StreamShaper(answer, meter, prepared, context.clock), envelope, settled)
-  exchange.send(context.connections, { ...envelope, method: 'POST', body: outgoingBody(prepared, modelId, null) })
+  const answer = new UpstreamAnswer(sink, upstream.name, wire.hidden)
+  const exchange = new Exchange(new StreamShaper(answer, meter, input.counter, clock), wire, settled)
+  exchange.send(connections, {
+    origin: target.origin,
+    path: target.path,
+    method: 'POST',
+    headers,
+    body,
+    headersTimeoutMs: wire.headersTimeoutMs,
+    bodyTimeoutMs: (upstream.idle_timeout_seconds ?? config.snapshot.svc.dispatcher.direct_read_timeout_s) * 1000,
+    connectTimeoutMs: wire.connectTimeoutMs
+  })
   return reason => exchange.abort(reason)
 }

@@ -1,17 +1,18 @@
-import { svcError, type Logger, type SurfaceName, type SvcError, type Timer, type Upstream } from '../../contract/index.js'
+import type { Logger, SurfaceName, SvcError, Timer, Upstream } from '../../contract/index.js'
 import type { HoldTimes } from '../answer/answer-sink.js'
 import { Attempt, type AttemptOwner } from './attempt.js'
+import { boardSlot } from './board-slot.js'
 import type { Breakers } from '../upstream/breakers.js'
-import type { CallContext } from './call-context.js'
 import { fallbackRoute } from '../route/fallback-route.js'
-import type { Prepared } from './prepared.js'
+import { outgoingBody, type Prepared } from './prepared.js'
+import { configured } from '../route/resolution-errors.js'
 import type { Resolution, Route } from '../route/resolve.js'
 import { afterTry, type Outcome } from './retry-policy.js'
 import { callSlot } from './slot-call.js'
 import { planSlotCall } from './slot-plan.js'
-import { callUpstream } from './upstream-call.js'
+import { callUpstream, type UpstreamContext } from './upstream-call.js'
 
-export interface TripDeps extends CallContext {
+export interface TripDeps extends UpstreamContext {
   readonly breakers: Breakers
   readonly upstreams: { get (name: string): Upstream | undefined }
   readonly resolve: (model: string, surface: SurfaceName) => Resolution
@@ -21,8 +22,6 @@ export interface TripDeps extends CallContext {
   readonly log: Logger
   /** From 0 up to 1. */
   readonly random: () => number
-  /** Names this gateway among those that a request comes through. */
-  readonly token: string
 }
 
 type UpstreamPlace = Extract<Route, { kind: 'upstream' }>
@@ -50,11 +49,9 @@ export class UpstreamTrip implements AttemptOwner {
 
   /** Throws `model.not_found` for an upstream that is gone. */
   constructor (deps: TripDeps, prepared: Prepared, place: UpstreamPlace) {
-    const upstream = deps.upstreams.get(place.upstream)
-    if (upstream === undefined) throw svcError('model.not_found', `upstream '${place.upstream}' is no longer configured`, { param: 'model' })
     this.#deps = deps
     this.#prepared = prepared
-    this.#first = upstream
+    this.#first = configured(deps.upstreams, place.upstream)
     this.#modelId = place.modelId
     this.#place = place
   }
@@ -92,15 +89,16 @@ export class UpstreamTrip implements AttemptOwner {
   }
 
   #toUpstream ({ upstream: name, modelId }: UpstreamPlace, attempt: Attempt, settled: () => void): (reason: Error) => void {
-    const { breakers, upstreams, token } = this.#deps
+    const { breakers, upstreams } = this.#deps
     const prepared = this.#prepared
-    const upstream = upstreams.get(name)
-    if (upstream === undefined) throw svcError('model.not_found', `upstream '${name}' is no longer configured`, { param: 'model' })
+    const upstream = configured(upstreams, name)
     prepared.slot = null
     prepared.upstream = name
     this.#ticket = { upstream, number: breakers.enter(upstream) }
     prepared.sent = true
-    return callUpstream(this.#deps, token, prepared, upstream, modelId, attempt, settled)
+    const { asked, options: { path } } = prepared
+    const body = outgoingBody(prepared, modelId, null)
+    return callUpstream(this.#deps, { upstream, path, asked, body, counter: prepared }, attempt, settled)
   }
 
   /** A slot at the end of a chain is loaded if it must be, as for a request that names it. */
@@ -115,26 +113,18 @@ export class UpstreamTrip implements AttemptOwner {
       this.#isHeld = true
       prepared.sink.hold(clock, holdTimes())
     }
-    const waiting = new AbortController()
-    slots.acquire(slot, waiting.signal, plan.surface.light, prepared.priority).then(lease => {
-      if (waiting.signal.aborted) return lease.release()
-      prepared.sent = true
-      try {
-        const leave = callSlot(this.#deps, plan.input(lease, prepared), attempt, settled)
-        if (this.#isCurrent(attempt)) this.#leave = leave
-      } catch (error) {
-        lease.release()
-        throw error
-      }
-    }).catch((error: unknown) => {
-      if (waiting.signal.aborted) return
-      attempt.fail(told(error))
-      settled()
+    return boardSlot({
+      acquire: signal => slots.acquire(slot, signal, plan.surface.light, prepared.priority),
+      send: lease => {
+        prepared.sent = true
+        return callSlot(this.#deps, plan.input(lease, prepared), attempt, settled)
+      },
+      failed: error => {
+        attempt.fail(told(error))
+        settled()
+      },
+      left: settled
     })
-    return reason => {
-      waiting.abort(reason)
-      settled()
-    }
   }
 
   judged (isIll: boolean): void {

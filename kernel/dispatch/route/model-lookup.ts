@@ -26,15 +26,27 @@ export class ModelLookup {
     this.#deps = deps
   }
 
-  /** Null when upstreams must be asked first. */
-  now (model: string, surface: SurfaceName): Resolution | null {
+  /** Where a request goes, or why nowhere; null when upstreams must be asked first. */
+  now (model: string, surface: SurfaceName): Route | SvcError | null {
     const found = this.#deps.catalog.resolve(model, surface)
-    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return found
-    return this.#deps.upstreams.isDue('empty') ? null : this.#resolve(model, surface)
+    if (isRoute(found) ? !isUsual(found) : !mayBeRemote(found)) return this.#decided(found, model, surface)
+    return this.#deps.upstreams.isDue('empty') ? null : this.#decided(this.#resolve(model, surface), model, surface)
   }
 
-  /** Asks for the missing lists. Never rejects; what it gives when the signal has aborted means nothing. */
-  async later (model: string, surface: SurfaceName, signal: AbortSignal): Promise<Resolution> {
+  /**
+   * No list has the model: those that are missing are asked for before that is the last word. Returns the function that
+   * gives the question up; `decided` is not called then.
+   */
+  ask (model: string, surface: SurfaceName, decided: (found: Route | SvcError) => void): (reason: Error) => void {
+    const waiting = new AbortController()
+    void this.#later(model, surface, waiting.signal).then(found => {
+      if (!waiting.signal.aborted) decided(this.#decided(found, model, surface))
+    })
+    return reason => waiting.abort(reason)
+  }
+
+  /** Asks for the missing lists. Never rejects; the result is meaningless once the signal has aborted. */
+  async #later (model: string, surface: SurfaceName, signal: AbortSignal): Promise<Resolution> {
     const { clock, upstreams } = this.#deps
     const enough = new AbortController()
     const leave = (): void => enough.abort()
@@ -89,9 +101,9 @@ export class ModelLookup {
     throw notListed(id, route, route?.kind === 'slot' && rowOf(route.slot) !== undefined)
   }
 
-  /** Why nothing serves a name, in the words that its client used. */
-  refusal (deadEnd: Exclude<Resolution, Route>, model: string, surface: SurfaceName): SvcError {
-    return resolutionError(deadEnd, model, surface, this.#deps.catalog.meantBy(model))
+  /** A dead end is told in the words that its client used. */
+  #decided (found: Resolution, model: string, surface: SurfaceName): Route | SvcError {
+    return isRoute(found) ? found : resolutionError(found, model, surface, this.#deps.catalog.meantBy(model))
   }
 
   #resolve (model: string, surface: SurfaceName): Resolution {

@@ -1,4 +1,4 @@
-import { shownName, svcError, type SvcError, type SurfaceName } from '../../contract/index.js'
+import { shownName, svcError, type SvcError, type SurfaceName, type Upstream } from '../../contract/index.js'
 import { unservedMessage } from '../../slots/schedule/slot-errors.js'
 import type { BodyProblem } from '../body/body-view.js'
 import type { Resolution, Route } from './resolve.js'
@@ -71,6 +71,13 @@ export function resolutionError (
       return svcError('dispatch.no_route', `${model} cannot be used here: ${resolution.reason}`,
         { param: 'model', details: { ...details, slot: resolution.slot } })
   }
+}
+
+/** An upstream that a name was resolved to. Throws `model.not_found` when it was removed since. */
+export function configured (upstreams: { get (name: string): Upstream | undefined }, name: string): Upstream {
+  const upstream = upstreams.get(name)
+  if (upstream !== undefined) return upstream
+  throw svcError('model.not_found', `upstream '${name}' is no longer configured`, { param: 'model' })
 }
 
 /** The route of each surface; where one has several names, the first. */
