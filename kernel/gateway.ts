@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { core, messageOf, svcError, type Finding, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
@@ -15,8 +14,8 @@ import { guardProcess } from './host/process-guard.js'
 import { Services } from './host/services.js'
 import { createApp } from './http/app.js'
 import { BodyReads } from './http/body-reads.js'
-import { createGuards, type Guards } from './http/guards.js'
 import { HttpServer } from './http/http-server.js'
+import { liveGuards } from './http/live-guards.js'
 import { allowedMethods, dialectAround } from './http/methods.js'
 import { apiDocument } from './http/openapi.js'
 import { OpenStreams } from './http/sse-reply.js'
@@ -26,6 +25,7 @@ import { settlesWithin } from './async/waiting.js'
 import { createLogger, withPlugin, withShortText } from './logger.js'
 import { autostart } from './slots/life/autostart.js'
 import type { SlotManager } from './slots/slot-manager.js'
+import { Tools } from './tools/tool-catalogue.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { version } from './version.js'
@@ -71,6 +71,7 @@ class GatewayRun implements Gateway {
   readonly #server: HttpServer
   readonly #streams = new OpenStreams()
   #bodies: BodyReads | null = null
+  #tools: Tools | null = null
   /** Aborts when a stop is asked for. */
   readonly #halt = new AbortController()
   readonly #hurried = new AbortController()
@@ -178,7 +179,7 @@ class GatewayRun implements Gateway {
 
   #createHost (kernel: KernelServices): PluginHost {
     const { config, clock, events, log } = kernel
-    const guards = this.#guards(kernel)
+    const guards = liveGuards(config, this.#options.host)
     const bodies = this.#bodies = new BodyReads({
       clock,
       memoryBytes: config.snapshot.svc.server.body_memory_bytes,
@@ -188,6 +189,8 @@ class GatewayRun implements Gateway {
     const generations = new Generations(config.paths.plugins)
     const pluginHome = { folder: config.paths.plugins, generations, gateway: version }
     const logs = new PluginLogs(clock, text => config.withoutSecrets(text))
+    const clean = (text: string): string => config.withoutSecrets(text)
+    const tools = this.#tools = new Tools({ log, clock, events, activity: kernel.activity, clean })
     const host: PluginHost = new PluginHost({
       clock,
       log,
@@ -230,21 +233,10 @@ class GatewayRun implements Gateway {
       providersChanged: providers => {
         this.#layingFacts = config.use(providers)
         this.#inference?.providersChanged()
-      }
+      },
+      toolsChanged: plugins => tools.use(plugins)
     })
     return host
-  }
-
-  /** Read anew when the configuration changes, so that an added name counts at once. */
-  #guards ({ config }: KernelServices): Guards {
-    const make = (): Guards => {
-      const { allowed_hosts: allowedHosts, allowed_origins: allowedOrigins, host } = config.snapshot.svc.server
-      const own = hostname().toLowerCase()
-      return createGuards({ allowedHosts, allowedOrigins, ownNames: [own, `${own}.local`, this.#options.host ?? host] })
-    }
-    let guards = make()
-    config.onChange(() => { guards = make() })
-    return { host: visit => guards.host(visit), origin: visit => guards.origin(visit) }
   }
 
   #provide (kernel: KernelServices, inference: Inference, host: PluginHost): void {
@@ -277,6 +269,7 @@ class GatewayRun implements Gateway {
     services.add(core.programs, kernel.programs)
     services.add(core.tasks, inference.tasks)
     services.add(core.throughput, inference.throughput)
+    services.add(core.tools, present(this.#tools))
   }
 
   /**

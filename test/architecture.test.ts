@@ -6,7 +6,7 @@ import { root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
 const ranks: ReadonlyArray<readonly string[]> = [
-  ['contract', 'async'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['host'],
+  ['contract', 'async'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['tools'], ['host'],
   ['.'], ['testing']
 ]
 const rankOf = new Map(ranks.flatMap((folders, rank) => folders.map(folder => [folder, rank] as const)))

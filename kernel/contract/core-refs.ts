@@ -18,6 +18,7 @@ import type { RequestService } from './services/requests.js'
 import type { RuntimeInfo } from './services/runtime.js'
 import type { SlotService } from './services/slots.js'
 import type { ThroughputService } from './services/throughput.js'
+import type { ToolCatalogue } from './services/tools.js'
 import type { UpstreamService } from './services/upstreams.js'
 import type { EngineProvider } from './provider.js'
 
@@ -89,7 +90,8 @@ export const core = known('core', Object.freeze({
   plugins: createServiceRef<PluginService>('core.plugins'),
   programs: createServiceRef<Programs>('core.programs'),
   tasks: createServiceRef<EngineTasks>('core.tasks'),
-  throughput: createServiceRef<ThroughputService>('core.throughput')
+  throughput: createServiceRef<ThroughputService>('core.throughput'),
+  tools: createServiceRef<ToolCatalogue>('core.tools')
 }))
 
 /** Otherwise a misspelt service is a plain `undefined`, and nothing tells where it comes from. */

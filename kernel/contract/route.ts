@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { hasBrand, ROUTE_BRAND, SSE_BRAND } from './brand.js'
 import type { ErrorCode } from './error-codes.js'
 import type { Logger } from './logger.js'
+import type { RouteTool } from './tool.js'
 import type { WireDialect } from './wire-dialect.js'
 
 export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -78,6 +79,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly answers?: ReadonlyArray<{ readonly status?: number | '2XX' | '3XX', readonly type?: string, readonly description?: string }>
   /** A body that works, for the OpenAPI document. */
   readonly example?: unknown
+  /** The tool of a tool server that this route is. Not for event streams, raw bodies, or handlers that take over the reply. */
+  readonly tool?: RouteTool
   /** How refusals of this route look, when it is not the error envelope. */
   readonly dialect?: WireDialect
   /**

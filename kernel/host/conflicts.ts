@@ -1,4 +1,5 @@
 import type { AnyRoute, EngineProvider } from '../contract/index.js'
+import { ADMIN } from '../tools/route-tool.js'
 import type { Stage } from './stage.js'
 
 export interface Conflict {
@@ -52,8 +53,13 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
     })),
     ...stage.providers.flatMap(providerClaims),
-    ...stage.tools.map(of => ({ of, key: `tool ${of.server} ${of.name}`, what: `tool '${of.name}' of ${of.server}`, problem: null }))
+    ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
+    ...stage.tools.map(of => toolClaim(of.server, of.name, of))
   ]
+}
+
+function toolClaim (server: string, name: string, of: unknown): ReturnType<typeof claimsOf>[number] {
+  return { of, key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }
 }
 
 /** Names that would hide each other; default types are laid over each other instead. */

@@ -13,7 +13,7 @@ export async function mountPlugin (
   const { stage, plugin } = record
   if (stage === null || plugin === null || (stage.routes.length === 0 && stage.scopes.length === 0)) return
   const scope: FastifyPluginAsync = async scoped => {
-    const gate = (): Promise<SvcError | null> | null => record.state === 'active' && record.started === null ? null : passGate(record)
+    const gate = gateOf(record)
     for (const route of stage.routes) {
       try {
         mountRoute(scoped, route, deps, gate)
@@ -46,6 +46,11 @@ export async function mountPlugin (
 function calledFrom (error: unknown, call: Error | undefined): unknown {
   if (error instanceof Error && call !== undefined) error.stack = `${error.stack ?? ''}\n${call.stack ?? ''}`
   return error
+}
+
+/** Null while the plugin is up; else it settles when it has started, with what refuses calls of one that is not active. */
+export function gateOf (record: PluginRecord): () => Promise<SvcError | null> | null {
+  return () => record.state === 'active' && record.started === null ? null : passGate(record)
 }
 
 /** Requests that come while the plugin starts wait for it; those of one that is not active are refused. */

@@ -1,4 +1,4 @@
-import { core, type Clock, type ConfigService, type EventBus, type ModelRegistry, type Requires, type Timer } from '../contract/index.js'
+import { core, type Clock, type ConfigService, type EventBus, type ModelRegistry, type Requires, type Timer, type ToolCatalogue } from '../contract/index.js'
 
 /**
  * The services of a plugin that may go while the gateway runs: what it leaves behind in them, timers, subscriptions to
@@ -17,6 +17,12 @@ export function ownServices (
     })],
     [core.models.id, (models: ModelRegistry) => over(models, {
       onChange: (listener: never) => ownListener(models.onChange(listener), own)
+    })],
+    [core.tools.id, (tools: ToolCatalogue) => over(tools, {
+      onChange: (listener: never) => ownListener(tools.onChange(listener), own),
+      addServer: (source: never) => ownListener(tools.addServer(source), own),
+      useGate: (gate: never) => ownListener(tools.useGate(gate), own),
+      useAgents: (files: never) => ownListener(tools.useAgents(files), own)
     })]
   ])
   return Object.freeze(Object.fromEntries(Object.entries(services).map(([key, service]) => {

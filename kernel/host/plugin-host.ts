@@ -19,6 +19,8 @@ import { renderPlugins, type Fallen } from './render.js'
 import { PluginStarter } from './plugin-starter.js'
 import { fail, isAlive, knownPlugin, newRecord, skip, toReport, waitingFor, type Candidate, type PluginRecord } from './record.js'
 import type { Services } from './services.js'
+import { problemsOf, type ToolsOfPlugin } from '../tools/plugin-tools.js'
+import { gateOf } from './mount.js'
 
 const CLOSE_DEADLINE_MS = 10_000
 
@@ -38,6 +40,8 @@ export interface PluginHostDeps extends BootDeps {
   readonly candidates: () => Promise<readonly Candidate[]>
   /** The set of providers changed. */
   readonly providersChanged: (providers: LaidProviders) => void
+  /** Plugins, and so their tools, came or went. */
+  readonly toolsChanged: (plugins: readonly ToolsOfPlugin[]) => void
 }
 
 /** Owner of all plugins, from discovery to stop. Collects failures and keeps serving. */
@@ -269,6 +273,9 @@ export class PluginHost implements PluginService {
     this.#laid = new LaidProviders(records.filter(isAlive).flatMap(({ candidate, stage }) =>
       (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))))
     this.#deps.providersChanged(this.#laid)
+    this.#deps.toolsChanged(records.filter(isAlive).flatMap(record => record.stage === null ? [] : [{
+      plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)
+    }]))
   }
 
   /** Serves from a new instance and gives back the one that served before. */
@@ -328,6 +335,9 @@ export class PluginHost implements PluginService {
     const line = `plugin ${name}: ${state} in ${ms} ms`
     const level = state === 'active' || state === 'disabled' ? 'debug' : 'error'
     const reason = message === null ? {} : { reason: message }
+    // of what ships with the gateway a test knows
+    const problems = origin === 'builtin' || record.stage === null ? [] : problemsOf(nameOf(record), record.stage)
+    for (const { tool, message: why } of problems) this.#deps.log.error({ plugin: name, tool, reason: why }, `plugin ${name}: tool ${tool} is left out: ${why}`)
     this.#deps.log[level]({ plugin: name, state, phase, code, ms, origin, ...reason }, line)
   }
 }

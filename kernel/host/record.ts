@@ -2,6 +2,7 @@ import type {
   AnyPlugin, BootPhase, ErrorCode, NamedSlotConfig, PluginKind, PluginReport, PluginState, SvcError, WaitingVersion
 } from '../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
+import { namesOf, problemsOf } from '../tools/plugin-tools.js'
 import type { Stage } from './stage.js'
 
 /** One word for what a plugin contributes, whatever the order of a list. */
@@ -149,10 +150,22 @@ export function toReport (record: PluginRecord, neighbours: Neighbours): PluginR
     last_late_failure: record.late.count === 0 ? null : record.late.last,
     routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
     providers: (stage?.providers ?? []).map(provider => provider.name),
+    tools: stage === null ? [] : offeredTools(record, stage),
+    tool_problems: stage === null ? [] : problemsOf(nameIn(record), stage),
     about: Object.fromEntries((stage?.providers ?? []).flatMap(({ name, about }) => about === undefined ? [] : [[name, about]])),
     dependents: dependentsOf(record, neighbours),
     ...(Object.keys(health).length === 0 ? {} : { health })
   }
+}
+
+function nameIn ({ plugin, name }: PluginRecord): string {
+  return plugin?.name ?? name
+}
+
+/** Those that servers list: without the ones that do not fit. */
+function offeredTools (record: PluginRecord, stage: Stage): readonly string[] {
+  const odd = new Set(problemsOf(nameIn(record), stage).map(({ tool }) => tool))
+  return namesOf(stage).filter(tool => !odd.has(tool))
 }
 
 function dependentsOf (record: PluginRecord, { records, slots }: Neighbours): PluginReport['dependents'] {

@@ -3,13 +3,13 @@ import { z } from 'zod'
 import {
   handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type Logger, type SvcError
 } from '../contract/index.js'
-import { checkShape, invalid } from '../config/shape-check.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body-reads.js'
 import { answerCheck } from './answer-check.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
 import { jsonExcess } from './json-bounds.js'
+import { bodyKindOf, checkPart } from './route-input.js'
 import { sendSse, type OpenStreams } from './sse-reply.js'
 
 export interface MountDeps {
@@ -27,10 +27,6 @@ export type Gate = () => Promise<SvcError | null> | null
 
 const EMPTY: Readonly<Record<never, never>> = Object.freeze({})
 
-export function bodyKindOf (route: AnyRoute): BodyKind {
-  return route.bodyKind ?? (route.schema?.body === undefined ? 'none' : 'json')
-}
-
 /** Puts a route, which is data, on a Fastify scope whose bodies arrive as buffers. */
 export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDeps, gate: Gate): void {
   const { schema = {} } = route
@@ -43,9 +39,9 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
   const limits = deps.limits()
   const bodyLimit = route.bodyLimit ?? (route.url.startsWith('/v1/') ? limits.v1 : limits.api)
   const run = (request: FastifyRequest, reply: FastifyReply, raw: unknown): unknown => {
-    const params = schema.params === undefined ? EMPTY : check(schema.params, request.params, 'the path')
+    const params = schema.params === undefined ? EMPTY : checkPart(schema.params, request.params, 'the path')
     const { querystring } = schema
-    const query = querystring === undefined ? EMPTY : check(querystring, request.query, 'the query', route.queryError)
+    const query = querystring === undefined ? EMPTY : checkPart(querystring, request.query, 'the query', route.queryError)
     const body = kind === 'stream' ? raw : readBody(kind, schema.body, raw, route.bodyError)
     return route.handler(new Call(request, reply, deps.log, params, query, body) as never)
   }
@@ -132,7 +128,7 @@ function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, 
   const bytes = Buffer.isBuffer(raw) ? raw : Buffer.alloc(0)
   if (kind === 'buffer') return bytes
   const body = parseJson(bytes)
-  return schema === undefined ? body : check(schema, body, 'the body', code)
+  return schema === undefined ? body : checkPart(schema, body, 'the body', code)
 }
 
 /** An empty body counts as an empty object: what is required is then told by name. */
@@ -151,14 +147,6 @@ function parseJson (body: Buffer): unknown {
     throw svcError('request.not_an_object', 'the body is JSON but not an object')
   }
   return parsed
-}
-
-function check (schema: z.ZodType, value: unknown, what: string, code?: ErrorCode): unknown {
-  const checked = checkShape(schema, value, { audience: 'client' })
-  if (checked.value !== null || checked.problems.length === 0) return checked.value
-  const refusal = invalid(what, checked.problems)
-  const { message, details, param } = refusal
-  throw code === undefined ? refusal : svcError(code, message, { details, ...(param === null ? {} : { param }) })
 }
 
 function checkAnswer (route: AnyRoute, result: unknown): void {

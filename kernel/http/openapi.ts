@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { KeptJson, type AnyRoute, type ApiDocument, type EngineProvider } from '../contract/index.js'
-import { bodyKindOf } from './mount-route.js'
+import { bodyKindOf } from './route-input.js'
 import { groupOf, groupsOf, isInference } from './openapi-groups.js'
 import { engineErrorSchema, errorSchema, responsesOf } from './openapi-answers.js'
 import { withEngineOptions } from './openapi-options.js'

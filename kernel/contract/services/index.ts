@@ -38,5 +38,9 @@ export type {
   SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices, SlotWish, UnreadSlot
 } from './slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
+export type {
+  AgentFiles, ApprovalGate, ApprovalRequest, JsonSchema, ToolCaller, ToolCatalogue, ToolClass, ToolContent, ToolEntry,
+  ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolViewer
+} from './tools.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
 export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus, UpstreamTemplate } from './upstreams.js'

@@ -42,6 +42,10 @@ export interface PluginReport {
   readonly last_late_failure: string | null
   readonly routes: readonly string[]
   readonly providers: readonly string[]
+  /** As `server/name`; those that are left out are in `tool_problems`. */
+  readonly tools: readonly string[]
+  /** Tools that no server offers, because of their name or their schema. The plugin is active without them. */
+  readonly tool_problems: ReadonlyArray<{ readonly tool: string, readonly message: string }>
   /** Whose its engines are, by the name of the provider; those that do not say are left out. */
   readonly about: Readonly<Record<string, EngineAbout>>
   /** What would go with it: slots whose engine it provides, and plugins that use its services. */

@@ -22,6 +22,9 @@ export const pluginSchema = z.strictObject({
   last_late_failure: z.string().nullable(),
   routes: z.array(z.string()),
   providers: z.array(z.string()),
+  tools: z.array(z.string()).meta({ description: 'As `server/name`', examples: [['admin/slot_list']] }),
+  tool_problems: z.array(z.strictObject({ tool: z.string(), message: z.string() }))
+    .meta({ description: 'Tools that are left out because of their name or schema; the plugin is active without them' }),
   about: z.record(z.string(), engineAboutSchema).meta({ description: 'Licence and homepage of its engines and of their images, by provider' }),
   dependents: z.strictObject({ slots: z.array(z.string()), plugins: z.array(z.string()) })
     .meta({ description: 'What would go with it: slots whose engine it provides, and plugins that use its services' }),

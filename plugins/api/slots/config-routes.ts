@@ -11,6 +11,7 @@ import type { SlotApi } from './slot-api.js'
 import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
 import { fileOf, requireSlot } from './slot-lookup.js'
+import { slotTools } from './tools.js'
 
 /** Slots as configuration: list, create, read, change, delete. */
 export function configRoutes (api: SlotApi): AnyRoute[] {
@@ -26,6 +27,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots',
       summary: 'List slots, then upstreams',
       schema: { response: z.array(slotRowSchema) },
+      tool: slotTools.list,
       handler: async () => jsonAnswer(await records.listJson())
     }),
     defineRoute({
@@ -35,6 +37,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       schema: { body: createBodySchema, response: slotRecordSchema },
       example: { name: 'helper', type: 'llm', device: 'cpu', model: { context_size: 4096 } },
       status: 201,
+      tool: slotTools.create,
       handler: async call => {
         const { name: given, ...config } = call.body
         const name = newName(given)
@@ -47,6 +50,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name',
       summary: 'One slot or upstream',
       schema: { params: nameParamsSchema, response: slotRowSchema },
+      tool: slotTools.status,
       handler: ({ params }) => records.find(params.name)
     }),
     defineRoute({
@@ -54,6 +58,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name',
       summary: 'Stop a slot and remove its file',
       schema: { params: nameParamsSchema, querystring: forceQuerySchema, response: deletedSchema },
+      tool: slotTools.remove,
       handler: call => {
         const { params: { name }, query: { force } } = call
         const before = requireSlot(api, name)
@@ -78,6 +83,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       description: 'Most values apply at the next start of the engine; `enabled: false` unloads it.',
       schema: { params: nameParamsSchema, body: configBodySchema, response: slotRecordSchema },
       example: { idle_timeout_s: 600 },
+      tool: slotTools.edit,
       handler: call => edit(call, call.params.name, 'edit_config', call.body)
     }),
     defineRoute({
@@ -86,6 +92,7 @@ export function configRoutes (api: SlotApi): AnyRoute[] {
       summary: 'Change the [model] table of the slot file',
       schema: { params: nameParamsSchema, body: defaultsBodySchema, response: slotRecordSchema },
       example: { context_size: 8192 },
+      tool: slotTools.assign,
       handler: call => edit(call, call.params.name, 'edit_defaults', { model: call.body })
     }),
     defineRoute({

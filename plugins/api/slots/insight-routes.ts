@@ -5,6 +5,7 @@ import { requireSlot } from './slot-lookup.js'
 import { slotCapacity, slotMetrics } from './slot-usage.js'
 import { stateOf } from './state-frames.js'
 import { capacitySchema, metricsSchema } from './usage-schemas.js'
+import { slotTools } from './tools.js'
 
 /** What slots are made of and what they do. Changes nothing. */
 export function insightRoutes (api: SlotApi): AnyRoute[] {
@@ -15,6 +16,7 @@ export function insightRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/metrics',
       summary: 'Counters of every slot',
       schema: { response: metricsSchema },
+      tool: slotTools.metrics,
       handler: ({ signal }) => slotMetrics(api, signal)
     }),
     defineRoute({
@@ -22,6 +24,7 @@ export function insightRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/capacity',
       summary: 'Memory of every slot, and how many slots there may be',
       schema: { response: capacitySchema },
+      tool: slotTools.capacity,
       handler: () => slotCapacity(api, config.snapshot.svc.slots)
     }),
     defineRoute({

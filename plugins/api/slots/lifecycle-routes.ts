@@ -4,6 +4,7 @@ import { slotRecordSchema } from './record-schema.js'
 import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unloadBodySchema } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
 import { requireSlot } from './slot-lookup.js'
+import { slotTools } from './tools.js'
 
 /** Verbs of an operator. Each answers with the slot's record once it is done. */
 export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
@@ -21,6 +22,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       description: 'Another model than the configured one is written down once it serves. Loading goes on when the client leaves.',
       schema: { params: nameParamsSchema, body: loadBodySchema, response: slotRecordSchema },
       example: {},
+      tool: slotTools.load,
       handler: call => {
         const { params: { name }, body } = call
         const model = body.model_id ?? body.model
@@ -34,6 +36,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       description: 'Waits for requests in flight up to `[slots] drain_timeout_s`; `force` does not wait.',
       schema: { params: nameParamsSchema, querystring: forceQuerySchema, body: unloadBodySchema, response: slotRecordSchema },
       example: { force: false },
+      tool: slotTools.unload,
       handler: call => {
         const { params: { name }, query, body } = call
         return verb(call, name, 'unload', () => slots.unload(name, { force: query.force || body.force === true }))
@@ -44,6 +47,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name/restart',
       summary: 'Stop and start a slot and wait until it serves',
       schema: { params: nameParamsSchema, response: slotRecordSchema },
+      tool: slotTools.restart,
       handler: call => verb(call, call.params.name, 'restart', () => slots.restart(call.params.name))
     }),
     defineRoute({
@@ -53,6 +57,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       description: 'The slot file stays as it is. An unknown model leaves the slot alone.',
       schema: { params: nameParamsSchema, body: swapBodySchema, response: slotRecordSchema },
       example: { model_id: 'qwen3-4b' },
+      tool: slotTools.swap,
       handler: call => {
         const { params: { name }, body } = call
         requireSlot(api, name)

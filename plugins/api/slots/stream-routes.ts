@@ -5,6 +5,7 @@ import { logQuerySchema, logsSchema, logStreamQuerySchema, nameParamsSchema, pul
 import type { SlotApi } from './slot-api.js'
 import { requireSlot } from './slot-lookup.js'
 import { stateFrames } from './state-frames.js'
+import { slotTools } from './tools.js'
 
 const EVENTS = 'text/event-stream'
 
@@ -17,6 +18,7 @@ export function streamRoutes (api: SlotApi): AnyRoute[] {
       url: '/api/slots/:name/logs',
       summary: 'Last lines that the engine wrote',
       schema: { params: nameParamsSchema, querystring: logQuerySchema, response: logsSchema },
+      tool: slotTools.logs,
       handler: async ({ params: { name }, query, signal }) => {
         requireSlot(api, name)
         const { lines, hint } = await readTail(slots, name, query, signal)

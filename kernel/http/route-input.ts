@@ -1,0 +1,16 @@
+import type { z } from 'zod'
+import { svcError, type AnyRoute, type BodyKind, type ErrorCode } from '../contract/index.js'
+import { checkShape, invalid } from '../config/shape-check.js'
+
+export function bodyKindOf (route: AnyRoute): BodyKind {
+  return route.bodyKind ?? (route.schema?.body === undefined ? 'none' : 'json')
+}
+
+/** A part of a request as its schema has it. Throws what is wrong with it, under `code` where the route has one of its own. */
+export function checkPart (schema: z.ZodType, value: unknown, what: string, code?: ErrorCode): unknown {
+  const checked = checkShape(schema, value, { audience: 'client' })
+  if (checked.value !== null || checked.problems.length === 0) return checked.value
+  const refusal = invalid(what, checked.problems)
+  const { message, details, param } = refusal
+  throw code === undefined ? refusal : svcError(code, message, { details, ...(param === null ? {} : { param }) })
+}

@@ -1,0 +1,183 @@
+import {
+  svcError, TOOL_SERVER_PATTERN, type AgentFiles, type ApprovalGate, type ToolCaller, type ToolCatalogue, type ToolEntry,
+  type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolViewer
+} from '../contract/index.js'
+import type { Args } from './own-tool.js'
+import { ToolRun, type ToolRunDeps } from './tool-run.js'
+import { toolsOf, type MountedTool, type ToolsOfPlugin } from './plugin-tools.js'
+
+/** Lists for so many agents are kept: one may be called anything. */
+const MOST_VIEWS = 256
+
+interface KeptSource {
+  readonly source: ToolSource
+  /** Null until somebody looks again. */
+  entries: ReadonlyMap<string, ToolEntry> | null
+}
+
+/** Tools of plugins, routes and sources as one catalogue. */
+export class Tools implements ToolCatalogue {
+  readonly #deps: ToolRunDeps
+  readonly #run: ToolRun
+  #plugins: readonly ToolsOfPlugin[] = []
+  /** Made when somebody looks: the schemas of all tools cost more than the rest of a start of plugins. */
+  #mounted: ReadonlyMap<string, ReadonlyMap<string, MountedTool>> | null = null
+  readonly #sources = new Map<string, KeptSource>()
+  #agents: AgentFiles | null = null
+  #gate: ApprovalGate | null = null
+  readonly #listeners = new Set<() => void>()
+  readonly #lists = new Map<string, readonly ToolEntry[]>()
+
+  constructor (deps: ToolRunDeps) {
+    this.#deps = deps
+    this.#run = new ToolRun(deps)
+  }
+
+  /** Plugins came or went. */
+  use (plugins: readonly ToolsOfPlugin[]): void {
+    this.#plugins = plugins
+    this.#mounted = null
+    this.#changed()
+  }
+
+  servers (): readonly ToolServerInfo[] {
+    const ids = new Set([...this.#own.keys(), ...this.#sources.keys()])
+    return [...ids].sort().map(id => this.server(id)!)
+  }
+
+  server (id: string): ToolServerInfo | null {
+    const source = this.#sources.get(id)?.source ?? null
+    if (source === null && !this.#own.has(id)) return null
+    return {
+      id,
+      title: source?.title ?? id,
+      description: source?.description ?? `Tools of the plugins of this gateway: ${id}`,
+      instructions: source?.instructions ?? null,
+      parts: source?.parts ?? {},
+      source
+    }
+  }
+
+  list (server: string, { agent }: ToolViewer): readonly ToolEntry[] {
+    const isFiled = agent !== null && this.#agents !== null
+    const key = isFiled ? `${server} ${agent}` : server
+    const known = this.#lists.get(key)
+    if (known !== undefined) return known
+    const all = this.#entriesOf(server)
+    const list = isFiled ? this.#seenBy(agent, all) : all
+    if (this.#lists.size >= MOST_VIEWS) this.#lists.clear()
+    this.#lists.set(key, list)
+    return list
+  }
+
+  find (server: string, name: string): ToolEntry | null {
+    return this.#own.get(server)?.get(name)?.tool.entry ?? this.#entriesOfSource(server).get(name) ?? null
+  }
+
+  async call (server: string, name: string, args: Args, caller: ToolCaller): Promise<ToolOutcome> {
+    const entry = this.find(server, name)
+    const known = caller.agent === null ? null : this.#agents?.classify(caller.agent, server, name) ?? null
+    return await this.#run.call({
+      server, name, args, caller, entry,
+      file: known,
+      own: this.#own.get(server)?.get(name) ?? null,
+      source: this.#sources.get(server)?.source ?? null,
+      gate: this.#gate
+    })
+  }
+
+  async run (
+    server: string, name: string, args: Args, caller: ToolCaller & { readonly approvedBy: string }
+  ): Promise<ToolOutcome> {
+    return await this.#run.call({
+      server, name, args, caller,
+      entry: this.find(server, name),
+      own: this.#own.get(server)?.get(name) ?? null,
+      source: this.#sources.get(server)?.source ?? null,
+      approvedBy: caller.approvedBy
+    })
+  }
+
+  addServer (source: ToolSource): () => void {
+    const { id } = source
+    if (!TOOL_SERVER_PATTERN.test(id)) {
+      throw svcError('plugin.conflict', `'${id}' is no name of a tool server: a to z, 0 to 9, _ and -, at most 64`)
+    }
+    const isTaken = this.#sources.has(id) || (source.tools !== undefined && this.#own.has(id))
+    if (isTaken) throw svcError('plugin.conflict', `there is a tool server '${id}' already; choose another id`)
+    const off = source.onChange?.(() => {
+      const kept = this.#sources.get(id)
+      if (kept?.source !== source) return
+      kept.entries = null
+      this.#changed()
+    }) ?? (() => {})
+    this.#sources.set(id, { source, entries: null })
+    this.#changed()
+    return () => {
+      if (this.#sources.get(id)?.source !== source) return
+      this.#sources.delete(id)
+      off()
+      this.#changed()
+    }
+  }
+
+  useGate (gate: ApprovalGate): () => void {
+    this.#gate = gate
+    return () => { if (this.#gate === gate) this.#gate = null }
+  }
+
+  useAgents (files: AgentFiles): () => void {
+    this.#agents = files
+    const off = files.onChange(() => this.#changed())
+    this.#changed()
+    return () => {
+      off()
+      if (this.#agents !== files) return
+      this.#agents = null
+      this.#changed()
+    }
+  }
+
+  onChange (listener: () => void): () => void {
+    // an own function for each registration: one may register twice
+    const own = (): void => listener()
+    this.#listeners.add(own)
+    return () => { this.#listeners.delete(own) }
+  }
+
+  get #own (): ReadonlyMap<string, ReadonlyMap<string, MountedTool>> {
+    return this.#mounted ??= toolsOf(this.#plugins)
+  }
+
+  #entriesOf (server: string): readonly ToolEntry[] {
+    const own = [...this.#own.get(server)?.values() ?? []].map(({ tool }) => tool.entry)
+    return Object.freeze([...own, ...this.#entriesOfSource(server).values()].sort((a, b) => a.name < b.name ? -1 : 1))
+  }
+
+  #entriesOfSource (server: string): ReadonlyMap<string, ToolEntry> {
+    const kept = this.#sources.get(server)
+    if (kept === undefined) return new Map()
+    const { source } = kept
+    return kept.entries ??= new Map((source.tools?.() ?? []).map(tool => [tool.name, { ...tool, server, owner: source.id }]))
+  }
+
+  #seenBy (agent: string, all: readonly ToolEntry[]): readonly ToolEntry[] {
+    const seen = all.flatMap(entry => {
+      const file = this.#agents!.classify(agent, entry.server, entry.name)
+      if (file === null || file === 'allow') return [entry]
+      return file === 'gated' ? [entry.gated ? entry : { ...entry, gated: true, outputSchema: null }] : []
+    })
+    return seen.length === all.length && seen.every((entry, i) => entry === all[i]) ? all : Object.freeze(seen)
+  }
+
+  #changed (): void {
+    this.#lists.clear()
+    for (const listener of this.#listeners) {
+      try {
+        listener()
+      } catch (error) {
+        this.#deps.log.error({ err: error }, 'a listener for changes of tools failed')
+      }
+    }
+  }
+}

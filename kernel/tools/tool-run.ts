@@ -1,0 +1,173 @@
+import {
+  isSvcError, messageOf, redact, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock, type EventBus,
+  type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
+} from '../contract/index.js'
+import { requestIdOf } from '../http/request-id.js'
+import type { Args } from './own-tool.js'
+import type { MountedTool } from './plugin-tools.js'
+
+export interface ToolRunDeps {
+  readonly log: Logger
+  readonly clock: Clock
+  readonly events: EventBus
+  readonly activity: ActivityLog
+  readonly clean: CleanText
+}
+
+/** One call with all that was found about it. */
+export interface Found {
+  readonly server: string
+  readonly name: string
+  readonly args: Args
+  readonly caller: ToolCaller
+  readonly entry: ToolEntry | null
+  readonly own: MountedTool | null
+  readonly source: ToolSource | null
+  /** What the agent's file says; null and undefined: it has none, or it does not count. */
+  readonly file?: ToolClass | null
+  readonly gate?: ApprovalGate | null
+  /** Set: the call was approved, and no gate is asked. */
+  readonly approvedBy?: string
+}
+
+/** What stands where a secret argument was. */
+const HIDDEN = '***'
+
+/** Runs calls one by one and writes each of them down. */
+export class ToolRun {
+  readonly #deps: ToolRunDeps
+
+  constructor (deps: ToolRunDeps) {
+    this.#deps = deps
+  }
+
+  /** Never rejects. */
+  async call (found: Found): Promise<ToolOutcome> {
+    const { clock } = this.#deps
+    const from = clock.monotonic()
+    const requestId = found.caller.requestId ?? requestIdOf({ headers: {} })
+    const args = flat(found.args)
+    let outcome: ToolOutcome
+    try {
+      outcome = await untilAborted(found.caller.signal, this.#judged({ ...found, args }, requestId))
+    } catch (error) {
+      outcome = { kind: 'failed', error: this.#known(error, found, requestId) }
+    }
+    // names that were made up fill no table
+    if (found.entry !== null) this.#write({ ...found, args }, outcome, requestId, clock.monotonic() - from)
+    return outcome
+  }
+
+  async #judged (found: Found, requestId: string): Promise<ToolOutcome> {
+    const { server, name, args, caller, entry, own, source, file = null, gate = null } = found
+    if (entry === null) throw unknownTool(server, name)
+    if (file !== null && file !== 'allow' && file !== 'gated') throw notAllowed(server, name, caller.agent ?? '', file)
+    const verdict = own?.gate() ?? null
+    const refusal = verdict === null ? null : await verdict
+    if (refusal !== null) throw refusal
+    // before an operator is asked: what cannot run needs no approval
+    const prepared = own === null ? null : own.tool.prepare(args)
+    if (found.approvedBy === undefined && (entry.gated || file === 'gated')) {
+      if (gate === null) throw noGate(name)
+      const { actor, agent } = caller
+      const primary = primaryOf(entry, args)
+      const answer = await gate.ask({ server, tool: name, args, secrets: entry.secrets, primary, actor, agent })
+      if (answer.kind === 'pending') return { kind: 'pending', approvalId: answer.id, state: answer.state }
+    }
+    caller.signal.throwIfAborted()
+    if (own !== null) return { kind: 'done', value: await own.tool.run(prepared, caller, { log: this.#deps.log, requestId }) }
+    if (source?.call === undefined) throw unknownTool(server, name)
+    return { kind: 'content', content: await source.call(name, args, caller) }
+  }
+
+  #known (error: unknown, { server, name, caller }: Found, requestId: string): SvcError {
+    if (isSvcError(error)) return error
+    if (caller.signal.aborted) return svcError('mcp.cancelled', `the call of ${name} was cancelled; what it began may go on`)
+    this.#deps.log.error({ request_id: requestId, server, tool: name, err: error }, 'a tool failed')
+    return svcError('system.internal', `internal error: ${messageOf(error)}; the log has it under request id ${requestId}`)
+  }
+
+  #write (found: Found, outcome: ToolOutcome, requestId: string, ms: number): void {
+    const { server, name, args, caller: { actor, agent }, entry, approvedBy } = found
+    const { events, activity, clean } = this.#deps
+    const { word, end, error } = spoken(outcome)
+    const severity = end === 'error' ? 'warn' : 'info'
+    const shown = redact(hidden(args, entry?.secrets ?? []), clean)
+    const message = `${actor} called ${server}/${name}: ${word}`
+    const approval = {
+      ...(approvedBy === undefined ? {} : { approved_by: approvedBy }),
+      ...(outcome.kind === 'pending' ? { approval_id: outcome.approvalId } : {})
+    }
+    const action = 'mcp.tool.invoked'
+    activity.record({
+      category: 'mcp', action, target: `${server}/${name}`, actor, severity, outcome: end, message, error,
+      before: shown,
+      ...(Object.keys(approval).length === 0 ? {} : { after: approval }),
+      duration_ms: Math.round(ms),
+      request_id: requestId
+    })
+    const client = agent ?? 'anonymous'
+    const gated = entry?.gated ?? false
+    const data = { server, tool: name, client, gated, outcome: word, args: shown, request_id: requestId, ...approval }
+    events.emit({ type: action, severity, source: `mcp:${server}`, message, data })
+  }
+}
+
+interface Spoken {
+  readonly word: string
+  readonly end: 'ok' | 'error' | 'pending'
+  readonly error: string | null
+}
+
+function spoken (outcome: ToolOutcome): Spoken {
+  if (outcome.kind === 'pending') return { word: 'pending_approval', end: 'pending', error: null }
+  if (outcome.kind === 'failed') return { word: outcome.error.code, end: 'error', error: outcome.error.message }
+  if (outcome.kind === 'content' && outcome.content.isError === true) {
+    return { word: 'error', end: 'error', error: 'the tool answered that it failed' }
+  }
+  return { word: 'ok', end: 'ok', error: null }
+}
+
+/** `{ args: { … } }` is what some descriptions of tool servers say; taken when it is all there is. */
+function flat (args: Args): Args {
+  const { args: inner, ...rest } = args
+  return typeof inner === 'object' && inner !== null && !Array.isArray(inner) && Object.keys(rest).length === 0 ? inner as Args : args
+}
+
+function hidden (args: Args, secrets: readonly string[]): Args {
+  if (secrets.length === 0) return args
+  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, secrets.includes(key) ? HIDDEN : value]))
+}
+
+function primaryOf ({ primary }: ToolEntry, args: Args): string | null {
+  const value = primary === null ? undefined : args[primary]
+  return value === undefined || value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** The wait ends with the signal, whatever the work does. */
+async function untilAborted<T> (signal: AbortSignal, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted()
+  let leave = (): void => {}
+  const left = new Promise<never>((_, reject) => { leave = () => reject(new Error('cancelled', { cause: signal.reason })) })
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await Promise.race([work, left])
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+export function unknownTool (server: string, name: string): SvcError {
+  return svcError('mcp.unknown_tool', `the server '${server}' has no tool '${name}'; its tools may have changed, list them again`,
+    { details: { server, tool: name } })
+}
+
+function notAllowed (server: string, name: string, agent: string, file: ToolClass): SvcError {
+  const why = file === 'blocked' ? 'blocks it' : 'does not list it'
+  return svcError('mcp.tool_not_allowed', `agent '${agent}' may not call ${name} of ${server}: its file ${why}`,
+    { details: { server, tool: name, agent } })
+}
+
+function noGate (name: string): SvcError {
+  return svcError('approvals.unavailable', `${name} needs an operator's approval, and the plugin that keeps approvals is not active`)
+}
