@@ -189,7 +189,7 @@ export class SlotManager implements SlotService {
   async converge (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<Convergence> {
     const { plans, fleet } = this.#deps
     this.config(name)
-    plans.overrides.delete(name)
+    plans.swaps.drop(name)
     const wasUp = isServing(this.status(name).state)
     if (!wasUp) await this.load(name, { signal })
     // also what was just loaded may have been on its way from an older configuration

@@ -4,7 +4,8 @@ import {
 import { abortable } from '../../async/waiting.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { isServing } from '../schedule/slot-machine.js'
-import type { RuntimeOverride, SlotPlans } from '../plan/slot-plans.js'
+import type { SlotPlans } from '../plan/slot-plans.js'
+import type { Swap } from '../plan/swaps.js'
 
 export interface SwapDeps {
   readonly plans: SlotPlans
@@ -39,15 +40,13 @@ export async function swapModel (deps: SwapDeps, name: string, model: string, si
     : { model, profile: deps.profileFor(slot, model), contextSize: await abortable(deps.contextFor(slot, model), signal) }
   await assertLaunchable(deps, slot, model, wanted, signal)
   signal.throwIfAborted()
-  const before = plans.overrides.get(name) ?? null
+  const before = plans.swaps.of(name)
   const { modelId: formerly, state } = deps.status(name)
-  put(plans, name, wanted)
+  plans.swaps.put(name, wanted)
   const modelId = plans.modelId(name)
   const work = deps.restart(name).catch(async (error: unknown) => {
     // a later swap has taken over, or the gateway stops: there is nothing to go back to
-    const isOurs = (plans.overrides.get(name) ?? null) === wanted
-    if (!isOurs || !isFailure(error)) throw error
-    put(plans, name, before)
+    if (!isFailure(error) || !plans.swaps.restore(name, wanted, before)) throw error
     throw await goneBack(deps, name, model, isServing(state) ? formerly : null, error as SvcError)
   })
   work.catch(() => undefined) // a caller who leaves does not hear of it; the slot's state tells
@@ -57,11 +56,11 @@ export async function swapModel (deps: SwapDeps, name: string, model: string, si
 }
 
 async function assertLaunchable (
-  deps: SwapDeps, slot: NamedSlotConfig, model: string, wanted: RuntimeOverride | null, signal: AbortSignal
+  deps: SwapDeps, slot: NamedSlotConfig, model: string, wanted: Swap | null, signal: AbortSignal
 ): Promise<void> {
   const { name } = slot
   const trial = deps.trialPlans()
-  put(trial, name, wanted)
+  trial.swaps.put(name, wanted)
   // refusals of the configuration keep their code and the field that they name
   trial.effective(name)
   const troubles: readonly LaunchTrouble[] = await abortable(trial.troubles(name), signal)
@@ -100,9 +99,4 @@ function notGiven (slot: string, model: string, reasons: readonly string[], { st
 function isFailure (error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === 'slot.load_failed' || code === 'slot.crash_looping' || code === 'model.not_found'
-}
-
-function put (plans: SlotPlans, name: string, override: RuntimeOverride | null): void {
-  if (override === null) plans.overrides.delete(name)
-  else plans.overrides.set(name, override)
 }

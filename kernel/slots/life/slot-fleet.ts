@@ -1,14 +1,11 @@
-import { messageOf, redactLine, svcError, type ConfigSnapshot, type SlotStatus } from '../../contract/index.js'
-import { LABEL_CONFIG, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../runtime/container-runtime.js'
-import { abortable } from '../../async/waiting.js'
+import { messageOf, redactLine, type ConfigSnapshot, type SlotStatus } from '../../contract/index.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../runtime/container-runtime.js'
 import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './exit-hub.js'
-import { lookAgain, watchHealth } from './health.js'
-import { portNames, providersOf, takeProvider, type Member } from './fleet-member.js'
+import { portNames, providersOf, type Member } from './fleet-member.js'
 import { isLive } from '../schedule/leases.js'
-import { Launcher, launchBudgets, type Report } from './launcher.js'
-import type { PreparedLaunch } from '../plan/prepared-launch.js'
+import { Launcher, launchBudgets } from './launcher.js'
 import { SlotPorts, type FormerPorts } from './ports.js'
 import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
@@ -16,15 +13,14 @@ import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import { slotFile } from '../../config/parts.js'
 import { HeldEngines, unreadFile } from './held-engines.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
-import type { SlotActions } from './slot-actions.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
-import { isJournalled, SlotJournal } from './slot-journal.js'
+import { isJournalled, SlotJournal, swapIn } from './slot-journal.js'
+import { SlotEngine, type SlotEngineDeps } from './slot-engine.js'
 import { SlotOwner } from './slot-owner.js'
 import { slotStatus } from './slot-status.js'
 import { withEngine } from '../shadows/shadows.js'
 import type { SlotStateFile } from './slot-state-file.js'
 import { SnapshotFeed } from '../../async/snapshot-feed.js'
-import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
 
 /** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
 export class SlotFleet {
@@ -39,7 +35,7 @@ export class SlotFleet {
   readonly ports: SlotPorts
   readonly #exits: ExitHub
   readonly #wall: WallTime
-  readonly #launcher: Launcher
+  readonly #engineDeps: SlotEngineDeps
   readonly #journal: SlotJournal
 
   constructor (deps: FleetDeps) {
@@ -50,7 +46,7 @@ export class SlotFleet {
     this.ports = new SlotPorts({ ...deps.ports, config: deps.config, isLive: name => isLive(this.core(name)), names })
     this.#exits = new ExitHub(deps.runtime, deps.instance)
     this.held = new HeldEngines({ ...deps, exits: this.#exits, gone: deps.heldGone })
-    this.#launcher = new Launcher({
+    const launcher = new Launcher({
       runtime: deps.runtime,
       exits: this.#exits,
       clock: deps.clock,
@@ -62,6 +58,7 @@ export class SlotFleet {
       cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
       budgets: () => launchBudgets(deps.config.snapshot.svc)
     })
+    this.#engineDeps = { ...deps, launcher, ports: this.ports, held: this.held, stranded: this.#stranded }
   }
 
   owner (name: string): SlotOwner {
@@ -75,7 +72,7 @@ export class SlotFleet {
 
   /** What a slot was when its engine was started; null when it has none. */
   launchedAs (name: string): PlacedSlot | null {
-    return this.#members.get(name)?.launched?.placed ?? null
+    return this.#members.get(name)?.engine.launched?.placed ?? null
   }
 
   feed (name: string): SnapshotFeed<SlotStatus> {
@@ -90,7 +87,7 @@ export class SlotFleet {
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
     const found = await runtime.list({ [LABEL_INSTANCE]: instance })
     for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address)
-    const wanted = new Map([...this.#members.keys()].map(name => [name, this.#wantedHash(name, true)]))
+    const wanted = new Map([...this.#members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
     const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)
     await Promise.all(plan.remove.map(({ engine, reason }) => this.#removeFound(engine, reason)))
     for (const { slot, engine } of plan.adopt) void this.#adopt(slot, engine)
@@ -111,11 +108,11 @@ export class SlotFleet {
       const member = this.#members.get(name)
       if (before === undefined) this.#join(name, this.held.stateOf(name))
       if (before === undefined || member === undefined) continue
-      if (before.model.default !== slot.model.default) this.#deps.plans.overrides.delete(name)
+      if (before.model.default !== slot.model.default) this.#deps.plans.swaps.drop(name)
       if (before.enabled && !slot.enabled) this.#background(name, member.owner.unload(false))
       member.owner.retime()
     }
-    for (const member of this.#members.values()) this.#checkDrift(member)
+    for (const { engine, owner } of this.#members.values()) engine.checkDrift(owner.core.engine)
     this.surroundingsChanged()
   }
 
@@ -124,9 +121,9 @@ export class SlotFleet {
 
   /** Providers came, went or were replaced. */
   providersChanged (): void {
-    for (const member of this.#members.values()) {
-      this.#checkDrift(member)
-      takeProvider(member, this.#deps.plans)
+    for (const { engine, owner } of this.#members.values()) {
+      engine.checkDrift(owner.core.engine)
+      engine.takeProvider()
     }
     this.surroundingsChanged()
   }
@@ -155,7 +152,7 @@ export class SlotFleet {
   }
 
   #statusOf (member: Member): SlotStatus {
-    const { name, launched, owner: { core } } = member
+    const { name, engine: { launched, hasDrifted }, owner: { core } } = member
     const { config, plans } = this.#deps
     const slot = config.snapshot.slots.get(name)
     const configured = slot === undefined ? null : plans.modelId(name)
@@ -164,7 +161,7 @@ export class SlotFleet {
       modelId: launched === null ? configured : launched.modelId,
       port: this.ports.current(name),
       ports: this.ports.currentNamed(name),
-      configDrift: member.drift
+      configDrift: hasDrifted
     }, this.#wall)
   }
 
@@ -194,21 +191,21 @@ export class SlotFleet {
       this.ports.forget(name)
       this.#remember(name, { port: null, ...engine.address, ...state?.port == null ? {} : { port: state.port } })
       const member = this.#members.get(name)
-      const reason = unfit(engine, member === undefined ? undefined : this.#wantedHash(name, true), false)
+      const reason = unfit(engine, member?.engine.wantedHash(true), false)
       const gone = reason === null ? this.#adopt(name, engine) : this.#removeFound(engine, reason)
-      if (member !== undefined) member.free = gone
+      if (member !== undefined) member.engine.free = gone
       this.#background(name, gone)
     }
   }
 
   #unreadFile (name: string): string | null {
     const { config, models, plans } = this.#deps
-    return unreadFile(config.snapshot, models, name, () => plans.overrides.get(name)?.model ?? plans.slot(name).model.default)
+    return unreadFile(config.snapshot, models, name, () => plans.swaps.of(name)?.model ?? plans.slot(name).model.default)
   }
 
   async #adopt (slot: string, engine: EngineInspection): Promise<void> {
     const member = this.#members.get(slot)
-    if (member !== undefined) member.found = engine
+    if (member !== undefined) member.engine.found = engine
     member?.owner.adopt()
   }
 
@@ -219,22 +216,14 @@ export class SlotFleet {
   #join (name: string, state: SlotStateFile | null): void {
     if (this.#members.has(name)) return
     const { clock, plans } = this.#deps
-    const { override, override_context: context } = state?.extra ?? {}
-    const contextSize = typeof context === 'number' ? context : null
-    if (typeof override === 'string') plans.overrides.set(name, { model: override, profile: null, contextSize })
-    const member: Member = {
-      name,
-      owner: new SlotOwner(name, clock, this.#actions(name, () => member), {
-        generation: state?.generation ?? 0,
-        lastUsedAt: state?.last_used_at == null ? null : this.#wall.back(state.last_used_at * 1000)
-      }),
-      feed: new SnapshotFeed(),
-      free: this.#departing.get(name)?.gone ?? Promise.resolve(),
-      launched: null,
-      unwatchExit: () => {},
-      found: null,
-      drift: false
-    }
+    if (state !== null) plans.swaps.put(name, swapIn(state))
+    const free = this.#departing.get(name)?.gone ?? Promise.resolve()
+    const engine = new SlotEngine(name, this.#engineDeps, free, (core, before) => this.#changed(member, core, before))
+    const owner = new SlotOwner(name, clock, engine, {
+      generation: state?.generation ?? 0,
+      lastUsedAt: state?.last_used_at == null ? null : this.#wall.back(state.last_used_at * 1000)
+    })
+    const member: Member = { name, owner, engine, feed: new SnapshotFeed(), unwatchExit: () => {} }
     this.#members.set(name, member)
     this.#remember(name, state)
     this.#deps.changed(name)
@@ -249,12 +238,12 @@ export class SlotFleet {
     const member = this.#members.get(name)
     if (member === undefined) return Promise.resolve()
     this.#members.delete(name)
-    this.#deps.plans.overrides.delete(name)
+    this.#deps.plans.swaps.drop(name)
     this.ports.forget(name)
     this.#deps.changed(name)
     const ended = this.#end(name, member, force)
     // an earlier one of this name may still be on its way out
-    const entry = { owner: member.owner, gone: Promise.allSettled([ended, member.free]).then(() => {}) }
+    const entry = { owner: member.owner, gone: Promise.allSettled([ended, member.engine.free]).then(() => {}) }
     this.#departing.set(name, entry)
     void entry.gone.then(() => { if (this.#departing.get(name) === entry) this.#departing.delete(name) })
     return ended
@@ -276,97 +265,10 @@ export class SlotFleet {
     if (!this.#members.has(name)) await this.#deps.stateFiles.remove(name)
   }
 
-  #actions (name: string, self: () => Member): SlotActions {
-    const { plans, config, clock, probe } = this.#deps
-    return {
-      launch: (generation, signal, report) => this.#launch(self(), generation, signal, report),
-      adopt: async (_generation, signal, report) => {
-        const member = self()
-        const found = member.found!
-        const provider = plans.provider(name)
-        if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
-        member.launched = { provider, modelId: plans.modelId(name), placed: this.#place(name) }
-        const { workers, headers } = plans.plan(name, this.ports.latest(name))
-        const launched = { provider, modelId: plans.modelId(name), configHash: found.labels[LABEL_CONFIG] ?? '', workers, headers }
-        return await this.#launcher.adopt(name, found, launched, signal, report)
-      },
-      stop: async (engine, crashed) => {
-        const released = await this.#deps.watchRelease(name)
-        const tail = await this.#launcher.stop(engine.id, crashed, self().launched?.provider.health.path ?? null)
-        this.#deps.engineGone(engine)
-        await released()
-        return tail
-      },
-      probe: (engine, signal) => lookAgain(probe, engine.address, self().launched!.provider.health, clock, signal),
-      watch: (engine, work, lost, signal) => {
-        const check = self().launched!.provider.health
-        const unresponsiveMs = (): number => config.snapshot.svc.slots.unresponsive_s * 1000
-        void watchHealth({ probe, address: engine.address, check, clock, work, unresponsiveMs }, lost, signal)
-      },
-      provider: () => self().launched!.provider,
-      modelId: () => self().launched!.modelId,
-      softIdleMs: () => SOFT_IDLE_MS,
-      idleTimeoutMs: () => {
-        const slot = config.snapshot.slots.get(name)
-        if (slot === undefined) return null
-        const facts = { slot, provider: plans.provider(name), device: plans.device(slot) }
-        return idleTimeoutMs(facts, config.snapshot.svc.slots.idle_timeout_s)
-      },
-      drainMs: () => config.snapshot.svc.slots.drain_timeout_s * 1000,
-      queueBound: () => config.snapshot.svc.dispatcher.queue_per_slot,
-      changed: (core, before) => this.#changed(self(), core, before)
-    }
-  }
-
-  async #launch (member: Member, generation: number, signal: AbortSignal, report: Report): Promise<Engine> {
-    const { name } = member
-    const { plans, runtime } = this.#deps
-    await abortable(member.free, signal)
-    this.held.assertNone(name)
-    const stranded = this.#stranded.get(name)
-    if (stranded !== undefined) await runtime.remove(stranded.id)
-    this.#stranded.delete(name)
-    return await this.ports.launch(name, signal, ports => {
-      const prepare = async (inner: AbortSignal): Promise<PreparedLaunch> => {
-        const placed = this.#place(name)
-        // a file system that is gone answers nothing, and cannot be told to stop
-        const prepared = await abortable(plans.prepare(name, ports, generation), inner)
-        this.#deps.assertMayRun(name)
-        member.launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
-        return prepared
-      }
-      return this.#launcher.launch(name, prepare, signal, report)
-    })
-  }
-
-  #wantedHash (name: string, now = false): string | null {
-    const slot = this.#deps.config.snapshot.slots.get(name)
-    if (slot === undefined || !slot.enabled) return null
-    try {
-      if (now) this.#deps.assertMayRun(name)
-      return this.#deps.plans.plan(name, this.ports.latest(name)).configHash
-    } catch (error) {
-      // a slot that starts says it, and the check of the configuration does
-      this.#deps.log.debug({ slot: name, error: messageOf(error) }, 'slot cannot be planned, or may not run')
-      return null
-    }
-  }
-
-  #place (name: string): PlacedSlot {
-    const { plans } = this.#deps
-    const slot = plans.slot(name)
-    return { slot, device: plans.device(slot) }
-  }
-
-  #checkDrift (member: Member): void {
-    const { engine } = member.owner.core
-    member.drift = engine !== null && engine.configHash !== this.#wantedHash(member.name)
-  }
-
   #changed (member: Member, core: ScheduledSlot, before: ScheduledSlot): void {
-    if (core.engine === null && core.op !== 'launch') member.launched = null
+    if (core.engine === null && core.op !== 'launch') member.engine.forget()
     if (core.engine !== before.engine) {
-      this.#checkDrift(member)
+      member.engine.checkDrift(core.engine)
       this.#watchExit(member, core.engine)
     }
     if (member.feed.size > 0) member.feed.publish(this.#statusOf(member))
@@ -375,7 +277,7 @@ export class SlotFleet {
     this.#journal.announce(status, core, before)
     // the name of one that has left may be another's by now
     if (this.#members.get(member.name) !== member) return
-    this.#journal.note(status, core, this.#deps.plans.overrides.get(member.name) ?? null)
+    this.#journal.note(status, core, this.#deps.plans.swaps.of(member.name))
     this.#deps.changed(member.name)
   }
 

@@ -1,8 +1,8 @@
 import type { Clock, EventBus, Logger, SlotStatus } from '../../contract/index.js'
 import type { ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { isLoading, isServing } from '../schedule/slot-machine.js'
-import type { RuntimeOverride } from '../plan/slot-plans.js'
-import type { SlotStateFiles } from './slot-state-file.js'
+import type { Swap } from '../plan/swaps.js'
+import type { SlotStateFile, SlotStateFiles } from './slot-state-file.js'
 
 export interface SlotJournalDeps {
   readonly events: EventBus
@@ -60,8 +60,8 @@ export class SlotJournal {
     return began === undefined || !isServing(core.state) ? null : Math.round((now - began) / 100) / 10
   }
 
-  /** @param override model that a swap put in force without writing it down */
-  note (status: SlotStatus, core: ScheduledSlot, override: RuntimeOverride | null): void {
+  /** @param swap in force, read back by `swapIn` */
+  note (status: SlotStatus, core: ScheduledSlot, swap: Swap | null): void {
     const { stateFiles, clock } = this.#deps
     stateFiles.note(status.name, {
       name: status.name,
@@ -76,11 +76,16 @@ export class SlotJournal {
       extra: {
         adopted: status.adopted,
         engine_id: status.engineId,
-        override: override?.model ?? null,
-        override_context: override?.contextSize ?? null
+        override: swap?.model ?? null,
+        override_context: swap?.contextSize ?? null
       }
     })
   }
+}
+
+/** The swap that was in force when a state was noted. */
+export function swapIn ({ extra: { override, override_context: context } }: SlotStateFile): Swap | null {
+  return typeof override === 'string' ? { model: override, profile: null, contextSize: typeof context === 'number' ? context : null } : null
 }
 
 /** The log's line: what happened, to which slot, with which model, each once. Pure. */

@@ -35,14 +35,7 @@ import { misfitOf } from './slot-misfit.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
 import { allPorts, NO_PORTS, type EnginePorts } from './engine-ports.js'
 import { checkOptions } from './slot-options.js'
-
-/** A model and profile that a swap put in force without writing them down. */
-export interface RuntimeOverride {
-  readonly model: string
-  readonly profile: string | null
-  /** Tokens, where they have to be read from the model's file; null leaves them to the launch. */
-  readonly contextSize: number | null
-}
+import { Swaps } from './swaps.js'
 
 export interface SlotPlansDeps {
   readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
@@ -61,11 +54,11 @@ export interface SlotPlansDeps {
   readonly path: string
 }
 
-/** Turns configuration into launches. Holds the swaps that are in force; reads everything else where it lives. */
+/** Turns configuration and the swaps in force into launches. Keeps nothing else: everything is read where it lives. */
 export class SlotPlans {
   readonly #deps: SlotPlansDeps
   readonly #kept: KeptPlans
-  readonly overrides = new Map<string, RuntimeOverride>()
+  readonly swaps = new Swaps()
 
   constructor (deps: SlotPlansDeps) {
     this.#deps = deps
@@ -88,7 +81,7 @@ export class SlotPlans {
 
   modelId (name: string): string | null {
     const slot = this.slot(name)
-    const id = this.overrides.get(name)?.model ?? slot.model.default
+    const id = this.swaps.of(name)?.model ?? slot.model.default
     if (id === null) return null
     const own = this.providerOf(slot)?.models
     if (own !== undefined) return own.canonical(id) ?? id
@@ -125,7 +118,7 @@ export class SlotPlans {
     const { config, hardware, models, providers } = this.#deps
     const { snapshot } = config
     const provider = providers.get(snapshot.slots.get(name)?.provider ?? '')
-    return [snapshot, this.overrides.get(name), models.list(), hardware.info, hardware.defaultDevice, provider]
+    return [snapshot, this.swaps.of(name), models.list(), hardware.info, hardware.defaultDevice, provider]
   }
 
   #effective (name: string): EffectiveSlot {
@@ -141,8 +134,8 @@ export class SlotPlans {
   /** Tokens; null for slot types that have no context window. */
   contextSize ({ slot, provider, model }: Pick<EffectiveSlot, 'slot' | 'provider' | 'model'>): number | null {
     if (!hasContext(slot)) return null
-    const override = this.overrides.get(slot.name)
-    if (override?.contextSize != null) return override.contextSize
+    const swap = this.swaps.of(slot.name)
+    if (swap?.contextSize != null) return swap.contextSize
     const id = this.modelId(slot.name)
     return contextSizeFor(slot, id, nativeContext(provider, id, model))
   }
@@ -305,7 +298,7 @@ export class SlotPlans {
 
   #profile (slot: NamedSlotConfig, provider: EngineProvider, device: Device): NamedProfile | null {
     const { profiles } = this.#deps.config.snapshot
-    const name = this.overrides.get(slot.name)?.profile ?? slot.profile
+    const name = this.swaps.of(slot.name)?.profile ?? slot.profile
     if (name === null) {
       const fallback = provider.defaultProfile?.(device, slot.type) ?? null
       return fallback === null ? null : profiles.get(fallback) ?? null
@@ -326,7 +319,7 @@ export class SlotPlans {
 
   /** Null for a slot without a model, and for a model that its engine loads by itself. */
   #model (slot: NamedSlotConfig, { catalogue = [], fetches }: EngineProvider): Model | null {
-    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    const id = this.swaps.of(slot.name)?.model ?? slot.model.default
     if (id === null || catalogue.some(model => model.id === id)) return null
     if (isAbsolute(id)) return modelOfPath(id)
     const model = this.#deps.models.get(id)
@@ -338,7 +331,7 @@ export class SlotPlans {
 
   /** In the engine's spelling. */
   #engineModel (slot: NamedSlotConfig, provider: EngineProvider): string | null {
-    const id = this.overrides.get(slot.name)?.model ?? slot.model.default
+    const id = this.swaps.of(slot.name)?.model ?? slot.model.default
     if (id === null || provider.models === undefined || provider.carriesOnly?.(slot) === true) return null
     const canonical = provider.models.canonical(id)
     if (canonical !== null) return canonical

@@ -7,7 +7,8 @@ import { placeLabel } from '../../../kernel/slots/plan/engine-place.js'
 import type { EnginePorts } from '../../../kernel/slots/plan/engine-ports.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
-import type { RuntimeOverride, SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
+import type { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
+import { Swaps } from '../../../kernel/slots/plan/swaps.js'
 import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/life/slot-state-file.js'
 import type { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import type { FakeRuntime } from '../../../kernel/testing/fake-runtime.js'
@@ -82,15 +83,15 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     },
     withoutSecrets: (text: string) => text
   } as unknown as ConfigService
-  const overrides = new Map<string, RuntimeOverride>()
+  const swaps = new Swaps()
   const slotOf = (name: string): NamedSlotConfig => {
     const slot = configs.get(name)
     if (slot === undefined) throw slotNotFound(name)
     return slot
   }
-  const modelId = (name: string): string => overrides.get(name)?.model ?? slotOf(name).model.default ?? 'model'
+  const modelId = (name: string): string => swaps.of(name)?.model ?? slotOf(name).model.default ?? 'model'
   const plans = {
-    overrides,
+    swaps,
     slot: slotOf,
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',
     provider: (name: string) => slotOf(name) && provider,
