@@ -1,4 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { pluginConformance } from '../../../kernel/testing/index.js'
@@ -15,6 +16,10 @@ import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
 import text from '../../../plugins/v1/text/index.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
+import { AheadClock } from '../../ahead-clock.js'
+import { writeTree } from '../../kernel/config/support.js'
+import { deviceNodesOf } from '../../kernel/hardware/machines/recording.js'
+import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
 import { decodePng } from '../providers/imagegen/fake/png.js'
 import { imageGateway, imagePlugins, type ImageGateway, type ImageGatewayOptions } from '../providers/imagegen/image-gateway.js'
 import { chatBody, chatProvider, GPU_NODES, sharedGpu } from '../providers/imagegen/shared-gpu.js'
@@ -74,6 +79,15 @@ async function comfy (t: Test, options: ImageGatewayOptions = {}): Promise<Comfy
   })
 }
 
+/** On Strix Halo, as it was recorded. */
+async function halo (t: Test, options: ImageGatewayOptions = {}): Promise<ComfyGateway> {
+  const hardwareRoot = t.testdir()
+  writeTree(hardwareRoot, strixHalo.tree)
+  return await comfy(t, { hardwareRoot, deviceNodes: deviceNodesOf(strixHalo), ...options })
+}
+
+const MINUTE = 60_000
+
 interface Mode {
   readonly switchover: { readonly active: boolean }
   readonly mode: string
@@ -125,7 +139,7 @@ t.test('the GPU goes to the image engine and back', async t => {
 })
 
 t.test('a cancel reaches what comfyui.busy counts: the engine\'s jobs, the requests in line, and the launches', async t => {
-  const gateway = await comfy(t)
+  const gateway = await halo(t)
   await gateway.call('POST', '/switchover', { mode: 'generation' })
   await gateway.statusUntil(status => settled(status, 'generation') && status.engine === 'running', 'image mode with its engine')
   await gateway.engine({ holdAtStep: 3 })
@@ -149,6 +163,30 @@ t.test('a cancel reaches what comfyui.busy counts: the engine\'s jobs, the reque
   t.match(gateway.slots.status('img'), { inFlight: 0, waiting: 0, state: 'ready' })
   t.match(await gateway.call('POST', '/switchover', { mode: 'inference' }), { status: 202 }, 'nothing is left to wait for')
   await gateway.statusUntil(status => settled(status, 'inference'), 'the models are back')
+})
+
+t.test('image mode lasts as long after the last image as it should, whether or not the gateway was started again meanwhile', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-idle-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  const clock = new AheadClock()
+  const first = await halo(t, { home, clock, stopEngines: false })
+  t.equal((await first.post(image)).status, 200)
+  clock.jump(50 * MINUTE)
+  t.equal((await first.post({ ...image, prompt: 'a green apple' })).status, 200)
+  const { idle_restore_at: due } = (await first.call('GET', '/status')).json.arbiter
+  t.ok(due >= clock.now() + 59 * MINUTE, 'an hour after the second one')
+  await first.gateway.stop()
+
+  clock.jump(20 * MINUTE)
+  const second = await halo(t, { home, clock })
+  const { mode, arbiter } = (await second.call('GET', '/status')).json
+  t.equal(mode, 'generation')
+  t.ok(Math.abs(arbiter.idle_restore_at - due) < 1000, `${arbiter.idle_restore_at} is what it was: ${due}`)
+  clock.jump(39 * MINUTE)
+  t.equal((await second.post({ ...image, prompt: 'a third one' })).status, 200, 'long after the first image the GPU is still its engine\'s')
+  clock.jump(61 * MINUTE)
+  await second.statusUntil(status => settled(status, 'inference'), 'an hour of quiet gives it back')
+  t.equal((await second.chat()).status, 200)
 })
 
 t.test('a launch whose engine is taken away ends with it', async t => {

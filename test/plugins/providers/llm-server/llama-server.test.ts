@@ -58,7 +58,7 @@ t.test('a real llama-server takes what the provider says', async t => {
   t.teardown(() => runtime.close())
   const folder = t.testdir({ 'gemma.gguf': bigramGguf(), 'chat.jinja': bigramChatTemplate, 'rank.gguf': rankGguf() })
   const model = testModel({ id: 'svc-demo', path: join(folder, 'gemma.gguf'), capabilities: ['chat', 'embed'] })
-  const profile = testProfile('--threads 2 --threads-batch 2 -b 256 -ub 256 --parallel 1')
+  const profile = testProfile('--threads 2 --threads-batch 2 -b 256 -ub 256 --parallel 1 --load-mode none')
   const start = (wish: LaunchWish): Promise<string> => startPlanned(t, runtime, engine.llamaImage, { model, profile, ...wish })
   const [chat, embedding, reranking] = await Promise.all([
     start({ slot: { workers: 2 }, chatTemplatePath: join(folder, 'chat.jinja') }),

@@ -35,6 +35,14 @@ t.test('a model that does not chat is refused by every way in, and the engine go
   t.equal(await chat(gateway), 'You said: good day')
 })
 
+t.test('a model of the NPU is found in any case, by its tag and by its other name', async t => {
+  const gateway = await onHalo(t)
+  for (const model of ['Llama3.2:1B', 'llama3.2-1b-FLM', 'Llama3.2-1B-FLM', 'LLAMA3.2-1b-flm']) {
+    const { choices } = await gateway.client.chat.completions.create({ model, messages: [{ role: 'user', content: 'good day' }] })
+    t.equal(choices[0]!.message.content, 'You said: good day', model)
+  }
+})
+
 t.test('a disabled anchor stays as it is when the model is refused', async t => {
   const gateway = await onHalo(t)
   await gateway.slots.update('npu', { enabled: false })
