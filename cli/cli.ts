@@ -5,6 +5,7 @@ import { CliFailure } from './failure.js'
 import { Interrupts, type SignalSource } from './interrupts.js'
 import type { GatewayOfHome } from './offline/home/running-gateway.js'
 import { Output, type Sink } from './output.js'
+import type { OwnCommand } from './own-command.js'
 import { askedBy, DEFAULT_BASE, targetOf } from './target.js'
 
 /** The part of `process` that commands may use. */
@@ -29,15 +30,18 @@ export class Cli {
   readonly interrupts: Interrupts
   readonly process: CliProcess
   readonly usual: Usual
+  /** How users call this program. */
+  readonly command: () => OwnCommand
   /** Addresses of the gateways that commands mean, or why there is none. */
   readonly #gateways = new WeakMap<Command, string | CliFailure>()
   /** Loaded before the first action: what only prints a help text needs none of it. */
   #api: typeof api | null = null
 
-  constructor (process: CliProcess, usual: Usual = { url: DEFAULT_BASE, home: null }) {
+  constructor (process: CliProcess, command: () => OwnCommand, usual: Usual = { url: DEFAULT_BASE, home: null }) {
     this.process = process
+    this.command = command
     this.usual = usual
-    this.out = new Output(process)
+    this.out = new Output(process, command)
     this.interrupts = new Interrupts(process)
   }
 

@@ -1,13 +1,15 @@
 import { CommanderError } from 'commander'
 import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed } from './failure.js'
+import { ownCommand, type OwnCommand } from './own-command.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
 import { problemText } from '../kernel/contract/problem-text.js'
 
 /** Runs one command line to its end and says with what code to exit. Never rejects. */
 export async function main (argv: readonly string[], process: CliProcess, usual?: Usual): Promise<number> {
-  const cli = new Cli(process, usual)
+  let command: OwnCommand | undefined
+  const cli = new Cli(process, () => command ??= ownCommand(argv[1] ?? '', process.env), usual)
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') cli.interrupts.abort(new PipeClosed())

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { foldLines, oneLine, padTo } from './text-width.js'
 import { cliWords, unmarked } from './route-words.js'
+import type { OwnCommand } from './own-command.js'
 import { tableLines, type Column } from './table.js'
 
 export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }
@@ -22,9 +23,12 @@ const LEAST_FOLD = 20
 /** What goes to the one at the prompt: results on standard output, everything about the way there on standard error. */
 export class Output {
   readonly #streams: OutputStreams
+  readonly #command: () => OwnCommand
 
-  constructor (streams: OutputStreams) {
+  /** @param command how users call this program */
+  constructor (streams: OutputStreams, command: () => OwnCommand) {
     this.#streams = streams
+    this.#command = command
   }
 
   /** Standard output is a terminal. */
@@ -49,7 +53,12 @@ export class Output {
   /** A sentence: folded between words at a terminal, further lines below its beginning. */
   line (text = ''): void {
     const [indent] = /^ */.exec(text)!
-    this.lines(this.folded(cliWords(text.slice(indent.length)), indent.length).map(line => indent + line))
+    this.lines(this.folded(this.told(text.slice(indent.length)), indent.length).map(line => indent + line))
+  }
+
+  /** As `line` words a text, for places that take it as it is. */
+  told (text: string): string {
+    return cliWords(text, this.#command())
   }
 
   /** Lines as they are: what is copied or read by programs, and what has its width already. */
@@ -122,7 +131,7 @@ export class Output {
 
   #notes (text: string, indent = 0): string[] {
     const { stderr } = this.#streams
-    const told = cliWords(text)
+    const told = this.told(text)
     if (stderr.isTTY !== true) return [told]
     const width = (stderr.columns ?? this.width) - indent
     return told.split('\n').flatMap(line => {

@@ -1,3 +1,5 @@
+import { commandNames, type OwnCommand } from './own-command.js'
+
 /** A route that a message of the gateway names, and the command that does the same. The longest route comes first. */
 const commands: ReadonlyArray<readonly [route: RegExp, command: string]> = [
   [/GET \/api\/models\/catalogue/g, 'svc model catalog'],
@@ -36,13 +38,19 @@ export function unmarked (text: string): string {
   return text.replaceAll(/[\uE000\uE001]/g, '')
 }
 
-/** A message that the gateway wrote for users of its API, for those of the command line. Routes without a command stay. Pure. */
-export function cliWords (message: string): string {
+/**
+ * A message that the gateway wrote for users of its API, for those of the command line: with commands as this user calls
+ * them. Routes without a command stay. Pure.
+ */
+export function cliWords (message: string, command: OwnCommand = 'svc'): string {
   return message.split(BEGIN).map((part, i) => {
     const [written = '', own = ''] = i === 0 ? ['', part] : part.split(END)
-    return written + inCommands(own)
+    return written + inCommands(own).replace(ownCommands, command)
   }).join('')
 }
+
+/** `svc` where one of its commands follows. */
+const ownCommands = new RegExp(`(?<![\\w/.-])(?<!npx )svc(?= (?:${commandNames.join('|')})\\b)`, 'g')
 
 function inCommands (message: string): string {
   const named = commands.reduce((text, [route, command]) => text.replace(route, `\`${command}\``), message)

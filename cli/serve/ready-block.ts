@@ -21,17 +21,17 @@ export function printReady (out: Output, facts: ReadyFacts): void {
   out.line(`${out.paint('bold', `svc ${version}`)} is ready at ${out.paint('green', baseUrl)}`)
   const problems = config.diagnostics.length
   out.pairs([
-    ['chat', chat === null ? null : `svc chat${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}${chat === 'agent' ? '' : ` --slot ${chat}`}`],
+    ['chat', chat === null ? null : out.told(`svc chat${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}${chat === 'agent' ? '' : ` --slot ${chat}`}`)],
     ['docs', plugins.some(({ name, state }) => name === 'api-docs' && state === 'active') ? `${baseUrl}/api/docs` : null],
     ['engines', engineText(runtime)],
     ['config', join(paths.etc, 'svc.toml')],
     ['state', paths.state],
-    ['problems', problems === 0 ? null : `${problems} in the configuration: svc status${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}`]
+    ['problems', problems === 0 ? null : out.told(`${problems} in the configuration: svc status${baseUrl === DEFAULT_BASE ? '' : ` --url ${baseUrl}`}`)]
   ])
   for (const plugin of fallen) out.line(out.paint('yellow', `  ${plugin.name} ${plugin.state}: ${reasonOf(plugin)}`))
   out.line()
   if (chat === null) {
-    out.lines(out.folded('There is no slot to talk to yet. `svc setup` makes one, `svc slot create agent --model <model>` too.'))
+    out.line('There is no slot to talk to yet. `svc setup` makes one, `svc slot create agent --model <model>` too.')
     return
   }
   // no line is as wide as the narrowest usual terminal, so that what is copied from it is what was printed

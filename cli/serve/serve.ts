@@ -33,7 +33,7 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
     ...(options.home === undefined ? {} : { home: options.home }),
     ...(options.host === undefined ? {} : { host: options.host }),
     ...(options.port === undefined ? {} : { port: options.port }),
-    ...(options.demo === true ? { pluginConfig: { demo: { provision: true } } } : {}),
+    ...(options.demo === true ? { pluginConfig: { demo: { provision: true, command: cli.command() } } } : {}),
     ...(options.stopEngines === true ? { stopEngines: true } : {}),
     ...(options.checkAnswers === true ? { checkAnswers: true } : {}),
     // the level of svc.toml holds where neither the command line nor the environment says one

@@ -27,7 +27,7 @@ function commandTree (program: Command, path: readonly string[] = []): readonly 
   ]
 }
 
-const newProgram = (): Promise<Command> => createProgram(new Cli(new FakeProcess()))
+const newProgram = (): Promise<Command> => createProgram(new Cli(new FakeProcess(), () => 'svc'))
 const tree = commandTree(await newProgram())
 const leaves = tree.filter(({ command }) => command.commands.length === 0)
 
@@ -46,7 +46,7 @@ t.test('every command has a help text that is not too wide', async t => {
 
 t.test('the list of commands, which loads none of them, says what each says of itself', async t => {
   const program = await newProgram()
-  const list = await createProgram(new Cli(new FakeProcess()), [])
+  const list = await createProgram(new Cli(new FakeProcess(), () => 'svc'), [])
   t.equal(list.helpInformation(), program.helpInformation())
   t.ok(list.commands.every(command => command.commands.length === 0), 'none is loaded')
   t.match(await run(['slto']), { code: 2, stderr: /Did you mean slot\?/ }, 'a slip is still understood')

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { demoSentence } from '../../plugins/services/demo/sentence.js'
+import { sentenceFor } from '../../plugins/services/demo/sentence.js'
 import { borrowedEngine, build, fakeRegistry, installedCopy, library, machineOf, version } from './installed-copy.js'
 
 const machine = machineOf(installedCopy(t))
@@ -32,7 +32,7 @@ t.test('an installed engine serves, and is not removed under a slot that runs on
   const served = start('serve', '--demo', '--port', '0')
   const url = await served.line(/is ready at (\S+)/)
   const chat = await svc('chat', 'Hello', '--url', url)
-  t.equal(chat.stdout.trim(), demoSentence, chat.stderr)
+  t.equal(chat.stdout.trim(), sentenceFor('svc'), chat.stderr)
   t.match(await svc('engine', 'remove', 'embedded'), { code: 1, stderr: /^Error: slot agent runs on embedded\nUnload it first \(svc slot unload agent\), or use --force\./ })
   t.ok(existsSync(join(engines, 'embedded')))
   t.match(await svc('engine', 'remove', 'embedded', '--force'), { code: 0, stdout: 'embedded is removed.\nWithout an engine now: agent\n', stderr: /Unloading slot agent/ })
@@ -41,7 +41,7 @@ t.test('an installed engine serves, and is not removed under a slot that runs on
   borrowedEngine(home)
   t.match(await svc('slot', 'load', 'agent'), { code: 0 }, 'one that comes back is used without a restart')
   served.child.kill('SIGTERM')
-  t.equal((await served.finished).code, 0)
+  t.match(await served.finished, { code: 0, stdout: /^chat +svc chat --url/m }, 'commands as this user calls them')
 })
 
 t.test('setup --auto brings the engine, and --no-pull only names it', async t => {

@@ -27,15 +27,16 @@ export const library = 'export async function getLlama () { return {} }\n'
 export const brokenLibrary = 'export async function getLlama () { throw new Error("Illegal instruction") }\n'
 
 export interface InstalledCopy {
-  /** The command line. */
+  /** The command line, under the name that npm gives it on PATH. */
   readonly bin: string
   readonly folder: string
 }
 
 /** This build as npm installs it: without the library of the embedded engine, and outside of the checkout that has it. */
 export function installedCopy (t: Test): InstalledCopy {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-installed-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const prefix = mkdtempSync(join(tmpdir(), 'svc-installed-'))
+  t.teardown(() => rmSync(prefix, { recursive: true, force: true }))
+  const folder = join(prefix, 'lib/node_modules/svc-gateway')
   for (const part of ['kernel', 'plugins', 'cli']) {
     cpSync(join(root, 'dist', part), join(folder, 'dist', part), { recursive: true, filter: path => !path.endsWith('.map') })
   }
@@ -45,7 +46,10 @@ export function installedCopy (t: Test): InstalledCopy {
   for (const name of readdirSync(join(root, 'node_modules'))) {
     if (!name.startsWith('.') && !CHECKOUT_ONLY.includes(name)) symlinkSync(join(root, 'node_modules', name), join(modules, name))
   }
-  return { bin: join(folder, 'dist/cli/svc.js'), folder }
+  mkdirSync(join(prefix, 'bin'))
+  const bin = join(prefix, 'bin/svc')
+  symlinkSync(join(folder, 'dist/cli/svc.js'), bin)
+  return { bin, folder }
 }
 
 /** An engine as `svc engine install` leaves it, whose library is the one of this checkout. */

@@ -2,6 +2,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { commandGroups } from '../../cli/commands/index.js'
+import { commandNames, ownCommand } from '../../cli/own-command.js'
 import { asWritten, cliWords } from '../../cli/route-words.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -17,6 +19,34 @@ t.test('routes in messages become commands, and what has none stays', async t =>
     ['unpin it with POST /api/comfyui/pin', 'unpin it with POST /api/comfyui/pin']
   ]
   for (const [message, told] of cases) t.equal(cliWords(message), told)
+})
+
+t.test('a command is spelled as this user calls it', async t => {
+  t.strictSame(commandNames, commandGroups.map(({ usage }) => usage.split(' ')[0]), 'every command')
+  const message = 'next start of svc; run `svc slot list`, `npx svc ps` or svc model pull x; /opt/svc serve stays, '
+  t.equal(cliWords(message + 'GET /api/status', 'npx svc'),
+    'next start of svc; run `npx svc slot list`, `npx svc ps` or npx svc model pull x; /opt/svc serve stays, `npx svc status`')
+  t.equal(cliWords(asWritten('svc slot list'), 'npx svc'), 'svc slot list')
+
+  const home = t.testdir({
+    checkout: { dist: { 'svc.js': '' } },
+    lib: { node_modules: { gateway: { 'svc.js': '' } } },
+    project: { node_modules: { 'gateway': { 'svc.js': '' }, '.bin': { svc: t.fixture('symlink', '../gateway/svc.js') } } },
+    bin: { svc: t.fixture('symlink', '../lib/node_modules/gateway/svc.js') },
+    linked: { svc: t.fixture('symlink', '../checkout/dist/svc.js') }
+  })
+  const at = (path: string): string => join(home, path)
+  const called = (script: string, program: string, env: Record<string, string> = {}): string =>
+    ownCommand(at(script), env, at(program))
+  const [checkout, global, local] = ['checkout/dist/svc.js', 'lib/node_modules/gateway/svc.js', 'project/node_modules/gateway/svc.js']
+  t.equal(called('bin/svc', global), 'svc', 'by the name that npm put on PATH')
+  t.equal(called(checkout, checkout), 'npx svc', 'npm start in a checkout')
+  t.equal(called(checkout, checkout, { PATH: `/none:${at('bin')}` }), 'npx svc', 'another copy is on PATH')
+  t.equal(called(checkout, checkout, { PATH: at('linked') }), 'svc', 'npm link')
+  t.equal(called(global, global, { PATH: '/usr/bin' }), 'svc', 'a service whose PATH lacks it')
+  t.equal(called(local, local, { PATH: at('project/node_modules/.bin') }), 'npx svc', 'npm run in a project that depends on it')
+  t.equal(called('project/node_modules/.bin/svc', local), 'npx svc')
+  t.equal(called(checkout, checkout, { PATH: at('linked'), npm_command: 'exec' }), 'npx svc', 'by npx')
 })
 
 /** Nothing in the command line does what these do. */

@@ -99,7 +99,7 @@ t.test('a clean machine without one: cut, left, taken up, cut again, then starte
   hub.fail('cdn', FILE, { kind: 'cut', after: 400_000 }, 1, 'GET')
   const { code, stdout, stderr } = await machine.setup('--home', home).finished
   t.equal(code, 0, stderr)
-  t.match(stdout, /agent +tiny +cpu [^]*Start it: svc serve( --home \S+)?,\s+then:\s+svc chat --slot agent/)
+  t.match(stdout, /agent +tiny +cpu [^]*Start it: npx svc serve( --home \S+)?,\s+then:\s+npx svc chat --slot agent/)
   t.match(await slot(), /enabled = true[^]*default = "tiny"/)
   const asked = hub.requests('cdn', FILE, 'GET').map(({ headers }) => Number(/^bytes=(\d+)-$/.exec(headers.range ?? 'bytes=0-')?.[1]))
   t.equal(asked.length, 4, `from ${asked.join(', ')}`)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { core, definePlugin, type ConfigService, type ModelRegistry, type SlotService } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { bigramContextLength, bigramGguf } from './bigram-gguf.js'
+import { sentenceFor } from './sentence.js'
 import { writeOnce } from './model-file.js'
 
 const MODEL = 'svc-demo'
@@ -11,7 +12,10 @@ const SLOT = 'agent'
 const provisionSchema = z.boolean().default(false)
   .meta({ description: 'At a start without any slot, make one that runs a model of 5 MB which says one sentence' })
 
-const configSchema = z.strictObject({ provision: provisionSchema })
+const commandSchema = z.enum(['svc', 'npx svc']).default('svc')
+  .meta({ description: 'How users call the command line, for the sentence of the demo model' })
+
+const configSchema = z.strictObject({ provision: provisionSchema, command: commandSchema })
 
 /** A first slot for those who have no model yet: a real engine, a real model file, one known answer. */
 export default definePlugin({
@@ -25,7 +29,7 @@ export default definePlugin({
     ctx.addSetting({ key: 'provision', schema: provisionSchema, description: 'Provision a demo slot when there is none', apply: 'gateway-restart' })
     ctx.onStart(async signal => {
       if (!ctx.config.provision || !isEmpty(config, slots)) return
-      await provideModel(models, signal)
+      await provideModel(models, ctx.config.command, signal)
       // a newcomer's list of models stays the same while slots come and go
       await config.patchSvc({ dispatcher: { list_unloaded: true, list_virtual: false } })
       await slots.create(SLOT, { type: 'llm', device: 'cpu', idle_timeout_s: 0, model: { default: MODEL } })
@@ -40,11 +44,11 @@ function isEmpty (config: ConfigService, slots: SlotService): boolean {
 }
 
 /** Leaves alone whatever has the model's name already, file or registry row. */
-async function provideModel (models: ModelRegistry, signal: AbortSignal): Promise<void> {
+async function provideModel (models: ModelRegistry, command: string, signal: AbortSignal): Promise<void> {
   const path = join(models.store, `${MODEL}.gguf`)
   const row = models.get(MODEL)
   if (row !== undefined && row.path !== path) return
-  await writeOnce(path, bigramGguf(), signal)
+  await writeOnce(path, bigramGguf({ sentence: sentenceFor(command) }), signal)
   if (row !== undefined) return
   await models.put(MODEL, {
     path,

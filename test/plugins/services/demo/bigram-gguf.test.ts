@@ -3,14 +3,17 @@ import { readGgufFileInfo } from 'node-llama-cpp'
 import t from 'tap'
 import { bigramChatTemplate, bigramGguf } from '../../../../plugins/services/demo/bigram-gguf.js'
 import { bigramVocabulary } from '../../../../plugins/services/demo/bigram-vocabulary.js'
-import { demoSentence } from '../../../../plugins/services/demo/sentence.js'
+import { demoSentence, sentenceFor } from '../../../../plugins/services/demo/sentence.js'
 
 t.test('the sentence', async t => {
-  const words = demoSentence.split(' ')
-  t.equal(new Set(words).size, words.length, 'no word twice')
+  for (const sentence of [demoSentence, sentenceFor('svc')]) {
+    const words = sentence.split(' ')
+    t.equal(new Set(words).size, words.length, 'no word twice')
+  }
   t.match(demoSentence, /\bsvc\b/, 'says whose it is')
   t.match(demoSentence, /demo model.*real inference engine/)
-  t.match(demoSentence, /npx svc slot list/, 'says what to type next')
+  t.match(demoSentence, /`npx svc slot list`$/, 'says what to type next')
+  t.match(sentenceFor('svc'), /`svc slot list`$/)
 })
 
 t.test('the file, as another reader sees it', async t => {

@@ -5,6 +5,7 @@ import { FakeEngineRuntime } from '../../../../kernel/testing/fake-engine-runtim
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/test-gateway.js'
 import llmServer from '../../../../plugins/providers/llm-server/index.js'
+import { sentenceFor } from '../../../../plugins/services/demo/sentence.js'
 import { bigramGguf } from '../../../../plugins/services/demo/bigram-gguf.js'
 import demo from '../../../../plugins/services/demo/index.js'
 import { writeOnce } from '../../../../plugins/services/demo/model-file.js'
@@ -38,7 +39,7 @@ t.test('a home without slots gets one that runs the demo model', async t => {
   t.match(slot, /default = "svc-demo"/)
   t.match(slot, /idle_timeout_s = 0/)
   t.same(await readdir(store(home)), ['svc-demo.gguf'], 'no draft is left')
-  t.ok(bigramGguf().equals(await readFile(join(store(home), 'svc-demo.gguf'))))
+  t.ok(bigramGguf({ sentence: sentenceFor('svc') }).equals(await readFile(join(store(home), 'svc-demo.gguf'))))
   const registry = await readFile(join(home, 'var/lib/svc/registry/registry.toml'), 'utf8')
   t.match(registry, /svc demo model/)
   t.match(registry, /context_length = 32[_]?768/)
