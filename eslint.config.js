@@ -8,12 +8,31 @@ const border = (files, group, message) => ({
   rules: { 'no-restricted-imports': ['error', { patterns: [{ group, message }] }] }
 })
 
+/** Readers have this repository and nothing else: comments say the facts. test/architecture.test.ts reads READMEs, too. */
+const foreign = 'cites a document that is not in the repository: say the fact itself, or name a README here'
+const cited = /\b(?:SPEC|STYLE|DESIGN)\.md\b|\bDESIGN \d|\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d/
+const svc = {
+  rules: {
+    'no-foreign-documents': {
+      create: context => ({
+        Program () {
+          for (const { loc, value } of context.sourceCode.getAllComments()) {
+            if (cited.test(value)) context.report({ loc, message: foreign })
+          }
+        }
+      })
+    }
+  }
+}
+
 export default defineConfig(
   globalIgnores(['dist/', 'node_modules/', '.svc/', '.tap/', 'plugin-template/dist/', 'plugin-template/node_modules/']),
   tseslint.configs.strict,
   stylistic.configs.customize({ quotes: 'single', semi: false, commaDangle: 'never', braceStyle: '1tbs', arrowParens: false }),
   {
+    plugins: { svc },
     rules: {
+      'svc/no-foreign-documents': 'error',
       '@stylistic/max-len': ['error', { code: 130, ignoreUrls: true, ignoreStrings: true, ignoreTemplateLiterals: true, ignoreRegExpLiterals: true }],
       '@stylistic/space-before-function-paren': ['error', 'always'],
       '@stylistic/arrow-parens': ['error', 'as-needed'],

@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import t from 'tap'
 import { ownTempWriters, tempWriters } from '../kernel/config/written-folders.js'
-import { root, sources } from './repository.js'
+import { documents, root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
 const ranks: ReadonlyArray<readonly string[]> = [
@@ -44,7 +44,7 @@ t.test('kernel: no layer imports one to its right', async t => {
 const rooms: Readonly<Record<string, readonly string[]>> = {
   'dispatch/requests': [],
   'dispatch/body': [],
-  'dispatch/answer': ['requests', 'body'],
+  'dispatch/answer': ['requests'],
   'dispatch/upstream': ['requests', 'answer'],
   'dispatch/route': ['body', 'upstream'],
   'dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route'],
@@ -70,6 +70,12 @@ t.test('kernel: a room imports the rooms that it stands on, and nothing that sta
     return to[1] === layer && to[2] !== room && !rooms[`${layer}/${room}`]!.includes(to[2]!)
   })
   t.strictSame(wrong.map(entry => `${entry.from} -> ${target(entry)}`), [])
+  const folders = ['dispatch', 'slots'].flatMap(layer => readdirSync(join(root, 'kernel', layer), { withFileTypes: true })
+    .filter(entry => entry.isDirectory()).map(({ name }) => `${layer}/${name}`))
+  t.strictSame(folders.toSorted(), Object.keys(rooms).toSorted(), 'every room has its row')
+  const used = new Set(across.map(entry => `${roomOf(entry.from)!} ${target(entry).split('/')[2]!}`))
+  t.strictSame(Object.entries(rooms).flatMap(([room, others]) => others.map(other => `${room} ${other}`)).filter(each => !used.has(each)), [],
+    'and may import no more than it does')
 })
 
 t.test('whoever writes through temporary files stands in the list of those whose leavings are swept', async t => {
@@ -196,10 +202,20 @@ t.test('a file has one noun', async t => {
   for (const { path } of product) t.notMatch(path, /\b(utils?|helpers?|common|misc)\b/, path)
 })
 
-t.test('no comment cites a document that is not in the repository', async t => {
-  const cited = new RegExp([String.raw`\b(?:SPEC|STYLE|DESIGN)\.m` + 'd', String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement) \d+(?:\.\d|\))`].join('|'))
-  const citing = sources('kernel', 'plugins', 'cli', 'test', 'plugin-template').filter(({ text }) => cited.test(text)).map(({ path }) => path)
+t.test('no comment and no README cites a document that is not in the repository', async t => {
+  const all = documents()
+  const numbered = new RegExp([String.raw`\bDESIGN \d`, String.raw`\b(?:[Rr]eference|[Mm]anagement|[Ii]ssue) #?\d+(?:\.\d|\)|$)`].join('|'), 'm')
+  const written = [...sources('kernel', 'plugins', 'cli', 'test', 'plugin-template'), ...all]
+  const citing = written.flatMap(({ path, text }) => {
+    const said = path.endsWith('.md') ? text : text.split('\n').filter(line => /^\s*(\/?\*|\/\/)/.test(line)).join('\n')
+    const named = [...said.matchAll(/\b(?<file>[\w-]+\.md)\b/g)].map(({ groups }) => groups!.file!)
+    const absent = named.filter(name => !all.some(({ path: known }) => known.split('/').at(-1) === name))
+    return [...absent, ...numbered.exec(said) ?? []].map(what => `${path}: ${what}`)
+  })
   t.strictSame(citing, [], 'say the fact itself, or name a README of this repository')
+  const links = all.flatMap(({ path, text }) => [...text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map(([, to]) => ({ path, to: to! })))
+  t.ok(links.length > 50, `${links.length} links`)
+  t.strictSame(links.filter(({ path, to }) => !existsSync(join(root, dirname(path), to))), [], 'every link leads somewhere')
 })
 
 t.test('the top level has only what belongs there', async t => {

@@ -11,11 +11,20 @@ export interface SourceFile {
   readonly text: string
 }
 
-const skipped = new Set(['node_modules', 'dist', '.git', '.tap', 'fixtures'])
+const skipped = new Set(['node_modules', 'dist', '.git', '.svc', '.tap', 'fixtures'])
 
 /** All TypeScript sources below some folders. */
 export function sources (...folders: readonly string[]): readonly SourceFile[] {
-  return folders.flatMap(folder => filesIn(join(root, folder))).filter(path => path.endsWith('.ts')).map(path => ({
+  return filesOf('.ts', folders)
+}
+
+/** All texts in Markdown. */
+export function documents (): readonly SourceFile[] {
+  return filesOf('.md', ['.'])
+}
+
+function filesOf (ending: string, folders: readonly string[]): readonly SourceFile[] {
+  return folders.flatMap(folder => filesIn(join(root, folder))).filter(path => path.endsWith(ending)).map(path => ({
     path: relative(root, path).split(sep).join('/'),
     text: readFileSync(path, 'utf8')
   }))

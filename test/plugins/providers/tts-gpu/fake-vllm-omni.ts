@@ -1,7 +1,7 @@
 import type { EngineScript, SeenRequest } from '../../../../kernel/testing/index.js'
 import { mp3Of, pcmOf, spokenSeconds, wavHead, wavOf } from '../audio/sound.js'
 
-/** vLLM-Omni's speech API with a Qwen3-TTS CustomVoice model, as its documentation has it (docs/serving/speech_api.md). */
+/** vLLM-Omni's speech API with a Qwen3-TTS CustomVoice model, as its documentation describes it. */
 
 export const VOICES = ['aiden', 'dylan', 'eric', 'ono_anna', 'ryan', 'serena', 'sohee', 'uncle_fu', 'vivian']
 const LANGUAGES = ['Auto', 'Chinese', 'English', 'Japanese', 'Korean', 'German', 'French', 'Russian', 'Portuguese', 'Spanish', 'Italian']
