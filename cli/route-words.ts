@@ -14,6 +14,7 @@ const commands: ReadonlyArray<readonly [route: RegExp, command: string]> = [
   [/GET \/api\/profiles(?![\w/])/g, 'svc profile list'],
   [/GET \/api\/stacks(?![\w/])/g, 'svc stack list'],
   [/GET \/api\/capabilities(?![\w/])/g, 'svc capabilities list'],
+  [/GET \/api\/agent\/approvals\?state=all/g, 'svc agent approvals list --state all'],
   [/GET \/api\/requests(?![\w/])/g, 'svc ps'],
   [/POST \/api\/settings\/reload/g, 'svc config reload'],
   [/GET \/api\/status(?![\w/])/g, 'svc status']

@@ -25,6 +25,7 @@ import { settlesWithin } from './async/waiting.js'
 import { createLogger, withPlugin, withShortText } from './logger.js'
 import { autostart } from './slots/life/autostart.js'
 import type { SlotManager } from './slots/slot-manager.js'
+import { createAgentFiles } from './tools/agent-files.js'
 import { Tools } from './tools/tool-catalogue.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
@@ -191,6 +192,7 @@ class GatewayRun implements Gateway {
     const logs = new PluginLogs(clock, text => config.withoutSecrets(text))
     const clean = (text: string): string => config.withoutSecrets(text)
     const tools = this.#tools = new Tools({ log, clock, events, activity: kernel.activity, clean })
+    tools.useAgents(createAgentFiles(config))
     const host: PluginHost = new PluginHost({
       clock,
       log,
@@ -248,12 +250,14 @@ class GatewayRun implements Gateway {
     services.add(core.config, kernel.config)
     const { clock, config, models } = kernel
     services.add(core.configCheck, this.#check = new GatewayConfigCheck({
-      clock, config, models, plans: inference.plans, providers: host.providers, plugins: () => host.known()
+      clock, config, models, plans: inference.plans, providers: host.providers, tools: present(this.#tools),
+      plugins: () => host.known()
     }))
     services.add(core.clock, kernel.clock)
     services.add(core.log, kernel.log)
     services.add(core.events, kernel.events)
     services.add(core.activity, kernel.activity)
+    services.add(core.approvalRows, kernel.approvals)
     services.add(core.gpu, inference.gpu)
     services.add(core.hardware, kernel.hardware)
     services.add(core.jobs, kernel.jobs)

@@ -1,5 +1,6 @@
 import {
-  svcConfigSchema, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger, type ModelRegistry, type Programs
+  svcConfigSchema, type ApprovalRows, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger,
+  type ModelRegistry, type Programs
 } from './contract/index.js'
 import { createConfigService, type KernelConfig } from './config/store.js'
 import { LateWriteRules } from './config/write-rules.js'
@@ -22,6 +23,7 @@ import { openProcessRuntime } from './runtime/process-runtime.js'
 import { RuntimeSet } from './runtime/runtime-set.js'
 import { selectRuntime, type SelectRuntimeOptions } from './runtime/select-runtime.js'
 import { createActivityTable } from './state/activity-table.js'
+import { createApprovalTable } from './state/approval-table.js'
 import { openDatabase, type Database } from './state/database.js'
 import { createWithLock, type HeldLock } from './state/file-lock.js'
 import { acquireHomeLock } from './state/home-lock.js'
@@ -44,6 +46,7 @@ export interface KernelServices {
   readonly database: Database
   readonly events: EventBus
   readonly activity: OwnedActivityLog
+  readonly approvals: ApprovalRows
   readonly jobs: JobStore
   readonly tables: PluginTables
   readonly models: ModelRegistry
@@ -116,11 +119,12 @@ export async function openKernel (
       hardware.ensureProbed()
     ])
     const jobs = createJobStore(opened, clock)
+    const approvals = createApprovalTable(opened, clock)
     const tables = new PluginTables(opened)
     const modelFiles = createModelFiles(clock, () => config.providers.modelNames)
     return {
-      env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, jobs, tables, models, modelFiles,
-      hardware,
+      env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, approvals, jobs, tables, models,
+      modelFiles, hardware,
       runtime,
       programs: new RuntimePrograms({ runtime, instance, path: () => env.PATH ?? '' })
     }

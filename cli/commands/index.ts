@@ -61,6 +61,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./upstream/index.js')).addUpstreamCommands
   },
   {
+    usage: 'agent',
+    about: 'decide what agents may do: calls that wait for you',
+    load: async () => (await import('./agent/index.js')).addAgentCommands
+  },
+  {
     usage: 'alias',
     about: 'manage aliases: other names that clients may use for models',
     load: async () => (await import('./alias/index.js')).addAliasCommands

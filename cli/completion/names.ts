@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ApiClient } from '../client.js'
 import { packageOf, pluginListSchema } from '../plugin-report.js'
 
-export const nameKinds = ['slot', 'model', 'upstream', 'profile', 'plugin', 'request'] as const
+export const nameKinds = ['slot', 'model', 'upstream', 'profile', 'plugin', 'request', 'approval'] as const
 export type NameKind = typeof nameKinds[number]
 
 const named = z.array(z.looseObject({ name: z.string(), kind: z.string().nullish() }))
@@ -29,6 +29,7 @@ async function ask (clientOf: () => ApiClient, kind: NameKind): Promise<readonly
     case 'upstream': return (await get('/api/upstreams', named)).map(({ name }) => name)
     case 'profile': return (await get('/api/profiles', named)).map(({ name }) => name)
     case 'plugin': return (await get('/api/plugins', pluginListSchema)).map(packageOf).filter(name => name !== null)
+    case 'approval': return (await get('/api/agent/approvals', z.looseObject({ approvals: identified }))).approvals.map(({ id }) => id)
     case 'request': return (await get('/api/requests', z.looseObject({ requests: identified }))).requests.map(({ id }) => id)
   }
 }

@@ -26,7 +26,7 @@ export interface CompletionNode {
 
 /** Groups whose commands work on what is there, by the word for it in the command line. */
 const kinds: Readonly<Record<string, NameKind>> = {
-  slot: 'slot', model: 'model', upstream: 'upstream', profile: 'profile', from: 'profile', plugin: 'plugin', cancel: 'request'
+  slot: 'slot', model: 'model', upstream: 'upstream', profile: 'profile', from: 'profile', plugin: 'plugin', cancel: 'request', agent: 'approval'
 }
 /** These name something new. */
 const makers = new Set(['create', 'add', 'register'])

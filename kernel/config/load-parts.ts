@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { hardwareSchema, svcConfigSchema, type Paths } from '../contract/index.js'
 import { loadJson, loadRows, located } from './load-file.js'
+import { loadAgents } from './load-agents.js'
 import { loadSlots } from './load-slots.js'
 import { loadToolServers } from './load-tool-servers.js'
 import { migrateConfig } from './migrations/migrate.js'
@@ -31,10 +32,11 @@ export interface LoadOptions {
 export async function loadParts (options: LoadOptions, previous: ConfigParts | null): Promise<ConfigParts> {
   const { etc } = options.paths
   const [
-    svc, slots, profiles, stacks, capabilities, upstreams, providers, toolServers, manifest, hardware, secrets
+    svc, slots, agents, profiles, stacks, capabilities, upstreams, providers, toolServers, manifest, hardware, secrets
   ] = await Promise.all([
     loadSvc(options, previous?.svc.value ?? null),
     loadSlots(options.paths, previous),
+    loadAgents(options.paths, previous),
     loadProfiles(options.paths, previous, options.profileSeeds),
     loadStacks(options.paths, previous),
     loadCapabilities(options.paths, previous),
@@ -48,6 +50,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
   return {
     svc,
     ...slots,
+    ...agents,
     profiles,
     stacks,
     capabilities,

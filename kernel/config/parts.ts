@@ -1,6 +1,6 @@
 import type {
-  CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack, NamedToolServer,
-  SvcConfig, Upstream, WrittenSlot
+  AgentFile, CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack,
+  NamedToolServer, SvcConfig, Upstream, WrittenSlot
 } from '../contract/index.js'
 
 /** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
@@ -16,6 +16,10 @@ export interface ConfigParts {
   readonly slots: ReadonlyMap<string, Part<WrittenSlot | null>>
   /** Problems of the folder and of files in it that are no slots. */
   readonly slotFolder: readonly Diagnostic[]
+  /** By name of the agent; null for one whose file was never good. */
+  readonly agents: ReadonlyMap<string, Part<AgentFile | null>>
+  /** Whether all of them are known. */
+  readonly agentFolder: Part<boolean>
   readonly profiles: Part<readonly NamedProfile[]>
   readonly stacks: Part<readonly NamedStack[]>
   readonly capabilities: Part<CapabilitySelections>
@@ -50,11 +54,18 @@ export function toolServerFile (id: string): string {
   return `mcp-servers/${id}.toml`
 }
 
+export const agentFolder = 'agents'
+
+export function agentFile (name: string): string {
+  return `${agentFolder}/${name}.toml`
+}
+
 export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
   const { svc, slots, slotFolder, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
-  const { toolServers, toolServerFolder } = parts
+  const { agents, agentFolder: folder, toolServers, toolServerFolder } = parts
   return [
-    ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...profiles.diagnostics,
+    ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...folder.diagnostics,
+    ...[...agents.values()].flatMap(agent => agent.diagnostics), ...profiles.diagnostics,
     ...stacks.diagnostics, ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
     ...toolServerFolder, ...[...toolServers.values()].flatMap(server => server.diagnostics),
     ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics

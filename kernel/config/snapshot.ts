@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CapabilityChild, CapabilitySelections, ConfigSnapshot, NamedProfile, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
+import { agentRulesOf } from './load-agents.js'
 import { allDiagnostics, type ConfigParts } from './parts.js'
 import type { LaidProviders } from './laid-providers.js'
 import { layManifest } from './schema/json-files.js'
@@ -26,6 +27,7 @@ export function snapshotOf (
   const next = {
     svc: keep(previous?.svc, svc),
     slots: keep(previous?.slots, slots),
+    agents: keep(previous?.agents, agentRulesOf(parts)),
     profiles: keep(previous?.profiles, layProfiles(parts.profiles.value, providers)),
     stacks: keep(previous?.stacks, layStacks(parts.stacks.value)),
     capabilities: keep(previous?.capabilities, withProviders(parts.capabilities.value, providers)),

@@ -2,6 +2,7 @@ import type { Logger } from './logger.js'
 import type { Device, SlotType } from './schemas/enums.js'
 import { createServiceRef } from './service-ref.js'
 import type { ActivityLog } from './services/activity.js'
+import type { ApprovalRows } from './services/approvals.js'
 import type { Clock } from './services/clock.js'
 import type { ConfigCheck } from './services/config-check.js'
 import type { ConfigService } from './services/config.js'
@@ -76,6 +77,7 @@ export const core = known('core', Object.freeze({
   log: createServiceRef<Logger>('core.log'),
   events: createServiceRef<EventBus>('core.events'),
   activity: createServiceRef<ActivityLog>('core.activity'),
+  approvalRows: createServiceRef<ApprovalRows>('core.approval-rows'),
   gpu: createServiceRef<GpuArbiter>('core.gpu'),
   hardware: createServiceRef<HardwareService>('core.hardware'),
   jobs: createServiceRef<JobStore>('core.jobs'),

@@ -1,11 +1,12 @@
 import {
   isSvcError, type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type ErrorCode, type Finding, type GpuInfo,
-  type ModelRegistry, type ProviderCatalog
+  type ModelRegistry, type ProviderCatalog, type ToolCatalogue
 } from '../contract/index.js'
 import { requireModelStore } from '../config/model-store-check.js'
 import { configFiles } from '../config/parts.js'
 import { aliasFindings } from '../dispatch/route/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream/upstream-findings.js'
+import { policyFindings } from '../tools/policy-findings.js'
 import { capabilityFindings } from '../slots/write/capability-findings.js'
 import { flagFindings } from '../slots/write/flag-findings.js'
 import { ruleContext } from '../slots/write/slot-draft.js'
@@ -20,10 +21,14 @@ export interface CheckedConfig {
   readonly providers: ProviderCatalog
   readonly plans: SlotPlans
   readonly plugins: readonly KnownPlugin[]
+  /** Null without a gateway: then nobody knows what tools there are. */
+  readonly tools: Pick<ToolCatalogue, 'all'> | null
 }
 
 /** Everything that is wrong in the files and between them. Never rejects. */
-export async function findingsOf ({ config, models, providers, plans, plugins }: CheckedConfig): Promise<readonly Finding[]> {
+export async function findingsOf (
+  { config, models, providers, plans, plugins, tools }: CheckedConfig
+): Promise<readonly Finding[]> {
   const gpus = (): readonly GpuInfo[] => config.hardware.gpus
   const context = ruleContext({ providers, models, gpus, defaultDevice: slot => plans.device(slot) }, config)
   const catalogue = providers.list().flatMap(provider => (provider.catalogue ?? []).map(({ id }) => id))
@@ -35,7 +40,8 @@ export async function findingsOf ({ config, models, providers, plans, plugins }:
     ...flagFindings(config, providers),
     ...capabilityFindings({ config, providers, models }),
     ...upstreamFindings({ config, models, catalogue }),
-    ...aliasFindings({ config, models, catalogue })
+    ...aliasFindings({ config, models, catalogue }),
+    ...tools === null ? [] : policyFindings(config, tools)
   ]
 }
 
@@ -73,12 +79,12 @@ export class GatewayConfigCheck implements ConfigCheck {
   }
 
   findings (): Promise<readonly Finding[]> {
-    const { clock, config: { snapshot: config }, models, plugins, providers, plans } = this.#deps
+    const { clock, config: { snapshot: config }, models, plugins, providers, plans, tools } = this.#deps
     const known = plugins()
     const seen = [config, models.list(), ...known.map(({ plugin, fault }) => plugin ?? fault?.message), ...providers.list()]
     if (seen.length !== this.#seen.length || seen.some((part, i) => part !== this.#seen[i])) {
       this.#seen = seen
-      this.#running = findingsOf({ config, models, providers, plans, plugins: known })
+      this.#running = findingsOf({ config, models, providers, plans, plugins: known, tools })
     }
     const running = this.#running
     return withDeadline(clock, PATIENCE_MS, 'the check of the configuration', () => running)

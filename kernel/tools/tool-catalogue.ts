@@ -1,6 +1,6 @@
 import {
-  svcError, TOOL_SERVER_PATTERN, type AgentFiles, type ApprovalGate, type ToolCaller, type ToolCatalogue, type ToolEntry,
-  type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolViewer
+  ANONYMOUS_AGENT, svcError, TOOL_SERVER_PATTERN, type AgentFiles, type ApprovalGate, type ToolCaller, type ToolCatalogue,
+  type ToolEntry, type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolViewer
 } from '../contract/index.js'
 import type { Args } from './own-tool.js'
 import { ToolRun, type ToolRunDeps } from './tool-run.js'
@@ -59,12 +59,11 @@ export class Tools implements ToolCatalogue {
   }
 
   list (server: string, { agent }: ToolViewer): readonly ToolEntry[] {
-    const isFiled = agent !== null && this.#agents !== null
-    const key = isFiled ? `${server} ${agent}` : server
+    const key = this.#agents === null ? server : `${server} ${agent ?? ''}`
     const known = this.#lists.get(key)
     if (known !== undefined) return known
     const all = this.#entriesOf(server)
-    const list = isFiled ? this.#seenBy(agent, all) : all
+    const list = this.#seenBy(agent ?? ANONYMOUS_AGENT, all)
     if (this.#lists.size >= MOST_VIEWS) this.#lists.clear()
     this.#lists.set(key, list)
     return list
@@ -74,12 +73,15 @@ export class Tools implements ToolCatalogue {
     return this.#own.get(server)?.get(name)?.tool.entry ?? this.#entriesOfSource(server).get(name) ?? null
   }
 
+  all (): readonly ToolEntry[] {
+    return this.servers().flatMap(({ id }) => this.#entriesOf(id))
+  }
+
   async call (server: string, name: string, args: Args, caller: ToolCaller): Promise<ToolOutcome> {
     const entry = this.find(server, name)
-    const known = caller.agent === null ? null : this.#agents?.classify(caller.agent, server, name) ?? null
     return await this.#run.call({
       server, name, args, caller, entry,
-      file: known,
+      file: this.#agents?.classify(caller.agent ?? ANONYMOUS_AGENT, server, name) ?? null,
       own: this.#own.get(server)?.get(name) ?? null,
       source: this.#sources.get(server)?.source ?? null,
       gate: this.#gate
@@ -162,8 +164,10 @@ export class Tools implements ToolCatalogue {
   }
 
   #seenBy (agent: string, all: readonly ToolEntry[]): readonly ToolEntry[] {
+    const agents = this.#agents
+    if (agents === null) return all
     const seen = all.flatMap(entry => {
-      const file = this.#agents!.classify(agent, entry.server, entry.name)
+      const file = agents.classify(agent, entry.server, entry.name)
       if (file === null || file === 'allow') return [entry]
       return file === 'gated' ? [entry.gated ? entry : { ...entry, gated: true, outputSchema: null }] : []
     })

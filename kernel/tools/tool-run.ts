@@ -1,6 +1,6 @@
 import {
-  isSvcError, messageOf, redact, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock, type EventBus,
-  type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
+  ANONYMOUS_AGENT, isSvcError, messageOf, redact, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock,
+  type EventBus, type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
 } from '../contract/index.js'
 import { requestIdOf } from '../http/request-id.js'
 import type { Args } from './own-tool.js'
@@ -61,7 +61,7 @@ export class ToolRun {
   async #judged (found: Found, requestId: string): Promise<ToolOutcome> {
     const { server, name, args, caller, entry, own, source, file = null, gate = null } = found
     if (entry === null) throw unknownTool(server, name)
-    if (file !== null && file !== 'allow' && file !== 'gated') throw notAllowed(server, name, caller.agent ?? '', file)
+    if (file !== null && file !== 'allow' && file !== 'gated') throw notAllowed(server, name, caller.agent ?? ANONYMOUS_AGENT, file)
     const verdict = own?.gate() ?? null
     const refusal = verdict === null ? null : await verdict
     if (refusal !== null) throw refusal
@@ -71,7 +71,7 @@ export class ToolRun {
       if (gate === null) throw noGate(name)
       const { actor, agent } = caller
       const primary = primaryOf(entry, args)
-      const answer = await gate.ask({ server, tool: name, args, secrets: entry.secrets, primary, actor, agent })
+      const answer = await gate.ask({ server, tool: name, args, secrets: entry.secrets, primary, actor, agent, private: caller.private ?? false, byFile: file === 'gated' })
       if (answer.kind === 'pending') return { kind: 'pending', approvalId: answer.id, state: answer.state }
     }
     caller.signal.throwIfAborted()
@@ -163,8 +163,8 @@ export function unknownTool (server: string, name: string): SvcError {
 }
 
 function notAllowed (server: string, name: string, agent: string, file: ToolClass): SvcError {
-  const why = file === 'blocked' ? 'blocks it' : 'does not list it'
-  return svcError('mcp.tool_not_allowed', `agent '${agent}' may not call ${name} of ${server}: its file ${why}`,
+  const why = file === 'blocked' ? 'it is blocked' : `agents/${agent.toLowerCase()}.toml does not list it`
+  return svcError('mcp.tool_not_allowed', `agent '${agent}' may not call ${name} of ${server}: ${why}`,
     { details: { server, tool: name, agent } })
 }
 

@@ -61,7 +61,7 @@ export async function checkHome (
     engineKey: () => '',
     access: () => { throw new Error('nothing is launched without a gateway') }
   })
-  const found = await findingsOf({ config: snapshot, models, providers, plans, plugins })
+  const found = await findingsOf({ config: snapshot, models, providers, plans, plugins, tools: null })
   return { parts, snapshot, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
 }
 

@@ -1,4 +1,6 @@
 export { activityCategories } from './activity-category.js'
+export { AGENT_NAME_PATTERN, agentFileSchema, ANONYMOUS_AGENT } from './agent-file.js'
+export type { AgentFile, AgentRules } from './agent-file.js'
 export { engineAboutSchema } from './engine-about.js'
 export {
   backendDevices, capabilityAliases, deviceBackends, deviceClasses, deviceClassOf, deviceClassSchema, devices, deviceSchema,

@@ -163,6 +163,16 @@ export const activitySchema = z.strictObject({
   max_rows: z.int().min(100).max(1_000_000_000).default(50000).meta(live('How many audit rows are kept'))
 })
 
+/** A tool of the gateway's own servers by its name, one of another server as `<server>/<tool>`. */
+const toolName = z.string().regex(/^(?:[a-z0-9][a-z0-9_-]{0,63}\/)?[A-Za-z0-9_-]{1,64}$/, { error: 'must be the name of a tool, or <server>/<tool>' })
+const toolNames = z.array(toolName).max(MAX_LIST_ENTRIES).default([])
+
+export const approvalsSchema = z.strictObject({
+  ttl_s: z.int().min(10).max(30 * DAY_S).default(DAY_S).meta(live('How long a call of a gated tool waits for an operator before it expires')),
+  auto: toolNames.meta(live('Gated tools that run without waiting, for agents whose file does not gate them: names, or <server>/<tool> for servers that were installed')),
+  never: toolNames.meta(live('Tools that no agent may call: neither listed nor run; a name alone means that tool of every server'))
+})
+
 /** npm takes no longer name. */
 const MAX_PLUGIN_NAME = 214
 const packageName = z.string().min(1).max(MAX_PLUGIN_NAME)
@@ -197,6 +207,7 @@ export const svcConfigSchema = z.strictObject({
       .meta(live('Take the texts out of the images that /v1/images answers with; the engine writes its whole workflow and the prompt into them'))
   }).prefault({}),
   activity: activitySchema.prefault({}),
+  approvals: approvalsSchema.prefault({}),
   plugins: pluginsSchema.prefault({})
 })
 

@@ -1,3 +1,4 @@
+import type { AgentRules } from '../schemas/agent-file.js'
 import type { CapabilitySelections } from '../schemas/capabilities.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Manifest } from '../schemas/manifest.js'
@@ -27,6 +28,8 @@ export interface ConfigSnapshot {
   readonly revision: number
   readonly svc: SvcConfig
   readonly slots: ReadonlyMap<string, NamedSlotConfig>
+  /** What agents may call, by their files. */
+  readonly agents: AgentRules
   /** Seeds and the operator's own; a seed's name always means the seed. */
   readonly profiles: ReadonlyMap<string, NamedProfile>
   /** Seeds and the operator's own; a seed's slug always means the seed. */

@@ -2,6 +2,10 @@ export { activityKinds, activityOutcomes, activitySeverities } from './activity.
 export type {
   ActivityFailure, ActivityFilter, ActivityLog, ActivityNote, ActivityPage, ActivityQuery, ActivityRow, NewActivity
 } from './activity.js'
+export { approvalStates } from './approvals.js'
+export type {
+  ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalQuery, ApprovalRow, ApprovalRows, ApprovalState, NewApproval
+} from './approvals.js'
 export type { Clock, Timer } from './clock.js'
 export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
 export type { ConfigCheck, Finding } from './config-check.js'

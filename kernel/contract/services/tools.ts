@@ -99,7 +99,9 @@ export type ToolClass = 'allow' | 'gated' | 'blocked' | 'unknown_server' | 'unkn
 
 /** What files say of agents. */
 export interface AgentFiles {
-  /** Null: the agent has no file, and the server's own catalogue counts. Pure and quick. */
+  /**
+   * Null: the agent has no file, and the server's own catalogue counts. Agents that give no name are `anonymous`. Quick.
+   */
   classify (agent: string, server: string, tool: string): ToolClass | null
   /** Tells that another answer of `classify` is possible; returns what unregisters the listener. */
   onChange (listener: () => void): () => void
@@ -116,6 +118,10 @@ export interface ApprovalRequest {
   readonly primary: string | null
   readonly actor: string
   readonly agent: string | null
+  /** What it writes is for this agent alone. */
+  readonly private: boolean
+  /** The agent's own file gates the tool, whether or not its server does. */
+  readonly byFile: boolean
 }
 
 /** Where gated calls wait. */
@@ -137,6 +143,8 @@ export interface ToolCatalogue {
    */
   list (server: string, viewer: ToolViewer): readonly ToolEntry[]
   find (server: string, name: string): ToolEntry | null
+  /** Every tool of every server, whoever may call it. */
+  all (): readonly ToolEntry[]
   /**
    * Validates, asks the agent's file and the gate, runs, and writes the call down (`mcp.tool.invoked`, as an event and as an
    * audit row, without secrets). Never rejects. Ends when the signal aborts; what the tool began may go on.

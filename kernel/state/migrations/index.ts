@@ -1,8 +1,9 @@
 import { activityAndJobs } from './0001-activity-and-jobs.js'
 import { activityChanges } from './0002-activity-changes.js'
 import { pluginState } from './0003-plugin-state.js'
+import { approvals } from './0004-approvals.js'
 import type { DatabaseMigration } from './migration.js'
 
 export type { DatabaseMigration }
 
-export const migrations: readonly DatabaseMigration[] = [activityAndJobs, activityChanges, pluginState]
+export const migrations: readonly DatabaseMigration[] = [activityAndJobs, activityChanges, pluginState, approvals]

@@ -55,7 +55,7 @@ const shop = definePlugin({
 const caller = (more: Partial<ToolCaller> = {}): ToolCaller => ({ actor: 'mcp:bob', agent: 'bob', signal: new AbortController().signal, ...more })
 let gateway: TestGateway
 
-t.before(async () => { gateway = await createTestGateway({ builtins, plugins: [shop] }) })
+t.before(async () => { gateway = await createTestGateway({ builtins: builtins.filter(({ name }) => !name.endsWith('approvals')), plugins: [shop] }) })
 t.teardown(() => gateway.close())
 
 t.test('a route is a tool: its inputs side by side, its own validation, errors and actor', async t => {
@@ -148,7 +148,7 @@ t.test('an agent with a file sees and calls what the file allows', async t => {
   t.strictSame(tools.list('shop', { agent: 'bob' }).map(({ name, gated }) => [name, gated]), [['item_buy', false], ['item_list', true]])
   t.strictSame(tools.list('shop', { agent: 'eve' }).length, 5)
   t.match(await tools.call('shop', 'sell', { id: 'a' }, caller()), { kind: 'failed', error: { code: 'mcp.tool_not_allowed', message: /does not list/ } })
-  t.match(await tools.call('shop', 'hang', {}, caller()), { kind: 'failed', error: { code: 'mcp.tool_not_allowed', message: /blocks/ } })
+  t.match(await tools.call('shop', 'hang', {}, caller()), { kind: 'failed', error: { code: 'mcp.tool_not_allowed', message: /is blocked/ } })
   t.match(await tools.call('shop', 'item_list', {}, caller()), { kind: 'failed', error: { code: 'approvals.unavailable' } })
   off()
   listen()

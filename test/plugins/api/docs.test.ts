@@ -53,6 +53,9 @@ function furnished (folder: string, hub: string): Readonly<Record<string, string
 
 /** What is not there, or there already. These answers are about things, not about how they were asked for. */
 const about: Readonly<Record<string, readonly [status: number, code: string]>> = {
+  'GET /api/agent/approvals/0123456789abcdef0123456789abcdef': [404, 'approvals.not_found'],
+  'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/approve': [404, 'approvals.not_found'],
+  'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/deny': [404, 'approvals.not_found'],
   'POST /v1/images/generations': [404, 'model.not_loaded'],
   'POST /api/comfyui/pin': [404, 'gpu.img_slot_missing'],
   'POST /api/comfyui/restart': [404, 'gpu.img_slot_missing'],

@@ -329,6 +329,7 @@ prove('plugins.allow', async t => {
 })
 
 t.test('there is a proof for every live key', async t => {
-  // these two are proven where what they govern can be made to happen: fleet.test.ts and gpu-arbiter.test.ts of kernel/slots
-  proofs.complete(t, table => table !== 'dispatcher' && table !== 'aliases', ['slots.model_fetch_timeout_s', 'slots.gpu_drain_timeout_s', 'images.strip_metadata'])
+  // these are proven where what they govern can be made to happen: fleet.test.ts and gpu-arbiter.test.ts of kernel/slots, and
+  // approvals.test.ts
+  proofs.complete(t, table => table !== 'dispatcher' && table !== 'aliases', ['slots.model_fetch_timeout_s', 'slots.gpu_drain_timeout_s', 'images.strip_metadata', 'approvals.ttl_s', 'approvals.auto', 'approvals.never'])
 })

@@ -1,0 +1,14 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { approvalsRef } from '../../services/approvals/ref.js'
+import { approvalRoutes } from './routes.js'
+
+/** `/api/agent/approvals`: the inbox of calls that an operator has to approve. */
+export default definePlugin({
+  name: 'api-approvals',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, inbox: approvalsRef },
+  register (ctx) {
+    for (const route of approvalRoutes(ctx.services)) ctx.addRoute(route)
+  }
+})
