@@ -68,6 +68,55 @@ t.test('a plugin is added to a running gateway and removed from it', async t => 
   t.equal((await finished).code, 0)
 })
 
+t.test('an approved call that a crash cut off is told as such at the next start, and never runs again', async t => {
+  const home = t.testdir({ shop: {
+    'package.json': JSON.stringify({ name: 'svc-plugin-shop', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'routes' } }),
+    'index.js': `
+      import { appendFileSync } from 'node:fs'
+      import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+      const ran = ${JSON.stringify(join(t.testdirName, 'ran'))}
+      export default definePlugin({ name: 'shop', kind: 'routes', apiVersion: 1, requires: { tools: core.tools }, register (ctx) {
+        ctx.addRoute(defineRoute({ method: 'POST', url: '/api/shop/buy', summary: 'Buy', tool: { name: 'buy', server: 'shop', gated: true }, handler: () => {
+          appendFileSync(ran, 'once ')
+          return new Promise(() => {})
+        } }))
+        ctx.addRoute(defineRoute({ method: 'POST', url: '/api/shop/ask', summary: 'Ask', handler: ({ signal }) =>
+          ctx.services.tools.call('shop', 'buy', {}, { actor: 'mcp:hermes', agent: 'hermes', signal }) }))
+      } })`
+  } })
+  const first = await serve(t, home)
+  const on = (url: string) => (...args: readonly string[]) => run(['agent', 'approvals', ...args, '--url', url])
+  t.match(await run(['plugin', 'add', join(home, 'shop'), '--home', home], { env: process.env as Record<string, string> }), { code: 0 })
+  const ask = async (url: string): Promise<string> =>
+    (await (await fetch(`${url}/api/shop/ask`, { method: 'POST' })).json() as { approvalId: string }).approvalId
+  const id = await ask(first.url)
+  t.match(await on(first.url)('list'), { code: 0, stdout: new RegExp(`^ID +TOOL +AGENT .*\\n${id.slice(0, 8)} +shop/buy +hermes `) })
+  const approving = on(first.url)('approve', id.slice(0, 8))
+  while (!existsSync(join(home, 'ran'))) await new Promise(setImmediate)
+  first.child.kill('SIGKILL')
+  t.match(await approving, { code: 1 })
+  await first.finished
+
+  const { url } = await serve(t, home)
+  const svc = on(url)
+  t.match(await svc('list', '--state', 'all'), { code: 0, stdout: new RegExp(` failed\\n${id.slice(0, 8)}: the gateway ended after it was approved: it may have run`) })
+  t.match(await svc('approve', id), { code: 1, stderr: /is failed already; nothing was changed \(approvals\.already_resolved\)/ })
+  t.equal(readFileSync(join(home, 'ran'), 'utf8'), 'once ')
+
+  const watching = new FakeProcess()
+  const watch = watching.run('agent', 'approvals', 'watch', '--url', url)
+  const second = await ask(url)
+  await watching.shows('stdout', `${second.slice(0, 8)} buy for hermes:`)
+  t.match(await svc('approve', 'ffffffff'), { code: 1, stderr: /no call that waits has an id that begins with ffffffff/ })
+  t.match(await svc('list', '--state', 'some'), { code: 2 })
+  t.match(await svc('deny', second.slice(0, 6), '--reason', 'not today'), { code: 0, stdout: 'buy for hermes is denied.\n' })
+  await watching.shows('stdout', 'denied (not today)')
+  watching.send('SIGINT')
+  t.equal((await watch).code, 130)
+  t.match(await svc('list'), { code: 0, stdout: 'Nothing waits for an approval.\n' })
+  t.match(JSON.parse((await svc('list', '--state', 'denied', '--json')).stdout), { approvals: [{ id: second, reason: 'not today', decided_by: 'cli' }] })
+})
+
 t.test('serve: the ready block, --reload, and the end of standard input', async t => {
   const home = t.testdir()
   const svc = spawnSvc(['serve', '--home', home, '--port', '0', '--reload', '--stop-on-stdin-end'], { SVC_LOG_LEVEL: 'info' })

@@ -29,8 +29,12 @@ export function addApprovalsList (approvals: Command, cli: Cli): void {
           cell: (row: typeof rows[number]) => row.state,
           paint: (text: string, row: typeof rows[number]) => cli.out.paint(stateColour(row.state), text)
         }],
-        { title: 'SUMMARY', cell: row => harmless(row.error?.message ?? summaryOf(row)), flexible: true }
+        { title: 'SUMMARY', cell: row => harmless(summaryOf(row)), flexible: true }
       ], rows)
+      for (const row of rows) {
+        const why = row.error?.message ?? row.reason
+        if (why != null) cli.out.line(harmless(`${shortId(row)}: ${why}`))
+      }
       if (more != null) cli.out.note('There are older ones: `--json` and GET /api/agent/approvals?before= go on.')
     })
 }
