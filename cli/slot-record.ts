@@ -14,6 +14,7 @@ const metadataSchema = z.looseObject({
   waiting: z.number().default(0),
   failure: failureSchema.optional(),
   config_error: z.string().optional(),
+  provider_gone: z.boolean().default(false),
   pending_model: z.string().optional(),
   pull_failed: z.string().optional(),
   file_problems: z.array(z.looseObject({ path: z.string(), message: z.string() })).default([])

@@ -16,7 +16,8 @@ function columnsOf (out: Output): Record<'name' | 'state' | 'model' | 'port' | '
     state: {
       title: 'STATE',
       cell: stateText,
-      paint: (text, { state, metadata }) => out.paint(metadata.pull_failed === undefined ? stateColour(state) : 'red', text)
+      paint: (text, { state, metadata }) =>
+        out.paint(metadata.pull_failed === undefined && !metadata.provider_gone ? stateColour(state) : 'red', text)
     },
     model: { title: 'MODEL', cell: record => modelOf(record) || '-', flexible: true },
     port: { title: 'PORT', cell: ({ port }) => port == null ? '-' : String(port) },
@@ -26,8 +27,9 @@ function columnsOf (out: Output): Record<'name' | 'state' | 'model' | 'port' | '
   }
 }
 
-/** A slot whose model is on its way is not just off. */
+/** A slot whose model is on its way is not just off, and one whose engine no plugin provides takes no request. */
 function stateText ({ state, enabled, metadata }: SlotRecord): string {
+  if (metadata.provider_gone) return `${state} (no provider)`
   if (metadata.pull_failed !== undefined) return `${state} (pull failed)`
   if (metadata.pending_model !== undefined) return `${state} (waits for its model)`
   return enabled ? state : `${state} (disabled)`
@@ -53,11 +55,19 @@ function fileProblems ({ name, metadata }: Pick<SlotRecord, 'name' | 'metadata'>
   return metadata.file_problems.map(({ path, message }) => `slots/${name}.toml: ${problemText(path, message)}`)
 }
 
+/** Why a slot takes no requests although its engine may run, if so. */
+export function providerProblems ({ name, provider, metadata }: Pick<SlotRecord, 'name' | 'provider' | 'metadata'>): string[] {
+  return metadata.provider_gone
+    ? [`no active plugin provides its engine '${provider ?? ''}', so requests are refused: add the plugin again, or pick another with \`svc slot edit ${name} --provider <provider>\``]
+    : []
+}
+
 /** What is wrong with a slot, if anything, one sentence a line. */
-export function slotProblems ({ name, kind, metadata, config_drift: drift }: SlotRecord): string[] {
+export function slotProblems ({ name, kind, provider, metadata, config_drift: drift }: SlotRecord): string[] {
   const { failure, config_error: configError } = metadata
   if (kind === 'unread') return [metadata.message]
   return [
+    ...providerProblems({ name, provider, metadata }),
     ...pullProblems({ metadata }),
     ...(failure === undefined ? [] : [`${failure.message} (${failure.code})`]),
     ...(configError === undefined || configError === failure?.message ? [] : [configError]),
@@ -82,7 +92,7 @@ export function pullProblems ({ metadata }: Pick<SlotRecord, 'metadata'>): strin
 
 /** `2 ready, 1 offline`. */
 export function countStates (records: readonly SlotRecord[]): string {
-  const up = records.filter(isServing).length
+  const up = records.filter(record => isServing(record) && !record.metadata.provider_gone).length
   const failed = records.filter(({ state }) => state === 'error').length
   const parts = [`${records.length}`, `${up} ready`, ...(failed === 0 ? [] : [`${failed} in error`])]
   return parts.join(', ')

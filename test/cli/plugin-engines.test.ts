@@ -85,4 +85,8 @@ t.test('engines that do not come up: each is told with its reason and the mend',
   const asked = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body: JSON.stringify({ model: 'fine', messages: [] }) })
   t.equal(asked.status, 503)
   t.match(await asked.json(), { error: { code: 'slot.provider_gone' } })
+  const listed = (await svc('slot', 'list')).stdout
+  t.match(listed, /^fine +\S+ +(offline|ready) \(no provider\)/m, 'the list says what requests are told')
+  t.match(listed, /^fine: no active plugin provides its engine 'engine-fine', so requests are refused: .*`(npx )?svc slot edit fine --provider/m)
+  t.notMatch(listed, /^ports .*no provider/m)
 })

@@ -3,7 +3,7 @@ import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { slotListSchema } from '../../slot-record.js'
 import { harmless } from '../../text-width.js'
-import { printSlots, pullProblems, unreadProblems } from '../../slot-table.js'
+import { printSlots, providerProblems, pullProblems, unreadProblems } from '../../slot-table.js'
 
 export function addSlotList (slot: Command, cli: Cli): void {
   slot.command('list')
@@ -17,6 +17,9 @@ export function addSlotList (slot: Command, cli: Cli): void {
       const records = await client.call(call, slotListSchema)
       if (records.length === 0) return cli.out.line('There are no slots. Make one: svc slot create agent --model <model>')
       printSlots(cli.out, records)
-      for (const record of records) for (const problem of [...pullProblems(record), ...unreadProblems(record)]) cli.out.line(harmless(`${record.name}: ${problem}`))
+      for (const record of records) {
+        const problems = [...providerProblems(record), ...pullProblems(record), ...unreadProblems(record)]
+        for (const problem of problems) cli.out.line(harmless(`${record.name}: ${problem}`))
+      }
     })
 }

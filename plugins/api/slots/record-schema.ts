@@ -47,6 +47,8 @@ const metadataSchema = z.strictObject({
   progress: z.number().nullable(),
   failure: failureSchema.optional(),
   config_error: z.string().optional().meta({ description: 'Why the slot cannot be launched as it is configured' }),
+  provider_gone: z.literal(true).optional()
+    .meta({ description: 'No active plugin provides the engine: requests are refused with slot.provider_gone, also where one still runs' }),
   pending_model: z.string().optional().meta({ description: 'Model that the slot waits for; it is enabled when that has arrived' }),
   pull_failed: z.string().optional().meta({ description: 'Why the model that the slot waits for did not arrive' }),
   file_problems: z.array(fileProblemSchema).optional()

@@ -148,8 +148,9 @@ function imageOf ({ outlook, status, argv, runtime, imageState }: SlotFacts): Im
   }
 }
 
-function metadataOf ({ config, status, device, problem, diagnostics }: SlotFacts): SlotRecord['metadata'] {
+function metadataOf ({ config, status, device, problem, diagnostics, provider, anchor }: SlotFacts): SlotRecord['metadata'] {
   const { failure } = status
+  const isProvided = (config.served_by === null ? provider : anchor?.provider ?? null) !== null
   return {
     updated_at: status.since / 1000,
     message: status.message,
@@ -176,6 +177,7 @@ function metadataOf ({ config, status, device, problem, diagnostics }: SlotFacts
           }
         }),
     ...(problem === null ? {} : { config_error: problem }),
+    ...(isProvided ? {} : { provider_gone: true }),
     ...(config.meta?.pending_model == null ? {} : { pending_model: config.meta.pending_model }),
     ...(config.meta?.pull_failed == null ? {} : { pull_failed: config.meta.pull_failed }),
     ...(diagnostics.length === 0
