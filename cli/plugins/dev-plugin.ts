@@ -209,7 +209,7 @@ async function settledStamp (folder: string, signal: AbortSignal): Promise<strin
   }
 }
 
-/** Changes with every file but sources, which are built first, and declarations, which nothing loads. */
+/** Changes with every file but sources, which are built first, and declarations and source maps, which nothing loads. */
 async function stampOf (folder: string): Promise<string> {
   const stamps = await Promise.all((await shippedFiles(folder)).map(async path => {
     const { mtimeMs, size } = await stat(join(folder, path)).catch(() => ({ mtimeMs: 0, size: 0 }))
@@ -233,7 +233,7 @@ async function shippedFiles (folder: string): Promise<string[]> {
         if (entry.name !== 'node_modules' && !entry.name.startsWith('.')) await visit(path)
         continue
       }
-      if (!/\.[cm]?ts$|\.tsbuildinfo$|^\./.test(entry.name)) found.push(path)
+      if (!/\.[cm]?ts$|\.map$|\.tsbuildinfo$|^\./.test(entry.name)) found.push(path)
     }
   }
   await visit('')

@@ -8,7 +8,10 @@ interface ParsedConfig {
   readonly fileNames: readonly string[]
 }
 
-interface Transpiled { readonly outputText: string }
+interface Transpiled {
+  readonly outputText: string
+  readonly sourceMapText?: string
+}
 
 /** What is used of the TypeScript that a plugin is built with. */
 interface TypeScript {
@@ -69,11 +72,18 @@ export class Transpiler {
       // of one file alone it cannot know that its package is one of ECMAScript modules, which every plugin is
       const { ModuleKind, ModuleResolutionKind } = this.#ts
       const compilerOptions = { ...options, module: ModuleKind.ESNext, moduleResolution: ModuleResolutionKind.Bundler }
-      const { outputText } = this.#ts.transpileModule(await readFile(path, 'utf8'), { compilerOptions, fileName: path })
+      const { outputText, sourceMapText } = this.#ts.transpileModule(await readFile(path, 'utf8'), { compilerOptions, fileName: path })
       await mkdir(dirname(target), { recursive: true })
+      // before the code: what is loaded once that is there takes both
+      if (sourceMapText !== undefined) await writeFile(`${target}.map`, mapFor(target, path, sourceMapText))
       await writeFile(target, outputText)
     }
   }
+}
+
+/** Of one file alone the map names the source by its name only. */
+function mapFor (target: string, source: string, text: string): string {
+  return JSON.stringify({ ...JSON.parse(text) as object, sources: [relative(dirname(target), source)] })
 }
 
 /** When each source was changed, by its path. */

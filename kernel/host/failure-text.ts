@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { PLUGIN_PLACE } from '../contract/brand.js'
 import { messageOf } from '../contract/index.js'
 import { filesOf } from './package-source.js'
+import { sourcePlace } from './source-place.js'
 
 /** As many files of a package are looked at to find the one that Node does not name. */
 const LOOKED_AT = 200
@@ -38,12 +39,13 @@ async function codeFailure (error: Error, root: string): Promise<Told> {
   return [error.message, await syntaxErrorPlace(root)]
 }
 
-/** `dist/index.js:12`, the first line of the stack that lies in the folder; null when none does. Pure. */
+/** `src/index.ts:12`, the first line of the stack that lies in the folder; null when none does. */
 export function placeOf (error: Error, root: string): string | null {
-  for (const line of (error.stack ?? '').split('\n')) {
-    const from = line.indexOf(root)
-    const [, file, number] = from < 0 ? [] : /^([^:)]+):(\d+)/.exec(line.slice(from + root.length)) ?? []
-    if (file !== undefined && !file.startsWith('node_modules/')) return `${file}:${number!}`
+  for (const text of (error.stack ?? '').split('\n')) {
+    const from = text.indexOf(root)
+    const [, file, line, column] = from < 0 ? [] : /^([^:)]+):(\d+)(?::(\d+))?/.exec(text.slice(from + root.length)) ?? []
+    if (file === undefined || file.startsWith('node_modules/')) continue
+    return sourcePlace(root, { file, line: Number(line), column: column === undefined ? undefined : Number(column) })
   }
   return null
 }
@@ -78,7 +80,7 @@ async function moduleFailure (error: NodeJS.ErrnoException, root: string): Promi
 async function importPlace (root: string, file: string, word: string): Promise<string> {
   const lines = (await readFile(join(root, file), 'utf8').catch(() => '')).split('\n')
   const index = lines.findIndex(line => line.includes(word) && /\b(?:import|from|require)\b/.test(line))
-  return index < 0 ? file : `${file}:${index + 1}`
+  return index < 0 ? file : sourcePlace(root, { file, line: index + 1 })
 }
 
 /** Node does not tell where an ECMAScript module cannot be parsed; its own check of one file does. */
@@ -87,7 +89,7 @@ async function syntaxErrorPlace (root: string): Promise<string | null> {
   for (const file of files) {
     const told = await checkSyntax(join(root, file))
     const line = told === null ? undefined : /:(\d+)\n/.exec(told)?.[1]
-    if (told !== null) return line === undefined ? file : `${file}:${line}`
+    if (told !== null) return line === undefined ? file : sourcePlace(root, { file, line: Number(line) })
   }
   return null
 }

@@ -4,7 +4,10 @@ import { messageOf, type Logger } from '../contract/index.js'
 /** Where the code was that kept everything else waiting, innermost first. */
 export interface Frame {
   readonly url: string
+  /** From 1. */
   readonly line: number
+  /** From 1; undefined if unknown. */
+  readonly column: number | undefined
 }
 
 const BEAT_MS = 100

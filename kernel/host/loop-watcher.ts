@@ -36,7 +36,7 @@ function tellStack (): void {
   })
   session.on('Debugger.paused', ({ params }: InspectorNotification<Debugger.PausedEventDataType>) => {
     parentPort?.postMessage(params.callFrames.map(({ location }) =>
-      ({ url: urls.get(location.scriptId) ?? '', line: location.lineNumber + 1 })))
+      ({ url: urls.get(location.scriptId) ?? '', line: location.lineNumber + 1, column: location.columnNumber === undefined ? undefined : location.columnNumber + 1 })))
     session.post('Debugger.disable')
     session.disconnect()
   })

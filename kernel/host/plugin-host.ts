@@ -157,8 +157,7 @@ export class PluginHost implements PluginService {
   }
 
   #tellBlocked (frames: readonly Frame[]): void {
-    const places = frames.map(({ url, line }) => `${url}:${line}`)
-    const blocked = placeAmong(places, this.#roots())
+    const blocked = placeAmong(frames, this.#roots())
     if (blocked === null) return
     const { plugin, place } = blocked
     const message = `plugin ${plugin} kept the gateway from everything else for more than a second, at ${place}; take long work out of the event loop`

@@ -1,4 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Frame } from './loop-watch.js'
+import { sourcePlace } from './source-place.js'
 
 /**
  * Which plugin the running code belongs to, while plugins are brought up. Follows asynchronous work, so that a
@@ -32,14 +34,17 @@ export function blamedByStack (error: unknown, roots: ReadonlyMap<string, string
   return null
 }
 
-/** The first of places in code that lies in a plugin, relative to its folder; null when none does. `roots`: name to folder. */
+/**
+ * The first of places in code that lies in a plugin, in its source where that is known; null when none does.
+ * @param roots name to folder
+ */
 export function placeAmong (
-  places: readonly string[], roots: ReadonlyMap<string, string>
+  places: readonly Frame[], roots: ReadonlyMap<string, string>
 ): { readonly plugin: string, readonly place: string } | null {
-  for (const text of places) {
+  for (const { url, line, column } of places) {
     for (const [plugin, root] of roots) {
-      const at = text.indexOf(root)
-      if (at >= 0) return { plugin, place: text.slice(at + root.length) }
+      const at = url.indexOf(root)
+      if (at >= 0) return { plugin, place: sourcePlace(root, { file: url.slice(at + root.length), line, column }) }
     }
   }
   return null

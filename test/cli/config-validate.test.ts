@@ -82,7 +82,7 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['engines/broken.toml', '', 'plugin.manifest_invalid', 'error', /surfaces/],
   ['svc.toml', 'plugins.config.imagegen.silence_timeout_s', 'plugin.config_invalid', 'error', /number/],
   ['svc.toml', 'plugins.config.llm-sever', 'plugin.not_found', 'warning', /did you mean llm-server\?/],
-  ['slots/engineless.toml', 'provider', 'slot.config_error', 'error', /no provider is named 'nobody'; there are: .*llm-server/],
+  ['slots/engineless.toml', 'provider', 'slot.provider_gone', 'error', /no provider is named 'nobody'; there are: .*llm-server/],
   ['slots/modelless.toml', 'model.default', 'model.not_found', 'error', /'unheard' of slot 'modelless' is not in the registry; register it/],
   ['slots/sleeping.toml', 'model.default', 'model.not_found', 'warning', /'unheard'/],
   ['slots/lost.toml', 'model.default', 'slot.load_failed', 'error', /the file of model 'lost' cannot be read at \/lost\.gguf/],

@@ -30,7 +30,7 @@ createServer((request, response) => { response.end('{}') }).listen(Number(admin)
 async function portOfRange (t: Test): Promise<number> {
   for (let port = 8200; ; port--) {
     const server = createServer()
-    const isMine = await Promise.race([once(server.listen(port, '127.0.0.1'), 'listening').then(() => true), once(server, 'error').then(() => false)])
+    const isMine = await once(server.listen(port, '127.0.0.1'), 'listening').then(() => true, () => false)
     if (!isMine) continue
     t.teardown(() => { server.close() })
     return port
@@ -38,7 +38,8 @@ async function portOfRange (t: Test): Promise<number> {
 }
 
 t.test('engines that do not come up: each is told with its reason and the mend', async t => {
-  const { home, url, onHome, svc, pack } = await authorHome(t, '[slots]\nhealth_refused_s = 1\nhealth_timeout_s = 3\nautostart = false\n[runtime]\ndriver = "process"\n')
+  const elsewhere = await portOfRange(t)
+  const { home, url, onHome, svc, pack } = await authorHome(t, `[server]\nport = ${elsewhere}\n` + '[slots]\nhealth_refused_s = 1\nhealth_timeout_s = 3\nautostart = false\n[runtime]\ndriver = "process"\n')
   const taken = await portOfRange(t)
   const slots: ReadonlyArray<readonly [mode: string, slot: string, says: RegExp]> = [
     ['exits', '', /exited while it was loading, with code 3[^]*no such model[^]*load\.py:42/],
@@ -89,4 +90,8 @@ t.test('engines that do not come up: each is told with its reason and the mend',
   t.match(listed, /^fine +\S+ +(offline|ready) \(no provider\)/m, 'the list says what requests are told')
   t.match(listed, /^fine: no active plugin provides its engine 'engine-fine', so requests are refused: .*`(npx )?svc slot edit fine --provider/m)
   t.notMatch(listed, /^ports .*no provider/m)
+  const doctor = (await onHome('doctor', '--plain')).stdout
+  t.match(doctor, new RegExp(`^OK {3}ports +.*\\b${new URL(url).port}: free, or our own`, 'm'), `not ${elsewhere}, which the file says`)
+  t.match(doctor, /^WARN plugins .*slots\/fine\.toml: no provider is named 'engine-fine'/m)
+  t.notMatch(doctor, /^FAIL config .*fine\.toml/m, 'the file is as good as ever')
 })

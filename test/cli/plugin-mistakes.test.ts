@@ -14,6 +14,11 @@ interface Mistake {
 const head = 'import { core, createServiceRef, definePlugin, defineProvider, defineRoute } from \'svc-gateway/plugin\'\n'
 const plugin = (name: string, register: string, more = '', kind = 'routes'): string =>
   `${head}export default definePlugin({ name: '${name}', kind: '${kind}', apiVersion: 1, ${more}\nregister (ctx) {\n${register}\n} })\n`
+/** As a compiler leaves it: each line of the code comes from the line ten further down in a source. */
+const built = (code: string): Files => ({
+  'index.js': `${code}//# sourceMappingURL=index.js.map\n`,
+  'index.js.map': JSON.stringify({ version: 3, sources: ['src/index.ts'], names: [], mappings: `AAUA${';AACA'.repeat(code.split('\n').length)}` })
+})
 const route = (url: string): string => `ctx.addRoute(defineRoute({ method: 'GET', url: '${url}', summary: 'x', handler: () => ({ ok: true }) }))`
 
 const mistakes: readonly Mistake[] = [
@@ -25,6 +30,8 @@ const mistakes: readonly Mistake[] = [
   { name: 'a TypeScript entry', files: { 'src/index.ts': 'export default 1 as number\n' }, manifest: { exports: './src/index.ts' }, says: /src\/index\.ts: it is TypeScript: build first \(npm run build\), and point the entry/ },
   { name: 'not built', files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js is not there; run `npm run build`/ },
   { name: 'register throws', files: { 'index.js': plugin('throws', 'throw new Error(\'boom\')') }, says: /index\.js:4: boom/ },
+  { name: 'built code throws', files: built(plugin('throws-built', 'throw new Error(\'boom\')')), says: /at register: src\/index\.ts:14: boom/ },
+  { name: 'built code imports what is not there', files: built('import \'some-missing-package\'\n'), says: /src\/index\.ts:11: it imports the package/ },
   { name: 'a syntax error', files: { 'index.js': 'import \'./other.js\'\n', 'other.js': 'export const a = {\n  b: 1 2\n}\n' }, says: /other\.js:2: Unexpected number/ },
   { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /index\.js:2: there is a plugin named 'api-slots' already; give it another name/ },
   { name: 'an undeclared dependency', files: { 'index.js': 'import \'fs\'\nimport \'some-missing-package\'\n' }, says: /index\.js:2: it imports the package 'some-missing-package', .* declare it in "dependencies"/ },
@@ -48,21 +55,23 @@ t.test('mistakes that authors make: each is told with the file, the line and the
     t.match(stderr, says, name)
   }
 
-  t.equal((await onHome('plugin', 'add', pack('svc-plugin-late', { 'index.js': plugin('late', `${route('/api/test/late')}
+  const late = built(plugin('late', `${route('/api/test/late')}
 ctx.onStart(() => { setTimeout(() => {
   Promise.reject(new Error('nobody waits'))
-}, 10) })`) }))).code, 0)
+}, 10) })`))
+  t.equal((await onHome('plugin', 'add', pack('svc-plugin-late', late))).code, 0)
   let listed = ''
   while (!listed.includes('late failure')) listed = (await onHome('plugin', 'list')).stdout
-  t.match(listed, /! late: 1 late failure, the last: background work failed: index\.js:\d+: nobody waits/)
+  t.match(listed, /! late: 1 late failure, the last: background work failed: src\/index\.ts:16: nobody waits/)
 
-  t.equal((await onHome('plugin', 'add', pack('svc-plugin-busy', { 'index.js': plugin('busy', `ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/busy', summary: 'x', handler: () => {
+  const busy = built(plugin('busy', `ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/busy', summary: 'x', handler: () => {
   const end = Date.now() + 3000
   while (Date.now() < end) {}
   return {}
-} }))`) }))).code, 0)
+} }))`))
+  t.equal((await onHome('plugin', 'add', pack('svc-plugin-busy', busy))).code, 0)
   while (!log().includes('busy kept the gateway')) await (await fetch(`${url}/api/test/busy`)).text()
-  t.match(log(), /plugin busy kept the gateway from everything else for more than a second, at index\.js:\d+/)
+  t.match(log(), /plugin busy kept the gateway from everything else for more than a second, at src\/index\.ts:1[56];/)
 })
 
 t.test('what a reload brings in force, and what it does not', async t => {

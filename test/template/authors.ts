@@ -57,7 +57,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
 
   await t.test('svc plugin new writes plugins that build and pass their tests', async t => {
     for (const kind of SHARED) {
-      t.match(await script(`svc plugin new my-${kind} --kind ${kind} --no-install`), /npm install && svc plugin link && npm run build && npm test/)
+      t.match(await script(`svc plugin new my-${kind} --kind ${kind} --no-install`), /npm install && npx svc plugin link && npm run build && npm test/)
       await script(`rm -r my-${kind}/node_modules && ln -s '${shop.plugin}/node_modules' my-${kind}/node_modules`)
     }
     t.match(await script('svc plugin new my-routes --kind routes'), /cd my-routes && npm run build && npm test/)
@@ -105,7 +105,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
     clearInterval(asking)
     t.match(await put(), { text: 'BUY SOME' })
 
-    said = dev.says(/reload {2}my-routes.*a changed one failed.*register.*not today/)
+    said = dev.says(/reload {2}my-routes.*a changed one failed.*register.*src\/index\.ts:\d+: not today/)
     await edit(source, text => text.replace('const timers =', `${MISTAKE}const timers =`))
     await said
     t.match(await put(), { text: 'BUY SOME' }, 'what ran before goes on')

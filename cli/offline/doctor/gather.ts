@@ -171,10 +171,12 @@ async function portFacts (
   for (const { value } of parts.slots.values()) {
     if (value?.port != null && value.enabled) uses.set(value.port, { use: `slot ${value.name}`, isSlot: true })
   }
-  if (svc.server.port !== 0) uses.set(svc.server.port, { use: 'the gateway', isSlot: false })
-  const ports = asked ?? [...uses.keys()].sort((a, b) => a - b)
   const running = await gatewayAt(paths)
   const gateway = 'pid' in running ? running.pid : null
+  // one that was told another port needs that of the file no more than a port that the system chose for it
+  const port = running.state === 'listening' ? Number(new URL(running.url).port) : svc.server.port
+  if (port !== 0) uses.set(port, { use: 'the gateway', isSlot: false })
+  const ports = asked ?? [...uses.keys()].sort((a, b) => a - b)
   const holders = await holdersOf(ports) ?? new Map<number, never>()
   return ports.map(port => {
     const { use = null, isSlot = false } = uses.get(port) ?? {}

@@ -21,6 +21,12 @@ export function verdicts (facts: DoctorFacts): readonly Check[] {
   return Object.entries(checks).map(([id, judge]) => ({ id, ...judge(facts) }))
 }
 
+type Problem = DoctorFacts['files'][number]['problems'][number]
+
+/** The engine that a slot names came with a plugin that is not there. */
+const isProviderGone = ({ code }: Problem): boolean => code === 'slot.provider_gone'
+const isOfFile = (problem: Problem): boolean => problem.severity === 'error' && !isProviderGone(problem)
+
 const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
   system ({ platform }) {
     return platform === 'linux' ? ok('Linux') : warn(`${platform} is not Linux: GPUs are not found, and engines get no devices`)
@@ -98,15 +104,19 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     return taken.every(({ isSlot }) => isSlot) ? warn(message, 'If it is an engine of an earlier run, the gateway takes it over.') : fail(message, next)
   },
   config ({ files }) {
-    const broken = files.filter(({ status }) => status === 'broken')
-    const present = files.filter(({ status }) => status === 'ok').length
+    const broken = files.filter(file => file.problems.length === 0 ? file.status === 'broken' : file.problems.some(isOfFile))
+    const present = files.filter(({ status, problems }) => status === 'ok' || problems.some(isProviderGone)).length
     if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} files`)
     return fail(`not valid: ${broken.map(({ file }) => file).join(', ')}`, '`svc config validate` says what is wrong.')
   },
-  plugins ({ plugins }) {
-    if (plugins.length === 0) return ok('all in force')
-    return warn(plugins.map(({ name, problem }) => `${name}: ${problem}`).join('; '),
-      'Mend the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
+  plugins ({ plugins, files }) {
+    const orphans = files.flatMap(({ file, problems }) => problems.filter(isProviderGone).map(({ message }) => `${file}: ${message}`))
+    if (plugins.length > 0) {
+      return warn([...plugins.map(({ name, problem }) => `${name}: ${problem}`), ...orphans].join('; '),
+        'Mend the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
+    }
+    return orphans.length === 0 ? ok('all in force')
+      : warn(orphans.join('; '), 'Add the plugin that brings it, or pick another with `svc slot edit <slot> --provider <provider>`.')
   },
   gateway ({ gateway: { url, status, problem } }) {
     if (problem !== null) return warn(problem, 'Start one with `svc serve`, or name another address with --url.')

@@ -31,6 +31,8 @@ async function missingOf (slot: NamedSlotConfig, plans: SlotPlans): Promise<read
     // what a profile or the model's row says is no key of the slot's file
     const param = error.param === 'defaults.extra_args' ? 'model.default' : error.param === 'flags' ? 'profile' : error.param
     const key = Object.hasOwn(details, 'image') ? slot.container_image === null ? 'profile' : 'image' : ''
-    return [finding(param ?? key, code as ErrorCode, messageOf(error))]
+    // what requests are told: the file may be as good as ever, and a plugin gone
+    const told = Object.hasOwn(details, 'providers') ? 'slot.provider_gone' : code as ErrorCode
+    return [finding(param ?? key, told, messageOf(error))]
   }
 }

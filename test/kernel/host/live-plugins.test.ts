@@ -64,6 +64,19 @@ export default definePlugin({ name: '${name}', kind: 'routes', apiVersion: 1, re
 } })`
 const word = (text: string): string => `export const word = '${text}'\n`
 
+t.test('the folder of a test is there until what the test left to its end is over', async t => {
+  let isThere: boolean | null = null
+  await t.test('a folder first, then a gateway', async t => {
+    const folder = t.testdir()
+    t.teardown(async () => {
+      await new Promise(resolve => { setImmediate(resolve) })
+      isThere = existsSync(folder)
+    })
+    t.pass('it is the runner that removes it')
+  })
+  t.equal(isThere, true)
+})
+
 t.test('a newer version is really loaded, with the files that it imports, and the old one goes', async t => {
   const stopping = 'ctx.onStop(() => { globalThis.stopped = word })'
   const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': { 'index.js': plugin('foo', stopping), 'word.js': word('one') } })

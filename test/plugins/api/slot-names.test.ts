@@ -16,7 +16,7 @@ t.test('a chat template or a provider that nothing knows is told by the answer t
   t.notOk((mended.json.findings ?? []).some(({ path }: { path: string }) => path === 'chat_template'))
   t.match((await put({ chat_template: 'other' })).json.findings, [{ path: 'chat_template', message: /other\.jinja/ }])
   t.match(await put({ chat_template: 'auto', provider: 'nobody' }), {
-    status: 200, json: { findings: [{ path: 'provider', code: 'slot.config_error', message: /no provider is named 'nobody'; there are: .*llm-server/ }] }
+    status: 200, json: { findings: [{ path: 'provider', code: 'slot.provider_gone', message: /no provider is named 'nobody'; there are: .*llm-server/ }] }
   }, 'its plugin may come later')
 })
 
