@@ -14,7 +14,7 @@ import { guardProcess } from './host/process-guard.js'
 import { Services } from './host/services.js'
 import { createApp } from './http/app.js'
 import { BodyReads } from './http/body-reads.js'
-import { HttpServer } from './http/http-server.js'
+import { HttpServer, isLoopback } from './http/http-server.js'
 import { liveGuards } from './http/live-guards.js'
 import { allowedMethods, dialectAround } from './http/methods.js'
 import { apiDocument } from './http/openapi.js'
@@ -23,6 +23,7 @@ import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
 import { settlesWithin } from './async/waiting.js'
 import { createLogger, withPlugin, withShortText } from './logger.js'
+import type { EngineForm } from './runtime/container-runtime.js'
 import { autostart } from './slots/life/autostart.js'
 import type { SlotManager } from './slots/slot-manager.js'
 import { createAgentFiles } from './tools/agent-files.js'
@@ -264,7 +265,9 @@ class GatewayRun implements Gateway {
     services.add(core.models, kernel.models)
     services.add(core.modelFiles, kernel.modelFiles)
     services.add(core.openapi, apiDocument(() => host.routes, version, () => host.providers.list()))
+    services.add(core.daemons, inference.daemons)
     services.add(core.providers, host.providers)
+    services.add(core.services, host.companions)
     services.add(core.slots, inference.slots)
     services.add(core.dispatch, inference.dispatcher)
     services.add(core.upstreams, inference.desk)
@@ -317,7 +320,7 @@ class GatewayRun implements Gateway {
 
   async #shutDown (): Promise<void> {
     const closed = this.#server.close()
-    const { dispatcher, fleet, gpu, pressure, pulls, upstreams, connections } = this.#inference ?? {}
+    const { dispatcher, fleet, gpu, pressure, daemons, pulls, upstreams, connections } = this.#inference ?? {}
     // the grace begins with the stop, not with what is written about it
     const drained = dispatcher === undefined ? undefined : this.#drain(dispatcher.active)
     if (this.#kernel !== null) await this.#attempt('telling that it stops', noteStopping(this.#kernel.lock, this.#baseUrl ?? ''))
@@ -325,6 +328,7 @@ class GatewayRun implements Gateway {
     this.#streams.closeAll()
     await this.#attempt('plugins', this.#host?.stop())
     await this.#attempt('image pulls', pulls?.close())
+    await this.#attempt('daemons', daemons?.close(form => this.#stopsForm(form)))
     upstreams?.close()
     gpu?.halt()
     pressure?.halt()
@@ -363,11 +367,12 @@ class GatewayRun implements Gateway {
 
   /** A container is found again by the next gateway, a child process ends with its parent; unless it is said otherwise. */
   #stopsEngine (name: string): boolean {
-    const { config } = this.#kernel!
-    const told = this.#options.stopEngines ?? config.snapshot.svc.runtime.stop_with_gateway
-    const slot = config.snapshot.slots.get(name)
-    const form = slot === undefined ? this.#kernel!.runtime.form : this.#inference!.plans.form(slot)
-    return told ?? form === 'process'
+    const slot = this.#kernel!.config.snapshot.slots.get(name)
+    return this.#stopsForm(slot === undefined ? this.#kernel!.runtime.form : this.#inference!.plans.form(slot))
+  }
+
+  #stopsForm (form: EngineForm): boolean {
+    return this.#options.stopEngines ?? this.#kernel!.config.snapshot.svc.runtime.stop_with_gateway ?? form === 'process'
   }
 
   async #attempt (what: string, work: Promise<void> | undefined): Promise<void> {
@@ -389,8 +394,4 @@ class GatewayRun implements Gateway {
 function present<T> (value: T | null | undefined): T {
   if (value === null || value === undefined) throw new Error('the gateway has not been started')
   return value
-}
-
-function isLoopback (host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }

@@ -16,6 +16,7 @@ import { readMemoryPools, type MemoryPool } from './hardware/memory-pools.js'
 import type { KernelServices } from './kernel-services.js'
 import { EngineMemory } from './runtime/engine-memory.js'
 import { deviceAccess } from './runtime/device-access.js'
+import { Daemons } from './runtime/daemons.js'
 import { claimPort } from './runtime/port-check.js'
 import { resolveImage } from './runtime/image-manifest.js'
 import { SlotGpuArbiter } from './slots/gpu/gpu-arbiter.js'
@@ -54,6 +55,7 @@ export interface Inference {
   readonly desk: UpstreamDesk
   readonly pulls: ImagePulls
   readonly tasks: EngineTaskRunner
+  readonly daemons: Daemons
   readonly connections: Connections
   /** Takes the subscriptions back. */
   readonly unsubscribe: () => void
@@ -145,6 +147,7 @@ export function createInference (
   })
   const pulls = new ImagePulls(runtime, events, () => fleet.surroundingsChanged())
   const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
+  const daemons = new Daemons({ runtime, instance, clock, events, log, clean: text => config.withoutSecrets(text) })
   const memory = new EngineMemory({
     runtime, clock, running: () => [...config.snapshot.slots.keys()].flatMap(name => fleet.core(name)?.engine?.id ?? [])
   })
@@ -229,6 +232,7 @@ export function createInference (
     desk: new UpstreamDesk({ clock, config, pool: upstreams, breakers }),
     pulls,
     tasks,
+    daemons,
     connections,
     unsubscribe: () => { for (const take of subscriptions) take() }
   }

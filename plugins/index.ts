@@ -43,6 +43,7 @@ const builtins = [
   { name: 'api-requests', load: () => import('./api/requests/index.js') },
   { name: 'api-secrets', load: () => import('./api/secrets/index.js') },
   { name: 'api-root', load: () => import('./api/root/index.js') },
+  { name: 'api-services', load: () => import('./api/services/index.js') },
   { name: 'api-settings', load: () => import('./api/settings/index.js') },
   { name: 'api-slots', load: () => import('./api/slots/index.js') },
   { name: 'api-stacks', load: () => import('./api/stacks/index.js') },
@@ -53,6 +54,7 @@ const builtins = [
   { name: 'approvals', load: () => import('./services/approvals/index.js') },
   { name: 'library', load: () => import('./services/library/index.js') },
   { name: 'pull', load: () => import('./services/pull/index.js') },
+  { name: 'companions', load: () => import('./services/companions/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },
   { name: 'demo', load: () => import('./services/demo/index.js') }
 ]

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
+import type { ServiceDescriptor } from './companion.js'
 import type { Logger } from './logger.js'
 import type { PluginTable } from './plugin-store.js'
 import type { EngineProvider } from './provider.js'
@@ -58,11 +59,16 @@ export interface ToolMethods {
   addTool (tool: ToolDefinition): void
 }
 
+export interface ServiceMethods {
+  /** A program beside the gateway, made by `defineService`. */
+  addService (service: ServiceDescriptor): void
+}
+
 export interface KindMethods {
   provider: ProviderMethods
   routes: RouteMethods
   mcp: ToolMethods & RouteMethods
-  service: Record<never, never>
+  service: ServiceMethods
 }
 
 /** The methods of all the kinds together. */

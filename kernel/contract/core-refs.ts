@@ -1,3 +1,4 @@
+import type { ServiceCatalog } from './companion.js'
 import type { Logger } from './logger.js'
 import type { Device, SlotType } from './schemas/enums.js'
 import { createServiceRef } from './service-ref.js'
@@ -15,6 +16,7 @@ import type { JobStore } from './services/jobs.js'
 import type { ModelFiles, ModelRegistry } from './services/models.js'
 import type { PluginService } from './services/plugins.js'
 import type { Programs } from './services/programs.js'
+import type { DaemonService } from './services/daemons.js'
 import type { RequestService } from './services/requests.js'
 import type { RuntimeInfo } from './services/runtime.js'
 import type { SlotService } from './services/slots.js'
@@ -84,7 +86,9 @@ export const core = known('core', Object.freeze({
   models: createServiceRef<ModelRegistry>('core.models'),
   modelFiles: createServiceRef<ModelFiles>('core.model-files'),
   openapi: createServiceRef<ApiDocument>('core.openapi'),
+  daemons: createServiceRef<DaemonService>('core.daemons'),
   providers: createServiceRef<ProviderCatalog>('core.providers'),
+  services: createServiceRef<ServiceCatalog>('core.services'),
   slots: createServiceRef<SlotService>('core.slots'),
   dispatch: createServiceRef<DispatchService>('core.dispatch'),
   upstreams: createServiceRef<UpstreamService>('core.upstreams'),

@@ -10,7 +10,7 @@ export interface Conflict {
 
 export interface Claim {
   readonly plugin: string
-  readonly stage: Pick<Stage, 'routes' | 'providers' | 'tools'>
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'tools' | 'services'>
 }
 
 const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
@@ -54,7 +54,8 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
     })),
     ...stage.providers.flatMap(providerClaims),
     ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
-    ...stage.tools.map(of => toolClaim(of.server, of.name, of))
+    ...stage.tools.map(of => toolClaim(of.server, of.name, of)),
+    ...stage.services.map(of => ({ of, key: `service ${of.id}`, what: `service '${of.id}'`, problem: null }))
   ]
 }
 
@@ -80,5 +81,5 @@ function placesOf (of: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>
 
 function clash (what: string, owner: string | undefined): string | null {
   if (owner === undefined) return null
-  return `${what} belongs to ${owner}; choose another ${/^(provider|tool|image|profile) /.test(what) ? 'name' : 'URL'}`
+  return `${what} belongs to ${owner}; choose another ${/^(provider|tool|service|image|profile) /.test(what) ? 'name' : 'URL'}`
 }

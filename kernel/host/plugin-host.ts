@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
   messageOf, svcError, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
-  type PluginService, type PluginSetting, type ProviderCatalog
+  type PluginService, type PluginSetting, type ProviderCatalog, type ServiceCatalog, type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -57,6 +57,9 @@ export class PluginHost implements PluginService {
   /** Providers of plugins that are up. */
   readonly providers: ProviderCatalog
 
+  /** What plugins that are up bring to run beside the gateway. */
+  readonly companions: ServiceCatalog
+
   /** Looked at by every request: made anew when a plugin comes or goes. */
   #laid = noProviders
 
@@ -70,6 +73,8 @@ export class PluginHost implements PluginService {
       defaultFor: (type, device) => laid().defaultFor(type, device),
       nameFor: slot => laid().nameFor(slot)
     }
+    const companions = (): ServiceDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.services ?? [])
+    this.companions = { list: companions, get: id => companions().find(service => service.id === id) }
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
   }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isProvider, isRoute, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger, type PluginTable,
-  type ServiceRef, type SettingDefinition, type ToolDefinition
+  isProvider, isRoute, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger,
+  type PluginTable, type ServiceDescriptor, type ServiceRef, type SettingDefinition, type ToolDefinition
 } from '../contract/index.js'
 
 /** What a plugin declared. Data until it is mounted and started. */
@@ -10,6 +10,7 @@ export interface Stage {
   readonly scopes: Array<(app: FastifyInstance) => void | Promise<void>>
   readonly providers: EngineProvider[]
   readonly tools: ToolDefinition[]
+  readonly services: ServiceDescriptor[]
   readonly settings: SettingDefinition[]
   readonly provided: Map<string, unknown>
   readonly healthProbes: Array<() => Readonly<Record<string, unknown>>>
@@ -46,6 +47,7 @@ export function createContext (
     scopes: [],
     providers: [],
     tools: [],
+    services: [],
     settings: [],
     provided: new Map(),
     healthProbes: [],
@@ -74,7 +76,7 @@ export function createContext (
     provider: { addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider') },
     routes: { addRoute, configureScope },
     mcp: { addTool, addRoute, configureScope },
-    service: {}
+    service: { addService: listOf('addService', stage.services, isService, 'a service made by defineService') }
   }
   const foreign = Object.entries(byKind).filter(([kind]) => kind !== plugin.kind).flatMap(([, methods]) => Object.keys(methods))
   const refusals = Object.fromEntries(foreign.map(method => [method, () => {

@@ -110,3 +110,7 @@ function listenError (error: NodeJS.ErrnoException, host: string, port: number):
   }
   return svcError('gateway.listen_failed', `cannot listen on ${host}:${port} (${error.code ?? error.message})`, { cause: error, details: { host, port } })
 }
+
+export function isLoopback (host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}

@@ -13,6 +13,8 @@ export const LABEL_GENERATION = 'svc.generation'
 export const LABEL_PLACE = 'svc.place'
 /** On a program of an engine that runs once and serves nobody: what it is for. It has no slot. */
 export const LABEL_TASK = 'svc.task'
+/** On a program that runs beside the gateway, in place of the slot: which. */
+export const LABEL_DAEMON = 'svc.daemon'
 /** Added by drivers that cannot read the engine's port back from anything else. */
 export const LABEL_PORT = 'svc.port'
 /** The same of its further ports, as JSON: numbers by name. */

@@ -7,7 +7,9 @@ const gateway = await createTestGateway({
   plugins: [createFakeProviderPlugin()],
   runtime: new FakeEngineRuntime(),
   checkAnswers: false,
-  env: { PATH: process.env.PATH ?? '', HF_ENDPOINT: 'http://127.0.0.1:9' },
+  // orders to bring programs from registries are refused
+  pluginConfig: { 'api-services': { downloads: false, systemctl: '/nonexistent' } },
+  env: { SVC_AVAHI_SERVICES_DIR: '/nonexistent', PATH: process.env.PATH ?? '', HF_ENDPOINT: 'http://127.0.0.1:9' },
   files: { 'etc/svc/slots/agent.toml': 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n' }
 })
 process.on('message', () => {

@@ -54,7 +54,7 @@ t.test('a fuzzer that reads the document finds nothing', async t => {
   const venv = await brought(t, 'python-clients.sh', 'openapi')
   if (venv === null) return
   const home = await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n',
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n[plugins.config.api-services]\ndownloads = false\n',
     'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\n'
   })
   const gateway = await startLive(t, home, { HF_ENDPOINT: await emptyHub(t) }, undefined, jail(home))

@@ -30,6 +30,7 @@ export type {
   BootPhase, PluginConfigProblem, PluginLogLine, PluginReport, PluginService, PluginSetting, PluginState, WaitingVersion
 } from './plugins.js'
 export type { Program, Programs, ProgramSpec } from './programs.js'
+export type { DaemonOptions, DaemonService, DaemonSpec, DaemonStatus } from './daemons.js'
 export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView

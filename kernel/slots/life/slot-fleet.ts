@@ -1,5 +1,5 @@
 import { messageOf, redactLine, type ConfigSnapshot, type SlotStatus } from '../../contract/index.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../runtime/container-runtime.js'
+import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../runtime/container-runtime.js'
 import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './exit-hub.js'
@@ -85,7 +85,7 @@ export class SlotFleet {
     const names = [...withEngine(config.snapshot.slots).keys()]
     const states = await Promise.all(names.map(name => stateFiles.read(name)))
     names.forEach((name, i) => { if (withEngine(config.snapshot.slots).has(name)) this.#join(name, states[i]!) })
-    const found = await runtime.list({ [LABEL_INSTANCE]: instance })
+    const found = (await runtime.list({ [LABEL_INSTANCE]: instance })).filter(({ labels }) => labels[LABEL_DAEMON] === undefined)
     for (const { labels, address } of found) this.#remember(labels[LABEL_SLOT] ?? '', address)
     const wanted = new Map([...this.#members].map(([name, { engine }]) => [name, engine.wantedHash(true)]))
     const plan = reconcileEngines(found, wanted, name => this.#unreadFile(name) !== null)

@@ -16,10 +16,22 @@ export default definePlugin({
   name: 'api-logs',
   kind: 'routes',
   apiVersion: 1,
-  requires: { clock: core.clock, config: core.config, logs: slotLogsRef, slots: core.slots },
+  requires: {
+    clock: core.clock,
+    companions: core.services,
+    config: core.config,
+    logs: slotLogsRef,
+    daemons: core.daemons,
+    slots: core.slots
+  },
   configSchema,
   register (ctx) {
-    const { logs, slots } = ctx.services
+    const { companions, logs, daemons, slots } = ctx.services
+    /** What the gateway runs in place of a unit; null for what only the journal knows. */
+    const programOf = (unit: string): string | null => {
+      const service = companions.list().find(each => each.unit === unit || each.unit === `${unit}.service`)
+      return service !== undefined && daemons.status(service.id).form !== null ? service.id : null
+    }
     const journal = new Journal(ctx.services, ctx.config.journalctl)
     ctx.onStop(() => journal.close())
     ctx.addRoute(defineRoute({
@@ -31,6 +43,12 @@ export default definePlugin({
       schema: { querystring: logQuerySchema, response: logsSchema },
       queryError: 'system.logs_error',
       handler: async ({ query, signal }) => {
+        const program = programOf(query.unit)
+        if (program !== null) {
+          const lines: string[] = []
+          for await (const line of daemons.logs(program, { tail: query.n, follow: false, signal })) lines.push(line)
+          return { unit: query.unit, lines, count: lines.length, ...(isNarrowed(query) ? { hint: NOT_ALL } : {}) }
+        }
         const slot = slotOfUnit(query.unit, slots.names())
         const { lines, hint } = slot === null ? await journal.tail(query, signal) : await logs.tail(slot, tailOf(query), signal)
         const shown = hint ?? (slot !== null && isNarrowed(query) ? NOT_ALL : undefined)
@@ -47,6 +65,8 @@ export default definePlugin({
       queryError: 'system.logs_error',
       produces: 'text/event-stream',
       handler: ({ query }) => {
+        const program = programOf(query.unit)
+        if (program !== null) return sse(signal => dataOf(daemons.logs(program, { tail: query.n, follow: true, signal })))
         const slot = slotOfUnit(query.unit, slots.names())
         if (slot === null) {
           journal.requireRoom()
@@ -68,4 +88,8 @@ function isNarrowed ({ since, level }: LogQuery): boolean {
 
 async function* engineLines (events: AsyncIterable<SseEvent>): AsyncGenerator<SseEvent> {
   for await (const { event, data } of events) yield event === 'degraded' ? { event: 'error', data } : { data }
+}
+
+async function* dataOf (lines: AsyncIterable<string>): AsyncGenerator<SseEvent> {
+  for await (const line of lines) yield { data: line }
 }

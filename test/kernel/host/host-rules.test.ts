@@ -73,6 +73,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
   plugin,
   stage: {
     routes: [...routes],
+    services: [],
     providers: providers.map(name => ({ name }) as EngineProvider),
     tools: tools.map(name => defineTool({ server: 'admin', name, description: 'x', input: z.object({}), handler: async () => 1 }))
   }

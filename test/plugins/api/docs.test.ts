@@ -43,7 +43,7 @@ function furnished (folder: string, hub: string): Readonly<Record<string, string
   const model = (id: string): string => `[models."${id}"]\npath = "${folder}/qwen3-4b.gguf"\n`
   return {
     'etc/svc/svc.toml': '[slots]\nautostart = false\n[models]\nauto_scan_on_start = false\n',
-    'etc/svc/api.env': `HF_ENDPOINT=${hub}\n`,
+    'etc/svc/api.env': `HF_ENDPOINT=${hub}\nSVC_AVAHI_SERVICES_DIR=${folder}/avahi\n`,
     'etc/svc/upstreams.toml': '[[upstream]]\nname = "openai"\nurl = "http://127.0.0.1:9"\nauth_value_env = "OPENAI_API_KEY"\n',
     'var/lib/svc/registry/registry.toml': ['qwen3-4b', 'qwen3:0.6b'].map(model).join(''),
     ...Object.fromEntries(Object.entries(slots).map(([name, type]) =>
@@ -68,6 +68,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string]>> =
   'POST /api/models': [409, 'model.already_exists'],
   'POST /api/models/add-from-path': [409, 'model.already_exists'],
   'POST /api/requests/req-1/cancel': [404, 'request.not_found'],
+  'POST /api/services/openwebui/install': [409, 'services.cannot_install'],
   'POST /api/stacks/saber/apply': [409, 'stacks.would_break'],
   'POST /api/upstreams': [409, 'upstream.already_exists']
 }
@@ -78,7 +79,7 @@ t.test('every curl line of the page does what it is for when it is pasted', asyn
   const hub = await FakeHub.start(t)
   hub.add('Qwen/Qwen3-4B-GGUF', { files: { 'Qwen3-4B-Q4_K_M.gguf': ggufFile() } })
   const runtime = new FakeEngineRuntime()
-  const gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime, deviceNodes: ['/dev/accel/accel0'], files: furnished(folder, hub.url) })
+  const gateway = await createTestGateway({ builtins, plugins: [createFakeProviderPlugin()], runtime, pluginConfig: { 'api-services': { downloads: false } }, deviceNodes: ['/dev/accel/accel0'], files: furnished(folder, hub.url) })
   t.teardown(async () => {
     await gateway.close()
     await runtime.destroy()

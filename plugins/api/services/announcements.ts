@@ -1,0 +1,105 @@
+import { access, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { messageOf, type ConfigService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import type { Systemd } from './systemd.js'
+import { placeOf, type ServiceSettings } from './world.js'
+
+const USUAL_FOLDER = '/etc/avahi/services'
+/** The gateway's own, which an installation brings and nothing here touches. */
+const BASE = 'svc.service'
+const OURS = /^svc-addon-([a-z][a-z0-9-]*)\.service$/
+
+export interface Announced {
+  readonly available: boolean
+  readonly hostname: string
+  readonly base_advertised: boolean
+  readonly advertised: string[]
+}
+
+export interface AnnouncementDeps {
+  readonly config: ConfigService
+  readonly systemd: Systemd
+  readonly settings: Readonly<Record<string, ServiceSettings>>
+}
+
+/** Service files of avahi, one for each service that is announced. Files that are not ours stay as they are. */
+export class Announcements {
+  readonly #deps: AnnouncementDeps
+
+  constructor (deps: AnnouncementDeps) {
+    this.#deps = deps
+  }
+
+  get hostname (): string {
+    const name = this.#deps.config.secret('SVC_HOSTNAME') ?? hostname()
+    return name.endsWith('.local') ? name : `${name.split('.', 1)[0]!}.local`
+  }
+
+  /** Never rejects. */
+  async state (): Promise<Announced> {
+    const names: string[] = await readdir(this.#folder).catch(() => [])
+    return {
+      available: await this.#isRunning(),
+      hostname: this.hostname,
+      base_advertised: names.includes(BASE),
+      advertised: names.flatMap(name => OURS.exec(name)?.[1] ?? []).sort()
+    }
+  }
+
+  /** Null, or why it could not be done. Never rejects. */
+  async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
+    if (!await this.#isRunning()) return 'no avahi daemon runs here; install avahi-daemon and start it'
+    try {
+      await mkdir(this.#folder, { recursive: true })
+      for (const service of services) {
+        await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
+      }
+      return null
+    } catch (error) {
+      return `${this.#folder} cannot be written: ${messageOf(error)}`
+    }
+  }
+
+  /** Null, or why it could not be done. Never rejects. */
+  async withdraw (): Promise<string | null> {
+    try {
+      const names = await readdir(this.#folder).catch(() => [])
+      await Promise.all(names.filter(name => OURS.test(name)).map(name => rm(join(this.#folder, name), { force: true })))
+      return null
+    } catch (error) {
+      return `${this.#folder} cannot be written: ${messageOf(error)}`
+    }
+  }
+
+  get #folder (): string {
+    return this.#deps.config.secret('SVC_AVAHI_SERVICES_DIR') ?? USUAL_FOLDER
+  }
+
+  #file (id: string): string {
+    return join(this.#folder, `svc-addon-${id}.service`)
+  }
+
+  /** systemd knows, and where there is none the daemon's own socket tells. */
+  async #isRunning (): Promise<boolean> {
+    if (await this.#deps.systemd.isActive('avahi-daemon.service')) return true
+    return await access('/run/avahi-daemon/socket').then(() => true, () => false)
+  }
+}
+
+/** Pure. */
+export function serviceFile (name: string, port: number): string {
+  const text = name.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+  return `<?xml version="1.0" standalone='no'?>
+<!DOCTYPE service-group SYSTEM "avahi-service.dtd">
+<service-group>
+  <name replace-wildcards="yes">${text} on %h</name>
+  <service>
+    <type>_http._tcp</type>
+    <port>${port}</port>
+    <txt-record>path=/</txt-record>
+    <txt-record>name=${text}</txt-record>
+  </service>
+</service-group>
+`
+}

@@ -1,0 +1,234 @@
+import {
+  messageOf, pause, SerialQueue, svcError, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
+} from 'svc-gateway/plugin'
+import { ServiceInstaller, type InstallerDeps } from './installer.js'
+import { probe, type Probed } from './probe.js'
+import type { Companions, InstallForm, InstallStatus, ServiceForm, ServiceOffer } from './ref.js'
+import { verbTimeoutMs, type Systemd, type UnitState } from './systemd.js'
+import { placeOf, programOf } from './world.js'
+
+export interface CompanionDeps extends InstallerDeps {
+  readonly catalog: ServiceCatalog
+  readonly systemd: Systemd
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface ActionOutcome {
+  readonly ok: boolean
+  readonly active: boolean
+  readonly message: string
+}
+
+const LOOK_EVERY_MS = 200
+
+/** The services that plugins describe: how each runs on this machine, and its verbs. */
+export class ServiceManager implements Companions {
+  readonly installer: ServiceInstaller
+  readonly #deps: CompanionDeps
+  readonly #turns = new Map<string, SerialQueue>()
+
+  constructor (deps: CompanionDeps) {
+    this.#deps = deps
+    this.installer = new ServiceInstaller(deps)
+  }
+
+  /** Takes over what an earlier gateway left running, and starts what is enabled. Waits for nothing to answer. */
+  async start (signal: AbortSignal): Promise<void> {
+    const { daemons, catalog, kept, log } = this.#deps
+    const running = new Set(await daemons.found())
+    for (const id of running) if (catalog.get(id) === undefined) await daemons.end(id)
+    const units = await this.units()
+    for (const service of catalog.list()) {
+      const { enabled, form } = kept.get(service.id)
+      if (form === null || !(enabled || running.has(service.id)) || units.has(service.unit)) continue
+      await this.#launch(service, form, signal).catch((error: unknown) => {
+        log.warn({ service: service.id }, `${service.name} could not be started: ${messageOf(error)}`)
+      })
+    }
+  }
+
+  /** Throws `services.unknown`. */
+  get (id: string): ServiceDescriptor {
+    const { catalog } = this.#deps
+    const service = catalog.get(id)
+    if (service !== undefined) return service
+    const known = catalog.list().map(each => each.id)
+    throw svcError('services.unknown', `there is no service '${id}'; there are ${known.join(', ')}`, { details: { service: id, known } })
+  }
+
+  list (): readonly ServiceDescriptor[] {
+    return this.#deps.catalog.list()
+  }
+
+  units (): Promise<ReadonlyMap<string, UnitState>> {
+    return this.#deps.systemd.units(this.list().map(({ unit }) => unit))
+  }
+
+  /** How a service runs here, or would if it were started; null when it has to be brought first, or cannot be. */
+  formOf (service: ServiceDescriptor, units: ReadonlyMap<string, UnitState>): ServiceForm | null {
+    const { kept, daemons } = this.#deps
+    if (service.slot !== undefined) return 'slot'
+    if (units.has(service.unit)) return 'unit'
+    return kept.get(service.id).form ?? (service.container !== undefined && daemons.hasContainers ? 'container' : null)
+  }
+
+  /** The first enabled slot that it runs as; null where it is no slot, or there is none. */
+  slotOf ({ slot }: ServiceDescriptor): string | null {
+    if (slot === undefined) return null
+    return [...this.#deps.config.snapshot.slots.values()].find(({ type, enabled }) => type === slot && enabled)?.name ?? null
+  }
+
+  /** Asks it how it is. Never rejects. */
+  async probe (service: ServiceDescriptor): Promise<Probed> {
+    const { config, slots } = this.#deps
+    const replaced = service.probeUrlVariable === undefined ? undefined : config.secret(service.probeUrlVariable)
+    if (service.slot === undefined || replaced !== undefined) {
+      const { host, port } = placeOf(this.#deps, service)
+      const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+      return await probe(service, `http://${reached}:${port}`, replaced)
+    }
+    const own = this.slotOf(service)
+    if (own === null) return { up: false, detail: `no slot of type ${service.slot} is enabled`, stat: null }
+    const { address, state } = slots.status(own)
+    if (address === null) return { up: false, detail: `slot ${own} is ${state}`, stat: null }
+    return await probe(service, `http://${address.host}:${address.port}`)
+  }
+
+  /** Throws `services.unknown`; what goes wrong with the verb itself is an outcome. */
+  async act (id: string, verb: ServiceVerb): Promise<ActionOutcome> {
+    const service = this.get(id)
+    return await this.#inTurn(id, async () => {
+      const form = this.formOf(service, await this.units())
+      try {
+        if (form === 'unit') return await this.#actOnUnit(service, verb)
+        if (form === 'slot') return await this.#actOnSlot(service, verb)
+        return await this.#actOnProgram(service, verb, form)
+      } catch (error) {
+        return { ok: false, active: this.#runs(service), message: messageOf(error) }
+      }
+    })
+  }
+
+  async offers (): Promise<readonly ServiceOffer[]> {
+    return await Promise.all(this.list().map(async service => {
+      const forms = await this.installer.forms(service)
+      const bytes = forms[0] === undefined ? null : service[forms[0]]?.bytes ?? null
+      return { service, forms, bytes, installed: this.installer.status(service).form !== null }
+    }))
+  }
+
+  async begin (id: string, form?: InstallForm): Promise<{ readonly done: Promise<InstallStatus> }> {
+    const service = this.get(id)
+    const { done } = await this.installer.begin(service, form)
+    return { done: done.then(status => this.#takeUp(service, status)) }
+  }
+
+  async install (id: string, form?: InstallForm): Promise<InstallStatus> {
+    return await (await this.begin(id, form)).done
+  }
+
+  /** What runs already goes on with what was installed. */
+  async #takeUp (service: ServiceDescriptor, status: InstallStatus): Promise<InstallStatus> {
+    await this.#inTurn(service.id, async () => {
+      if (this.#runs(service)) await this.#launch(service, status.form!, this.#deps.signal)
+      await this.installer.sweep(service)
+    })
+    return status
+  }
+
+  /** Ends it and takes it away; its data stays unless told otherwise. */
+  async uninstall (id: string, withData: boolean): Promise<void> {
+    const service = this.get(id)
+    await this.#inTurn(id, async () => {
+      await this.#deps.daemons.end(id)
+      await this.installer.remove(service, withData)
+    })
+  }
+
+  async #actOnUnit ({ unit }: ServiceDescriptor, verb: ServiceVerb): Promise<ActionOutcome> {
+    const { systemd } = this.#deps
+    const outcome = await systemd.verb(verb, unit)
+    return { ...outcome, active: await systemd.isActive(unit) }
+  }
+
+  async #actOnSlot (service: ServiceDescriptor, verb: ServiceVerb): Promise<ActionOutcome> {
+    const { slots } = this.#deps
+    const own = this.slotOf(service)
+    if (own === null) throw new Error(`${service.name} runs as a slot and there is none: make one with \`svc slot create img --type ${service.slot!}\``)
+    if (verb === 'stop') await slots.unload(own)
+    else if (verb === 'restart') await slots.restart(own)
+    else await slots.load(own)
+    return { ok: true, active: verb !== 'stop', message: `${verb} of slot ${own} is done` }
+  }
+
+  async #actOnProgram (service: ServiceDescriptor, verb: ServiceVerb, form: ServiceForm | null): Promise<ActionOutcome> {
+    const { daemons, kept, signal } = this.#deps
+    const { id, name } = service
+    if (verb === 'stop') {
+      await daemons.end(id)
+      return { ok: true, active: false, message: `${name} does not run` }
+    }
+    if (verb === 'disable') {
+      kept.change(id, { enabled: false })
+      return { ok: true, active: this.#runs(service), message: `${name} does not start with the gateway` }
+    }
+    if (form !== 'python' && form !== 'container') throw await this.#absent(service)
+    const isNew = kept.get(id).form === null
+    const told = isNew ? (await (await this.installer.begin(service, form)).done).settings : await this.installer.prepare(service)
+    const also = told.length === 0 ? '' : `; svc.toml has ${told.join(' and ')} for it now`
+    if (verb === 'enable') {
+      kept.change(id, { enabled: true })
+      return { ok: true, active: this.#runs(service), message: `${name} starts with the gateway${also}` }
+    }
+    if (verb === 'restart') await daemons.end(id)
+    await this.#launch(service, form, signal)
+    const problem = await this.#untilUp(service, verbTimeoutMs[verb])
+    return { ok: problem === null, active: this.#runs(service), message: problem ?? `${name} answers${also}` }
+  }
+
+  async #launch (service: ServiceDescriptor, form: InstallForm, signal: AbortSignal): Promise<void> {
+    const { daemons, kept } = this.#deps
+    await daemons.run(await programOf(this.#deps, service, form, kept.get(service.id)), { signal })
+  }
+
+  /** Null once it answers; otherwise why it does not. */
+  async #untilUp (service: ServiceDescriptor, withinMs: number): Promise<string | null> {
+    const { clock, daemons, signal } = this.#deps
+    const until = clock.monotonic() + withinMs
+    for (;;) {
+      const { up, detail } = await this.probe(service)
+      if (up) return null
+      const { state, problem } = daemons.status(service.id)
+      if (state !== 'running') return problem ?? `${service.name} does not run`
+      if (clock.monotonic() > until) return `${service.name} runs and does not answer yet: ${detail}`
+      signal.throwIfAborted()
+      await pause(clock, LOOK_EVERY_MS, signal)
+    }
+  }
+
+  async #absent (service: ServiceDescriptor): Promise<Error> {
+    const { id, name, unit } = service
+    const canBring = service.python !== undefined || service.container !== undefined
+    const systemd = `systemd has no unit ${unit}`
+    if (!canBring) return new Error(`${name} is not here: ${systemd}`)
+    const forms = await this.installer.forms(service)
+    return new Error(forms.length > 0
+      ? `${name} is not installed: \`svc service install ${id}\` brings it`
+      : `${name} is not installed, and neither a Python that fits nor a container engine is here`)
+  }
+
+  #runs ({ id }: ServiceDescriptor): boolean {
+    return this.#deps.daemons.status(id).state === 'running'
+  }
+
+  /** Verbs of one service come one after the other, and after its installation. */
+  #inTurn<T> (id: string, work: () => Promise<T>): Promise<T> {
+    const line = this.#turns.get(id) ?? new SerialQueue()
+    this.#turns.set(id, line)
+    return line.run(async () => {
+      await this.installer.settled(this.get(id))
+      return await work()
+    })
+  }
+}

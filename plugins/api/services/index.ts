@@ -1,0 +1,60 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { Announcements } from './announcements.js'
+import { ServiceManager } from './companions.js'
+import { KeptServices } from './kept.js'
+import { mdnsRoutes } from './mdns-routes.js'
+import { companionsRef } from './ref.js'
+import { serviceRoutes } from './routes.js'
+import { Systemd } from './systemd.js'
+
+const envSchema = z.record(z.string(), z.string())
+
+const configSchema = z.strictObject({
+  systemctl: z.string().min(1).default('systemctl').meta({ description: 'The tool that speaks to systemd, by name or path' }),
+  downloads: z.boolean().default(true).meta({ description: 'Whether services may be brought from registries' }),
+  installer_env: envSchema.default({}).meta({ description: 'Further environment of installers: a registry of your own, a proxy' }),
+  services: z.record(z.string(), z.strictObject({
+    port: z.int().min(1).max(65_535).optional(),
+    env: envSchema.optional()
+  })).default({}).meta({ description: 'By id: another port, further environment of the service' })
+})
+
+/** `/api/services`: programs beside the gateway, run by systemd where it has their units and by the gateway elsewhere. */
+export default definePlugin({
+  name: 'api-services',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: {
+    activity: core.activity,
+    catalog: core.services,
+    clock: core.clock,
+    config: core.config,
+    info: core.info,
+    daemons: core.daemons,
+    slots: core.slots
+  },
+  provides: [companionsRef],
+  configSchema,
+  register (ctx) {
+    const { services: settings, systemctl, downloads, installer_env: own } = ctx.config
+    const systemd = new Systemd(systemctl)
+    const kept = new KeptServices(ctx.table)
+    const folder = (): string => ctx.stateDir
+    const deps = {
+      ...ctx.services, settings, systemd, kept, downloads, log: ctx.log, signal: ctx.signal, env: { ...process.env, ...own },
+      get folder () { return folder() }
+    }
+    const manager = new ServiceManager(deps)
+    const announcements = new Announcements(deps)
+    const api = { ...ctx.services, settings, kept, manager, announcements }
+    for (const route of [...serviceRoutes(api), ...mdnsRoutes(api)]) ctx.addRoute(route)
+    ctx.provide(companionsRef, manager)
+    ctx.onStart(async signal => {
+      if (kept.announces) await announcements.advertise(manager.list().filter(({ mdns }) => mdns))
+      await manager.start(signal)
+    })
+    // another gateway of this machine may have announced its own
+    ctx.onStop(async () => { if (kept.announces) await announcements.withdraw() })
+  }
+})

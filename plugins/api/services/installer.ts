@@ -1,0 +1,151 @@
+import { rm, statfs } from 'node:fs/promises'
+import { messageOf, svcError, type DaemonService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import type { KeptServices } from './kept.js'
+import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
+import type { InstallForm, InstallStatus } from './ref.js'
+import { folderOf, type WorldDeps } from './world.js'
+
+export interface InstallerDeps extends WorldDeps {
+  readonly daemons: DaemonService
+  readonly kept: KeptServices
+  /** Aborts when the plugin goes. */
+  readonly signal: AbortSignal
+  /** Of programs that install. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Whether anything may be brought from a registry. */
+  readonly downloads: boolean
+}
+
+/** One installation, under way or over. */
+interface Work { status: InstallStatus, done: Promise<InstallStatus> }
+
+/** Beside what is installed: what is unpacked on the way. */
+const ROOM = 1.3
+
+/** Brings services to this machine and takes them away. */
+export class ServiceInstaller {
+  readonly #deps: InstallerDeps
+  readonly #works = new Map<string, Work>()
+
+  constructor (deps: InstallerDeps) {
+    this.#deps = deps
+  }
+
+  /** In which forms it could be brought here now, best first. */
+  async forms ({ python, container }: ServiceDescriptor): Promise<readonly InstallForm[]> {
+    const { env, daemons } = this.#deps
+    const forms: InstallForm[] = []
+    if (python !== undefined && await findPython(python, env) !== null) forms.push('python')
+    if (container !== undefined && daemons.hasContainers) forms.push('container')
+    return forms
+  }
+
+  status ({ id }: ServiceDescriptor): InstallStatus {
+    const work = this.#works.get(id)
+    if (work !== undefined && work.status.state !== 'installed') return work.status
+    const { form, version } = this.#deps.kept.get(id)
+    return { state: form === null ? 'absent' : 'installed', form, version, message: '', settings: work?.status.settings ?? [] }
+  }
+
+  /** Resolves when nothing is installed for it any more, however that ended. */
+  async settled ({ id }: ServiceDescriptor): Promise<void> {
+    await this.#works.get(id)?.done.catch(() => undefined)
+  }
+
+  /**
+   * Begins an installation, or joins the one that is under way; `done` rejects with what goes wrong. Throws
+   * `services.cannot_install` where there is nothing to begin.
+   */
+  async begin (service: ServiceDescriptor, wanted?: InstallForm): Promise<{ readonly done: Promise<InstallStatus> }> {
+    const { id, python } = service
+    const form = await this.#formFor(service, wanted)
+    const under = this.#works.get(id)
+    if (under?.status.state === 'installing') return { done: under.done }
+    const version = form === 'python' ? python!.version : null
+    const status: InstallStatus = { state: 'installing', form, version, message: 'it begins', settings: [] }
+    const work: Work = { status, done: Promise.resolve(status) }
+    this.#works.set(id, work)
+    work.done = this.#bring(service, form, message => { work.status = { ...status, message } }).then(settings => {
+      work.status = { state: 'installed', form, version, message: '', settings }
+      return work.status
+    }, (error: unknown) => {
+      work.status = { ...status, state: 'failed', message: messageOf(error) }
+      throw error
+    })
+    work.done.catch(() => undefined) // told by the status as well
+    return { done: work.done }
+  }
+
+  async remove ({ id }: ServiceDescriptor, withData: boolean): Promise<void> {
+    const folder = folderOf(this.#deps, id)
+    await sweepEnvironments(folder, null)
+    if (withData) await rm(folder, { recursive: true, force: true })
+    this.#deps.kept.forget(id)
+    this.#works.delete(id)
+  }
+
+  /** Environments that no program needs any more. */
+  async sweep ({ id }: ServiceDescriptor): Promise<void> {
+    await sweepEnvironments(folderOf(this.#deps, id), this.#deps.kept.get(id).environment)
+  }
+
+  /** Sets the gateway as the service wishes, once. Gives what was changed: `dispatcher.show_loading = true`. */
+  async prepare ({ id, settings = [] }: ServiceDescriptor): Promise<readonly string[]> {
+    const { kept, config } = this.#deps
+    if (kept.get(id).prepared) return []
+    const missing = settings.filter(({ key, value }) => settingOf(config.snapshot.svc, key) !== value)
+    if (missing.length > 0) {
+      const tables: Record<string, Record<string, unknown>> = {}
+      for (const { key, value } of missing) {
+        const [table = '', name = ''] = key.split('.')
+        tables[table] = { ...tables[table], [name]: value }
+      }
+      await config.patchSvc(tables)
+    }
+    kept.change(id, { prepared: true })
+    return missing.map(({ key, value }) => `${key} = ${JSON.stringify(value)}`)
+  }
+
+  async #bring (service: ServiceDescriptor, form: InstallForm, tell: (message: string) => void): Promise<readonly string[]> {
+    const { kept, daemons, signal, env } = this.#deps
+    const { id, python, container } = service
+    if (form === 'container') {
+      await daemons.fetch(container!.image, { signal, onMessage: tell })
+      kept.change(id, { form, version: null, environment: null })
+    } else {
+      const environment = await installPython(python!, { folder: folderOf(this.#deps, id), env, signal, onMessage: tell })
+      kept.change(id, { form, version: python!.version, environment })
+    }
+    return await this.prepare(service)
+  }
+
+  /** What was asked for, else the best there is. Throws `services.cannot_install`. */
+  async #formFor (service: ServiceDescriptor, wanted?: InstallForm): Promise<InstallForm> {
+    const { downloads, config: { paths } } = this.#deps
+    const { id, name, python, container, slot, unit } = service
+    const cannot = (why: string): Error => svcError('services.cannot_install', why, { details: { service: id } })
+    if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
+    if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
+    if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+    const forms = await this.forms(service)
+    const form = wanted ?? forms[0]
+    if (form === undefined || !forms.includes(form)) {
+      if (form !== 'container' && python !== undefined) throw noPython(python)
+      throw cannot(container === undefined ? `${name} does not come as a container` : 'no container engine answers here; `svc status` says why')
+    }
+    const bytes = service[form]?.bytes ?? null
+    if (form === 'python' && bytes !== null) {
+      const { bavail, bsize } = await statfs(paths.state)
+      if (bavail * bsize < bytes * ROOM) throw cannot(`${name} needs ${gigabytes(bytes * ROOM)} GB on the disk of ${paths.state}, and ${gigabytes(bavail * bsize)} GB are free`)
+    }
+    return form
+  }
+}
+
+function settingOf (svc: object, key: string): unknown {
+  return key.split('.').reduce<unknown>((table, name) => (table as Record<string, unknown> | undefined)?.[name], svc)
+}
+
+function gigabytes (bytes: number): string {
+  return (bytes / 1e9).toFixed(1)
+}

@@ -1,0 +1,46 @@
+import { defineRoute, type AnyRoute, type ServiceDescriptor } from 'svc-gateway/plugin'
+import type { ServiceApi } from './routes.js'
+import { advertiseBodySchema, advertisedSchema, mdnsStateSchema } from './schemas.js'
+import { placeOf } from './world.js'
+
+const tag = 'Services'
+
+/** Announcements of services in the local network. */
+export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
+  const { manager, announcements, activity } = api
+  const capable = (): ServiceDescriptor[] => manager.list().filter(({ mdns }) => mdns)
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/services/mdns',
+      tag,
+      summary: 'What is announced in the local network, and what could be',
+      schema: { response: mdnsStateSchema },
+      handler: async () => ({
+        ...await announcements.state(),
+        advertisable: capable().map(service => ({ id: service.id, name: service.name, port: placeOf(api, service).port }))
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/services/mdns',
+      tag,
+      summary: 'Announce services in the local network, or withdraw that',
+      description: 'Only announcements of services are withdrawn; the gateway\'s own stays.',
+      schema: { body: advertiseBodySchema, response: advertisedSchema },
+      bodyError: 'services.advertise_required',
+      example: { advertise: false },
+      handler: async ({ body: { advertise }, actor, requestId }) => {
+        const row = { category: 'services', action: advertise ? 'services.mdns_advertise' : 'services.mdns_withdraw', target: 'avahi', actor, request_id: requestId }
+        const problem = await activity.audited(row, async note => {
+          const why = await (advertise ? announcements.advertise(capable()) : announcements.withdraw())
+          if (why === null) api.kept.announces = advertise
+          note({ after: { ok: why === null }, ...(why === null ? {} : { message: why }) })
+          return why
+        })
+        const message = problem ?? (advertise ? 'the services are announced' : 'no service is announced')
+        return { ...await announcements.state(), ok: problem === null, message }
+      }
+    })
+  ]
+}

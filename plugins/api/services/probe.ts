@@ -1,0 +1,48 @@
+import { messageOf, type ServiceDescriptor } from 'svc-gateway/plugin'
+
+export interface Probed {
+  /** True only after it answered. */
+  readonly up: boolean
+  readonly detail: string
+  readonly stat: { readonly label: string, readonly value: string | number } | null
+}
+
+const PROBE_MS = 2_000
+/** More than any status page says. */
+const MOST_BYTES = 256 * 1024
+
+/** Asks a service how it is. Never rejects. @param origin where it listens, no slash at its end */
+export async function probe (service: Pick<ServiceDescriptor, 'probe' | 'stat'>, origin: string, replaced?: string): Promise<Probed> {
+  const address = replaced ?? `${origin}${service.probe}`
+  try {
+    const answer = await ask(address)
+    await answer.body?.cancel()
+    if (answer.status >= 400) return { up: false, detail: `${address} answers ${answer.status}`, stat: null }
+    return { up: true, detail: `${address} answers ${answer.status}`, stat: await statOf(service, origin) }
+  } catch (error) {
+    return { up: false, detail: whyNot(address, error), stat: null }
+  }
+}
+
+async function statOf ({ stat }: Pick<ServiceDescriptor, 'stat'>, origin: string): Promise<Probed['stat']> {
+  if (stat === undefined) return null
+  try {
+    const answer = await ask(`${origin}${stat.path}`)
+    const text = await answer.text()
+    const value = answer.ok && text.length <= MOST_BYTES ? stat.value(JSON.parse(text)) : null
+    return value === null ? null : { label: stat.label, value }
+  } catch {
+    return null
+  }
+}
+
+function ask (address: string): Promise<Response> {
+  return fetch(address, { redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS), headers: { connection: 'close' } })
+}
+
+function whyNot (address: string, error: unknown): string {
+  const { cause, name } = error as { cause?: { code?: string }, name?: string }
+  if (cause?.code === 'ECONNREFUSED') return `nothing listens at ${new URL(address).host}`
+  if (name === 'TimeoutError') return `${address} did not answer within ${PROBE_MS / 1000} seconds`
+  return `${address} cannot be asked: ${cause?.code ?? messageOf(error)}`
+}

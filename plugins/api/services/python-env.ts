@@ -1,0 +1,125 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { svcError, type PythonProgram } from 'svc-gateway/plugin'
+
+/** Installs packages with overrides, and in seconds where pip takes minutes. */
+const UV = 'uv==0.13.9'
+const ENV_FOLDER = /^env-[0-9a-f]{8}$/
+const LAST_LINES = 12
+const PASSED = new RegExp(`^(${[
+  'PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_.*', 'TZ', 'TMPDIR', 'XDG_CACHE_HOME', 'PIP_.*', 'UV_.*', 'PYENV_.*', 'SSL_CERT_.*',
+  'REQUESTS_CA_BUNDLE', '(https?|no|all)_proxy'
+].join('|')})$`, 'i')
+
+export interface InstallOptions {
+  /** Environments are made in it, one folder for each. */
+  readonly folder: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly signal: AbortSignal
+  readonly onMessage: (message: string) => void
+}
+
+/**
+ * Makes an environment with a program and what it needs, beside those that are there. Resolves with the name of its folder
+ * once the version that was asked for is in it; a failed one is removed. Throws `services.cannot_install` where no Python
+ * fits, and `services.install_failed`.
+ */
+export async function installPython (program: PythonProgram, options: InstallOptions): Promise<string> {
+  const { folder, onMessage } = options
+  const python = await findPython(program, options.env)
+  if (python === null) throw noPython(program)
+  const name = `env-${randomBytes(4).toString('hex')}`
+  const place = join(folder, name)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  try {
+    onMessage(`making an environment of ${python}`)
+    await run(python, ['-m', 'venv', place], options)
+    const wanted = [`${program.package}==${program.version}`, ...program.also ?? []]
+    const { leaveOut = [] } = program
+    if (leaveOut.length === 0) {
+      onMessage(`installing ${wanted.join(', ')}`)
+      await run(join(place, 'bin/pip'), ['install', '--disable-pip-version-check', ...wanted], options)
+    } else {
+      onMessage('installing uv')
+      await run(join(place, 'bin/pip'), ['install', '--disable-pip-version-check', '--quiet', UV], options)
+      const overrides = join(place, 'overrides.txt')
+      await writeFile(overrides, leaveOut.map(name => `${name}; sys_platform == 'never'\n`).join(''))
+      onMessage(`installing ${wanted.join(', ')}`)
+      await run(join(place, 'bin/uv'), ['pip', 'install', '--python', join(place, 'bin/python'), '--overrides', overrides, ...wanted], options)
+    }
+    const found = await versionOf(place, program.package, options.env)
+    if (found === program.version) return name
+    throw svcError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
+  } catch (error) {
+    await rm(place, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Environments of earlier installations, and of ones that were cut off. */
+export async function sweepEnvironments (folder: string, but: string | null): Promise<void> {
+  const names = await readdir(folder).catch(() => [])
+  const gone = names.filter(name => ENV_FOLDER.test(name) && name !== but)
+  await Promise.all(gone.map(name => rm(join(folder, name), { recursive: true, force: true })))
+}
+
+/** The first Python on PATH that the program runs on; null without one. */
+export async function findPython (
+  { pythons }: Pick<PythonProgram, 'pythons'>, env: Readonly<Record<string, string | undefined>>
+): Promise<string | null> {
+  for (const command of [...pythons.map(minor => `python3.${minor}`), 'python3']) {
+    const said = await output(command, ['-c', 'import sys, venv, ensurepip; print(sys.version_info[1])'], env)
+    if (said !== null && pythons.includes(Number(said))) return command
+  }
+  return null
+}
+
+export function noPython ({ package: name, pythons }: PythonProgram): Error {
+  const versions = pythons.map(minor => `3.${minor}`).join(' or ')
+  return svcError('services.cannot_install', `${name} needs Python ${versions} with its venv module, which is not on the gateway's PATH; install it (on Debian: apt-get install python3-venv)`,
+    { details: { pythons: versions } })
+}
+
+async function versionOf (place: string, name: string, env: InstallOptions['env']): Promise<string | null> {
+  return await output(join(place, 'bin/python'), ['-c', 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))', name], env)
+}
+
+function output (command: string, args: readonly string[], env: InstallOptions['env']): Promise<string | null> {
+  return new Promise(resolve => {
+    const options = { env: installerEnv(env), timeout: 20_000 }
+    execFile(command, args, options, (error, stdout) => resolve(error === null ? stdout.trim() : null))
+  })
+}
+
+async function run (command: string, args: readonly string[], { env, signal, onMessage }: InstallOptions): Promise<void> {
+  signal.throwIfAborted()
+  const child = spawn(command, args, { env: installerEnv(env), stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const lines: string[] = []
+  const read = (stream: NodeJS.ReadableStream): void => {
+    createInterface({ input: stream }).on('line', line => {
+      if (line.trim() === '') return
+      lines.push(line.trim())
+      if (lines.length > LAST_LINES) lines.shift()
+      // the list of what was installed is no progress
+      if (!/^[+-] /.test(line.trim())) onMessage(line.trim())
+    })
+  }
+  read(child.stdout)
+  read(child.stderr)
+  const [code] = await once(child, 'close').catch((error: unknown) => {
+    signal.throwIfAborted()
+    throw svcError('services.install_failed', `${command} cannot be run: ${String(error)}`)
+  }) as [number | null]
+  if (code === 0) return
+  throw svcError('services.install_failed', `${command.split('/').at(-1)!} ${args[0]!} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
+}
+
+/** What installers are told: how to reach registries, and nothing that is a key of the gateway's. */
+function installerEnv (env: InstallOptions['env']): Record<string, string> {
+  const passed = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined && PASSED.test(entry[0]))
+  return Object.fromEntries(passed)
+}

@@ -1,0 +1,40 @@
+import { createServiceRef, type ServiceDescriptor } from 'svc-gateway/plugin'
+
+/** How a service runs here: by systemd, in an environment or a container of the gateway's, or as a slot. */
+export const serviceForms = ['unit', 'python', 'container', 'slot'] as const
+export type ServiceForm = typeof serviceForms[number]
+
+export const installForms = ['python', 'container'] as const
+export type InstallForm = typeof installForms[number]
+
+export const installStates = ['absent', 'installing', 'installed', 'failed'] as const
+
+export interface InstallStatus {
+  readonly state: typeof installStates[number]
+  /** What is installed, or on its way; null for `absent`. */
+  readonly form: InstallForm | null
+  readonly version: string | null
+  /** What goes on, or went wrong. */
+  readonly message: string
+  /** Settings of svc.toml that were changed for it, `dispatcher.list_unloaded = true`. */
+  readonly settings: readonly string[]
+}
+
+/** What can be brought here, with what a user wants to know first. */
+export interface ServiceOffer {
+  readonly service: ServiceDescriptor
+  /** Best first; empty where nothing can be brought. */
+  readonly forms: readonly InstallForm[]
+  /** Disk that it takes in the best form; null if unknown. */
+  readonly bytes: number | null
+  readonly installed: boolean
+}
+
+/** Installs services and says what could be installed. */
+export interface Companions {
+  offers (): Promise<readonly ServiceOffer[]>
+  /** Goes on when the caller leaves. Throws `services.unknown` or `services.cannot_install`, and rejects with what went wrong. */
+  install (id: string, form?: InstallForm): Promise<InstallStatus>
+}
+
+export const companionsRef = createServiceRef<Companions>('api-services.companions')

@@ -1,0 +1,85 @@
+import { serviceVerbs } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { installForms, installStates, serviceForms } from './ref.js'
+
+export const idParamsSchema = z.strictObject({
+  id: z.string().meta({ description: 'Id of a service of GET /api/services', pattern: '^[a-z][a-z0-9-]{0,40}$', examples: ['openwebui'] })
+})
+
+const statSchema = z.strictObject({ label: z.string(), value: z.union([z.string(), z.number()]) })
+
+const unitStateSchema = z.strictObject({
+  active_state: z.string().meta({ description: 'active, activating, inactive, failed' }),
+  sub_state: z.string(),
+  unit_file_state: z.string().meta({ description: 'enabled: it starts with the machine, or with the gateway where that runs it' }),
+  since: z.string().nullable().meta({ description: 'ISO 8601 UTC; null when it does not run' })
+}).meta({ title: 'ServiceUnitState', description: 'In the words of systemd, also where the gateway runs the service itself' })
+
+export const installStatusSchema = z.strictObject({
+  state: z.enum(installStates),
+  form: z.enum(installForms).nullable(),
+  version: z.string().nullable(),
+  message: z.string().meta({ description: 'What goes on, or went wrong' }),
+  settings: z.array(z.string()).meta({ description: 'Settings of svc.toml that were changed for it' })
+}).meta({ title: 'ServiceInstallation' })
+
+export const serviceSchema = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  managed: z.boolean().meta({ description: 'Something here can run it' }),
+  runs_as: z.enum(serviceForms).nullable().meta({ description: 'null: it has to be installed first, or cannot run here' }),
+  unit: z.string(),
+  unit_state: unitStateSchema.nullable(),
+  up: z.boolean().meta({ description: 'true only after it answered' }),
+  detail: z.string(),
+  stat: statSchema.nullable(),
+  url: z.string().nullable().meta({ description: 'Its page; null without one that a browser reaches' }),
+  mdns_url: z.string().nullable(),
+  loopback_port: z.int().nullable().meta({ description: 'Set for a service that listens on loopback alone' }),
+  actions: z.array(z.enum(serviceVerbs)),
+  mdns_capable: z.boolean(),
+  wired: z.boolean().nullable().meta({ description: 'It uses this gateway; null if unknown' }),
+  licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() }),
+  installation: installStatusSchema,
+  hints: z.array(z.string())
+}).meta({ title: 'Service' })
+
+export const mdnsSchema = z.strictObject({
+  available: z.boolean().meta({ description: 'An avahi daemon runs here' }),
+  hostname: z.string().meta({ description: 'Ends with .local' }),
+  base_advertised: z.boolean().meta({ description: 'The gateway itself is announced, by a file that is not ours' }),
+  advertised: z.array(z.string()).meta({ description: 'Ids of services' })
+}).meta({ title: 'ServiceAnnouncements' })
+
+export const servicesSchema = z.strictObject({ services: z.array(serviceSchema), mdns: mdnsSchema })
+
+export const healthSchema = z.strictObject({
+  services: z.array(z.strictObject({
+    id: z.string(), name: z.string(), up: z.boolean(), detail: z.string(), url: z.string().nullable(), stat: statSchema.nullable()
+  }))
+})
+
+export const actionBodySchema = z.strictObject({
+  action: z.string().meta({ description: 'One of the `actions` of the service', enum: [...serviceVerbs] })
+}).meta({ title: 'ServiceAction' })
+
+export const actedSchema = z.strictObject({
+  id: z.string(), unit: z.string(), action: z.enum(serviceVerbs), ok: z.boolean(), active: z.boolean(), message: z.string()
+})
+
+export const installBodySchema = z.strictObject({
+  form: z.enum(installForms).optional().meta({ description: 'Default: a Python environment where a Python fits, else a container' })
+}).meta({ title: 'ServiceInstallOrder' })
+
+export const uninstallQuerySchema = z.strictObject({
+  data: z.enum(['true', 'false']).default('false').meta({ description: 'Delete what it keeps, too: chats, documents, accounts' })
+})
+
+export const mdnsStateSchema = mdnsSchema.extend({
+  advertisable: z.array(z.strictObject({ id: z.string(), name: z.string(), port: z.int() }))
+}).meta({ title: 'ServiceAnnouncementState' })
+
+export const advertiseBodySchema = z.strictObject({ advertise: z.boolean() }).meta({ title: 'AdvertiseOrder' })
+
+export const advertisedSchema = mdnsSchema.extend({ ok: z.boolean(), message: z.string() }).meta({ title: 'AdvertiseOutcome' })
