@@ -92,7 +92,7 @@ export function parseBase (text: string): URL {
   const address = text.includes('://') ? text : `http://${text}`
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.hostname === '') {
-    throw usageFailure(`'${text}' is no address of a gateway`, ['It looks like http://127.0.0.1:8080.'])
+    throw usageFailure(`'${text}' is not the address of a gateway`, ['It looks like http://127.0.0.1:8080.'])
   }
   return url
 }

@@ -91,7 +91,7 @@ export class Cli {
 function noGateway (home: string, found: Exclude<GatewayOfHome, { readonly state: 'listening' }>): CliFailure {
   if (found.state === 'starting') return new CliFailure(`the gateway of ${home} (process ${found.pid}) is still starting`, { hints: ['Try it again in a moment.'] })
   if (found.state === 'closed') {
-    return new CliFailure(`whether a gateway runs on ${home} cannot be told (${found.code})`, {
+    return new CliFailure(`whether a gateway runs on ${home} cannot be determined (${found.code})`, {
       hints: ['Run it as the user of the gateway, or name its address with --url.']
     })
   }

@@ -68,7 +68,7 @@ export class ApiClient {
       response = await this.#send(call, null)
       if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, await readText(response))
       if (!(response.headers['content-type'] ?? '').startsWith('text/event-stream')) {
-        throw oddAnswer(this.#name(call), 'the answer is no event stream')
+        throw oddAnswer(this.#name(call), 'the answer is not an event stream')
       }
       yield* readServerEvents(response)
     } catch (error) {

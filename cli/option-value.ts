@@ -23,14 +23,14 @@ export function textOf (schema: z.ZodType): (text: string) => string {
 /** Collects `KEY=VALUE` of an option that may be given more than once; `KEY` alone takes the variable out. */
 export function collectEnv (text: string, before: Readonly<Record<string, string | null>> = {}): Record<string, string | null> {
   const [, name = '', value] = /^([^=]*)(?:=([^]*))?$/.exec(text) ?? []
-  if (!ENV_NAME_PATTERN.test(name)) throw new InvalidArgumentError('It must be KEY=VALUE, or KEY to take it out.')
+  if (!ENV_NAME_PATTERN.test(name)) throw new InvalidArgumentError('It must be KEY=VALUE, or KEY to remove it.')
   return { ...before, [name]: value ?? null }
 }
 
 /** Collects `key=value` of options of an engine: numbers, `true` and `false` are taken as such, lists and tables as JSON. */
 export function collectOption (text: string, before: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const [, key = '', value] = /^([^=]*)(?:=([^]*))?$/.exec(text) ?? []
-  if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new InvalidArgumentError('It must be key=value, or key to take it out.')
+  if (!/^[A-Za-z0-9_-]+$/.test(key)) throw new InvalidArgumentError('It must be key=value, or key to remove it.')
   return { ...before, [key]: value === undefined ? null : valueOf(value) }
 }
 

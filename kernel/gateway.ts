@@ -135,7 +135,7 @@ class GatewayRun implements Gateway {
           blame: (name, error) => host.blame(name, error),
           fatal: error => this.#fatal(error),
           warning: warning => this.#log.warn({ err: warning }, `${warning.name}: ${warning.message}`),
-          stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is no error')
+          stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is not an error')
         })
       }
       this.#provide(kernel, inference, host)
@@ -362,7 +362,7 @@ class GatewayRun implements Gateway {
     })
     active.stopAll(svcError('gateway.stopping', 'the gateway is shutting down', { details: { retry_after_s: 5 } }))
     if (await settlesWithin(clock, LAST_REQUESTS_MS, idle)) return
-    this.#log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests do not end although they were told to')
+    this.#log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests did not end although they were told to')
   }
 
   /** A container is found again by the next gateway, a child process ends with its parent; unless it is said otherwise. */

@@ -15,7 +15,7 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
       .env('SVC_DOCTOR_PORTS').argParser(parsePorts))
     .option('--json', 'print what came of each check')
     .addOption(homeOption())
-    .addHelpText('after', '\nAll checks run, whatever the others say. It ends with 1 when one failed; a warning is no failure.')
+    .addHelpText('after', '\nAll checks run, whatever the others say. It ends with 1 when one failed; warnings do not count.')
     .addHelpText('after', examples('svc doctor', 'svc doctor --ports "8080 8081"', 'svc doctor --json'))
     .action(async (options: DoctorOptions, command: Command) => {
       const { runDoctor } = await import('../offline/doctor/doctor.js')
@@ -26,7 +26,7 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
     .option('--manifest <file>', 'manifest to check; default is the one in force')
     .option('--json', 'print one row for each image')
     .addOption(homeOption())
-    .addHelpText('after', '\nExit code 0: all can be pulled, also where a tag has moved on from its pinned digest. 1: one cannot.\n2: there are no images.')
+    .addHelpText('after', '\nExit code 0: all can be pulled, even if a tag has moved on from its pinned digest. 1: one cannot.\n2: there are no images.')
     .addHelpText('after', examples('svc doctor toolbox-pull', 'svc doctor toolbox-pull --manifest manifest.json --json'))
     .action(async (_options: ToolboxOptions, command: Command) => {
       const { checkToolbox } = await import('../offline/doctor/toolbox-pull.js')
@@ -35,7 +35,7 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
     })
   doctor.command('perms')
     .description('check who owns the files of a home, and who may read and write them')
-    .option('--fix', 'set right what is wrong; needs root')
+    .option('--fix', 'fix what is wrong; needs root')
     .option('--json', 'print one row for each path')
     .addOption(homeOption())
     .addHelpText('after', '\nThe owner of the state folder is taken for the user of the gateway.\nIt ends with 1 when something is wrong.')

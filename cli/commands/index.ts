@@ -107,7 +107,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'migrate',
-    about: 'bring what older installations left into its present form',
+    about: 'bring files of older installations to the current layout',
     load: async () => (await import('./migrate.js')).addMigrateCommands
   },
   {

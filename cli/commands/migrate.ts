@@ -5,7 +5,7 @@ import type { LayoutOptions } from '../offline/layout/migrate-layout.js'
 import { homeOption } from './serve.js'
 
 export function addMigrateCommands (program: Command, cli: Cli): void {
-  const migrate = program.command('migrate').description('bring what older installations left into its present form')
+  const migrate = program.command('migrate').description('bring files of older installations to the current layout')
   migrate.command('model-layout')
     .description('link the models of an older installation into the folders of the present layout')
     .option('--apply', 'make the links; without it nothing is changed')

@@ -18,7 +18,7 @@ export function addServeCommand (program: Command, cli: Cli): void {
     .option('--demo', 'set up slot agent with a tiny model, so that there is something to talk to')
     .option('--no-install', 'with --demo: do not download the embedded engine where there is no other')
     .option('--reload', 'read the configuration again when its files change')
-    .addOption(new Option('--log-level <level>', 'least severity of log lines; default is of svc.toml, else info')
+    .addOption(new Option('--log-level <level>', 'minimum severity of log lines; default is of svc.toml, else info')
       .env('SVC_LOG_LEVEL').choices(logLevels))
     .option('--ready-json', 'print {"url", "pid"} as one line when it listens, and nothing else')
     .option('--stop-engines', 'stop the engines with the gateway, whatever the configuration says')

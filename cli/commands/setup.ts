@@ -16,7 +16,7 @@ export function addSetupCommand (program: Command, cli: Cli): void {
     .option('--no-pull', 'make the slots and download nothing')
     .option('--no-extensions', 'set up nothing beside the gateway')
     .addOption(homeOption())
-    .option('--json', 'print what was set up, as the API tells it, and how the downloads ended')
+    .option('--json', 'print what was set up, as the API reports it, and how the downloads ended')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc setup', 'svc setup --auto --no-extensions --storage-dir /data/models'))
     .action(async (options: SetupOptions, command: Command) => {

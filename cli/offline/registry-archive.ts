@@ -37,7 +37,7 @@ export async function registryInArchive (path: string, signal: AbortSignal): Pro
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') throw usageFailure(`${path} does not exist`)
     throw error
   })
-  if (!stats.isFile()) throw usageFailure(`${path} is no file`)
+  if (!stats.isFile()) throw usageFailure(`${path} is not a file`)
   const archive = extract()
   const found = collect(path, archive as unknown as Extract)
   try {
@@ -45,7 +45,7 @@ export async function registryInArchive (path: string, signal: AbortSignal): Pro
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CliFailure) throw error
-    throw usageFailure(`${path} is no tar archive that can be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw usageFailure(`${path} is not a readable tar archive: ${error instanceof Error ? error.message : String(error)}`)
   }
   const place = PLACES.find(each => found.has(each))
   if (place === undefined) throw usageFailure(`${path} has no registry in it`, [`It would be ${PLACES.join(', or ')}.`])
@@ -63,7 +63,7 @@ function collect (path: string, archive: Extract): ReadonlyMap<string, string> {
     if (problem !== null) return refuse(`${path} is refused: its member ${JSON.stringify(header.name.slice(0, 200))} ${problem}`)
     const name = header.name.replace(/^(\.\/+)+/, '')
     const isWanted = PLACES.includes(name) && header.type === 'file'
-    if (isWanted && header.size > MAX_REGISTRY_BYTES) return refuse(`the registry in ${path} has ${header.size} bytes; that is none`)
+    if (isWanted && header.size > MAX_REGISTRY_BYTES) return refuse(`the registry in ${path} has ${header.size} bytes; that is not a registry`)
     const chunks: Buffer[] = []
     stream.on('data', (chunk: Buffer) => { if (isWanted) chunks.push(chunk) })
     stream.on('end', () => {

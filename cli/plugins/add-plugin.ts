@@ -37,13 +37,13 @@ function tellState ({ out }: Cli, name: string, reports: readonly PluginReport[]
   if (reports.length === 0) throw new CliFailure(`the gateway does not know ${name} after its reload`, { hints: ['`svc plugin list` shows what it knows.'] })
   if (down.length > 0) {
     throw new CliFailure(`the gateway did not take it: plugin ${down.map(report => `${report.name} is ${report.state}: ${reasonOf(report)}`).join('; ')}`, {
-      hints: [`It stays installed. Mend it and add it again, or run \`svc plugin remove ${name}\`.`]
+      hints: [`It stays installed. Fix it and add it again, or run \`svc plugin remove ${name}\`.`]
     })
   }
   const waiting = reports.filter(report => report.waiting != null)
   if (waiting.some(report => report.waiting?.state === 'failed')) {
     throw new CliFailure(`the gateway did not take it: plugin ${waiting.map(report => `${report.name}: ${waitingText(report)!}`).join('; ')}`, {
-      hints: ['What ran before goes on. Mend the package and add it again.']
+      hints: ['What ran before goes on. Fix the package and add it again.']
     })
   }
   for (const report of waiting) out.line(`Plugin ${report.name}: ${waitingText(report)!}.`)

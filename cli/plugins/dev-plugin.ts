@@ -38,7 +38,7 @@ const logLineSchema = z.looseObject({
 export async function devPlugin (cli: Cli, text: string, paths: Paths): Promise<void> {
   const folder = resolve(cli.process.cwd(), text)
   const manifest = await readPackageManifest(folder)
-  if (manifest === null) throw new CliFailure(`${folder} has no package.json, so it is no package`, { hints: ['`svc plugin new <folder>` writes one.'] })
+  if (manifest === null) throw new CliFailure(`${folder} has no package.json, so it is not a package`, { hints: ['`svc plugin new <folder>` writes one.'] })
   if (manifest.problem !== null) throw new CliFailure(`package '${manifest.name}' ${manifest.problem}`)
   const scripts = await firstBuild(cli, folder)
   const child = await gatewayFor(cli, paths)
@@ -105,7 +105,7 @@ async function whileLinked (
   await home.exclusively(async () => {
     const there = await lstat(link).catch(() => null)
     if (there !== null && (!there.isSymbolicLink() || await readlink(link) !== folder)) {
-      throw new CliFailure(`${name} is installed already`, { hints: [`Take it out first: svc plugin remove ${name}`] })
+      throw new CliFailure(`${name} is installed already`, { hints: [`Remove it first: svc plugin remove ${name}`] })
     }
     await rm(link, { force: true })
     await symlink(folder, link, 'dir')
@@ -120,7 +120,7 @@ async function whileLinked (
       await dropQuietly(client)
       await rm(link, { force: true })
     })
-    cli.out.note(`${name} is taken out of the gateway again.`)
+    cli.out.note(`${name} is removed from the gateway again.`)
   }
 }
 

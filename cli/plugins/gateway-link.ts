@@ -25,7 +25,7 @@ export async function linkGateway (folder: string): Promise<void> {
 
 export async function linkCommand (cli: Cli, text: string): Promise<void> {
   const folder = resolve(cli.process.cwd(), text)
-  if (await readPackageManifest(folder) === null) throw new CliFailure(`${folder} has no package.json, so it is no package`)
+  if (await readPackageManifest(folder) === null) throw new CliFailure(`${folder} has no package.json, so it is not a package`)
   await linkGateway(folder)
   cli.out.line(`svc-gateway in ${join(folder, 'node_modules')} is ${gatewayPackage}.`)
 }

@@ -39,11 +39,11 @@ export async function readPackageManifest (folder: string): Promise<PackageManif
 }
 
 function judge (svc: unknown): Pick<PackageManifest, 'kind' | 'problem'> {
-  if (svc === undefined) return { kind: null, problem: 'is no plugin: its package.json has no "svc" field' }
+  if (svc === undefined) return { kind: null, problem: 'is not a plugin: its package.json has no "svc" field' }
   const parsed = svcSchema.safeParse(svc)
   if (!parsed.success) {
     const example = `{ "apiVersion": ${API_VERSION}, "kind": "provider" }`
-    return { kind: null, problem: `is no plugin: the "svc" field of its package.json must look like ${example}, kind one of ${pluginKinds.join(', ')}` }
+    return { kind: null, problem: `is not a plugin: the "svc" field of its package.json must look like ${example}, kind one of ${pluginKinds.join(', ')}` }
   }
   const { apiVersion, kind } = parsed.data
   if (apiVersion === API_VERSION) return { kind: [...new Set([kind].flat())].sort().join(', '), problem: null }

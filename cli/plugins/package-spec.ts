@@ -31,7 +31,7 @@ async function localSpec (path: string): Promise<PackageSpec> {
   const stats = await stat(path).catch(() => null)
   if (stats === null) throw new CliFailure(`there is no folder or tarball at ${path}`)
   if (stats.isDirectory() && await stat(join(path, 'package.json')).catch(() => null) === null) {
-    throw new CliFailure(`${path} has no package.json, so it is no package`)
+    throw new CliFailure(`${path} has no package.json, so it is not a package`)
   }
   return { source: 'local', path }
 }

@@ -17,7 +17,7 @@ import { reloadPlugins } from './reload.js'
  * it, in this order. What depends on it is listed, and removed from under it only with `force`.
  */
 export async function removePlugin (cli: Cli, name: string, paths: Paths, force: boolean): Promise<void> {
-  if (!isPackageName(name)) throw usageFailure(`'${name}' is no name of a package`, ['`svc plugin list` shows what is installed.'])
+  if (!isPackageName(name)) throw usageFailure(`'${name}' is not the name of a package`, ['`svc plugin list` shows what is installed.'])
   const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
   const url = await addressOf(home.paths)
@@ -64,7 +64,7 @@ function refuseDependents (name: string, { slots, plugins }: Dependents): void {
   throw new CliFailure(`${list.join(', ')} ${list.length === 1 ? 'depends' : 'depend'} on ${name}; nothing was removed`, {
     hints: [
       'Give the slots another provider (`svc slot edit <slot> --provider <name>`), or delete them.',
-      `\`svc plugin remove ${name} --force\` unloads them first and removes it all the same; requests for them are refused then.`
+      `\`svc plugin remove ${name} --force\` unloads them first and removes it anyway; requests for them are refused then.`
     ]
   })
 }

@@ -54,7 +54,7 @@ export class Prompt {
       const picked = answer === '' ? choices[preset] : choices[Number(answer) - 1] ?? choices.find(({ name }) => name === answer)
       if (picked !== undefined) return picked.name
       if (others.has(answer)) return answer
-      out.note(`'${answer}' is none of these. Please give a number from 1 to ${choices.length}${others.size === 0 ? '' : ', or the id of a model'}.`)
+      out.note(`'${answer}' is not one of these. Please give a number from 1 to ${choices.length}${others.size === 0 ? '' : ', or the id of a model'}.`)
       return undefined
     })
   }

@@ -31,7 +31,7 @@ export async function withGateway<T> (
     if (target.kind === 'gateway' && !isLocal(target.url)) throw failure
   }
   const { withOwnGateway } = await import('./offline-gateway.js')
-  cli.out.note('No gateway runs; this is set up for the one that comes.')
+  cli.out.note('No gateway runs; this is set up for the next one.')
   return await withOwnGateway(cli, home, own => work({ client: cli.clientAt(own), isOwn: true }))
 }
 

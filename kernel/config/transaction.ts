@@ -59,7 +59,7 @@ export async function recoverFiles (context: WriterContext): Promise<boolean> {
   const direction = journal.direction === 'finish' && files.every(canFinish) ? 'finish' : 'undo'
   for (const file of files) {
     if (isForeign(file)) {
-      log.warn({ file: file.file }, `${file.file}: was changed by hand while a change of several files was unfinished; it stays so`)
+      log.warn({ file: file.file }, `${file.file}: was changed by hand while a change of several files was unfinished; it is kept as it is`)
     } else {
       await attempt(context, file, direction === 'finish' ? finish(opsOf(context), file) : undo(opsOf(context), file))
     }

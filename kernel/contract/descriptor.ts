@@ -30,7 +30,7 @@ export const providerDescriptorSchema = z.strictObject({
   command: z.array(z.string()).default([]).meta({ description: 'Arguments with {placeholders}' }),
   process: z.array(z.string()).min(1).optional().meta({ description: 'Program and arguments for running without a container' }),
   runtime: z.enum(slotRuntimes).optional()
-    .meta({ description: 'How slots run that do not say so themselves; `process` also beside a container engine, and what an engine without image and command does anyway' }),
+    .meta({ description: 'How slots run unless they say otherwise; `process` also beside a container engine, and what an engine without image and command does anyway' }),
   env: envSchema.default({}),
   devices: z.array(deviceSchema).min(1).default(['cpu']),
   slot_types: z.array(slotTypeSchema).min(1).default(['llm']),

@@ -222,7 +222,7 @@ export function isProvider (value: unknown): value is EngineProvider {
 
 function providerProblem (provider: EngineProvider): string | null {
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(provider.name)) return 'name must be kebab-case'
-  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is what slots have that no provider runs`
+  if (provider.name === NO_PROVIDER) return `'${NO_PROVIDER}' is for slots that no provider runs`
   if (provider.devices.length === 0) return 'devices must name at least one device'
   if (provider.slotTypes.length === 0) return 'slotTypes must name at least one slot type'
   if (Object.keys(provider.surfaces).length === 0) return 'surfaces must hold at least one surface'

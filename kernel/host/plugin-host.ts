@@ -165,7 +165,7 @@ export class PluginHost implements PluginService {
     const blocked = placeAmong(frames, this.#roots())
     if (blocked === null) return
     const { plugin, place } = blocked
-    const message = `plugin ${plugin} kept the gateway from everything else for more than a second, at ${place}; take long work out of the event loop`
+    const message = `plugin ${plugin} blocked the gateway for more than a second, at ${place}; take long work out of the event loop`
     this.#deps.log.error({ plugin, place }, message)
     this.#deps.events.emit({ type: 'plugin.blocked', severity: 'error', source: `plugin:${plugin}`, message, data: { plugin, place } })
   }

@@ -12,7 +12,7 @@ export function bodyMemoryFull (limitBytes: number): SvcError {
 }
 
 export function bodyStalled (idleMs: number): SvcError {
-  return svcError('request.body_stalled', `next to nothing came of the body for ${idleMs / 1000} s; send the request again`)
+  return svcError('request.body_stalled', `almost nothing of the body arrived for ${idleMs / 1000} s; send the request again`)
 }
 
 export function unknownCoding (coding: string): SvcError {

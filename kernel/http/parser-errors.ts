@@ -37,6 +37,6 @@ function refusalOf (code: string | undefined): SvcError {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return svcError('request.timeout', 'the headers of the request took too long to arrive; send them at once')
     default:
-      return svcError('request.malformed', `this is no HTTP request (${code ?? 'unknown'}); this address speaks plain HTTP`)
+      return svcError('request.malformed', `this is not an HTTP request (${code ?? 'unknown'}); this address speaks plain HTTP`)
   }
 }

@@ -86,7 +86,7 @@ export async function connectDocker (
     // dockerode's types leave out that these take options
     const client = docker as unknown as Record<'version' | 'info', (options: object) => Promise<VersionAnswer & InfoAnswer>>
     const version = await ask(clock, endpoint.url, 'connecting', withinMs, inner => client.version({ abortSignal: inner }), [])
-    if (typeof version.Version !== 'string') throw svcError('runtime.failed', `${endpoint.url} answers and is no container engine`)
+    if (typeof version.Version !== 'string') throw svcError('runtime.failed', `${endpoint.url} answers, but is not a container engine`)
     // it is there; Podman may take seconds for this when it is busy
     const info = await ask(clock, endpoint.url, 'connecting', ANSWER_MS, inner => client.info({ abortSignal: inner }), [])
     return new DockerEngine(docker, factsOf(version, info), endpoint, clock, agent)

@@ -20,7 +20,7 @@ export function parseDockerHost (text: string, env: Environment): DockerEndpoint
     return path.startsWith('/') ? { kind: 'socket', url: text, path } : `${text} names no absolute path`
   }
   const url = asUrl(text.includes('://') ? text : `tcp://${text}`)
-  if (url === null || url.hostname === '') return `${text} is no address such as unix:///run/docker.sock or tcp://host:2375`
+  if (url === null || url.hostname === '') return `${text} is not an address such as unix:///run/docker.sock or tcp://host:2375`
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (url.protocol === 'ssh:') {
     return {

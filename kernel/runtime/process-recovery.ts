@@ -69,7 +69,7 @@ async function killLeftovers ({ table, clock, log }: RecoveryDeps, id: string, l
     }
     return left.length === 0
   })
-  if (!gone) log.warn({ engine: id }, 'processes of an engine that ended do not die; look at them with ps, a driver may hang')
+  if (!gone) log.warn({ engine: id }, 'processes of an engine that ended cannot be killed; look at them with ps, a driver may hang')
 }
 
 async function update (store: RecordStore, record: ProcessRecord): Promise<ProcessRecord> {

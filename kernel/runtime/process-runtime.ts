@@ -178,7 +178,7 @@ class ProcessRuntime implements ContainerRuntime {
         await engine.refresh()
         if (boundLogs) await engine.log.bound()
       } catch (error) {
-        this.#deps.log.warn({ err: error, engine: engine.record.id }, 'an engine process cannot be looked after')
+        this.#deps.log.warn({ err: error, engine: engine.record.id }, 'an engine process cannot be watched')
       }
     }))
   }

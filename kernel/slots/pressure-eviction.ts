@@ -73,7 +73,7 @@ export class PressureEviction {
         if (!await this.#evict(eviction.name, eviction.shortage)) stayed.add(eviction.name)
       }
     } catch (error) {
-      this.#deps.log.error({ err: error }, 'memory pressure could not be looked after')
+      this.#deps.log.error({ err: error }, 'memory pressure could not be checked')
     }
   }
 

@@ -329,5 +329,5 @@ export class SlotManager implements SlotService {
 }
 
 function pinned (name: string): Error {
-  return svcError('slot.pinned', `slot '${name}' is pinned; use force to stop it all the same`, { details: { slot: name } })
+  return svcError('slot.pinned', `slot '${name}' is pinned; use force to stop it anyway`, { details: { slot: name } })
 }

@@ -45,7 +45,7 @@ function checked (plugin: string, key: string, value: unknown): string {
     throw refused(plugin, `a key must be text of 1 to ${LONGEST_KEY} characters`)
   }
   const text = value === undefined ? undefined : JSON.stringify(value)
-  if (text === undefined) throw refused(plugin, `'${key}' must be JSON data, got ${typeof value}; delete takes a key out`)
+  if (text === undefined) throw refused(plugin, `'${key}' must be JSON data, got ${typeof value}; \`delete\` removes a key`)
   const size = Buffer.byteLength(text)
   if (size <= LARGEST_VALUE_BYTES) return text
   throw refused(plugin, `'${key}' takes ${size} bytes, and a value may have ${LARGEST_VALUE_BYTES}; keep a file in ctx.stateDir`)

@@ -70,8 +70,8 @@ function once (of: object, server: string, name: string, make: () => OwnTool): M
 
 function tried (server: string, name: string, make: () => OwnTool): Made {
   const tool = `${server}/${name}`
-  if (!TOOL_NAME_PATTERN.test(name)) return { tool, message: `'${name}' is no name of a tool: a to z, 0 to 9 and _, at most 48` }
-  if (!TOOL_SERVER_PATTERN.test(server)) return { tool, message: `'${server}' is no name of a server: a to z, 0 to 9, _ and -, at most 64` }
+  if (!TOOL_NAME_PATTERN.test(name)) return { tool, message: `'${name}' is not a valid name of a tool: a to z, 0 to 9 and _, at most 48` }
+  if (!TOOL_SERVER_PATTERN.test(server)) return { tool, message: `'${server}' is not a valid name of a server: a to z, 0 to 9, _ and -, at most 64` }
   try {
     const own = make()
     const { primary, secrets, inputSchema: { properties } } = own.entry

@@ -103,7 +103,7 @@ export class Tools implements ToolCatalogue {
   addServer (source: ToolSource): () => void {
     const { id } = source
     if (!TOOL_SERVER_PATTERN.test(id)) {
-      throw svcError('plugin.conflict', `'${id}' is no name of a tool server: a to z, 0 to 9, _ and -, at most 64`)
+      throw svcError('plugin.conflict', `'${id}' is not a valid name of a tool server: a to z, 0 to 9, _ and -, at most 64`)
     }
     const isTaken = this.#sources.has(id) || (source.tools !== undefined && this.#own.has(id))
     if (isTaken) throw svcError('plugin.conflict', `there is a tool server '${id}' already; choose another id`)

@@ -88,7 +88,7 @@ t.test('failures exit 1 and keep what was said so far', async t => {
       sse(response).write(chunk({ content: 'Hel' }), () => response.destroy())
     }, 'Hel\n', /the connection broke off/],
     ['a refusal', (_request, response) => refuse(response, 404, 'model.not_found', 'no model is named agent'), '', /^Error: no model is named agent \(model\.not_found\)/],
-    ['something else than a stream', {}, '', /no event stream/]
+    ['something else than a stream', {}, '', /not an event stream/]
   ]
   for (const [name, answer, stdout, stderr] of cases) {
     const { url } = await chatApi(t, answer)

@@ -167,8 +167,8 @@ t.test('usage errors exit 2 and say what is wrong', async t => {
     ['serve --port 65536', /from 0 to 65535/],
     ['serve --log-level loud', /Allowed choices are debug/],
     ['plugin add git+https://example.org/x.git', /neither a folder, a tarball/],
-    ['plugin remove ./x', /is no name of a package/],
-    ['status --url ftp://x', /is no address of a gateway/]
+    ['plugin remove ./x', /is not the name of a package/],
+    ['status --url ftp://x', /is not the address of a gateway/]
   ]
   for (const [line, expected] of cases) {
     const { code, stdout, stderr } = await run(line.split(' ').filter(word => word !== ''))

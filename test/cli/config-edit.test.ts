@@ -52,7 +52,7 @@ t.test('every file that operators write, from nothing', async t => {
 t.test('a word that is no file', async t => {
   const home = homeOf(t, {})
   for (const word of ['hardware', 'slots/../svc', 'slots/', '__proto__', 'constructor']) {
-    t.match(await edit(home, word, 'true'), { code: 2, stderr: /is no file that can be edited\n.*svc, upstreams, providers.*slots\/<name>/ }, word)
+    t.match(await edit(home, word, 'true'), { code: 2, stderr: /is not a file that can be edited\n.*svc, upstreams, providers.*slots\/<name>/ }, word)
   }
   t.notOk(existsSync(join(home, 'etc')))
 })

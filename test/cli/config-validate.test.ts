@@ -96,7 +96,7 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['slots/pictured.toml', 'image', 'slot.config_error', 'error', /no image is known under the name 'blub'/],
   ['profiles.toml', 'profile.mine.flags', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['slots/greedy.toml', 'profile', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
-  ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'claud' is no slot, model or upstream.*did you mean cloud\?/],
+  ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'claud' is not a known slot, model or upstream.*did you mean cloud\?/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'warning', /'off' is switched off/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'error', /names 'cloud' itself/],
   ['upstreams.toml', 'upstream.2.name', 'upstream.invalid', 'warning', /is the name of slot 'well'/],

@@ -109,7 +109,7 @@ t.test('a registry that wants a token gives one to anybody', async t => {
   t.match(bad.stderr, '4 of 5 images cannot be pulled anonymously')
 
   t.match(await pull('empty.json'), { code: 2, stderr: /no toolbox images/ })
-  t.match(await pull('odd.json'), { code: 2, stderr: /odd\.json is no manifest\n {2}toolbox_images\.x\.tag/ })
+  t.match(await pull('odd.json'), { code: 2, stderr: /odd\.json is not a manifest\n {2}toolbox_images\.x\.tag/ })
   t.match(await pull('nowhere.json'), { code: 2, stderr: /cannot be read \(ENOENT\)/ })
 })
 

@@ -36,7 +36,7 @@ function home (t: Test): string {
 
 t.test('all is well, then a secret lies open', async t => {
   const folder = home(t)
-  t.match(await run(['doctor', 'perms', '--home', folder]), { code: 0, stdout: /^All \d+ paths are as they must be\.\n$/ })
+  t.match(await run(['doctor', 'perms', '--home', folder]), { code: 0, stdout: /^All \d+ paths are as they should be\.\n$/ })
   writeFileSync(join(folder, 'etc/svc/proxmox.json'), '{}', { mode: 0o644 })
   t.match(await run(['doctor', 'perms', '--home', folder]), { code: 1, stdout: /^drift \S*proxmox\.json: mode 0644 instead of 0600\n$/ })
   chmodSync(join(folder, 'etc/svc/proxmox.json'), 0o600)
@@ -67,7 +67,7 @@ t.test('--fix sets right what is safe to touch', { skip: isRoot ? false : 'only 
   linkSync(outside, at('etc/svc/second.toml'))
   const { code, stdout } = await run(['doctor', 'perms', '--fix', '--home', folder])
   t.equal(code, 1, 'what has a second name is left to people')
-  t.match(stdout, /ok +\S*svc\.toml: set right: belongs to user 0/)
+  t.match(stdout, /ok +\S*svc\.toml: fixed: belongs to user 0/)
   t.match(statSync(at('etc/svc/svc.toml')), { uid: 4242, gid: 4242 })
   t.equal(statSync(at('etc/svc/slots')).mode & 0o777, 0o775)
   t.match(statSync(outside), { uid: 0 }, 'neither a link nor a second name leads out')

@@ -70,8 +70,8 @@ ctx.onStart(() => { setTimeout(() => {
   return {}
 } }))`))
   t.equal((await onHome('plugin', 'add', pack('svc-plugin-busy', busy))).code, 0)
-  while (!log().includes('busy kept the gateway')) await (await fetch(`${url}/api/test/busy`)).text()
-  t.match(log(), /plugin busy kept the gateway from everything else for more than a second, at src\/index\.ts:1[56];/)
+  while (!log().includes('busy blocked the gateway')) await (await fetch(`${url}/api/test/busy`)).text()
+  t.match(log(), /plugin busy blocked the gateway for more than a second, at src\/index\.ts:1[56];/)
 })
 
 t.test('what a reload brings in force, and what it does not', async t => {

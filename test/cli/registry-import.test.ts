@@ -72,10 +72,10 @@ t.test('what is no such archive, or not to be trusted, is a usage error and writ
   const cases: ReadonlyArray<readonly [string, Buffer | null, RegExp]> = [
     ['missing', null, /does not exist/],
     ['empty', Buffer.alloc(0), /is empty/],
-    ['text', Buffer.from('hello '.repeat(500)), /no tar archive/],
-    ['torn', good.subarray(0, 700), /no tar archive/],
-    ['torn-gz', gzipSync(good).subarray(0, 60), /no tar archive/],
-    ['torn-xz', Buffer.concat([Buffer.from('fd377a585a00', 'hex'), Buffer.alloc(100)]), /no tar archive|not installed/],
+    ['text', Buffer.from('hello '.repeat(500)), /not a readable tar archive/],
+    ['torn', good.subarray(0, 700), /not a readable tar archive/],
+    ['torn-gz', gzipSync(good).subarray(0, 60), /not a readable tar archive/],
+    ['torn-xz', Buffer.concat([Buffer.from('fd377a585a00', 'hex'), Buffer.alloc(100)]), /not a readable tar archive|not installed/],
     ['without', await tar({ name: 'other.toml', content: 'x' }), /has no registry/],
     ['deeper', await tar(registryAt('deep/var/lib/svc/registry/registry.toml')), /has no registry/],
     ['not-toml', await tar(registryAt('registry.toml', '[models')), /not valid TOML/],
@@ -98,7 +98,7 @@ t.test('what is no such archive, or not to be trusted, is a usage error and writ
     t.equal(stdout, '')
   }
   mkdirSync(join(home, 'a-folder'))
-  t.match(await run(['registry', 'import', join(home, 'a-folder'), '--home', home]), { code: 2, stderr: /is no file/ })
+  t.match(await run(['registry', 'import', join(home, 'a-folder'), '--home', home]), { code: 2, stderr: /is not a file/ })
   t.notOk(existsSync(join(home, 'var')))
   t.ok(createReadStream(join(home, 'up')), 'the archives stay')
 })

@@ -129,7 +129,7 @@ t.test('serve: the ready block, --reload, and the end of standard input', async 
   svc.child.stdin!.end()
   const { code, stdout } = await svc.finished
   t.equal(code, 0)
-  for (const part of ['engines ', join(home, 'etc/svc/svc.toml'), '/api/docs', 'There is no slot to talk to yet. `npx svc setup` makes one', 'Stopping', 'Stopped']) t.match(stdout, part)
+  for (const part of ['engines ', join(home, 'etc/svc/svc.toml'), '/api/docs', 'There is no slot to talk to yet. `npx svc setup` or', 'Stopping', 'Stopped']) t.match(stdout, part)
 })
 
 t.test('serve: what keeps it from starting exits 1', async t => {

@@ -88,7 +88,7 @@ t.test('at the prompt', async t => {
     const terminal = new FakeProcess({ tty: true, columns: 100, cwd: gateway.home })
     const done = terminal.run('setup', '--url', gateway.baseUrl)
     await type(terminal, [
-      ['models be stored?', 'store'], ['Which one?', '99'], ['is none of these', 'y'], ['\'y\' is none of these. Please give a number', 'small'],
+      ['models be stored?', 'store'], ['Which one?', '99'], ['is not one of these', 'y'], ['\'y\' is not one of these. Please give a number', 'small'],
       ['Set this up?', '']
     ])
     const { code, stdout } = await done

@@ -45,7 +45,7 @@ t.test('a stack from a snapshot to its end, and over to another host', async t =
   t.match(await svc('import', 'bent.json', '--dry-run'), { code: 1, stderr: /checksum of the envelope is wrong/ })
   t.match(await svc('import', 'bent.json'), { code: 1, stderr: /stacks\.bad_envelope/ })
   writeFileSync(join(folder, 'No Slug.json'), '{}')
-  t.match(await svc('import', 'No Slug.json'), { code: 2, stderr: /No Slug\.json is no name for a stack/ })
+  t.match(await svc('import', 'No Slug.json'), { code: 2, stderr: /No Slug\.json is not a valid name for a stack/ })
   t.match(await svc('import', 'nowhere.json'), { code: 2, stderr: /cannot be read \(ENOENT\)/ })
 
   t.match(await svc('delete', 'other', '-f'), { code: 0, stdout: 'Stack other is deleted.\n' })

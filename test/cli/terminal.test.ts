@@ -71,7 +71,7 @@ t.test('no line of a start, of setup and of the reports is wider than a terminal
   setup.type('\r')
   await setup.shows('Which one?')
   setup.type('y\r')
-  await setup.shows('is none of these')
+  await setup.shows('is not one of these')
   setup.type('none\r')
   await setup.shows('Set this up?')
   setup.type('n\r')

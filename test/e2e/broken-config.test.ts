@@ -178,7 +178,7 @@ for (const [what, file, bad, mended, files] of [
     const name = file.split('/').at(-1)!
     t.match(await row(gateway, 'agent'), {
       kind: 'local', state: 'error', container_status: 'running',
-      metadata: { message: `${name} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\`` }
+      metadata: { message: `${name} cannot be read; the slot's engine is left running; fix the file and run \`svc config reload\`` }
     })
     t.not((await chat(gateway.baseUrl, {})).status, 200, 'it serves nobody meanwhile')
     await reload(gateway)

@@ -55,7 +55,7 @@ t.test('every bad request is told apart with the code of the table, none with 50
   const told = await long.text()
   t.equal(long.status, 404)
   t.ok(told.length < 1_000, `a name of half a megabyte is cut: ${told.length} bytes`)
-  t.match(told, new RegExp(`'${'x'.repeat(200)}…' is no slot`))
+  t.match(told, new RegExp(`'${'x'.repeat(200)}…' is not a slot`))
   const marked = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: `\ufeff{"model":"agent",${messages}}`, headers: { 'content-type': 'application/json' } })
   t.equal(marked.status, 200, 'a byte order mark is none of its business')
   t.equal(gateway.runtime.engine('agent').requests.at(-1)!.body.toString(), `{"model":"fake-model",${messages}}`, 'nor the engine\'s')

@@ -167,7 +167,7 @@ t.test('aliases let clients keep the names they know', async t => {
   t.equal(await ask('small'), 'agent big-model')
   t.equal(await ask('embedder', '/v1/embeddings'), 'embed e-model')
   t.match(await ask('embedder'), /^dispatch\.no_route: model 'embedder' \(an alias of 'embed'\) cannot be used here: slot 'embed' is of type embedding/)
-  t.match(await ask('remote'), /^model.not_found: model 'remote' \(an alias of 'far\/gpt-10'\) is no slot/)
+  t.match(await ask('remote'), /^model.not_found: model 'remote' \(an alias of 'far\/gpt-10'\) is not a slot/)
   const ids = async (): Promise<string[]> => (await (await gateway.fetch('/v1/models')).json() as { data: Array<{ id: string }> }).data.map(({ id }) => id)
   t.strictSame((await ids()).filter(id => !/^(svc\/|agent|coder|embed$|gpt-9|e-model)/.test(id)), ['gpt-4.1', 'qwen3:4b', 'small', 'embedder'])
 

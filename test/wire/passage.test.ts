@@ -63,7 +63,7 @@ t.test('a request below /upstream reaches the engine as it came', async t => {
   t.equal(new URL(bare.headers.get('location')!, `${gateway.baseUrl}/upstream/agent`).href, `${gateway.baseUrl}/upstream/agent/?x=1`)
   t.match((await ask('/upstream/agent/')).json, { url: '/' })
 
-  t.match(await ask('/upstream/nobody/props'), { status: 404, json: { error: { code: 'model.not_found', message: /'nobody' is no slot/ } } })
+  t.match(await ask('/upstream/nobody/props'), { status: 404, json: { error: { code: 'model.not_found', message: /'nobody' is neither a slot/ } } })
   t.match(await ask('/upstream/gpt-9/props'), { status: 404, json: { error: { code: 'dispatch.no_route', message: /remote upstream/ } } })
   t.match(await ask('/upstream/agent/props', { headers: { origin: 'http://evil.example' } }), { status: 403 })
   await gateway.fetch('/api/settings', { method: 'PATCH', body: '{"dispatcher":{"engine_passage":false}}' })

@@ -96,7 +96,7 @@ t.test('a plugin that ignores its signal does not keep the gateway from stopping
   await gateway.gateway.stop()
   t.ok(performance.now() - from < 15_000)
   t.equal(await answer, 503)
-  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /do not end/.test(message)), 'and it is told')
+  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /did not end/.test(message)), 'and it is told')
 })
 
 t.test('requests that wait for a slot are refused at the end, and the load goes on for the next gateway', async t => {

@@ -11,7 +11,7 @@ export function addCapabilitiesCommands (program: Command, cli: Cli): void {
   addCapabilitiesList(capabilities, cli)
   addCapabilitiesSet(capabilities, cli)
   capabilities.command('migrate')
-    .description('snap choices that are not legal any more to what is')
+    .description('replace choices that are no longer possible by ones that are')
     .option('--dry-run', 'say what would change, and change nothing')
     .option('--json', 'print what came of each choice')
     .addOption(homeOption())

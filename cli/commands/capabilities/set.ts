@@ -27,7 +27,7 @@ export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
   capabilities.command('set')
     .description('choose what serves a capability, and wait until its engine follows')
     .addArgument(new Argument('<name>', 'capability').choices(capabilityChildren))
-    .option('-m, --model <model>', 'model that serves it; none takes it out')
+    .option('-m, --model <model>', 'model that serves it; none removes it')
     .option('--device <device>', `hardware: ${devices.join(', ')}; none leaves it to the model`)
     .option('--provider <provider>', 'engine; none leaves it to model and device')
     .addOption(new Option('--on', 'switch it on').conflicts('off'))
@@ -50,7 +50,7 @@ export function addCapabilitiesSet (capabilities: Command, cli: Cli): void {
       cli.out.line(selection.enabled
         ? `${name} is served by ${selection.model ?? 'its engine\'s own model'} on ${selection.device ?? 'any device'}: slot ${selection.slot} is ${selection.status}.`
         : switchedOff(name, selection, body))
-      if (selection.pending_reload) cli.out.line(`It is in force when the NPU slot is started again: svc slot restart ${selection.slot}`)
+      if (selection.pending_reload) cli.out.line(`It takes effect when the NPU slot is started again: svc slot restart ${selection.slot}`)
     })
 }
 

@@ -9,7 +9,7 @@ import { printReload, refusedLines, reloadGateway } from '../../reload-plan.js'
 export function addConfigReload (config: Command, cli: Cli): void {
   config.command('reload')
     .description('have the gateway read its configuration files again')
-    .option('--json', 'print the answer of the API; the exit code tells all the same')
+    .option('--json', 'print the answer of the API; the exit code is the same either way')
     .addHelpText('after', '\nIt ends with 1 when a file is broken: what it concerns keeps its last good form.')
     .addHelpText('after', examples('svc config reload'))
     .action(async (options: { json?: true }, command: Command) => {

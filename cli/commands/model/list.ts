@@ -25,6 +25,6 @@ export function addModelList (model: Command, cli: Cli): void {
       if (options.json === true) return cli.out.json(await client.raw(call))
       const { models } = await client.call(call, modelListSchema)
       if (models.length > 0) return cli.out.table(columns, models)
-      cli.out.line('There are no models. See what can be had: svc model catalog')
+      cli.out.line('There are no models. See what is available: svc model catalog')
     })
 }

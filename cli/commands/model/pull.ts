@@ -37,8 +37,8 @@ export function addModelPull (model: Command, cli: Cli): void {
     .addOption(new Option('--capability <what>', 'puts it into <store>/<capability>').choices(modelCapabilities))
     .option('--revision <revision>', 'branch, tag or commit')
     .option('-d, --detach', 'start it and leave')
-    .option('--cancel', 'end the pull that runs, and remove what it has so far')
-    .option('--json', 'print how it ended, as the API tells it')
+    .option('--cancel', 'cancel the running pull, and remove what it has downloaded')
+    .option('--json', 'print how it ended, as the API reports it')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc model pull qwen3-4b', 'svc model pull mine --repo Qwen/Qwen3-4B-GGUF --file Qwen3-4B-Q8_0.gguf'))
     .action(async (ref: string, options: PullOptions, command: Command) => {

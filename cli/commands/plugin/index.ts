@@ -30,8 +30,8 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     })
   plugin.command('reload [name...]')
     .description('have the gateway load plugins and engine descriptors that are new or have changed')
-    .option('--json', 'print the answer of the API; the exit code tells all the same')
-    .addHelpText('after', '\nWhat runs goes on when its new version fails. What failed and has not changed\nis judged again only by its name.')
+    .option('--json', 'print the answer of the API; the exit code is the same either way')
+    .addHelpText('after', '\nA plugin that runs goes on when its new version fails. One that failed and has not changed\nis judged again only when it is named.')
     .addHelpText('after', examples('svc plugin reload', 'svc plugin reload svc-plugin-foo'))
     .action(async (names: readonly string[], options: { json?: true }, command: Command) => {
       const { reloadAll } = await import('../../plugins/reload-plugins.js')

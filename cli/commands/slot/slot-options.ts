@@ -41,7 +41,7 @@ export const hardwareOption = (): Option =>
   new Option('--hardware <hardware>', 'hardware that the engine uses').choices(Object.keys(hardwareDevices))
 
 export const engineOption = (): Option =>
-  new Option('--option <key=value>', 'option of the engine\'s provider; KEY alone takes it out; may be given more than once').argParser(collectOption)
+  new Option('--option <key=value>', 'option of the engine\'s provider; KEY alone removes it; may be given more than once').argParser(collectOption)
 
 export const portOption = (): Option =>
   new Option('-p, --port <port>', 'port of the engine; without one the gateway chooses at each start').argParser(numberOf(port))

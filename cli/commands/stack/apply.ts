@@ -16,10 +16,10 @@ interface ApplyOptions {
 
 export function addStackApply (stack: Command, cli: Cli): void {
   stack.command('apply <slug>')
-    .description('put a stack into force: its slots run, all others are unloaded')
+    .description('apply a stack: its slots run, all others are unloaded')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('-y, --yes', 'do not ask')
-    .option('-f, --force', 'also when a slot that serves would not come up again')
+    .option('-f, --force', 'even if a serving slot would not come up again')
     .option('--json', 'print the answer of the API; does not ask')
     .addHelpText('after', '\nWaits until the slots have followed, and ends with 1 when one did not. The gateway goes on when you leave.')
     .addHelpText('after', examples('svc stack apply saber --dry-run', 'svc stack apply saber --yes'))

@@ -51,7 +51,7 @@ export function addStackImport (stack: Command, cli: Cli): void {
 function slugOf (file: string): string {
   const slug = basename(file).replace(/(\.svcstack)?\.json$/, '')
   if (nameSchema.safeParse(slug).success) return slug
-  throw usageFailure(`${file === '-' ? 'standard input has no name' : `${basename(file)} is no name`} for a stack`, ['Give it one with --slug.'])
+  throw usageFailure(`${file === '-' ? 'standard input has no name' : `${basename(file)} is not a valid name`} for a stack`, ['Give it one with --slug.'])
 }
 
 function tellReport (cli: Cli, slug: string, report: z.output<typeof reportSchema>, isJson: boolean): void {

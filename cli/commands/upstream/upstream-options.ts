@@ -24,9 +24,9 @@ export function addUpstreamOptions (command: Command): Command {
     .addOption(new Option('--key-env <name>', 'variable that holds the key; never the key itself').argParser(textOf(shape.auth_value_env.removeDefault())))
     .addOption(new Option('--timeout <seconds>', 'longest wait for the first byte of an answer').argParser(numberOf(shape.timeout_seconds.removeDefault())))
     .addOption(new Option('--retries <n>', 'further tries after one that failed').argParser(numberOf(shape.retries.removeDefault())))
-    .option('--fallback <places>', 'where requests go when it fails them: slots, models, upstreams, with commas between; none takes all out', listOf)
-    .option('--models <ids>', 'the only models that are listed, with commas between; none takes all out', listOf)
-    .option('--hide <patterns>', 'models that are not listed, with commas between; * stands for anything; none takes all out', listOf)
+    .option('--fallback <places>', 'where requests go when it fails them: slots, models, upstreams, with commas between; none removes all', listOf)
+    .option('--models <ids>', 'the only models that are listed, with commas between; none removes all', listOf)
+    .option('--hide <patterns>', 'models that are not listed, with commas between; * stands for anything; none removes all', listOf)
     .option('--advertise', 'list its models in /v1/models')
     .option('--no-advertise', 'do not')
 }

@@ -71,7 +71,7 @@ function unknownEngines ({ name, plugin, providers, trouble }: DeclaredPlugin): 
   return [{
     file: configFiles.svc,
     path: 'plugins.allow',
-    message: `plugin '${name}' does not tell its engines without a gateway: ${trouble}; GET /api/status judges the slots that name them`,
+    message: `plugin '${name}' does not list its engines without a gateway: ${trouble}; GET /api/status judges the slots that name them`,
     code: 'plugin.register_failed',
     severity: 'warning'
   }]

@@ -33,7 +33,7 @@ export function editableFile (paths: Paths, word: string): EditableFile {
   if (slot !== undefined && NAME_PATTERN.test(slot)) return slotEditable(paths, slot)
   const found = (catalogs as Readonly<Record<string, Omit<EditableFile, 'lay'> & { readonly part: Loader }>>)[name]
   if (found === undefined || !Object.hasOwn(catalogs, name)) {
-    throw usageFailure(`'${word}' is no file that can be edited`, [`There are: ${editableNames.join(', ')}, and slots/<name>.`])
+    throw usageFailure(`'${word}' is not a file that can be edited`, [`There are: ${editableNames.join(', ')}, and slots/<name>.`])
   }
   const { part, ...about } = found
   return { ...about, lay: async (parts, root) => ({ ...parts, ...await part({ ...paths, etc: root }) }) }

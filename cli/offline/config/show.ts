@@ -44,7 +44,7 @@ function parsed (path: string, text: string): Table {
     return parseToml(text)
   } catch (error) {
     throw new CliFailure(`${path} ${tomlDiagnostic(error, text, path).message}`, {
-      hints: ['It is not shown, because its secrets cannot be told apart. `svc config edit` opens it.']
+      hints: ['It is not shown, because its secrets cannot be recognised. `svc config edit` opens it.']
     })
   }
 }

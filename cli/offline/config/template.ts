@@ -17,7 +17,7 @@ interface Node {
 /** A file that says nothing, with every key and its default in comments. Pure; made from the schema. */
 export function configTemplate ({ about, schema, table, meaning }: Omit<EditableFile, 'file' | 'lay'>): string {
   const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Node
-  const head = `# ${about} A line in a comment shows the default; take the # away and change it.`
+  const head = `# ${about} A line in a comment shows the default; remove the # and change it.`
   const body = table === null ? tables([], root, meaning ? '# ' : '') : [[`# ${table}`, ...rowLines(root)].join('\n')]
   return `${[head, ...body].join('\n\n')}\n`
 }

@@ -30,8 +30,8 @@ export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions)
   if (options.json === true) out.json(rows.map(({ path, label, status, detail }) => ({ path, label, status, detail })))
   else printRows(cli, rows)
   if (drifted.length > 0) {
-    throw new CliFailure(`${drifted.length} of ${rows.length} paths are not as they must be`,
-      { hints: options.fix === true ? [] : ['`sudo svc doctor perms --fix` sets them right.'] })
+    throw new CliFailure(`${drifted.length} of ${rows.length} paths are not as they should be`,
+      { hints: options.fix === true ? [] : ['`sudo svc doctor perms --fix` fixes them.'] })
   }
 }
 
@@ -77,16 +77,16 @@ async function repaired (cli: Cli, row: PathVerdict): Promise<PathVerdict> {
     } finally {
       await file.close()
     }
-    return { ...row, status: 'ok', detail: `set right: ${row.detail}`, repair: null }
+    return { ...row, status: 'ok', detail: `fixed: ${row.detail}`, repair: null }
   } catch (error) {
-    cli.out.note(`${row.path} cannot be set right (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
+    cli.out.note(`${row.path} cannot be fixed (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
     return row
   }
 }
 
 function printRows ({ out }: Cli, rows: readonly PathVerdict[]): void {
-  const shown = rows.filter(({ status, detail }) => status === 'drift' || detail.startsWith('set right'))
-  if (shown.length === 0) return out.line(`All ${rows.length} paths are as they must be.`)
+  const shown = rows.filter(({ status, detail }) => status === 'drift' || detail.startsWith('fixed'))
+  if (shown.length === 0) return out.line(`All ${rows.length} paths are as they should be.`)
   // paths are long, and a path that is cut helps nobody
   for (const { status, path, detail } of shown) {
     out.line(`${out.paint(status === 'ok' ? 'green' : 'red', padTo(status, 5))} ${oneLine(path)}: ${detail}`)

@@ -83,7 +83,7 @@ async function namedManifest (cli: Cli, file: string): Promise<Manifest> {
   if (json.status === 'bad') throw usageFailure(`${file} ${json.diagnostic.message}`)
   const { value, problems } = readManifest(json.data)
   if (value !== null) return value
-  throw usageFailure(`${file} is no manifest`, problems.map(({ path, message }) => `  ${dotted(path)} ${message}`))
+  throw usageFailure(`${file} is not a manifest`, problems.map(({ path, message }) => `  ${dotted(path)} ${message}`))
 }
 
 function printRows ({ out }: Cli, rows: readonly ImageRow[]): void {

@@ -65,7 +65,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
       : fail(`[runtime] driver is ${driver}, and none answers: ${passed}`, next)
   },
   gpu ({ hardware, nodes, user }) {
-    if (hardware === null) return warn('the hardware could not be looked at')
+    if (hardware === null) return warn('the hardware could not be probed')
     const closed = nodes.filter(({ path, canOpen }) => !canOpen && !path.startsWith('/dev/accel/') && !path.includes('/card'))
     if (closed.length > 0) {
       const groups = [...new Set(closed.map(({ group }) => group))]
@@ -84,7 +84,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
       : warn(`${node.path} cannot be opened`, `Add ${user} to ${node.group}: usermod -aG ${node.group} ${user}`)
   },
   disk ({ disk: { path, freeBytes, leastGb } }) {
-    if (freeBytes === null) return warn(`the free space of ${path} cannot be told`)
+    if (freeBytes === null) return warn(`the free space of ${path} cannot be determined`)
     const free = `${(freeBytes / 1e9).toFixed(1)} GB free at ${path}`
     return freeBytes >= leastGb * 1e9 ? ok(free)
       : fail(`${free}, less than ${leastGb} GB`, 'Free some space, move the models ([models] store), or set SVC_DISK_MIN_GB.')
@@ -113,7 +113,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     const orphans = files.flatMap(({ file, problems }) => problems.filter(isProviderGone).map(({ message }) => `${file}: ${message}`))
     if (plugins.length > 0) {
       return warn([...plugins.map(({ name, problem }) => `${name}: ${problem}`), ...orphans].join('; '),
-        'Mend the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
+        'Fix the package and `svc plugin add` it again, or `svc plugin remove` it; `svc plugin list` shows what there is.')
     }
     return orphans.length === 0 ? ok('all in force')
       : warn(orphans.join('; '), 'Add the plugin that brings it, or pick another with `svc slot edit <slot> --provider <provider>`.')

@@ -29,7 +29,7 @@ export function readCapabilities (data: unknown, previous: CapabilitySelections)
     for (const [child, table] of isTable(children) ? Object.entries(children) : []) {
       const path = ['selections', group, child]
       if (!isPlace(group, child)) {
-        problems.push({ ...problem(path, 'is no capability; see [selections.<group>.<child>] in the documentation'), unknown: true })
+        problems.push({ ...problem(path, 'is not a capability; see [selections.<group>.<child>] in the documentation'), unknown: true })
         continue
       }
       const checked = checkShape(capabilitySelectionSchema, folded(table), { audience: 'file', userPath: key => [...path, ...key] })

@@ -8,7 +8,7 @@ export function documentedShape (schema: z.ZodType): Record<string, unknown> {
   return shape
 }
 
-/** The same for a change of it: nothing is required, and null takes a key out of whatever table it stands in. */
+/** The same for a change of it: nothing is required, and null removes a key of whatever table it stands in. */
 export function patchShape (schema: z.ZodType): Record<string, unknown> {
   return asPatch(documentedShape(schema))
 }

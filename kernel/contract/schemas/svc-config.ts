@@ -37,7 +37,7 @@ export const serverSchema = z.strictObject({
   body_memory_bytes: z.int().min(0).max(1024 * GIB).default(256 * 1024 * 1024)
     .meta(gatewayRestart('Memory that the bodies of all requests together may take up until they are answered, as received; more are answered 503')),
   body_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
-    .meta(live('How long less than 16 KiB may come of a body before its request is given up; 0 is no limit')),
+    .meta(live('How long fewer than 16 KiB of a body may arrive before its request is given up; 0 is no limit')),
   upload_limit_bytes: z.int().min(1024).max(1024 * GIB).default(512 * 1024 * 1024)
     .meta(live('Largest upload; one that has to wait takes as much disk')),
   upload_memory_bytes: z.int().min(0).max(1024 * GIB).default(64 * 1024 * 1024)
@@ -45,7 +45,7 @@ export const serverSchema = z.strictObject({
   upload_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
     .meta(live('How long a client may pause in the middle of an upload; 0 is no limit')),
   shutdown_grace_s: z.number().min(0).max(DAY_S).default(20).meta(live('How long streams may go on after a stop was asked for')),
-  log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Least severity of log lines'))
+  log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Minimum severity of log lines'))
 })
 
 export const runtimeDrivers = ['auto', 'docker', 'podman', 'process'] as const
@@ -58,7 +58,7 @@ export const runtimeSchema = z.strictObject({
 })
 
 export const slotsSchema = z.strictObject({
-  max_slots: z.int().min(0).max(100_000).default(0).meta(live('Most slots that may exist; 0 is unlimited')),
+  max_slots: z.int().min(0).max(100_000).default(0).meta(live('Maximum number of slots; 0 is unlimited')),
   autostart: z.boolean().default(true)
     .meta(gatewayRestart('Start enabled slots with the gateway; off starts them at their first request')),
   port_range_start: port.default(8081).meta(live('First port of the allocation pool')),
@@ -98,7 +98,7 @@ export const dispatcherSchema = z.strictObject({
     .meta(live('How long the status line of a cold stream is held so that quick failures keep their status')),
   ping_interval_s: z.number().min(0).max(HOUR_S).default(10).meta(live('Comment lines on a silent stream; 0 off')),
   show_loading: z.boolean().default(false)
-    .meta(live('Whether a streaming chat completion that waits for a cold slot is told how far the load is, as reasoning_content')),
+    .meta(live('Whether a streaming chat completion that waits for a cold slot reports the progress of the load as reasoning_content')),
   direct_read_timeout_s: z.number().min(0).max(600)
     .refine(seconds => seconds === 0 || seconds >= 30, { error: 'must be 0, which is no limit, or from 30 to 600' }).default(0)
     .meta(live('Longest silence of an engine in an answer, from 30 to 600; 0 is no limit')),

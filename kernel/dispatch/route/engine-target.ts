@@ -36,7 +36,7 @@ export function engineTarget (target: string, resolve: (name: string) => Route |
     return svcError('dispatch.no_route', `'${remote.slice(0, 200)}' is a model of a remote upstream, and /upstream/ reaches the engines of slots only; ask for it on /v1`,
       { param: 'model', details: { model: remote.slice(0, 200) } })
   }
-  return svcError('model.not_found', `'${first}' is no slot and no model of one; the address is /upstream/<slot or model>/<path of the engine>`,
+  return svcError('model.not_found', `'${first}' is neither a slot nor a model of one; the address is /upstream/<slot or model>/<path of the engine>`,
     { param: 'model', details: { model: first } })
 }
 

@@ -19,7 +19,7 @@ export function missingModel (path: string): SvcError {
 }
 
 /**
- * Why the list of models has no such row: nothing knows the name, or a request for it would be served all the same.
+ * Why the list of models has no such row: nothing knows the name, or a request for it would be served anyway.
  * @param isSlotListed whether the slot that the name leads to is listed by its own
  */
 export function notListed (id: string, route: Route | null, isSlotListed: boolean): SvcError {
@@ -36,7 +36,7 @@ export function notListed (id: string, route: Route | null, isSlotListed: boolea
 const loadedForIt = 'which is loaded for it; `[dispatcher] list_unloaded = true` lists slots that are not loaded too'
 
 function underItsOwnName (slot: string): string {
-  return `which GET /v1/models/${slot} tells of; \`[dispatcher] list_virtual = true\` lists the svc/* names of listed slots too`
+  return `which GET /v1/models/${slot} shows; \`[dispatcher] list_virtual = true\` lists the svc/* names of listed slots too`
 }
 
 /**
@@ -51,7 +51,7 @@ export function resolutionError (
   const details = { model: shown, surface }
   switch (resolution.kind) {
     case 'not-found':
-      return svcError('model.not_found', `${model} is no slot, no registered model and no upstream's; GET /v1/models lists what there is`,
+      return svcError('model.not_found', `${model} is not a slot, a registered model or a model of an upstream; GET /v1/models lists what there is`,
         { param: 'model', details })
     case 'not-loaded':
       return svcError('model.not_loaded', `${model} cannot be used: ${resolution.reason}`,

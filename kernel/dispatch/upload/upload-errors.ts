@@ -21,7 +21,7 @@ export function tooLarge (limitBytes: number): SvcError {
 }
 
 export function uploadStalled (limitMs: number): SvcError {
-  return svcError('request.upload_stalled', `nothing came of the upload for ${limitMs / 1000} s; send it again`)
+  return svcError('request.upload_stalled', `nothing of the upload arrived for ${limitMs / 1000} s; send it again`)
 }
 
 export function spoolFailed (error: Error): SvcError {

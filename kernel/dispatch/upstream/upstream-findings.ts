@@ -72,7 +72,7 @@ function unknownTemplate ({ catalog_id: id }: ExternalProvider, tell: Tell): voi
   const known = upstreamTemplates.map(template => template.id)
   const meant = suggest(id, known)
   tell('catalog_id', 'error', 'upstream.invalid',
-    `no template is named '${id}'; ${meant === null ? `there are: ${known.join(', ')}` : `did you mean ${meant}?`} A row with \`base_url\` needs none`)
+    `no template is named '${id}'; ${meant === null ? `there are: ${known.join(', ')}.` : `did you mean ${meant}?`} A row with \`base_url\` needs none`)
 }
 
 function checkSlot ({ kind, name, slot_name: slot }: Upstream, { config }: UpstreamFacts, tell: Tell): void {
@@ -102,7 +102,7 @@ function checkFallbacks (
     } else if (upstream === undefined) {
       const meant = suggest(entry, [...upstreams.keys(), ...config.slots.keys()])
       tell('fallback', 'warning', 'upstream.not_found',
-        `'${entry}' is no slot, model or upstream that is known here${meant === null ? '' : `; did you mean ${meant}?`} A model of an upstream is <upstream>/<model>`)
+        `'${entry}' is not a known slot, model or upstream${meant === null ? '.' : `; did you mean ${meant}?`} A model of an upstream is <upstream>/<model>`)
     } else if (!upstream.enabled) {
       tell('fallback', 'warning', 'upstream.invalid', `upstream '${upstream.name}' is switched off: \`svc upstream edit ${upstream.name} --enable\``)
     }

@@ -13,7 +13,7 @@ export function imageMode (slot: string, restoreInMs: number | null): SvcError {
 }
 
 export function gpuPinned (): SvcError {
-  return svcError('gpu.pinned', 'image mode is pinned; use force to end it all the same, or unpin it with POST /api/comfyui/pin')
+  return svcError('gpu.pinned', 'image mode is pinned; use force to end it anyway, or unpin it with POST /api/comfyui/pin')
 }
 
 export function switchFailed (reason: string | null): SvcError {
@@ -21,7 +21,7 @@ export function switchFailed (reason: string | null): SvcError {
 }
 
 export function pinNotKept (reason: string | null): SvcError {
-  return svcError('config.write_failed', `the pin holds until the gateway stops, and no longer: ${reason ?? 'it cannot be written down'}`, { details: { reason } })
+  return svcError('config.write_failed', `the pin holds until the gateway stops, and no longer: ${reason ?? 'it cannot be saved'}`, { details: { reason } })
 }
 
 export function imageModeEnded (): SvcError {

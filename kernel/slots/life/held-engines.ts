@@ -66,7 +66,7 @@ export function unreadNames (snapshot: Pick<ConfigSnapshot, 'slots' | 'diagnosti
 }
 
 export function heldMessage ({ file }: Pick<HeldEngine, 'file'>): string {
-  return `${file} cannot be read; the slot's engine is left running; mend the file and run \`svc config reload\``
+  return `${file} cannot be read; the slot's engine is left running; fix the file and run \`svc config reload\``
 }
 
 /** Engines of an earlier run of which an unreadable file keeps unknown what they should be. They run on until it is mended. */
@@ -82,7 +82,7 @@ export class HeldEngines {
     const { exits, log } = this.#deps
     const { engine, file } = held
     log.warn({ slot, engine: engine.id, name: engine.name, file },
-      `${file} cannot be read, so the engine of slot '${slot}' is left running; mend the file and run \`svc config reload\``)
+      `${file} cannot be read, so the engine of slot '${slot}' is left running; fix the file and run \`svc config reload\``)
     const unwatch = exits.onExit(engine.id, () => {
       this.#held.delete(slot)
       log.warn({ slot, engine: engine.id }, `the engine that was left running for slot '${slot}' has ended`)

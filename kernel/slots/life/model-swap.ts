@@ -52,7 +52,7 @@ export async function swapModel (deps: SwapDeps, name: string, model: string, si
   work.catch(() => undefined) // a caller who leaves does not hear of it; the slot's state tells
   await abortable(work, signal)
   if (deps.status(name).modelId === modelId) return
-  throw svcError('slot.stopped', `slot '${name}' was given another model while '${model}' was on its way`, { details: { slot: name, model } })
+  throw svcError('slot.stopped', `slot '${name}' was given another model while '${model}' was being loaded`, { details: { slot: name, model } })
 }
 
 async function assertLaunchable (

@@ -377,5 +377,5 @@ async function makeStore (path: string): Promise<void> {
 }
 
 function notOf (provider: EngineProvider, id: string): string {
-  return `'${id}' is no model of ${provider.title}`
+  return `'${id}' is not a model of ${provider.title}`
 }

@@ -11,7 +11,7 @@ export interface SlotSetContext {
   /** The device of a slot, also of one whose file names none. */
   readonly device: (slot: NamedSlotConfig) => Device
   readonly gpus: readonly GpuInfo[]
-  /** Most slots that may exist; 0 is unlimited. */
+  /** Maximum number of slots; 0 is unlimited. */
   readonly maxSlots: number
   /** Where the gateway listens. */
   readonly gatewayPort: number

@@ -138,7 +138,7 @@ function checkAlone (slot: NamedSlotConfig, context: SlotSetContext, report: Rep
   }
   const model = slot.model.default
   if (slot.served_by === null && model !== null && provider.models?.canonical(model) === null) {
-    report(slot, 'model', 'slot.config_error', `'${model}' is no model of ${provider.title}`, { param: 'model.default', details: { model } })
+    report(slot, 'model', 'slot.config_error', `'${model}' is not a model of ${provider.title}`, { param: 'model.default', details: { model } })
   }
   const deviceClass = deviceClassOf(context.device(slot))
   if (slot.mtp === true && deviceClass !== 'gpu') {

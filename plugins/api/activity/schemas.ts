@@ -22,7 +22,7 @@ const limit = z.coerce.number().int().min(1).max(1000).default(200)
 export const listQuerySchema = z.strictObject({
   ...filterShape,
   before: id.optional().meta({ description: 'Only rows with a lower id: `next_before` of the page before' }),
-  limit: limit.meta({ description: 'Most rows of one answer' })
+  limit: limit.meta({ description: 'Maximum number of rows in one answer' })
 })
 
 export const streamQuerySchema = z.strictObject({

@@ -54,7 +54,7 @@ function modelFor ({ models }: NpuServices, engine: EngineProvider | null, id: s
   if (model !== undefined) return model
   const message = own === undefined
     ? `model '${id}' is not in the registry; see GET /api/models`
-    : `'${id}' is no model of ${engine!.title}; see GET /api/slots/flm/models`
+    : `'${id}' is not a model of ${engine!.title}; see GET /api/slots/flm/models`
   throw svcError('model.not_found', message, { param: 'model_id', details: { model_id: id } })
 }
 

@@ -5,7 +5,7 @@ export function invalidSelection (child: CapabilityChild, reason: string, param?
 }
 
 export function unknownModel (child: CapabilityChild, model: string): SvcError {
-  return svcError('capability.unknown_model', `'${model}' is no model for ${child}; see GET /api/capabilities for those that are`,
+  return svcError('capability.unknown_model', `'${model}' is not a model for ${child}; see GET /api/capabilities for those that are`,
     { param: 'model', details: { child, model } })
 }
 

@@ -46,7 +46,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/capabilities/migrate',
-      summary: 'Snap selections that are not legal any more to what is',
+      summary: 'Replace selections that are no longer possible by ones that are',
       schema: { body: migrateBodySchema, response: migrationSchema },
       example: { dry_run: true },
       handler: async call => {
@@ -63,7 +63,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/capabilities/:slot/:child',
-      summary: 'Choose what serves a capability, and bring it into force',
+      summary: 'Choose what serves a capability, and apply it',
       description: 'Waits until the engine follows. A selection is kept also when its engine does not (503).',
       schema: { params: placeParamsSchema, body: selectBodySchema, response: selectedSchema },
       example: { enabled: false },
@@ -117,7 +117,7 @@ function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema
   }
   const { device, backend, provider, model, enabled } = body
   const named = backend == null ? backend : deviceNamed(child, backend)
-  if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` says something else than `device`', 'backend')
+  if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` says something other than `device`', 'backend')
   const wanted = device !== undefined ? device : named
   return {
     ...(wanted === undefined ? {} : { device: wanted }),
@@ -130,5 +130,5 @@ function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema
 function deviceNamed (child: CapabilityChild, backend: string): Device {
   const device = Object.hasOwn(backendDevices, backend) ? backendDevices[backend]! : backend
   if (Object.values(backendDevices).includes(device as Device)) return device as Device
-  throw invalidSelection(child, `'${backend}' is no backend; there are gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu`, 'backend')
+  throw invalidSelection(child, `'${backend}' is not a backend; there are gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu`, 'backend')
 }

@@ -33,7 +33,7 @@ export class LintProcess {
   /** Throws `chat_template.busy` when too many are in line. */
   requireRoom (): void {
     if (this.#queue.length < MAX_WAITING) return
-    throw svcError('chat_template.busy', `${MAX_WAITING} chat templates are in line to be checked; try again in a moment`,
+    throw svcError('chat_template.busy', `${MAX_WAITING} chat templates are already waiting to be checked; try again in a moment`,
       { details: { retry_after_s: Math.ceil(TIME_MS / 1000) } })
   }
 

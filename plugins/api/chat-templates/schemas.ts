@@ -7,7 +7,7 @@ const ID = '^(?!auto$)[a-z0-9][a-z0-9_-]{0,40}$'
 const lintShape = {
   valid: z.boolean(),
   error: z.string().nullable().meta({ description: 'What is wrong, or null' }),
-  line: z.int().nullable().meta({ description: 'Line of the tag at fault, from 1; null where none can be told' }),
+  line: z.int().nullable().meta({ description: 'Line of the tag at fault, from 1; null if unknown' }),
   warnings: z.array(z.string()).meta({ description: 'What it cannot do that others can, such as tools' })
 }
 

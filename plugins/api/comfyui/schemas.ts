@@ -21,13 +21,13 @@ export const memorySchema = z.strictObject({
 export type Memory = z.output<typeof memorySchema>
 
 export const statusSchema = z.strictObject({
-  mode: z.enum(comfyModes).meta({ description: 'Whom the GPU belongs to, or is being given to' }),
+  mode: z.enum(comfyModes).meta({ description: 'Which side has the GPU, or is getting it' }),
   slot: z.string().nullable().meta({ description: 'The image slot that all of this is about; null without one' }),
   reachable: z.boolean(),
   engine: z.enum(['generating', 'running', 'starting', 'stopped']),
   container: z.strictObject({ name: z.string().nullable(), state: z.enum(['running', 'exited', 'absent']) }),
   endpoint: z.string().nullable().meta({ description: 'Such as :8188' }),
-  memory: memorySchema.nullable().meta({ description: 'Null where the driver of the GPU does not tell' }),
+  memory: memorySchema.nullable().meta({ description: 'Null if the driver of the GPU does not report it' }),
   queue: queueSchema,
   util: gauge.meta({ description: 'Percent, while it renders' }),
   temp: gauge.meta({ description: 'Degrees Celsius' }),

@@ -12,7 +12,7 @@ export const followFilterSchema = z.strictObject(followShape)
 export const listFilterSchema = z.strictObject({
   ...followShape,
   limit: z.coerce.number().int().min(1).max(1000).default(200)
-    .meta({ description: 'Most events of one answer: the newest, or with `since` the next' })
+    .meta({ description: 'Maximum number of events in one answer: the newest, or with `since` the next' })
 })
 
 export const eventSchema = z.strictObject({

@@ -133,7 +133,7 @@ export class PendingSlots {
     const { events, log, slots } = this.#services
     if (meta?.pull_failed === reason) return
     await slots.update(name, { meta: { pull_failed: reason } })
-      .catch((error: unknown) => log.warn({ slot: name, err: error }, `that its pull failed is not written into the file of a slot: ${messageOf(error)}`))
+      .catch((error: unknown) => log.warn({ slot: name, err: error }, `a failed pull could not be noted in the file of a slot: ${messageOf(error)}`))
     events.emit({
       type: 'install.parked', severity: 'error', source: `slot:${name}`, message: `slot '${name}' stays without its model: ${reason}`,
       data: { slot: name, model: meta?.pending_model ?? null, error: reason }

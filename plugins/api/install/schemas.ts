@@ -81,7 +81,7 @@ export const selectionsBodySchema = z.strictObject({
 export const slotOutcomeSchema = z.strictObject({
   slot: z.string(),
   model_id: z.string(),
-  created: z.boolean().meta({ description: 'False for a slot that was there already, too' }),
+  created: z.boolean().meta({ description: 'Also false for a slot that already existed' }),
   device: deviceSchema.nullable(),
   profile: z.string().nullable(),
   pull_job_id: z.string().nullable(),
@@ -111,7 +111,7 @@ export const appliedSchema = z.strictObject({
 
 export const nameParamsSchema = z.strictObject({ name: z.string().meta({ description: 'Slot name', pattern: NAME_PATTERN.source, examples: ['agent'] }) })
 export const slotModelBodySchema = z.looseObject({ model_id: z.unknown().optional() }).meta({
-  properties: { model_id: { type: 'string', minLength: 1, description: 'Written down as it is; nothing is loaded' } }, required: ['model_id']
+  properties: { model_id: { type: 'string', minLength: 1, description: 'Saved as it is; nothing is loaded' } }, required: ['model_id']
 })
 export const slotModelSchema = z.strictObject({
   slot: z.string(), model_id: z.string(), path: z.string().meta({ description: 'The slot file' })

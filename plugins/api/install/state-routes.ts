@@ -47,7 +47,7 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
       url: '/api/install/complete',
       tag: 'First run',
       summary: 'The first run is over',
-      description: 'Again and again does nothing more.',
+      description: 'Repeating it does nothing more.',
       schema: { response: completedSchema },
       handler: call => {
         const path = sentinelPath(config)

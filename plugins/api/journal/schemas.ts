@@ -14,7 +14,7 @@ export const listQuerySchema = z.strictObject({
   ...followShape,
   since,
   limit: z.coerce.number().int().min(1).max(500).default(200)
-    .meta({ description: 'Most entries of one answer: the newest, or with `since` the next' })
+    .meta({ description: 'Maximum number of entries in one answer: the newest, or with `since` the next' })
 })
 export type JournalQuery = z.output<typeof listQuerySchema>
 

@@ -21,7 +21,7 @@ export type FolderState = z.output<typeof folderStateSchema>
 export const storeSchema = z.strictObject({
   store: z.string().meta({ description: '`[models] store` as configured; empty when it is not' }),
   effective: z.string().meta({ description: 'Where models are read and written' }),
-  fallback_active: z.boolean().meta({ description: 'Something else than `store` decides: the environment, the deprecated key, or the default' }),
+  fallback_active: z.boolean().meta({ description: 'Something other than `store` decides: the environment, the deprecated key, or the default' }),
   pull_root_legacy: z.string().nullable(),
   current_state: folderStateSchema,
   suggestions: z.array(z.strictObject({ path: z.string(), free_mb: z.int(), total_mb: z.int() }))

@@ -65,6 +65,6 @@ function repoOf ({ hf_repo: repo, hf_url: url }: z.output<typeof bodySchema>, hu
   if (repo !== undefined) return repo.trim()
   if (url === undefined) throw svcError('hf.bad_request', 'name a repository: `hf_repo` as owner/name, or `hf_url`', { param: 'hf_repo' })
   const named = hub.locate(url.trim())
-  if (named === null) throw svcError('hf.bad_request', `${url.slice(0, 200)} is no address of a repository of ${hub.endpoint}`, { param: 'hf_url' })
+  if (named === null) throw svcError('hf.bad_request', `${url.slice(0, 200)} is not the address of a repository of ${hub.endpoint}`, { param: 'hf_url' })
   return named.repo
 }

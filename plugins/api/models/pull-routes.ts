@@ -55,7 +55,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/models/:id/pull/cancel',
-      summary: 'End the pull and remove what it has so far',
+      summary: 'Cancel the pull and remove what it has downloaded',
       schema: { params: idParamsSchema, response: pullSchema },
       handler: call => audited(api, call, 'pull_cancel', call.params.id, async note => {
         const snapshot = await pulls.cancel(call.params.id)

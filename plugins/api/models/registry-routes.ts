@@ -55,7 +55,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
     defineRoute({
       method: 'PUT',
       url: '/api/models/:id',
-      summary: 'Change a model; `defaults` merge, null takes a key out',
+      summary: 'Change a model; `defaults` merge, null removes a key',
       schema: { params: idParamsSchema, body: updateBodySchema, response: registryRowSchema },
       example: { name: 'Qwen 3 4B', defaults: { context_size: 8192 } },
       handler: call => audited(api, call, 'update', call.params.id, async note => {

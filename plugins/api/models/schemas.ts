@@ -68,7 +68,7 @@ export const addBodySchema = z.strictObject({
 const nullable = <T extends z.ZodType>(schema: T): z.ZodOptional<z.ZodNullable<T>> => schema.nullable().optional()
 const { shape } = modelRowSchema
 
-/** Any part of a row. `defaults` merge one level deep; null takes a key out. */
+/** Any part of a row. `defaults` merge one level deep; null removes a key. */
 export const updateBodySchema = z.strictObject({
   id: z.string().optional(),
   name: nullable(z.string()),

@@ -2,7 +2,7 @@ import { modelCapabilities } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const swapStatusSchema = z.strictObject({
-  in_progress: z.boolean().meta({ description: 'An engine on the NPU is coming or going' }),
+  in_progress: z.boolean().meta({ description: 'An engine on the NPU is starting or stopping' }),
   from_model: z.string().nullable().meta({ description: 'What it had; null when it had nothing' }),
   to_model: z.string().nullable().meta({ description: 'What it gets; null while that is not begun' })
 })
@@ -26,7 +26,7 @@ export const occupancySchema = z.strictObject({
   slots: z.array(z.strictObject({
     name: z.string(),
     model: z.string().nullable(),
-    state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is up and not yet well' }),
+    state: z.enum(occupancyStates).meta({ description: '`loaded`: its engine is up and not yet healthy' }),
     cols: columns('Columns that its engine holds; slots of one engine share them'),
     gb: z.number().meta({ description: 'Size of its model while it is held; decimal gigabytes, 0 if unknown' })
   }))

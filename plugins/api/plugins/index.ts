@@ -42,7 +42,7 @@ export default definePlugin({
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/api/plugins/reload',
-      summary: 'Load what is new or changed, drop what the allow-list names no more',
+      summary: 'Load what is new or changed, drop what is no longer on the allow-list',
       description: 'Packages, linked folders and `engines/*.toml` are read again. Running requests go on, and so does a plugin whose new version fails. Installs nothing.',
       schema: { body: reloadSchema, response: pluginListSchema },
       example: {},

@@ -5,7 +5,7 @@ export const pluginSchema = z.strictObject({
   name: z.string(),
   kind: z.string().nullable(),
   state: z.enum(pluginStates),
-  phase: z.enum(bootPhases).meta({ description: 'Where it fell, or the last step it took' }),
+  phase: z.enum(bootPhases).meta({ description: 'Where it failed, or the last step it took' }),
   code: z.string().nullable().meta({ description: 'Error code; null when active' }),
   message: z.string().nullable(),
   ms: z.number().meta({ description: 'Milliseconds of its import, register and start' }),

@@ -20,7 +20,7 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/profiles/import',
-      summary: 'Create a profile from an envelope, or tell what would happen',
+      summary: 'Create a profile from an envelope, or show what would happen',
       schema: { body: importBodySchema, response: importAnswerSchema },
       example: {
         dry_run: true,

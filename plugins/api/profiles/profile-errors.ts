@@ -24,7 +24,7 @@ export function profileWouldNotFit (
 }
 
 export function badEnvelope (reason: string, details: Readonly<Record<string, unknown>> = {}): SvcError {
-  return svcError('profiles.bad_envelope', `this is no profile that can be imported: ${reason}`, { param: 'envelope', details })
+  return svcError('profiles.bad_envelope', `this profile cannot be imported: ${reason}`, { param: 'envelope', details })
 }
 
 export function importWithoutName (): SvcError {

@@ -93,7 +93,7 @@ export const settingsSchema = z.strictObject({
   user: z.string().nullable(),
   token_name: z.string().nullable(),
   verify_ssl: z.boolean().nullable(),
-  token_value_set: z.boolean().meta({ description: 'The token itself is never told' }),
+  token_value_set: z.boolean().meta({ description: 'The token itself is never shown' }),
   status: z.union([z.strictObject({ configured: z.literal(false) }), hostFailedSchema, hostStatusSchema])
     .meta({ description: 'At most 30 seconds old' })
 })

@@ -25,7 +25,7 @@ export class SettingsFile {
     const path = join(this.#config.paths.etc, FILE)
     try {
       const stats = await stat(path)
-      if (!stats.isFile() || stats.size > MAX_BYTES) return broken('is no file of settings')
+      if (!stats.isFile() || stats.size > MAX_BYTES) return broken('is not a settings file')
       return parsed(await readFile(path, 'utf8'))
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException

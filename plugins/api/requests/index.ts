@@ -20,7 +20,7 @@ export default definePlugin({
       method: 'POST',
       url: '/api/requests/:id/cancel',
       summary: 'Cancel a request in flight',
-      description: 'Its client gets `request.cancelled`, as an error or as the last event of its stream. Who shares its call to the engine goes on.',
+      description: 'Its client gets `request.cancelled`, as an error or as the last event of its stream. Requests that share its call to the engine go on.',
       schema: { params: requestParamsSchema, response: cancelledSchema },
       handler: ({ params: { id }, actor, requestId }) => activity.audited({
         category: 'request', action: 'request.cancel', target: id, actor, request_id: requestId

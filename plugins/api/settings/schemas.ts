@@ -5,8 +5,8 @@ const keys = z.array(z.string())
 
 export const applyPlanSchema = z.strictObject({
   live: keys.meta({ description: 'In force already' }),
-  slot_restart: keys.meta({ description: 'In force for engines that start from now on' }),
-  gateway_restart: keys.meta({ description: 'In force when the gateway starts again' }),
+  slot_restart: keys.meta({ description: 'Takes effect for engines that start from now on' }),
+  gateway_restart: keys.meta({ description: 'Takes effect when the gateway starts again' }),
   unknown: keys.meta({ description: 'Kept in the file; the gateway does not know them' }),
   slots: z.array(z.string()).meta({ description: 'Slots whose engine was started from other settings' })
 }).meta({ title: 'ApplyPlan' })

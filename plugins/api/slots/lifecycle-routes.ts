@@ -19,7 +19,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
       method: 'POST',
       url: '/api/slots/:name/load',
       summary: 'Start a slot and wait until it serves',
-      description: 'Another model than the configured one is written down once it serves. Loading goes on when the client leaves.',
+      description: 'A model other than the configured one is saved once it serves. Loading goes on when the client leaves.',
       schema: { params: nameParamsSchema, body: loadBodySchema, response: slotRecordSchema },
       example: {},
       tool: slotTools.load,
@@ -53,7 +53,7 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/slots/:name/swap',
-      summary: 'Put another model in force and wait until it serves',
+      summary: 'Switch to another model and wait until it serves',
       description: 'The slot file stays as it is. An unknown model leaves the slot alone.',
       schema: { params: nameParamsSchema, body: swapBodySchema, response: slotRecordSchema },
       example: { model_id: 'qwen3-4b' },

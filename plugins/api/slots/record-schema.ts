@@ -108,9 +108,9 @@ export const slotRecordSchema = z.strictObject({
   about: engineAboutSchema.optional(),
   config_drift: z.boolean().optional().meta({ description: 'Detail only: the engine runs on an older configuration' }),
   fit_warning: z.string().optional()
-    .meta({ description: 'Answers to writes only: why the model of the slot may not fit the memory of its device' }),
+    .meta({ description: 'Only in answers to writes: why the model of the slot may not fit the memory of its device' }),
   findings: z.array(findingSchema).optional()
-    .meta({ description: 'Answers to writes only: what `GET /api/status` says of the slot file, a model that is nowhere for one' })
+    .meta({ description: 'Only in answers to writes: what `GET /api/status` says about the slot file, such as a model that does not exist' })
 }).meta({ title: 'SlotRecord' })
 export type SlotRecord = z.output<typeof slotRecordSchema>
 

@@ -25,7 +25,7 @@ export interface SlotFacts {
   readonly runtime: 'container' | 'process'
   /** Null when the container engine did not say in time. */
   readonly imageState: PullState | null
-  /** MiB; null when it cannot be told cheaply. */
+  /** MiB; null if unknown cheaply. */
   readonly memMb: number | null
   readonly anchor: AnchorFacts | null
   /** Problems of the slot's file. */

@@ -72,13 +72,13 @@ export const createBodySchema = slotBody.meta({
 })
 
 export const configBodySchema = slotBody.meta({
-  description: 'What changes: scalars and lists replace, tables merge one level deep, null takes a key out',
+  description: 'What changes: scalars and lists replace, tables merge one level deep, null removes a key',
   properties: slotKeys,
   additionalProperties: false
 })
 
 export const defaultsBodySchema = slotBody.meta({
-  description: 'Keys of `[model]`: `default`, `context_size`, `n_gpu_layers`, ...; null takes a key out',
+  description: 'Keys of `[model]`: `default`, `context_size`, `n_gpu_layers`, ...; null removes a key',
   properties: nullable(inner('model')),
   additionalProperties: false
 })
@@ -89,7 +89,7 @@ const modelId = z.string().min(1).meta({ description: 'Model id of the registry,
 
 export const loadBodySchema = z.strictObject({ model_id: modelId.optional(), model: modelId.optional() })
   .refine(body => body.model_id === undefined || body.model === undefined || body.model_id === body.model, {
-    path: ['model'], error: 'says something else than model_id; give one of the two'
+    path: ['model'], error: 'says something other than model_id; give one of the two'
   })
 
 /** What is missing is told with a code of its own. */

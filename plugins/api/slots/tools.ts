@@ -88,7 +88,7 @@ export const slotTools = {
   edit: {
     name: 'slot_edit',
     title: 'Change a slot',
-    description: 'Changes settings of a slot, such as its context size, idle time or whether it is enabled; null takes a setting out. Most take effect when the slot is started again.',
+    description: 'Changes settings of a slot, such as its context size, idle time or whether it is enabled; null removes a setting. Most take effect when the slot is started again.',
     destructive: false,
     idempotent: true,
     ...name,

@@ -14,7 +14,7 @@ export function applyRoutes (services: StackServices, runner: StackRunner): AnyR
     defineRoute({
       method: 'POST',
       url: '/api/stacks/:slug/apply',
-      summary: 'Put a stack into force, or tell what that would do',
+      summary: 'Apply a stack, or show what that would do',
       description: 'Replaces: slots that the stack does not name are unloaded. The configuration changes as a whole or not ' +
         'at all; one that would leave a serving slot dead is refused unless `force` is set. Then slots follow, and what fails there is told in `converged.errors`. Waits until they have followed.',
       schema: { params: slugParamsSchema, querystring: applyQuerySchema, response: applyAnswerSchema },

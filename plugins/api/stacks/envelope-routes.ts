@@ -26,7 +26,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
     defineRoute({
       method: 'POST',
       url: '/api/stacks/import',
-      summary: 'Create a stack from an envelope, or tell what would happen',
+      summary: 'Create a stack from an envelope, or show what would happen',
       description: 'Profiles that come along are created where this host has none of the name.',
       schema: { body: importBodySchema, response: importAnswerSchema },
       example: {

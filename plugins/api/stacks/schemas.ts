@@ -39,7 +39,7 @@ export const createBodySchema = z.strictObject({
 export const snapshotBodySchema = z.strictObject({
   name: shape.name,
   description: shape.description,
-  slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional().meta({ description: 'Keeps the stack under this slug; without one it is only answered' })
+  slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional().meta({ description: 'Saves the stack under this slug; without one it is only returned' })
 })
 export const snapshotAnswerSchema = z.union([
   z.strictObject({ created: z.literal(false), stack: stackSchema }),
@@ -49,7 +49,7 @@ export const snapshotAnswerSchema = z.union([
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
 export const applyQuerySchema = z.strictObject({
   dry_run: flag.default(false),
-  force: flag.default(false).meta({ description: 'Also when a slot that serves would not come up again' })
+  force: flag.default(false).meta({ description: 'Even if a serving slot would not come up again' })
 })
 
 const fieldChangeSchema = z.strictObject({

@@ -22,7 +22,7 @@ export function invalidSlug (slug: string): SvcError {
 }
 
 export function badEnvelope (reason: string, details: Readonly<Record<string, unknown>> = {}): SvcError {
-  return svcError('stacks.bad_envelope', `this is no stack that can be imported: ${reason}`, { param: 'envelope', details })
+  return svcError('stacks.bad_envelope', `this stack cannot be imported: ${reason}`, { param: 'envelope', details })
 }
 
 export function envelopeTooNew (got: number, supported: number): SvcError {
@@ -39,7 +39,7 @@ export function wouldBreak (slug: string, troubles: readonly SlotTrouble[]): Svc
   const [{ slot, message } = { slot: '', message: '' }] = troubles
   const others = new Set(troubles.map(trouble => trouble.slot)).size - 1
   return svcError('stacks.would_break',
-    `stack '${slug}' would leave slot '${slot}' dead: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it all the same`,
+    `stack '${slug}' would leave slot '${slot}' dead: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it anyway`,
     { details: { slug, troubles } })
 }
 

@@ -14,7 +14,7 @@ interface Run {
 
 interface ShapeOptions {
   readonly dryRun: boolean
-  /** Also when a slot that serves would not come up again. */
+  /** Even if a serving slot would not come up again. */
   readonly force: boolean
 }
 

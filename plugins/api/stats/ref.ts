@@ -1,13 +1,13 @@
 import { createServiceRef } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
-const mib = z.int().nullable().meta({ description: 'MiB; null where the host does not tell' })
+const mib = z.int().nullable().meta({ description: 'MiB; null if the host does not report it' })
 
 /** A virtualization host that is configured and did not answer, or not as one would. */
 export const hostFailedSchema = z.strictObject({
   configured: z.literal(true),
   ok: z.literal(false),
-  error: z.string().meta({ description: 'What is wrong, and what mends it' })
+  error: z.string().meta({ description: 'What is wrong, and how to fix it' })
 })
 
 /** A virtualization host that answered. */

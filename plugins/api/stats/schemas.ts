@@ -56,14 +56,14 @@ export const hardwareStatsSchema = z.strictObject({
   gpu_clock_mhz: megahertz,
   gpu_temp_c: degrees,
   cpu_util: share,
-  npu_util: z.null().optional().meta({ description: 'Only with an NPU; its driver does not tell' }),
+  npu_util: z.null().optional().meta({ description: 'Only with an NPU, whose driver does not report it' }),
   npu_status: z.strictObject({
     ok: z.boolean().meta({ description: 'Its device node is there' }),
     model_mb: z.int().nullable().meta({ description: 'MiB of the models that are loaded there; null when the registry does not know' })
   }).optional(),
   gpus: z.array(gpuSchema),
   host: z.union([unknownHostSchema, hostFailedSchema, slimHostSchema])
-    .meta({ description: 'The virtualization host that this machine is a guest of: what it said last, else what shows of it from here' }),
+    .meta({ description: 'The virtualization host that this machine is a guest of: what it reported last, else what can be seen of it from here' }),
   per_upstream: z.record(z.string(), upstreamCountersSchema),
   upstream_names: z.array(z.string()),
   per_slot: z.record(z.string(), slotMemorySchema)

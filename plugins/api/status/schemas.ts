@@ -9,7 +9,7 @@ const identity = {
   name: z.string(),
   version: z.string(),
   status: overall,
-  degraded_by: z.array(z.string()).meta({ description: 'What is not well: `plugin <name>`, `slot <name>`, `file <name>`, `audit trail`' })
+  degraded_by: z.array(z.string()).meta({ description: 'What is unhealthy: `plugin <name>`, `slot <name>`, `file <name>`, `audit trail`' })
 }
 
 export const healthSchema = z.strictObject(identity)
@@ -65,7 +65,7 @@ export type Status = z.output<typeof statusSchema>
 
 const diskSchema = z.strictObject({
   ok: z.boolean(),
-  free_mb: z.int().nullable().meta({ description: 'MiB; null when it cannot be told' }),
+  free_mb: z.int().nullable().meta({ description: 'MiB; null if unknown' }),
   floor_mb: z.int().meta({ description: 'Below this it is no longer ok' }),
   path: z.string()
 })

@@ -40,7 +40,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
         const { auth_value_env: env } = row
         if (env === '') throw notWritten(`'${name}' names no variable for its key; set \`auth_value_env\` first`, name)
         if (key !== env) throw notWritten(`the key of '${name}' is read from ${env}, and no other variable`, name)
-        if (value.trim() === '') throw notWritten('an empty key is none; DELETE /api/secrets/{name} takes one away', name)
+        if (value.trim() === '') throw notWritten('a key must not be empty; DELETE /api/secrets/{name} removes one', name)
         api.requireUnshared(row)
         return api.audited(call, 'credentials', name, async () => {
           await config.setSecret(key, value).catch((error: unknown) => {

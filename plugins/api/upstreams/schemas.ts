@@ -7,7 +7,7 @@ import { z } from 'zod'
 export const upstreamObjectSchema = z.strictObject({
   name: z.string(),
   kind: z.enum(['slot', 'remote']),
-  source: z.enum(upstreamSources).meta({ description: 'The file that it stands in' }),
+  source: z.enum(upstreamSources).meta({ description: 'The file that defines it' }),
   url: z.string(),
   auth_style: z.enum(authStyles),
   auth_header: z.string(),
@@ -31,7 +31,7 @@ export const upstreamObjectSchema = z.strictObject({
   model_filters: modelFiltersSchema.nullable(),
   models: z.array(z.string()).meta({ description: 'Ids of its last good list, and those that its filters name' }),
   refreshed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC of the last good list' }),
-  error: z.string().nullable().meta({ description: 'Why the list could not be had lately' }),
+  error: z.string().nullable().meta({ description: 'Why the list could not be fetched lately' }),
   circuit: z.strictObject({
     state: z.enum(circuitStates),
     failures: z.int().meta({ description: 'In a row' }),
@@ -90,7 +90,7 @@ export const patchBodySchema = z.strictObject({
   connect_timeout_seconds: shape.connect_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
   idle_timeout_seconds: shape.idle_timeout_seconds.nullable().meta({ description: 'null takes it out' }),
   pass_headers: shape.pass_headers.nullable().meta({ description: 'null takes it out' }),
-  model_filters: filters.nullable().optional().meta({ description: 'Lists that are given replace those of the file; null takes all out' })
+  model_filters: filters.nullable().optional().meta({ description: 'Lists that are given replace those of the file; null removes all' })
 })
 export type PatchBody = z.output<typeof patchBodySchema>
 

@@ -47,7 +47,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
     defineRoute({
       method: 'PATCH',
       url: '/api/upstreams/:name',
-      summary: 'Change an upstream in the file that it stands in',
+      summary: 'Change an upstream in the file that defines it',
       description: 'What is left out stays, with its comments. Another address asks for the key again, as `auth_value`. Requests under way end as they began.',
       schema: { params: nameParamsSchema, body: patchBodySchema, response: upstreamObjectSchema },
       example: { enabled: false },
@@ -101,7 +101,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       method: 'POST',
       url: '/api/upstreams/:name/refresh',
       summary: 'Fetch the model list of an upstream anew',
-      description: 'A list that cannot be had leaves the old one; `error` says why.',
+      description: 'If a list cannot be fetched, the old one stays; `error` says why.',
       schema: { params: nameParamsSchema, response: upstreamObjectSchema },
       handler: async ({ params: { name }, signal }) => {
         await upstreams.ask(name, signal)

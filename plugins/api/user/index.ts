@@ -58,7 +58,7 @@ function checked (body: unknown): Layout {
   const { data, error } = layoutSchema.safeParse(body)
   if (data !== undefined) return data
   const problems = error.issues.flatMap(issue => issue.code === 'unrecognized_keys'
-    ? issue.keys.map(key => [[...issue.path, key].join('.'), 'is no part of a layout'] as const)
+    ? issue.keys.map(key => [[...issue.path, key].join('.'), 'is not part of a layout'] as const)
     : [[issue.path.join('.'), issue.message] as const])
   const [field, message] = problems[0]!
   throw svcError('layout.invalid', `the layout is not valid: ${field} ${message}`, { param: field, details: Object.fromEntries(problems) })

@@ -21,7 +21,7 @@ export class LayoutFile {
     try {
       return layoutSchema.parse(JSON.parse(await readFile(path, 'utf8')))
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log.warn({ path }, `the dashboard layout is left aside: ${messageOf(error)}`)
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log.warn({ path }, `the dashboard layout is ignored: ${messageOf(error)}`)
       return null
     }
   }

@@ -64,7 +64,7 @@ export async function render (deps: RenderDeps, request: AdaptRequest): Promise<
 function usableModel (catalogue: readonly CuratedImage[], id: string): CuratedImage {
   const model = catalogue.find(one => one.id === id)
   if (model === undefined) {
-    throw svcError('image.model_not_curated', `'${id}' is no image model; there are ${catalogue.map(one => one.id).join(', ')}`,
+    throw svcError('image.model_not_curated', `'${id}' is not an image model; there are ${catalogue.map(one => one.id).join(', ')}`,
       { param: 'model', details: { model: id } })
   }
   if (model.workflow === null) {

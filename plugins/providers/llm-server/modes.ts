@@ -70,5 +70,5 @@ export function modeProblem (slot: { readonly name: string, readonly type: SlotT
   const has = (mode: SlotType & ('embedding' | 'reranking')): boolean => slot.type === mode || given.some(flag => flag.name === mode)
   if (!has('embedding') || !has('reranking')) return null
   return `slot '${slot.name}' asks one engine for embeddings and reranking, which gives all-zero scores; ` +
-    'make two slots, one of type embedding and one of type reranking, and take the other flag out of profile and extra_args'
+    'make two slots, one of type embedding and one of type reranking, and remove the other flag from profile and extra_args'
 }

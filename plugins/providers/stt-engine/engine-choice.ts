@@ -26,11 +26,11 @@ export function choiceProblem (slot: Pick<NamedSlotConfig, 'name' | 'options' | 
   const id = model?.id ?? slot.model.default
   if (engine === 'whisper-cpp') {
     return model === null && id !== null && isHubId(id)
-      ? `slot '${slot.name}' runs whisper.cpp, which loads a GGML file, and '${id}' is a model of the hub: take \`engine\` out of [options]`
+      ? `slot '${slot.name}' runs whisper.cpp, which loads a GGML file, and '${id}' is a model of the hub: remove \`engine\` from [options]`
       : null
   }
   if (model !== null && isGgml(model.path)) {
-    return `slot '${slot.name}' runs speaches, which cannot load the GGML file of '${model.id}': take \`engine\` out of [options]`
+    return `slot '${slot.name}' runs speaches, which cannot load the GGML file of '${model.id}': remove \`engine\` from [options]`
   }
   if (model !== null && !isHubId(model.id)) {
     return `'${model.id}' is neither a GGML file (ggml-*.bin) nor a model of the hub (owner/name), which is what speech to text can load`

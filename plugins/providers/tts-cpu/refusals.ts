@@ -5,7 +5,7 @@ import { svcError, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugi
  * without a name (500). Throws `validation.invalid`. Pure.
  */
 export function refuseEmpty (body: JsonBody, slot: NamedSlotConfig | null): null {
-  if (body.string('input')?.trim() === '') throw empty('input', 'must have a word to speak')
+  if (body.string('input')?.trim() === '') throw empty('input', 'must contain a word to speak')
   const hasDefault = slot !== null && slot.default_voice !== null
   if (body.string('voice')?.trim() === '' && !hasDefault) throw empty('voice', 'must name a voice; leave it out for the default one')
   return null

@@ -53,7 +53,7 @@ export class Library implements ModelLibrary {
     if (stats === null) throw svcError('model.path_missing', `${path} does not exist; is its disk mounted?`, { param: 'path', details: { path } })
     const extensions = this.#extensions()
     if (!stats.isFile() || !extensions.includes(extname(path).toLowerCase())) {
-      throw svcError('model.unsupported_format', `${path} is no model file: ${extensions.join(' and ')} are; name the file itself, or see [models] file_extensions`,
+      throw svcError('model.unsupported_format', `${path} is not a model file: ${extensions.join(' and ')} are; name the file itself, or see [models] file_extensions`,
         { param: 'path', details: { path, extensions } })
     }
     return await this.#suggest(path, signal)

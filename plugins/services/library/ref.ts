@@ -108,7 +108,7 @@ export interface ModelLibrary {
   register (id: string, row: NewModelRow, options: { readonly source: string, readonly overwrite?: boolean }): Promise<Model>
   /** Ids of registered models whose file is gone. Looked at anew every other second; the same set while nothing changes. */
   missing (): Promise<ReadonlySet<string>>
-  /** Merges into a row: `defaults` one level deep, everything else replaces, null takes a key out. */
+  /** Merges into a row: `defaults` one level deep, everything else replaces, null removes a key. */
   update (id: string, patch: Readonly<Record<string, unknown>>): Promise<UpdatedModel>
 }
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { svcError, type Model, type NewModelRow } from 'svc-gateway/plugin'
 
 /**
- * A row with a change merged in: `defaults` one level deep, every other key replaces, null takes a key out. Says what
+ * A row with a change merged in: `defaults` one level deep, every other key replaces, null removes a key. Says what
  * differs afterwards. Throws `validation.invalid` for another id. The registry checks the rest. Pure.
  */
 export function merged (

@@ -96,8 +96,8 @@ function problemOf ({ path, damage, missingParts }: FoundFile, kind: ModelSugges
   const [missing] = missingParts
   if (missing !== undefined) return `its part ${basename(missing)} is missing`
   if (imageFolderOf(path)?.holdsModels === false) return 'it goes with an image model and is none'
-  if (kind === 'projector' || kind === 'adapter') return `it is ${kind === 'adapter' ? 'an adapter' : 'a projector'} and no model of its own`
-  return kind === 'unknown' ? 'nothing tells what it is for' : null
+  if (kind === 'projector' || kind === 'adapter') return `it is ${kind === 'adapter' ? 'an adapter' : 'a projector'} and not a model of its own`
+  return kind === 'unknown' ? 'nothing says what it is for' : null
 }
 
 function orNothing<K extends string> (key: K, value: string | null): Partial<Record<K, string>> {

@@ -73,5 +73,5 @@ function refused ({ title }: EngineProvider, tag: string, error: unknown): unkno
 
 /** Its plugin was there when the pull was asked for. */
 function away (id: string): Error {
-  return svcError('model.invalid_source', `no engine that is here fetches '${id}'; GET /api/plugins tells which plugins are not active`, { details: { model: id } })
+  return svcError('model.invalid_source', `no available engine fetches '${id}'; GET /api/plugins shows which plugins are not active`, { details: { model: id } })
 }

@@ -149,7 +149,7 @@ export class PullTask {
     try {
       this.#job = this.#deps.jobs.update(this.#job.id, full)
     } catch (error) {
-      this.#deps.log.warn({ model: this.#job.target, err: error }, `the state of a pull is not written down: ${messageOf(error)}`)
+      this.#deps.log.warn({ model: this.#job.target, err: error }, `the state of a pull could not be saved: ${messageOf(error)}`)
       const finished = patch.state !== undefined && patch.state !== 'running' && patch.state !== 'queued'
       const at = new Date(this.#deps.clock.now()).toISOString()
       this.#job = { ...this.#job, ...full, finished_at: finished ? at : this.#job.finished_at }

@@ -17,10 +17,10 @@ export async function registerPulled (
   // weights without a header that we can read are weights all the same
   const seen = await library.describe(path, signal).catch((error: unknown) => {
     signal.throwIfAborted()
-    log.warn({ model: modelId, path, err: error }, `nothing can be told from the header of a pulled file: ${messageOf(error)}`)
+    log.warn({ model: modelId, path, err: error }, `the header of a pulled file cannot be read: ${messageOf(error)}`)
     return null
   })
-  if (seen !== null && seen.problem !== null) log.warn({ model: modelId, path }, `a pulled file is odd: ${seen.problem}`)
+  if (seen !== null && seen.problem !== null) log.warn({ model: modelId, path }, `a pulled file is suspect: ${seen.problem}`)
   await library.register(modelId, pulledRow(record, seen, models.get(modelId)), { source: record.origin, overwrite: true })
 }
 

@@ -38,6 +38,6 @@ export function imageModelError (providers: ProviderCatalog, error: SvcError, mo
 
 function notCurated (providers: ProviderCatalog, model: string): SvcError {
   const ids = imageModels(providers).filter(one => one.problem === null).map(one => one.id)
-  return svcError('image.model_not_curated', `'${model}' is no curated image model; there are: ${ids.join(', ') || 'none'}`,
+  return svcError('image.model_not_curated', `'${model}' is not a curated image model; there are: ${ids.join(', ') || 'none'}`,
     { param: 'model', details: { model, models: ids } })
 }

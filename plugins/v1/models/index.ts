@@ -28,7 +28,7 @@ export default definePlugin({
       alsoAt: ['/models/*'],
       tag: 'Available models',
       summary: 'One model of the list; ids may contain slashes',
-      description: 'A name that is not listed is 404: `model.not_loaded` when a request for it would be served all the same, else `model.not_found`.',
+      description: 'A name that is not listed is 404: `model.not_loaded` when a request for it would be served anyway, else `model.not_found`.',
       schema: { params: modelParamsSchema, response: modelObjectSchema },
       handler: ({ params, signal }) => dispatch.model(params['*'], signal)
     }))

@@ -26,7 +26,7 @@ export async function plainAnswer (loop: OmniLoop, clock: Clock): Promise<Adapte
     const completion = completionOf(bytes)
     if (completion === null) {
       if (loop.runs.length === 0) return { status: 200, headers: typeOf(answer.headers), body: bytes }
-      throw svcError('dispatch.upstream_failed', `slot '${loop.caller}' answered with something that is no chat completion`)
+      throw svcError('dispatch.upstream_failed', `slot '${loop.caller}' answered with something that is not a chat completion`)
     }
     last = completion
     loop.spend(completion.usage)

@@ -10,7 +10,7 @@ export function shapeProblems ({ issues }: z.ZodError): string {
 
 function problemOf (issue: z.core.$ZodIssue): string {
   switch (issue.code) {
-    case 'invalid_type': return `must be there and be a value of type ${issue.expected}`
+    case 'invalid_type': return `must be present and of type ${issue.expected}`
     case 'invalid_value': return `must be one of ${issue.values.map(value => JSON.stringify(value)).join(', ')}`
     case 'too_small': return `must be ${countedAs(issue.origin)} of at least ${issue.minimum}`
     case 'too_big': return `must be ${countedAs(issue.origin)} of at most ${issue.maximum}`

@@ -41,7 +41,7 @@ export async function runTools (
 
 /** A tool checks what its engine answers, and what is wrong there is told in the same words as what is wrong in arguments. */
 function failureOf (error: unknown): string {
-  return error instanceof z.ZodError ? `the engine answered something else than this tool needs: ${shapeProblems(error)}` : messageOf(error)
+  return error instanceof z.ZodError ? `the engine answered something other than this tool needs: ${shapeProblems(error)}` : messageOf(error)
 }
 
 async function runTool (

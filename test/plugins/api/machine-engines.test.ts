@@ -61,7 +61,7 @@ t.test('an option that contradicts the model is refused, and what it would serve
   const gateway = await apiOn(t, cpuOnly, { files: whisper(t) })
   const slot = (more: object): object => ({ name: 'ear', type: 'transcription', provider: 'stt-engine', device: 'cpu', ...more })
   t.match(await gateway.call('POST', '/api/slots', slot({ model: { default: 'Whisper-Base' }, options: { engine: 'speaches' } })), {
-    status: 400, json: { error: { code: 'slot.config_error', message: /speaches, which cannot load the GGML file of 'Whisper-Base'.*take `engine` out/ } }
+    status: 400, json: { error: { code: 'slot.config_error', message: /speaches, which cannot load the GGML file of 'Whisper-Base'.*remove `engine` from/ } }
   })
   t.match(await gateway.call('POST', '/api/slots', slot({ model: { default: 'Systran/faster-whisper-base' }, options: { engine: 'whisper-cpp' } })), {
     status: 400, json: { error: { message: /whisper\.cpp, which loads a GGML file/ } }

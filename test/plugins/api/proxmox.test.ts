@@ -129,11 +129,11 @@ t.test('a test asks and saves nothing', async t => {
   host.nodes = [{ node: 'a', status: 'offline', local: true }]
   t.match(await test(), { ok: false, error: /no node that is online/ })
   host.nodes = [{ node: 'a/../b?', status: 'online', local: true }]
-  t.match(await test(), { ok: false, error: /something else than Proxmox/ }, 'a name is no path')
+  t.match(await test(), { ok: false, error: /something other than Proxmox/ }, 'a name is no path')
   host.nodes = [{ node: 'pve', status: 'online', local: true }]
 
   const mischief: ReadonlyArray<readonly [Mischief, RegExp]> = [
-    ['cut', /cut/], ['html', /something else than Proxmox/], ['wrong-shape', /something else than Proxmox/], ['endless', /more than \d+ bytes/], ['echo', /answers \/nodes with 500/]
+    ['cut', /cut/], ['html', /something other than Proxmox/], ['wrong-shape', /something other than Proxmox/], ['endless', /more than \d+ bytes/], ['echo', /answers \/nodes with 500/]
   ]
   for (const [kind, error] of mischief) {
     host.mischief = kind
@@ -203,7 +203,7 @@ t.test('a file that cannot be used', async t => {
     ['', /not valid JSON/], [`{"auth": "${TOKEN.token_value}`, /not valid JSON/], ['null', /missing or wrong/], ['{}', /proxmox is missing/],
     [JSON.stringify({ proxmox: good.proxmox }), /auth is missing/], [JSON.stringify({ ...good, auth: { ...TOKEN, token_value: 7 } }), /auth\.token_value must be/],
     [JSON.stringify({ ...good, proxmox: { ...good.proxmox, port: 0 } }), /proxmox\.port must be/],
-    [JSON.stringify({ ...good, proxmox: { ...good.proxmox, service: 'PMG' } }), /proxmox\.service must be PVE/], ['x'.repeat(70_000), /no file of settings/]
+    [JSON.stringify({ ...good, proxmox: { ...good.proxmox, service: 'PMG' } }), /proxmox\.service must be PVE/], ['x'.repeat(70_000), /not a settings file/]
   ]
   const { token_value: token, ...rest } = host.settings
   for (const [text, error] of cases) {
@@ -224,7 +224,7 @@ t.test('a file that cannot be used', async t => {
   t.same((await gateway.call('DELETE', PATH)).json, { configured: false, existed: true }, 'so does removing it')
 
   mkdirSync(path)
-  t.match((await gateway.call('GET', PATH)).json, { status: { ok: false, error: /no file of settings/ } })
+  t.match((await gateway.call('GET', PATH)).json, { status: { ok: false, error: /not a settings file/ } })
   await refused(t, gateway, ['PUT', PATH, host.settings], 500, 'proxmox.write_failed', /proxmox\.json cannot be written/)
   await refused(t, gateway, ['DELETE', PATH], 500, 'proxmox.write_failed')
   t.match(gateway.audit()[0], { action: 'settings.proxmox_remove', outcome: 'error' })

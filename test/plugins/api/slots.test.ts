@@ -172,7 +172,7 @@ t.test('create, change, read, delete', async t => {
   t.match(gateway.audit()[0], { action: 'slot.edit_defaults' })
   t.match((await gateway.call('POST', '/api/slots/chat/backend', { backend: 'vulkan' })).json, { device: 'gpu-vulkan', declared_backend: 'vulkan' })
   t.match((await gateway.call('POST', '/api/slots/chat/backend', { backend: 'auto' })).json, { declared_backend: null }, 'auto leaves the choice to the probe')
-  t.match((await gateway.call('PUT', '/api/slots/chat/config', { workers: null })).json, { workers: 1 }, 'null takes a key out')
+  t.match((await gateway.call('PUT', '/api/slots/chat/config', { workers: null })).json, { workers: 1 }, 'null removes a key')
 
   t.equal((await gateway.call('PUT', '/api/slots/chat/config', { pinned: true })).status, 200)
   await refused(t, gateway, { call: ['DELETE', '/api/slots/chat'], status: 409, code: 'slot.pinned' })

@@ -51,7 +51,7 @@ t.test('a layout that makes no sense changes nothing', async t => {
 t.test('a file that is broken or of another release is left aside', async t => {
   const gateway = await api(t, { files: { 'etc/svc/slots/agent.toml': AGENT, 'var/lib/svc/dashboard-layout.json': '{"v": 3, "cells": {}}' } })
   t.same((await gateway.call('GET', PATH)).json, {})
-  t.match(gateway.logs.filter(({ level }) => level === 'warn').map(({ message }) => message), [/layout is left aside/])
+  t.match(gateway.logs.filter(({ level }) => level === 'warn').map(({ message }) => message), [/layout is ignored/])
   const file = join(gateway.home, 'var/lib/svc/dashboard-layout.json')
   for (const text of ['', 'null', '{ broken']) {
     writeFileSync(file, text)

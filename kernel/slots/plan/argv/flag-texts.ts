@@ -98,6 +98,6 @@ function managedArgDenied (
 ): SvcError {
   const [verb, pronoun] = flags.length === 1 ? ['is', 'it'] : ['are', 'them']
   return svcError('slot.managed_arg_denied',
-    `${where}: ${flags.join(', ')} ${verb} set by the gateway; take ${pronoun} out and use the fields of the slot instead`,
+    `${where}: ${flags.join(', ')} ${verb} set by the gateway; remove ${pronoun} and use the fields of the slot instead`,
     { param, details: { ...details, flags } })
 }

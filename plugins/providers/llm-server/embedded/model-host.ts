@@ -50,7 +50,7 @@ export async function loadModel (args: EngineArgs, { path, gpu }: HostLibrary, l
   const info = await module.readGgufFileInfo(args.model, { sourceType: 'filesystem', readTensorInfo: false, logWarnings: false })
   // a file that is cut off behind its first bytes has none, whatever the library's types say
   const { general } = info.metadata as { readonly general?: { readonly architecture: string } }
-  if (general === undefined) throw new Error('the file is no GGUF model, or its header is cut off')
+  if (general === undefined) throw new Error('the file is not a GGUF model, or its header is cut off')
   const { architecture } = general
   const model = await llama.loadModel({
     modelPath: args.model,

@@ -130,11 +130,11 @@ t.test('what cannot be had is told, and the rest is in force', async t => {
   })
   const preview = await apply(gateway, 'mine', true)
   t.match(preview.json.warnings, [
-    /capability:embed is left as it is: 'unheard-of' is no model for embed/, /model 'not-here' is not on this host, and nothing says/, /unheard-of/
+    /capability:embed is left as it is: 'unheard-of' is not a model for embed/, /model 'not-here' is not on this host, and nothing says/, /unheard-of/
   ])
   const applied = await apply(gateway, 'mine', false, true)
   t.same(agreement(applied.json), agreement(preview.json))
-  t.match(applied.json.converged.errors, [{ target: 'capability:embed', error: /no model for embed/ }, { target: 'slot:agent', error: /not-here/ }])
+  t.match(applied.json.converged.errors, [{ target: 'capability:embed', error: /not a model for embed/ }, { target: 'slot:agent', error: /not-here/ }])
   t.same(applied.json.converged.capabilities_applied, ['rerank'])
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'mine', drift: 'degraded' })
   t.equal(gateway.gateway.kernel().config.snapshot.capabilities.embed, undefined)
