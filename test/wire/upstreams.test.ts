@@ -1,5 +1,9 @@
+import { writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import settings from '../../plugins/api/settings/index.js'
+import upstreamRoutes from '../../plugins/api/upstreams/index.js'
 import { chatStream, createFakeEngine, type FakeEngine } from '../../kernel/testing/index.js'
 import { fakeUpstream, upstreamTable, type FakeUpstream } from './fake-upstream.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
@@ -334,6 +338,41 @@ t.test('pass_headers says what an upstream learns of a client', async t => {
     t.strictSame(had.map(([name]) => name), passed, list)
     t.match(seen.headers, { 'x-request-id': String, 'content-length': '17' })
   }
+})
+
+t.test('a changed key, address, header rule or time limit reaches the next request, also when a file was edited', async t => {
+  const [first, second] = [await upstream(t), await upstream(t)]
+  const row = (url: string, more = ''): string => table('up', `${url}/v1`, `auth_style = "bearer"\nauth_value_env = "UP_KEY"\n${more}`)
+  const gateway = await gatewayWith(t, row(first.origin), { plugins: [upstreamRoutes, settings] })
+  const send = async (path: string, body: object): Promise<void> => {
+    const [method, url] = path.split(' ') as [string, string]
+    const response = await gateway.fetch(url, { method, body: JSON.stringify(body), headers: JSON_TYPE })
+    t.ok(response.ok, `${path}: ${response.status}`)
+  }
+  const seenBy = async (engine: FakeEngine): Promise<{ readonly key: unknown, readonly own: unknown }> => {
+    const n = chatCalls(engine).length
+    const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"up/gpt-9"}', headers: { 'x-own': '1' } })
+    t.equal(response.status, 200)
+    const { headers } = chatCalls(engine)[n]!
+    return { key: headers.authorization, own: headers['x-own'] }
+  }
+  t.strictSame(await seenBy(first), { key: `Bearer ${KEY}`, own: undefined })
+  await send('POST /api/providers/up/credentials', { key: 'UP_KEY', value: 'sk-second' })
+  t.strictSame(await seenBy(first), { key: 'Bearer sk-second', own: undefined }, 'a key that was set')
+  await send('PATCH /api/upstreams/up', { pass_headers: ['x-own'] })
+  t.strictSame(await seenBy(first), { key: 'Bearer sk-second', own: '1' }, 'a row that was changed')
+  await send('PATCH /api/upstreams/up', { url: `${second.origin}/v1`, auth_value: 'sk-third' })
+  t.strictSame(await seenBy(second), { key: 'Bearer sk-third', own: '1' }, 'another address with its key')
+
+  await writeFile(join(gateway.home, 'etc/svc/api.env'), 'UP_KEY=sk-by-hand\n', { mode: 0o600 })
+  await writeFile(join(gateway.home, 'etc/svc/upstreams.toml'), row(first.origin))
+  await send('POST /api/settings/reload', {})
+  t.strictSame(await seenBy(first), { key: 'Bearer sk-by-hand', own: undefined }, 'files that were edited')
+  await writeFile(join(gateway.home, 'etc/svc/upstreams.toml'), row(first.origin, 'timeout_seconds = 1\n'))
+  await send('POST /api/settings/reload', {})
+  first.answer({ headAfterMs: Infinity })
+  const late = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"up/gpt-9"}' })
+  t.match([late.status, await late.text()], [504, /dispatch\.upstream_timeout/], 'a time limit')
 })
 
 t.test('a redirect of an upstream is an error, and its refusal does not repeat the key', async t => {
