@@ -55,6 +55,7 @@ const builtins = [
   { name: 'library', load: () => import('./services/library/index.js') },
   { name: 'pull', load: () => import('./services/pull/index.js') },
   { name: 'companions', load: () => import('./services/companions/index.js') },
+  { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },
   { name: 'demo', load: () => import('./services/demo/index.js') }
 ]

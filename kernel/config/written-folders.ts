@@ -40,6 +40,7 @@ export const ownTempWriters: Readonly<Record<string, string>> = {
   'kernel/runtime/process-record.ts': 'one name for each record: the next write takes it',
   'plugins/api/images/cache.ts': 'the cache itself, when it is opened',
   'plugins/services/pull/part-file.ts': 'plugins/services/pull/staging.ts, at the start',
+  'plugins/services/tool-servers/catalog/catalog.ts': 'one name: the next refresh writes over it',
   'plugins/services/pull/plan.ts': 'the same',
   'cli/offline/layout/migrate-layout.ts': 'the command ends with an error that names what it left'
 }

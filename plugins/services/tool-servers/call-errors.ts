@@ -1,0 +1,51 @@
+import { isSvcError, messageOf, svcError, type SvcError } from 'svc-gateway/plugin'
+
+interface SdkFailure {
+  readonly code?: unknown
+  readonly status?: unknown
+  readonly data?: unknown
+}
+
+/** A failure of the SDK's, or of a server, in the gateway's words. Pure. */
+export function callError (id: string, what: string, error: unknown): SvcError {
+  if (isSvcError(error)) return error
+  const { code, status, data } = (typeof error === 'object' && error !== null ? error : {}) as SdkFailure
+  const message = messageOf(error)
+  const options = { details: { id }, cause: error }
+  if (dataCode(data) === 'mcp.answer_too_large') return svcError('mcp.answer_too_large', `${what} of tool server ${id}: ${message}`, options)
+  if (code === 'REQUEST_TIMEOUT') {
+    return svcError('mcp.call_timeout', `${what} of tool server ${id} was silent for longer than its call_timeout_s, and was cancelled`, options)
+  }
+  if (code === 'UNSUPPORTED_RESULT_TYPE' || code === -32021) {
+    return svcError('mcp.input_required', `${what} of tool server ${id} asks its caller for input, which is not passed on`, options)
+  }
+  if (status === 401 || status === 403) {
+    return svcError('mcp.server_refused', `tool server ${id} refuses the gateway (HTTP ${status}): bind its token with secrets.Authorization`, options)
+  }
+  // the server's own answer
+  if (typeof code === 'number') return svcError('mcp.tool_failed', `${what} of tool server ${id} failed: ${message}`, { ...options, details: { id, rpc_code: code } })
+  return svcError('mcp.server_ended', `tool server ${id} cannot be reached: ${rootMessage(error)}`, options)
+}
+
+/** Whether the connection is over with such a failure, and has to be made anew. Pure. */
+export function endsConnection (error: unknown): boolean {
+  const { code, status } = (typeof error === 'object' && error !== null ? error : {}) as SdkFailure
+  if (typeof status === 'number') return status === 404 || status === 401 || status === 403 || status >= 500
+  return typeof code !== 'number' && code !== 'REQUEST_TIMEOUT' && code !== 'UNSUPPORTED_RESULT_TYPE' && code !== 'INVALID_RESULT'
+}
+
+/** The server knows the session no more, so it has done nothing: asking again is safe. Pure. */
+export function isLostSession (error: unknown): boolean {
+  return (error as SdkFailure | null)?.status === 404
+}
+
+function dataCode (data: unknown): unknown {
+  return typeof data === 'object' && data !== null ? (data as { code?: unknown }).code : undefined
+}
+
+/** What undici hides behind `fetch failed`. */
+function rootMessage (error: unknown): string {
+  let deepest = error
+  while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause
+  return messageOf(deepest)
+}

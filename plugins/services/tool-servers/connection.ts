@@ -1,0 +1,179 @@
+import type { Client, Transport } from '@modelcontextprotocol/client'
+import {
+  messageOf, pause, redactLine, svcError, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs
+} from 'svc-gateway/plugin'
+import type { Dispatcher } from 'undici'
+import { boundedFetch } from './bounded-fetch.js'
+import type { ServerLog } from './server-log.js'
+import { launchOf } from './spec.js'
+import { StdioTransport } from './stdio-transport.js'
+
+/** How long a program may take to end when it is asked to. */
+const GRACE_S = 5
+/** Some older servers never answer what they do not know: silence this long means such a one. */
+const PROBE_MS = 3_000
+const RETRY_MS = 250
+
+export interface ConnectionDeps {
+  readonly clock: Clock
+  readonly config: ConfigService
+  readonly programs: Programs
+  readonly dispatcher: () => Dispatcher
+  readonly log: ServerLog
+  readonly version: string
+}
+
+/** What a server changed while it ran. */
+export type ChangeKind = 'tools' | 'resources' | 'prompts'
+
+export interface Connection {
+  readonly client: Client
+  readonly pid: number | null
+  /** Resolves with why, once it is over. */
+  readonly ended: Promise<string>
+  close (): Promise<void>
+}
+
+/**
+ * Runs or reaches a server and greets it, in whatever revision it speaks. Rejects with everything that it started ended
+ * again.
+ */
+export async function connect (
+  server: NamedToolServer, deps: ConnectionDeps, onChange: (kind: ChangeKind) => void, signal: AbortSignal
+): Promise<Connection> {
+  const launch = launchOf(server)
+  const secrets = secretsOf(server, deps.config)
+  if (launch.kind === 'remote') {
+    const transport = await httpTransport(launch.url, headersOf(server.env, secrets), deps)
+    return await greet(server, transport, null, deps, onChange, signal)
+  }
+  const program = await deps.programs.run({ purpose: `tool-server-${server.id}`, env: { ...server.env, ...secrets }, form: launch.form }, {
+    signal, onMessage: message => deps.log.add('state', message)
+  })
+  let flood: string | null = null
+  try {
+    if (program.pipes === null) return await greetOverHttp(server, program, deps, onChange, signal)
+    readLines(program.pipes.stderr, line => deps.log.add('stderr', redactLine(line)))
+    const transport = new StdioTransport({
+      clock: deps.clock,
+      pipes: program.pipes,
+      onNoise: text => deps.log.add('stdout', redactLine(text)),
+      onFlood: why => { flood = why }
+    })
+    const connection = await greet(server, transport, program, deps, onChange, signal)
+    return { ...connection, ended: connection.ended.then(why => flood ?? why) }
+  } catch (error) {
+    await program.stop(0)
+    throw flood === null ? error : svcError('mcp.server_failed', `tool server ${server.id} ${flood as string}`)
+  }
+}
+
+/** A container says nothing of when it listens. */
+async function greetOverHttp (
+  server: NamedToolServer, program: Program, deps: ConnectionDeps, onChange: (kind: ChangeKind) => void, signal: AbortSignal
+): Promise<Connection> {
+  const { address } = program
+  if (address === null) throw svcError('mcp.server_failed', `the container of tool server ${server.id} has no port that can be reached`)
+  let over = false
+  void program.ended.then(() => { over = true })
+  for (;;) {
+    const transport = await httpTransport(`http://${address.host}:${address.port}${server.path}`, {}, deps)
+    try {
+      return await greet(server, transport, program, deps, onChange, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (over) throw svcError('mcp.server_failed', `the container of tool server ${server.id} ended before it listened${deps.log.lastWords()}`, { cause: error })
+      await pause(deps.clock, RETRY_MS, signal)
+    }
+  }
+}
+
+async function greet (
+  server: NamedToolServer, transport: Transport, program: Program | null, deps: ConnectionDeps,
+  onChange: (kind: ChangeKind) => void, signal: AbortSignal
+): Promise<Connection> {
+  const { Client } = await import('@modelcontextprotocol/client')
+  const changed = (kind: ChangeKind) => ({ autoRefresh: false, onChanged: () => onChange(kind) })
+  const client = new Client({ name: 'svc', version: deps.version }, {
+    // nobody here can answer for the caller: a server that asks is told so
+    capabilities: {},
+    versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_MS } },
+    inputRequired: { autoFulfill: false },
+    listChanged: { tools: changed('tools'), resources: changed('resources'), prompts: changed('prompts') },
+    jsonSchemaValidator: { getValidator: () => value => ({ valid: true, data: value as never, errorMessage: undefined }) }
+  })
+  let end = (_why: string): void => {}
+  const ended = new Promise<string>(resolve => { end = resolve })
+  client.onclose = () => {
+    // the exit tells more than the end of a stream, and comes a moment later
+    if (program === null) end('closed the connection')
+    else void Promise.race([program.ended, pause(deps.clock, 500).then(() => undefined)]).then(code => end(endText(code)))
+  }
+  void program?.ended.then(code => end(endText(code)))
+  client.onerror = error => deps.log.add('state', messageOf(error))
+  const options = { signal, timeout: server.start_timeout_s * 1000 }
+  try {
+    await client.connect(transport, options)
+  } catch (error) {
+    await client.close().catch(() => undefined)
+    signal.throwIfAborted()
+    const code = program === null ? undefined : await Promise.race([program.ended, pause(deps.clock, 200).then(() => undefined)])
+    throw code === undefined ? error : svcError('mcp.server_failed', `tool server ${server.id} ${endText(code)}${deps.log.lastWords()}`, { cause: error })
+  }
+  return {
+    client,
+    pid: program?.pid ?? null,
+    ended,
+    async close () {
+      await client.close().catch(() => undefined)
+      await program?.stop(GRACE_S)
+    }
+  }
+}
+
+function endText (code: number | null | undefined): string {
+  if (code === undefined || code === null) return 'ended'
+  return code === 137 ? 'was killed, probably out of memory' : `ended with exit code ${code}`
+}
+
+async function httpTransport (
+  url: string, headers: Readonly<Record<string, string>>, { dispatcher }: ConnectionDeps
+): Promise<Transport> {
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  const fetch = boundedFetch(dispatcher())
+  return new StreamableHTTPClientTransport(new URL(url), { fetch, requestInit: { headers: { ...headers } } })
+}
+
+/** Values of api.env by the names that the record binds them to. */
+function secretsOf ({ id, secrets }: NamedToolServer, config: ConfigService): Record<string, string> {
+  const known = config.secretNames()
+  return Object.fromEntries(Object.entries(secrets).map(([name, key]) => {
+    const value = known.includes(key) ? config.secret(key) : undefined
+    if (value === undefined) {
+      throw svcError('mcp.secret_missing', `tool server ${id} needs ${key}, which api.env does not have; set it with PUT /api/secrets/${key}`,
+        { details: { id, name: key } })
+    }
+    return [name, value]
+  }))
+}
+
+/** For a server with a url, both tables are headers; a bare token is a bearer token. */
+function headersOf (env: Readonly<Record<string, string>>, secrets: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries({ ...env, ...secrets })
+    .map(([name, value]) => [name, name.toLowerCase() === 'authorization' && !value.includes(' ') ? `Bearer ${value}` : value]))
+}
+
+const LONGEST_LINE = 16_384
+
+/** Lines as they come, long ones in pieces. */
+function readLines (stream: NodeJS.ReadableStream, take: (line: string) => void): void {
+  let rest = ''
+  stream.on('data', (chunk: Buffer) => {
+    const lines = (rest + chunk.toString('utf8')).split('\n')
+    rest = lines.pop()!
+    if (rest.length > LONGEST_LINE) lines.push(rest.slice(0, LONGEST_LINE))
+    if (rest.length > LONGEST_LINE) rest = ''
+    for (const line of lines) if (line.trim() !== '') take(line)
+  })
+  stream.on('end', () => { if (rest.trim() !== '') take(rest) })
+}

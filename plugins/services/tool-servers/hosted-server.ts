@@ -1,0 +1,333 @@
+import {
+  abortable, backoffMs, canonicalJson, crashAttempts, isSvcError, mayHeal, messageOf, svcError, type EventBus,
+  type NamedToolServer, type SvcError, type Timer
+} from 'svc-gateway/plugin'
+import { callError, endsConnection, isLostSession } from './call-errors.js'
+import { connect, type ChangeKind, type Connection, type ConnectionDeps } from './connection.js'
+import { answerSchema, keyOf, learn, type Learned } from './learned.js'
+import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
+import { launchOf } from './spec.js'
+import { isGated, offered } from './tool-list.js'
+
+export interface HostedServerDeps extends ConnectionDeps {
+  readonly events: EventBus
+  /** Tools, resources or prompts are others than before. */
+  readonly onChange: () => void
+  /** What was learned of a server in an earlier run; the key changes with what is run. */
+  readonly recall: (id: string, key: string) => Learned | null
+  readonly remember: (id: string, key: string, learned: Learned) => void
+}
+
+interface Failure {
+  readonly attempts: number
+  readonly at: number
+  readonly message: string
+  readonly heals: boolean
+}
+
+/** A server that could not be asked for its tools is asked again by itself, for nobody can call what is not listed. */
+const LEARN_AGAIN_MS = 5_000
+
+/** One tool server: started or reached when it is needed, by one of many callers; paced when it fails; stopped when idle. */
+export class HostedServer {
+  readonly #deps: HostedServerDeps
+  #server: NamedToolServer
+  #connection: Connection | null = null
+  #opening: Promise<Connection> | null = null
+  #failure: Failure | null = null
+  /** Failures in a row: a start that went well ends none, time without a crash does. */
+  #attempts = 0
+  #learned: Learned | null
+  #readyAt: number | null = null
+  #running = 0
+  #idle: Timer | null = null
+  #again: Timer | null = null
+  readonly #closing = new AbortController()
+  /** Ends one start, for those that only want the process gone. */
+  #starting = new AbortController()
+
+  constructor (server: NamedToolServer, deps: HostedServerDeps) {
+    this.#server = server
+    this.#deps = deps
+    this.#learned = deps.recall(server.id, keyOf(server))
+  }
+
+  get server (): NamedToolServer { return this.#server }
+
+  get tools (): readonly OfferedTool[] {
+    return this.#server.enabled && this.#learned !== null ? offered(this.#learned.list.tools, this.#server.tools) : []
+  }
+
+  get instructions (): string | null { return this.#learned?.instructions ?? null }
+
+  get parts (): { readonly resources: boolean, readonly prompts: boolean } {
+    return { resources: this.#learned?.hasResources ?? false, prompts: this.#learned?.hasPrompts ?? false }
+  }
+
+  isGated (tool: OfferedTool): boolean {
+    return isGated(tool, this.#server.tools)
+  }
+
+  status (): ServerStatus {
+    const { list = null, resources = 0, prompts = 0, version = null } = this.#learned ?? {}
+    const pauseMs = this.#pauseMs()
+    return {
+      state: this.#state(),
+      pid: this.#connection?.pid ?? null,
+      protocol: this.#connection?.client.getNegotiatedProtocolVersion() ?? null,
+      version,
+      tools: list === null ? null : this.tools,
+      dropped: list?.dropped ?? [],
+      resources,
+      prompts,
+      running: this.#running,
+      error: this.#failure?.message ?? null,
+      retryInMs: pauseMs === 0 ? null : pauseMs,
+      log: count => this.#deps.log.last(count)
+    }
+  }
+
+  /** Takes a changed record over: what runs is ended only when it would be run otherwise now. */
+  async update (server: NamedToolServer): Promise<void> {
+    const isOther = keyOf(server) !== keyOf(this.#server)
+    this.#server = server
+    if (isOther) this.#learned = this.#deps.recall(server.id, keyOf(server))
+    if (isOther || !server.enabled) {
+      this.#forgive()
+      await this.stop('its configuration has changed')
+    } else {
+      this.#armIdle()
+    }
+  }
+
+  /** Learns what it offers, where that is not known; fails into its state. */
+  async learn (): Promise<void> {
+    if (!this.#server.enabled || this.#learned !== null || this.#closing.signal.aborted) return
+    await this.#ready(this.#closing.signal).then(() => this.#armIdle(), () => this.#learnAgain())
+  }
+
+  /** An operator's verb: past the back-off. */
+  async start (signal: AbortSignal): Promise<void> {
+    this.#forgive()
+    await this.#ready(signal)
+    this.#armIdle()
+  }
+
+  /** From the call on nobody is sent to what runs now; resolves when it is gone. */
+  async stop (why: string): Promise<void> {
+    this.#idle?.cancel()
+    this.#again?.cancel()
+    const [connection, opening] = [this.#connection, this.#opening]
+    this.#connection = null
+    if (connection !== null) this.#tell('stopped', why)
+    this.#starting.abort(svcError('mcp.server_ended', `tool server ${this.#server.id} was stopped: ${why}`))
+    this.#starting = new AbortController()
+    await opening?.catch(() => undefined)
+    await connection?.close()
+  }
+
+  async close (): Promise<void> {
+    this.#closing.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
+    await this.stop('the gateway stops')
+  }
+
+  /** Throws `mcp.unknown_tool` and what the server fails with. */
+  async call (name: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<ToolAnswer> {
+    const tool = this.tools.find(each => each.name === name)
+    if (tool === undefined) {
+      throw svcError('mcp.unknown_tool', `tool server ${this.#server.id} has no tool '${name}'; list its tools again`, { details: { tool: name } })
+    }
+    const { progress } = options
+    const params = { name: tool.own, arguments: { ...args } }
+    return await this.#request('tools/call', params, options.signal, `tool ${name}`, {
+      onprogress: ({ progress: done, total, message }) => progress?.(message ?? '', done, total)
+    }) as ToolAnswer
+  }
+
+  /** What is passed through as it is: resources and prompts. */
+  async pass (
+    method: PassedMethod, params: Readonly<Record<string, unknown>>, signal: AbortSignal
+  ): Promise<Readonly<Record<string, unknown>>> {
+    return await this.#request(method, params, signal, method)
+  }
+
+  async #request (
+    method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal, what: string, options: RequestExtras = {},
+    isRetry = false
+  ): Promise<Record<string, unknown>> {
+    this.#running++
+    this.#idle?.cancel()
+    try {
+      const connection = await this.#ready(signal)
+      const timeout = this.#server.call_timeout_s * 1000
+      return await connection.client.request({ method, params: { ...params } }, answerSchema,
+        { ...options, signal, timeout, resetTimeoutOnProgress: true })
+        .catch((error: unknown) => this.#requestFailed(connection, error, what, signal))
+    } catch (error) {
+      if (isRetry || !isLostSession((error as Error).cause)) throw error
+      return await this.#request(method, params, signal, what, options, true)
+    } finally {
+      this.#running--
+      this.#armIdle()
+    }
+  }
+
+  async #requestFailed (connection: Connection, error: unknown, what: string, signal: AbortSignal): Promise<never> {
+    signal.throwIfAborted()
+    const { id } = this.#server
+    const isOver = endsConnection(error)
+    if (isOver && connection.pid !== null) {
+      // the program has gone, or goes this moment: its last words tell most
+      const why = await connection.ended
+      throw svcError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })
+    }
+    const shown = callError(id, what, error)
+    if (isOver && this.#connection === connection) {
+      this.#connection = null
+      void connection.close()
+      if (!isLostSession(error)) this.#fail(shown, this.#readyAt)
+    }
+    throw shown
+  }
+
+  async #ready (signal: AbortSignal): Promise<Connection> {
+    const { id, enabled } = this.#server
+    if (!enabled) throw svcError('mcp.server_disabled', `tool server ${id} is disabled; enable it with PATCH /api/mcp/${id}/config`, { details: { id } })
+    if (this.#connection !== null) return this.#connection
+    if (this.#opening === null) {
+      const pauseMs = this.#pauseMs()
+      if (pauseMs > 0) throw this.#paused(pauseMs)
+      this.#opening = this.#open().finally(() => { this.#opening = null })
+    }
+    return await abortable(this.#opening, signal)
+  }
+
+  async #open (): Promise<Connection> {
+    const { clock, log } = this.#deps
+    const server = this.#server
+    const starting = this.#starting = new AbortController()
+    const stop = (): void => starting.abort(this.#closing.signal.reason)
+    this.#closing.signal.addEventListener('abort', stop, { once: true })
+    const late = clock.setTimer(server.start_timeout_s * 1000, () => starting.abort(
+      svcError('mcp.server_failed', `tool server ${server.id} did not answer within its start_timeout_s of ${server.start_timeout_s} s`)))
+    this.#failure = null
+    log.begin()
+    this.#tell('starting', launchOf(server).kind === 'remote' ? 'connecting' : 'starting')
+    let connection: Connection | null = null
+    try {
+      connection = await connect(server, this.#deps, kind => this.#changed(kind), starting.signal)
+      const learned = await learn(connection, starting.signal)
+      starting.signal.throwIfAborted()
+      this.#connection = connection
+      this.#readyAt = clock.monotonic()
+      this.#take(learned)
+      this.#tell('running', `ready, ${learned.list.tools.length} tools`)
+      for (const { name, reason } of learned.list.dropped) log.add('state', `tool ${name} is left out: ${reason}`)
+      const open = connection
+      void open.ended.then(why => this.#over(open, why))
+      return connection
+    } catch (error) {
+      await connection?.close()
+      const reason: unknown = starting.signal.aborted ? starting.signal.reason : error
+      const shown = isSvcError(reason) ? reason : svcError('mcp.server_failed',
+        `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason).message}${log.lastWords()}`,
+        { details: { id: server.id }, cause: reason })
+      // whoever stopped it has told so
+      if (this.#starting === starting) this.#fail(shown, null)
+      throw shown
+    } finally {
+      late.cancel()
+      this.#closing.signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** It ended by itself. */
+  #over (connection: Connection, why: string): void {
+    if (this.#connection !== connection) return
+    this.#connection = null
+    void connection.close()
+    this.#fail(svcError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
+  }
+
+  #fail (error: SvcError, readyAt: number | null): void {
+    const now = this.#deps.clock.monotonic()
+    const heals = mayHeal(error)
+    this.#attempts = heals ? crashAttempts(this.#attempts === 0 ? null : { attempts: this.#attempts }, readyAt, now) : 1
+    this.#failure = { attempts: this.#attempts, at: now, message: error.message, heals }
+    this.#tell('failed', error.message)
+  }
+
+  #forgive (): void {
+    this.#failure = null
+    this.#attempts = 0
+  }
+
+  #pauseMs (): number {
+    if (this.#failure === null) return 0
+    return Math.max(0, this.#failure.at + backoffMs(this.#failure.attempts) - this.#deps.clock.monotonic())
+  }
+
+  #paused (pauseMs: number): SvcError {
+    const seconds = Math.ceil(pauseMs / 1000)
+    return svcError('mcp.server_failed',
+      `tool server ${this.#server.id} failed ${this.#failure!.attempts} times and is tried again in ${seconds} s; POST /api/mcp/${this.#server.id}/restart does not wait. The last failure: ${this.#failure!.message}`,
+      { details: { id: this.#server.id, retry_after_s: seconds } })
+  }
+
+  #learnAgain (): void {
+    const waitMs = Math.max(LEARN_AGAIN_MS, this.#pauseMs())
+    if (this.#failure?.heals !== true) return
+    this.#again?.cancel()
+    this.#again = this.#deps.clock.setTimer(waitMs, () => void this.learn())
+  }
+
+  #take (learned: Learned): void {
+    const isSame = this.#learned !== null && canonicalJson(this.#learned) === canonicalJson(learned)
+    if (isSame) return
+    this.#learned = learned
+    this.#deps.remember(this.#server.id, keyOf(this.#server), learned)
+    this.#deps.onChange()
+  }
+
+  /** Called at most a few times a second, however often the server says so. */
+  #changed (kind: ChangeKind): void {
+    const connection = this.#connection
+    if (connection === null) return
+    this.#deps.log.add('state', `says that its ${kind} have changed`)
+    learn(connection, this.#closing.signal).then(learned => this.#take(learned), (error: unknown) => {
+      this.#deps.log.add('state', `cannot be asked for its ${kind}: ${messageOf(error)}`)
+    })
+  }
+
+  #armIdle (): void {
+    this.#idle?.cancel()
+    const { idle_stop_s: idleS } = this.#server
+    if (this.#running > 0 || idleS === 0 || this.#connection === null) return
+    this.#idle = this.#deps.clock.setTimer(idleS * 1000, () => {
+      if (this.#running === 0) void this.stop(`idle for ${idleS} s`)
+    })
+  }
+
+  #state (): ServerState {
+    if (!this.#server.enabled) return 'disabled'
+    const isRemote = launchOf(this.#server).kind === 'remote'
+    if (this.#connection !== null) return isRemote ? 'reachable' : 'running'
+    if (this.#failure !== null) return isRemote ? 'unreachable' : 'failed'
+    if (this.#opening !== null) return 'starting'
+    return 'stopped'
+  }
+
+  #tell (state: 'starting' | 'running' | 'stopped' | 'failed', message: string): void {
+    const { id } = this.#server
+    this.#deps.log.add('state', message)
+    this.#deps.events.emit({
+      type: 'mcp.server.state', severity: state === 'failed' ? 'error' : 'info', source: `mcp:${id}`, message: `${id}: ${message}`, data: { server: id, state }
+    })
+  }
+}
+
+/** Methods that go to a server as they come. */
+export const passedMethods = ['resources/list', 'resources/templates/list', 'resources/read', 'prompts/list', 'prompts/get'] as const
+export type PassedMethod = typeof passedMethods[number]
+
+type RequestExtras = Pick<NonNullable<Parameters<Connection['client']['request']>[2]>, 'onprogress'>

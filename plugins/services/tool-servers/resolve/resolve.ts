@@ -1,0 +1,49 @@
+import { svcError } from 'svc-gateway/plugin'
+import type { ResolvedManifest } from '../ref.js'
+import { parseSpec, unsupported } from '../spec.js'
+import { fetchFailed, fetchManifest, type FetchDeps } from './manifest-fetch.js'
+import { ofSpec, readManifest } from './manifest.js'
+
+const MAX_URL = 2_048
+
+/** What an MCP server answers a GET with that is no session of its own. */
+const serverAnswers: readonly number[] = [400, 401, 403, 405, 406]
+
+/**
+ * What an address or spec stands for. Packages and images are read from their names alone; a URL is asked once: for a
+ * manifest, or whether it is a server itself.
+ */
+export async function resolveServer (text: string, deps: FetchDeps, signal: AbortSignal): Promise<ResolvedManifest> {
+  const given = text.trim()
+  if (given === '') throw svcError('mcp.url_required', 'give the address or spec of a tool server', { param: 'url' })
+  if (given.length > MAX_URL) throw svcError('mcp.url_too_long', `an address or spec has at most ${MAX_URL} characters`, { param: 'url' })
+  if (/[\s\u0000-\u001f]/.test(given)) throw svcError('mcp.url_invalid', 'the address or spec has blanks or control characters in it', { param: 'url' })
+  const parsed = parseSpec(given)
+  if (parsed === null) {
+    const looksLikeUrl = /^https?:/.test(given)
+    throw looksLikeUrl ? svcError('mcp.url_invalid', 'the address is no valid URL', { param: 'url' }) : unsupported(given)
+  }
+  if (parsed.kind === 'git') throw unsupported(given)
+  if (parsed.kind !== 'http') return ofSpec(parsed)
+  const url = new URL(parsed.target)
+  if (url.username !== '' || url.password !== '') {
+    throw svcError('mcp.url_invalid', 'the address holds a password; bind it as a secret instead', { param: 'url' })
+  }
+  const { status, type, text: body } = await fetchManifest(url, deps, signal)
+  if (serverAnswers.includes(status) || (status === 200 && type.startsWith('text/event-stream'))) return ofSpec(parsed)
+  if (status !== 200) {
+    const isElsewhere = status >= 300 && status < 400
+    throw fetchFailed(url, new Error(`it answers HTTP ${status}${isElsewhere ? ', a redirect, which is not followed' : ''}`))
+  }
+  const manifest = readManifest(jsonOf(body))
+  if (manifest === null) throw fetchFailed(url, new Error('what it sends is no manifest of a tool server'))
+  return { ...manifest, source_kind: 'manifest', source_url: url.href }
+}
+
+function jsonOf (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,173 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import t from 'tap'
+import type { ToolOutcome } from '../../../../kernel/contract/index.js'
+import { createSystemClock } from '../../../../kernel/state/system-clock.js'
+import { hosted, record } from './hosted.js'
+
+const failure = (outcome: ToolOutcome): { code: string, message: string, details: Readonly<Record<string, unknown>> } => {
+  if (outcome.kind !== 'failed') throw new Error(`${outcome.kind} instead of a failure: ${JSON.stringify(outcome).slice(0, 300)}`)
+  return outcome.error
+}
+
+t.test('an installed server runs as a child of the gateway, and its tools are tools of the gateway', async t => {
+  const gateway = await hosted(t, {
+    odd: record(['--prints'], 'name = "Odd"\n[env]\nMODE = "test"\n[secrets]\nODD_TOKEN = "ODD_KEY"\n[tools]\ngated = ["slow"]\nblocked = ["hang"]\n')
+  }, { files: { 'etc/svc/api.env': 'ODD_KEY="s3cret-value"\nOTHER="x"\n' } })
+  await gateway.reaches('odd', 'running')
+  const tools = new Map(gateway.catalogue.list('odd', { agent: null }).map(tool => [tool.name, tool]))
+  t.match(tools.get('echo'), { title: 'Echo', annotations: { readOnly: true }, gated: false })
+  t.strictSame(tools.get('echo')!.inputSchema, { type: 'object', properties: { text: { type: 'string' } } })
+  t.ok(tools.has('dotted_name'), 'a name that clients refuse is another one here')
+  t.equal(tools.get('slow')!.gated, true, 'as its record says')
+  t.notOk(tools.has('hang'))
+  t.equal(failure(await gateway.call('odd', 'hang')).code, 'mcp.unknown_tool')
+  t.equal(failure(await gateway.call('odd', 'slow')).code, 'approvals.unavailable', 'a gated tool waits for an operator, or is refused where none can be asked')
+  t.equal(await gateway.text('odd', 'echo', { text: 'hello' }), 'hello')
+  t.equal(await gateway.text('odd', 'dotted_name'), 'dotted')
+  const { argv, env } = JSON.parse(await gateway.text('odd', 'surroundings')) as { argv: string[], env: Record<string, string> }
+  t.strictSame(argv, ['--prints'])
+  t.match(env, { MODE: 'test', ODD_TOKEN: 's3cret-value', PATH: process.env.PATH })
+  t.notOk('SECRET_OF_THE_GATEWAY' in env || 'OTHER' in env, 'nothing else of the gateway comes along')
+  t.match(gateway.desk.get('odd').status, { state: 'running', protocol: '2025-06-18', version: '0.9', resources: 1, prompts: 1, dropped: [] })
+  t.match(gateway.desk.get('odd').status.log(100), [{ kind: 'state', message: 'starting' }, { kind: 'stdout', message: 'Welcome to the odd server!' }])
+  t.match(gateway.catalogue.server('odd'), { title: 'Odd', instructions: 'Be careful.', parts: { resources: true, prompts: true } })
+  const passage = gateway.catalogue.server('odd')!.source!.request!
+  const caller = { actor: 'mcp:x', agent: null, signal: new AbortController().signal }
+  t.match(await passage('resources/read', { uri: 'odd://one' }, caller), { contents: [{ text: 'the first' }] })
+  t.match(await passage('prompts/get', { name: 'greet' }, caller), { messages: [{ role: 'user' }] })
+})
+
+t.test('a server that crashes in a call fails that call with its last words, and is paced like a slot when it does so again', async t => {
+  const real = createSystemClock()
+  let ahead = 0
+  const clock = { now: () => real.now() + ahead, monotonic: () => real.monotonic() + ahead, setTimer: real.setTimer.bind(real) }
+  const gateway = await hosted(t, { odd: record() }, { clock })
+  await gateway.reaches('odd', 'running')
+  t.match(failure(await gateway.call('odd', 'crash')), { code: 'mcp.server_ended', message: /exit code 7 during tool crash; it last wrote: cannot allocate a flux capacitor/ })
+  await gateway.reaches('odd', 'failed')
+  t.equal(await gateway.text('odd', 'echo', { text: 'again' }), 'again', 'the first failure costs no wait')
+  await gateway.call('odd', 'crash')
+  await gateway.reaches('odd', 'failed')
+  const refused = failure(await gateway.call('odd', 'echo'))
+  t.match(refused, { code: 'mcp.server_failed', message: /failed 2 times and is tried again in [45] s; POST \/api\/mcp\/odd\/restart does not wait/ })
+  t.ok((refused.details.retry_after_s as number) > 0)
+  ahead += 5_000
+  t.equal(await gateway.text('odd', 'echo', { text: 'later' }), 'later')
+  ahead += 60_000
+  await gateway.call('odd', 'crash')
+  await gateway.reaches('odd', 'failed')
+  t.equal(await gateway.text('odd', 'echo', { text: 'sound' }), 'sound', 'after a minute without a crash it is the first again')
+  await gateway.call('odd', 'crash')
+  await gateway.reaches('odd', 'failed')
+  await gateway.desk.restart('odd', new AbortController().signal)
+  t.equal(await gateway.text('odd', 'echo', { text: 'restarted' }), 'restarted', 'an operator need not wait')
+})
+
+t.test('what a server should not write harms nobody else', async t => {
+  const gateway = await hosted(t, { odd: record(), flood: record() })
+  await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('flood', 'running')])
+  const { pid } = gateway.desk.get('odd').status
+
+  await t.test('an answer of 50 MB fails its own call alone', async t => {
+    const [big, echo] = await Promise.all([gateway.call('odd', 'big', { mib: 50 }), gateway.call('odd', 'echo', { text: 'beside it' })])
+    t.match(failure(big), { code: 'mcp.answer_too_large', message: /the answer has 51 MiB; at most 16 are taken/ })
+    t.match(echo, { kind: 'content', content: { content: [{ text: 'beside it' }] } })
+    t.equal((await gateway.text('odd', 'big', { mib: 2 })).length, 2 * 1024 * 1024, 'one of 2 MiB is fine')
+    t.equal(gateway.desk.get('odd').status.pid, pid, 'and the server lives on')
+  })
+
+  await t.test('a flood of messages ends the server that sends them', async t => {
+    const before = process.memoryUsage().rss
+    t.match(failure(await gateway.call('flood', 'flood')), { code: 'mcp.server_ended', message: /writes more than 8 MiB a minute/ })
+    await gateway.reaches('flood', 'failed')
+    t.ok(process.memoryUsage().rss - before < 300 * 1024 * 1024)
+    t.equal(await gateway.text('odd', 'echo', { text: 'dry' }), 'dry')
+  })
+})
+
+t.test('a call that hangs ends with its client, or at its limit, and the server is told', async t => {
+  const gateway = await hosted(t, { odd: record([], 'call_timeout_s = 1\n') })
+  await gateway.reaches('odd', 'running')
+  t.match(failure(await gateway.call('odd', 'hang')), { code: 'mcp.call_timeout' })
+  const leaving = new AbortController()
+  const left = gateway.call('odd', 'hang', {}, leaving.signal)
+  t.equal(await gateway.text('odd', 'echo', { text: 'alive' }), 'alive')
+  leaving.abort(new Error('the client has left'))
+  t.equal((await left).kind, 'failed')
+  t.equal(await gateway.text('odd', 'cancelled'), '2')
+})
+
+t.test('tools that change while the server runs are listed anew', async t => {
+  const gateway = await hosted(t, { odd: record() })
+  await gateway.reaches('odd', 'running')
+  const changed = new Promise<void>(resolve => { gateway.catalogue.onChange(resolve) })
+  t.equal(await gateway.text('odd', 'change'), 'changed')
+  await changed
+  t.ok(gateway.catalogue.find('odd', 'extra'))
+})
+
+t.test('a server that asks for input is told that nobody answers, in either era', async t => {
+  const modern = fileURLToPath(new URL('modern-server.js', import.meta.url))
+  const gateway = await hosted(t, { odd: record(), modern: `command = "node"\nargs = [${JSON.stringify(modern)}]\n` })
+  await gateway.reaches('odd', 'running')
+  t.match(JSON.parse(await gateway.text('odd', 'elicit')), { error: { code: -32601 } })
+  await gateway.reaches('modern', 'running')
+  t.match(gateway.desk.get('modern').status, { protocol: '2026-07-28', version: '2.0' })
+  t.equal(await gateway.text('modern', 'greet', { name: 'Ada' }), 'Hello Ada')
+  t.match(failure(await gateway.call('modern', 'ask')), { code: 'mcp.input_required' })
+  t.match(await gateway.call('modern', 'greet', { name: 5 }), { kind: 'content', content: { isError: true } }, 'it validates by itself')
+})
+
+t.test('a bad schema costs its own tool alone', async t => {
+  const gateway = await hosted(t, { odd: record(['--bad-schemas']) })
+  await gateway.reaches('odd', 'running')
+  t.strictSame(gateway.desk.get('odd').status.dropped.map(({ name }) => name), ['no_schema', 'text_schema', 'union', '(no name)', 'deep'])
+  t.ok(gateway.catalogue.find('odd', 'echo'))
+})
+
+t.test('a server is started once for all who wait, stopped when it is idle, and listed all the same', async t => {
+  const starts = join(t.testdir(), 'starts')
+  const gateway = await hosted(t, { odd: record([], `idle_stop_s = 1\n[env]\nSTARTS = "${starts}"\n`) })
+  const count = (): number => readFileSync(starts, 'utf8').trim().split('\n').length
+  await gateway.reaches('odd', 'running')
+  await gateway.reaches('odd', 'stopped')
+  t.equal(count(), 1)
+  t.ok(gateway.catalogue.find('odd', 'echo'))
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => gateway.text('odd', 'echo', { text: String(n) })))
+  t.strictSame(answers, Array.from({ length: 10 }, (_, n) => String(n)))
+  t.equal(count(), 2)
+})
+
+t.test('a server that cannot be run says why', async t => {
+  const gateway = await hosted(t, {
+    dies: record(['--dies']), absent: 'command = "no-such-program-here"\n', keyless: record([], '[secrets]\nA = "NOT_SET"\n'),
+    off: record([], 'enabled = false\n')
+  })
+  await Promise.all(['dies', 'absent', 'keyless'].map(id => gateway.reaches(id, 'failed')))
+  t.match(gateway.desk.get('dies').status.error, /ended with exit code 3; it last wrote: no licence file/)
+  t.match(gateway.desk.get('absent').status.error, /no-such-program-here is not installed/)
+  t.match(gateway.desk.get('keyless').status.error, /needs NOT_SET, which api.env does not have/)
+  t.equal(gateway.desk.get('off').status.state, 'disabled')
+  await gateway.gateway.kernel().config.setSecret('NOT_SET', 'value')
+  await gateway.desk.start('keyless', new AbortController().signal)
+  t.match(JSON.parse(await gateway.text('keyless', 'surroundings')), { env: { A: 'value' } })
+})
+
+t.test('records come, change and go while the gateway runs', async t => {
+  const gateway = await hosted(t, {})
+  const { config } = gateway.gateway.kernel()
+  const { args } = JSON.parse(`{${record().split('\n')[1]!.replace('args =', '"args":')}}`) as { args: string[] }
+  await config.change(draft => draft.toolServers.create('late', { command: 'node', args }))
+  await gateway.reaches('late', 'running')
+  const { pid } = gateway.desk.get('late').status
+  await config.change(draft => draft.toolServers.patch('late', { tools: { allow: ['echo'] } }))
+  t.strictSame(gateway.catalogue.list('late', { agent: null }).map(({ name }) => name), ['echo'])
+  t.equal(gateway.desk.get('late').status.pid, pid, 'what is offered is no reason to start it anew')
+  await config.change(draft => draft.toolServers.patch('late', { env: { A: 'b' } }))
+  await gateway.reaches('late', 'running')
+  t.not(gateway.desk.get('late').status.pid, pid)
+  await config.change(draft => draft.toolServers.delete('late'))
+  t.equal(gateway.catalogue.server('late'), null)
+})
