@@ -7,8 +7,8 @@ export type OwnCommand = 'svc' | 'npx svc'
 
 /** The commands of the first level, as the table of them has them: it cannot be imported by what it loads. */
 export const commandNames = [
-  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'alias', 'model', 'profile', 'stack',
-  'capabilities', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'completion'
+  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'agent', 'alias', 'model', 'profile',
+  'stack', 'capabilities', 'service', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'completion'
 ] as const
 
 const PROGRAM = fileURLToPath(new URL('svc.js', import.meta.url))

@@ -91,6 +91,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./capabilities/index.js')).addCapabilitiesCommands
   },
   {
+    usage: 'service',
+    about: 'manage services: programs beside the gateway, and the gateway as one itself',
+    load: async () => (await import('./service/index.js')).addServiceCommands
+  },
+  {
     usage: 'config',
     about: 'look at the configuration files, change and check them',
     load: async () => (await import('./config/index.js')).addConfigCommands

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ApiClient } from '../client.js'
 import { packageOf, pluginListSchema } from '../plugin-report.js'
 
-export const nameKinds = ['slot', 'model', 'upstream', 'profile', 'plugin', 'request', 'approval'] as const
+export const nameKinds = ['slot', 'model', 'upstream', 'profile', 'plugin', 'request', 'approval', 'service'] as const
 export type NameKind = typeof nameKinds[number]
 
 const named = z.array(z.looseObject({ name: z.string(), kind: z.string().nullish() }))
@@ -30,6 +30,7 @@ async function ask (clientOf: () => ApiClient, kind: NameKind): Promise<readonly
     case 'profile': return (await get('/api/profiles', named)).map(({ name }) => name)
     case 'plugin': return (await get('/api/plugins', pluginListSchema)).map(packageOf).filter(name => name !== null)
     case 'approval': return (await get('/api/agent/approvals', z.looseObject({ approvals: identified }))).approvals.map(({ id }) => id)
+    case 'service': return (await get('/api/services', z.looseObject({ services: identified }))).services.map(({ id }) => id)
     case 'request': return (await get('/api/requests', z.looseObject({ requests: identified }))).requests.map(({ id }) => id)
   }
 }

@@ -26,7 +26,8 @@ export interface CompletionNode {
 
 /** Groups whose commands work on what is there, by the word for it in the command line. */
 const kinds: Readonly<Record<string, NameKind>> = {
-  slot: 'slot', model: 'model', upstream: 'upstream', profile: 'profile', from: 'profile', plugin: 'plugin', cancel: 'request', agent: 'approval'
+  slot: 'slot', model: 'model', upstream: 'upstream', profile: 'profile', from: 'profile', plugin: 'plugin', cancel: 'request', agent: 'approval',
+  service: 'service'
 }
 /** These name something new. */
 const makers = new Set(['create', 'add', 'register'])
@@ -63,7 +64,7 @@ function optionOf (option: Option): CompletionOption {
 
 function argumentValues (argument: Argument, path: readonly string[]): Values {
   const isNew = makers.has(path.at(-1) ?? '')
-  const of = ['name', 'ref', 'id'].includes(argument.name()) && !isNew ? kinds[path[0] ?? ''] : undefined
+  const of = ['name', 'ref', 'id', 'service'].includes(argument.name()) && !isNew ? kinds[path[0] ?? ''] : undefined
   return valuesOf(argument.argChoices, argument.name(), of)
 }
 

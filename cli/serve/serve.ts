@@ -5,6 +5,7 @@ import type { Cli } from '../cli.js'
 import { version } from '../version.js'
 import { watchConfig, type ConfigWatch } from './config-watch.js'
 import { createGatewayLog, type LevelledLogger } from './gateway-log.js'
+import { notify } from './notify.js'
 import { printReady } from './ready-block.js'
 import { StopRequests } from './stop-requests.js'
 
@@ -50,7 +51,13 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   const { config } = gateway.kernel()
   const watching = options.reload === true ? await watchFiles(config, log) : null
   announce(cli, gateway, started, options)
+  const tell = async (...states: string[]): Promise<void> => {
+    const problem = await notify(cli.env, ...states)
+    if (problem !== null) log.warn(`the service manager was not told ${states[0]!}: ${problem}`)
+  }
+  const ready = tell('READY=1', `STATUS=serving at ${started.baseUrl}`)
   await stops.first
+  void ready.then(() => tell('STOPPING=1'))
   if (options.readyJson !== true) cli.out.line('Stopping when running answers end. Press Ctrl-C again to cut them short.')
   void stops.second.then(() => gateway.hurry())
   watching?.close()

@@ -1,0 +1,113 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Option, type Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { pathOf, type ApiClient } from '../../client.js'
+import { confirm } from '../../confirm.js'
+import { CliFailure, usageFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { installationSchema, type Installation, type ServiceRecord } from '../../service-record.js'
+import { oneLine, truncate } from '../../text-width.js'
+import { homeOption } from '../serve.js'
+import { serviceOf } from './list.js'
+
+interface InstallOptions {
+  readonly form?: 'python' | 'container'
+  readonly yes?: true
+  readonly json?: true
+  readonly print?: true
+  readonly user?: string
+  readonly folder?: string
+}
+
+/** A Python has to be found, and a registry asked, before the answer comes. */
+const START_MS = 60_000
+const LOOK_EVERY_MS = 300
+
+const NOTE = 'With a name: the gateway brings that service, in an environment of its own or as a container.\n' +
+  'Without: the gateway itself becomes a service of this machine, as root: a unit of systemd,\nor a launchd job on macOS.'
+
+export function addServiceInstall (service: Command, cli: Cli): void {
+  service.command('install [service]')
+    .description('bring a service to this machine; without a name, make the gateway one')
+    .addOption(new Option('--form <form>', 'how it is to run; default is what fits here').choices(['python', 'container']))
+    .option('-y, --yes', 'do not ask about its licence')
+    .option('--json', 'print how it ended, as the API tells it')
+    .option('--print', 'of the gateway: print its files and change nothing')
+    .option('--user <name>', 'of the gateway: the user that it runs as', 'svc')
+    .addOption(new Option('--folder <dir>', 'of the gateway: where its unit goes').hideHelp())
+    .addOption(homeOption())
+    .addHelpText('after', `\n${NOTE}`)
+    .addHelpText('after', examples('svc service install openwebui', 'sudo svc service install', 'svc service install --print'))
+    .action(async (id: string | undefined, options: InstallOptions, command: Command) => {
+      if (id === undefined) {
+        if (options.form !== undefined) throw usageFailure('--form goes with the name of a service')
+        const { installGateway } = await import('../../unit/install-gateway.js')
+        return await installGateway(cli, command, options)
+      }
+      if (options.print === true) throw usageFailure('--print is for the gateway itself, without the name of a service')
+      await installService(cli, cli.client(command), id, options)
+    })
+}
+
+export function addServiceUninstall (service: Command, cli: Cli): void {
+  service.command('uninstall [service]')
+    .description('stop a service and take it away; without a name, the unit of the gateway')
+    .option('--data', 'what it keeps, too: chats, documents, accounts')
+    .option('-y, --yes', 'do not ask')
+    .addOption(new Option('--folder <dir>', 'of the gateway: where its unit is').hideHelp())
+    .addHelpText('after', '\nWithout a name the home, its models and its configuration stay.')
+    .addHelpText('after', examples('svc service uninstall openwebui', 'svc service uninstall openwebui --data --yes'))
+    .action(async (id: string | undefined, options: { data?: true, yes?: true, folder?: string }, command: Command) => {
+      if (id === undefined) {
+        if (options.data === true) throw usageFailure('--data goes with the name of a service')
+        const { uninstallGateway } = await import('../../unit/install-gateway.js')
+        return await uninstallGateway(cli, options)
+      }
+      const client = cli.client(command)
+      const { name } = await serviceOf(client, id)
+      const what = options.data === true ? `Delete ${name} with all that it keeps?` : null
+      if (what !== null && options.yes !== true && !await confirm(cli, what)) throw new CliFailure('nothing was changed')
+      await client.raw({ method: 'DELETE', path: pathOf`/api/services/${id}/install`, query: { data: options.data === true }, timeoutMs: null })
+      cli.out.line(options.data === true ? `${name} is gone.` : `${name} is uninstalled; its data is kept.`)
+    })
+}
+
+async function installService (cli: Cli, client: ApiClient, id: string, { form, yes, json }: InstallOptions): Promise<void> {
+  const record = await serviceOf(client, id)
+  const { licence: { name: licence, note, url } } = record
+  cli.out.note(`${record.name}: ${licence}${note === null ? '' : `, ${note}`}${url === null ? '' : ` (${url})`}`)
+  if (note !== null && yes !== true && !await confirm(cli, `Install ${record.name}?`)) throw new CliFailure('nothing was installed')
+  const path = pathOf`/api/services/${id}/install`
+  const begun = await client.call({ method: 'POST', path, body: form === undefined ? {} : { form }, timeoutMs: START_MS }, installationSchema)
+  const ended = await followInstall(cli, client, path, record, begun)
+  if (json === true) cli.out.json(ended)
+  if (ended.state !== 'installed') throw new CliFailure(`${record.name} is not installed: ${ended.message}`)
+  if (json === true) return
+  cli.out.line(`${record.name}${ended.version === null ? '' : ` ${ended.version}`} is installed.`)
+  for (const setting of ended.settings) cli.out.line(`svc.toml has [${setting.replace('.', '] ')} for it now.`)
+  cli.out.line(`Start it: svc service start ${id}; with the gateway from then on: svc service enable ${id}`)
+}
+
+/** Says what goes on: drawn over at a terminal, a line for each step elsewhere. */
+async function followInstall (
+  cli: Cli, client: ApiClient, path: string, { name }: ServiceRecord, begun: Installation
+): Promise<Installation> {
+  let [now, told] = [begun, '']
+  try {
+    while (now.state === 'installing') {
+      const line = truncate(oneLine(`${name}: ${now.message}`), cli.out.width - 1)
+      if (line !== told && cli.out.animated) cli.out.redraw(line)
+      else if (line !== told && /: (making|installing|pulling [^:]*$)/.test(line)) cli.out.note(line)
+      told = line
+      await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal })
+      now = await client.call({ path }, installationSchema)
+    }
+  } catch (error) {
+    if (cli.signal.aborted) cli.out.note(`The gateway goes on with it: \`svc service list\` shows how far it is.`)
+    cli.signal.throwIfAborted()
+    throw error
+  } finally {
+    cli.out.redraw('')
+  }
+  return now
+}

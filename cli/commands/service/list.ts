@@ -1,0 +1,71 @@
+import { Option, type Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import type { ApiClient } from '../../client.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { numberOf } from '../../option-value.js'
+import { serviceListSchema, stateOf, type ServiceRecord } from '../../service-record.js'
+import { harmless } from '../../text-width.js'
+
+const linesSchema = z.looseObject({ lines: z.array(z.string()), hint: z.string().optional() })
+const complaintSchema = z.looseObject({ message: z.string() })
+const lineCount = z.int().min(1).max(5000)
+
+export function addServiceList (service: Command, cli: Cli): void {
+  service.command('list')
+    .description('list them, with what runs them and how they are')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc service list'))
+    .action(async (options: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: '/api/services' }
+      if (options.json === true) return cli.out.json(await client.raw(call))
+      const { services } = await client.call(call, serviceListSchema)
+      cli.out.table([
+        { title: 'SERVICE', cell: ({ id }) => id },
+        { title: 'STATE', cell: record => stateOf(record).word, paint: (text, record) => cli.out.paint(stateOf(record).colour, text) },
+        { title: 'RUNS AS', cell: ({ runs_as: form }) => form ?? '-' },
+        { title: 'STARTS', cell: ({ unit_state: unit }) => unit?.unit_file_state === 'enabled' ? 'by itself' : '-', expendable: 1 },
+        { title: 'ADDRESS', cell: ({ url }) => url ?? '-', flexible: true }
+      ], services)
+      for (const record of services) {
+        if (!record.up && record.unit_state?.active_state === 'failed') cli.out.line(harmless(`${record.id}: ${record.detail}`))
+      }
+    })
+}
+
+export function addServiceLogs (service: Command, cli: Cli): void {
+  service.command('logs <service>')
+    .description('print what a service wrote')
+    .option('-f, --follow', 'go on with new lines until interrupted')
+    .addOption(new Option('-n, --lines <count>', 'how many of the last lines').argParser(numberOf(lineCount)).default(200))
+    .addHelpText('after', examples('svc service logs openwebui -n 50', 'svc service logs openwebui --follow'))
+    .action(async (id: string, options: { follow?: true, lines: number }, command: Command) => {
+      const client = cli.client(command)
+      const { unit } = await serviceOf(client, id)
+      const query = { unit, n: options.lines }
+      if (options.follow === true) return await follow(cli, client, query)
+      const { lines, hint } = await client.call({ path: '/api/logs', query }, linesSchema)
+      cli.out.lines(lines.map(harmless))
+      if (hint !== undefined) cli.out.note(hint)
+    })
+}
+
+/** Throws a `CliFailure` that names the services that there are. */
+export async function serviceOf (client: ApiClient, id: string): Promise<ServiceRecord> {
+  const { services } = await client.call({ path: '/api/services' }, serviceListSchema)
+  const found = services.find(record => record.id === id)
+  if (found !== undefined) return found
+  throw new CliFailure(`there is no service '${id}'`, { hints: [`There are ${services.map(record => record.id).join(', ')}.`] })
+}
+
+async function follow (
+  { out, signal }: Cli, client: ApiClient, query: { readonly unit: string, readonly n: number }
+): Promise<void> {
+  for await (const { event, data } of client.events({ path: '/api/logs/stream', query })) {
+    const value: unknown = JSON.parse(data)
+    if (event === 'error') out.note(complaintSchema.safeParse(value).data?.message ?? data)
+    else await out.write(`${harmless(typeof value === 'string' ? value : data)}\n`, signal)
+  }
+}

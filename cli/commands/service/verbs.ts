@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { serviceVerbs, type ServiceVerb } from '../../../kernel/contract/companion.js'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+
+const actedSchema = z.looseObject({ ok: z.boolean(), message: z.string() })
+
+const abouts: Readonly<Record<ServiceVerb, string>> = {
+  start: 'start one and wait until it answers',
+  stop: 'stop one',
+  restart: 'stop one, start it, and wait until it answers',
+  enable: 'have one start with the machine, or with the gateway that runs it',
+  disable: 'have one wait until it is started'
+}
+
+export function addServiceVerbs (service: Command, cli: Cli): void {
+  for (const verb of serviceVerbs) {
+    service.command(`${verb} <service>`)
+      .description(abouts[verb])
+      .option('--json', 'print the answer of the API; the exit code tells all the same')
+      .addHelpText('after', examples(`svc service ${verb} openwebui`))
+      .action(async (id: string, options: { json?: true }, command: Command) => {
+        const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/services/${id}/action`, body: { action: verb }, timeoutMs: null })
+        const { ok, message } = actedSchema.parse(answer)
+        if (options.json === true) cli.out.json(answer)
+        if (!ok) throw new CliFailure(options.json === true ? `${verb} of ${id} failed` : message)
+        if (options.json !== true) cli.out.line(`${message}.`)
+      })
+  }
+}

@@ -1,0 +1,111 @@
+/** What the files of the gateway as a service of the machine are made of. */
+export interface GatewayUnit {
+  /** Absolute paths of Node and of the command line's program. */
+  readonly node: string
+  readonly program: string
+  /** Root of etc/svc and var/lib/svc; null: the system's. */
+  readonly home: string | null
+  readonly user: string
+  /** Groups that open GPUs and the container engine, of those that this machine has. */
+  readonly groups: readonly string[]
+  /** Where programs are looked for that engines and installers need. */
+  readonly path: string
+}
+
+export const UNIT_NAME = 'svc-api.service'
+export const JOB_NAME = 'dev.svc.gateway'
+/** In the first line of what is written here: only such a file is overwritten or removed. */
+export const MARK = 'written by svc service install'
+
+/** A unit of systemd. Pure. */
+export function systemdUnit ({ node, program, home, user, groups, path }: GatewayUnit): string {
+  const command = [node, program, 'serve', ...home === null ? [] : ['--home', home]].map(unitWord).join(' ')
+  const writable = home === null ? ['-/etc/svc', '-/var/lib/svc'] : [home]
+  const isInHome = [node, program, home ?? ''].some(place => /^\/(home|root|run\/user)\//.test(place))
+  return `# ${MARK}
+[Unit]
+Description=svc, a local inference gateway
+Wants=network-online.target
+After=network-online.target docker.service podman.socket
+
+[Service]
+Type=notify
+# readiness is told by systemd-notify, a child of the gateway
+NotifyAccess=all
+ExecStart=${command}
+User=${user}
+Group=${user}
+${groups.length === 0 ? '' : `SupplementaryGroups=${groups.join(' ')}\n`}Environment=${unitWord(`PATH=${path}`)}
+${home === null ? 'StateDirectory=svc\nStateDirectoryMode=0750\nConfigurationDirectory=svc\nConfigurationDirectoryMode=0750\n' : ''}Restart=on-failure
+RestartSec=2
+# the first start may pull images, a stop lets running answers end
+TimeoutStartSec=300
+TimeoutStopSec=120
+# engines that run as processes outlive a crash of the gateway, and the next one takes them over
+KillMode=process
+LimitNOFILE=65536
+UMask=0027
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=${isInHome ? 'read-only' : 'yes'}
+ReadWritePaths=${writable.map(unitWord).join(' ')}
+PrivateTmp=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+LockPersonality=yes
+RemoveIPC=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+/** What makes systemd-sysusers create the user. Pure. */
+export function sysusersFile (user: string): string {
+  return `# ${MARK}\nu ${user} - "svc gateway" /var/lib/svc\n`
+}
+
+/** A job of launchd. Pure. */
+export function launchdPlist ({ node, program, home, user, path }: GatewayUnit): string {
+  const words = [node, program, 'serve', ...home === null ? [] : ['--home', home]]
+  const log = `${home ?? ''}/var/log/svc.log`
+  const text = (value: string): string => `<string>${value.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</string>`
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!-- ${MARK} -->
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>${text(JOB_NAME)}
+  <key>ProgramArguments</key>
+  <array>${words.map(text).join('')}</array>
+  <key>UserName</key>${text(user)}
+  <key>EnvironmentVariables</key>
+  <dict><key>PATH</key>${text(path)}</dict>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key>
+  <dict><key>SuccessfulExit</key><false/></dict>
+  <key>ExitTimeOut</key><integer>120</integer>
+  <key>AbandonProcessGroup</key><true/>
+  <key>StandardErrorPath</key>${text(log)}
+</dict>
+</plist>
+`
+}
+
+/** One word of a line of a unit: specifiers and variables are meant as they are. Pure. */
+function unitWord (word: string): string {
+  const plain = word.replaceAll('%', '%%').replaceAll('$', '$$$$')
+  return /[\s"'\\;]/.test(plain) ? `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : plain
+}
