@@ -2,7 +2,7 @@ import type { AnyPlugin, Clock, Logger } from './contract/index.js'
 import type { FileOps } from './config/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
 import type { BuiltinPlugin } from './host/discover.js'
-import type { ContainerRuntime } from './runtime/container-runtime.js'
+import type { ContainerRuntime } from './contract/engine-runtime.js'
 import type { HealthProbe } from './slots/life/health.js'
 
 export interface GatewayOptions {

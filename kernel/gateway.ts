@@ -23,7 +23,7 @@ import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
 import { settlesWithin } from './async/waiting.js'
 import { createLogger, withPlugin, withShortText } from './logger.js'
-import type { EngineForm } from './runtime/container-runtime.js'
+import type { EngineForm } from './contract/engine-runtime.js'
 import { autostart } from './slots/life/autostart.js'
 import type { SlotManager } from './slots/slot-manager.js'
 import { createAgentFiles } from './tools/agent-files.js'
@@ -142,6 +142,7 @@ class GatewayRun implements Gateway {
       await preparePluginHome(kernel.config.paths.plugins)
       await host.boot()
       await this.#layingFacts
+      await kernel.openDrivers(inference.drivers())
       goOn()
       await inference.gpu.open()
       await inference.fleet.start()
@@ -233,6 +234,7 @@ class GatewayRun implements Gateway {
         ...await descriptorCandidates(join(config.paths.etc, 'engines')),
         ...await packageCandidates(pluginHome, config.snapshot.svc.plugins.allow)
       ],
+      runtimesChanged: runtimes => kernel.runtime.use(runtimes),
       providersChanged: providers => {
         this.#layingFacts = config.use(providers)
         this.#inference?.providersChanged()
@@ -244,22 +246,22 @@ class GatewayRun implements Gateway {
 
   #provide (kernel: KernelServices, inference: Inference, host: PluginHost): void {
     const services = this.#services
-    const info = (): GatewayInfo => this.#info(kernel)
     services.add(core.info, Object.defineProperties({}, Object.fromEntries(
-      (['name', 'version', 'instance', 'startedAt', 'uptimeMs', 'runtime', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => info()[key] }])
+      (['name', 'version', 'instance', 'startedAt', 'uptimeMs', 'runtime', 'runtimes', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => this.#info(kernel)[key] }])
     )))
     services.add(core.config, kernel.config)
-    const { clock, config, models } = kernel
-    services.add(core.configCheck, this.#check = new GatewayConfigCheck({
-      clock, config, models, plans: inference.plans, providers: host.providers, tools: present(this.#tools),
-      plugins: () => host.known()
-    }))
-    services.add(core.clock, kernel.clock)
+    const { clock, config, models } = kernel, { plans } = inference, { providers } = host
+    this.#check = new GatewayConfigCheck({
+      clock, config, models, plans, providers, tools: present(this.#tools), plugins: () => host.known()
+    })
+    services.add(core.configCheck, this.#check)
+    services.add(core.clock, clock)
     services.add(core.log, kernel.log)
     services.add(core.events, kernel.events)
     services.add(core.activity, kernel.activity)
     services.add(core.approvalRows, kernel.approvals)
     services.add(core.gpu, inference.gpu)
+    services.add(core.gate, inference.gpu)
     services.add(core.hardware, kernel.hardware)
     services.add(core.jobs, kernel.jobs)
     services.add(core.models, kernel.models)
@@ -306,7 +308,7 @@ class GatewayRun implements Gateway {
   #info (kernel: KernelServices): GatewayInfo {
     return {
       name: 'svc', version, instance: kernel.instance, startedAt: this.#startedAt, uptimeMs: performance.now() - this.#madeAt,
-      runtime: kernel.runtime.info, baseUrl: this.#baseUrl
+      runtime: kernel.runtime.info, runtimes: kernel.runtime.views(), baseUrl: this.#baseUrl
     }
   }
 

@@ -24,6 +24,7 @@ import { GpuStateFile } from './slots/gpu/gpu-arbiter-file.js'
 import { checkModelFlags, checkProfileFlags, checkStackFlags } from './slots/plan/argv/flag-texts.js'
 import { imageProblem } from './slots/plan/slot-image.js'
 import { gpuSlots } from './slots/gpu-slots.js'
+import type { RuntimeChoice } from './slots/plan/slot-runtime.js'
 import { assertNoRival, type RivalContext } from './slots/write/slot-rules.js'
 import { isLive } from './slots/schedule/leases.js'
 import { probeHealth, type HealthProbe } from './slots/life/health.js'
@@ -49,6 +50,8 @@ export interface Inference {
   readonly requests: RequestList
   readonly throughput: ThroughputService
   readonly catalog: Catalog
+  /** Drivers that slots ask for by name. */
+  readonly drivers: () => ReadonlySet<string>
   /** Looks at providers anew: some came, or went. */
   readonly providersChanged: () => void
   readonly upstreams: UpstreamPool
@@ -83,7 +86,10 @@ export function createInference (
     stack: (stack, present) => checkStackFlags(stack, present, providers),
     model: (id, row, before) => checkModelFlags(id, row, before, providers)
   })
-  const plans = new SlotPlans({ ...host, config, models, providers, hardware, runtime, instance, engineKey: kernel.engineKey })
+  const choice: RuntimeChoice = { form: runtime.form, formOf: name => runtime.formOf(name), names: () => runtime.names() }
+  const plans = new SlotPlans({
+    ...host, config, models, providers, hardware, runtime: choice, instance, engineKey: kernel.engineKey
+  })
   const writer = new SlotWriter({
     config,
     models,
@@ -145,7 +151,7 @@ export function createInference (
   const pressure = new PressureEviction({
     config, plans, fleet, hardware, clock, events, log, readPools: readMemory ?? (() => readMemoryPools(clock))
   })
-  const pulls = new ImagePulls(runtime, events, () => fleet.surroundingsChanged())
+  const pulls = new ImagePulls(name => runtime.images(plans.driver(plans.slot(name))), events, () => fleet.surroundingsChanged())
   const tasks = new EngineTaskRunner({ ...host, config, plans, runtime, instance, events, log })
   const daemons = new Daemons({ runtime, instance, clock, events, log, clean: text => config.withoutSecrets(text) })
   const memory = new EngineMemory({
@@ -161,7 +167,7 @@ export function createInference (
     instance,
     fleet,
     shadows,
-    gpu,
+    gate: gpu,
     writer,
     pulls,
     memory,
@@ -223,6 +229,7 @@ export function createInference (
     requests,
     throughput,
     catalog,
+    drivers: () => new Set([...config.snapshot.slots.values()].flatMap(slot => plans.driver(slot) ?? [])),
     providersChanged: () => {
       fleet.providersChanged()
       shadows.forget()

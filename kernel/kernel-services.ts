@@ -16,7 +16,8 @@ import { createModelFiles, type ClosableModelFiles } from './models/model-files.
 import { sweepTempFiles } from './config/atomic-file.js'
 import { storeTemp } from './config/written-folders.js'
 import { createModelRegistry } from './models/registry.js'
-import type { ContainerRuntime } from './runtime/container-runtime.js'
+import type { ContainerRuntime, RuntimeDefinition } from './contract/engine-runtime.js'
+import { rememberHosts } from './runtime/engine-hosts.js'
 import { endFormerEngines } from './runtime/former-engines.js'
 import { RuntimePrograms } from './runtime/programs.js'
 import { openProcessRuntime } from './runtime/process-runtime.js'
@@ -52,7 +53,9 @@ export interface KernelServices {
   readonly models: ModelRegistry
   readonly modelFiles: ClosableModelFiles
   readonly hardware: CachingHardwareService
-  readonly runtime: ContainerRuntime
+  readonly runtime: RuntimeSet
+  /** Opens the drivers that plugins bring and those that slots ask for, before anything is asked of engines. Never rejects. */
+  readonly openDrivers: (asked: ReadonlySet<string>) => Promise<void>
   readonly programs: Programs
 }
 
@@ -112,12 +115,26 @@ export async function openKernel (
       onWritten: () => config.reload(),
       ...(options.hardwareRoot === undefined ? {} : { root: options.hardwareRoot })
     })
-    const [runtime] = await Promise.all([
-      options.runtime ?? openRuntime({
-        settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log, ...(signal === undefined ? {} : { signal })
-      }, instance),
+    const selecting: SelectRuntimeOptions = {
+      settings: config.snapshot.svc.runtime, stateDir: paths.state, env, clock, log, ...(signal === undefined ? {} : { signal })
+    }
+    const [drivers] = await Promise.all([
+      options.runtime === undefined ? openDefaults(selecting) : [options.runtime] as const,
       hardware.ensureProbed()
     ])
+    const runtime: RuntimeSet = new RuntimeSet(drivers, {
+      clock,
+      log,
+      instance,
+      own: options.runtime === undefined ? containerEngines(selecting) : [],
+      opened: () => void rememberHosts(paths.state, runtime.hosts(), log)
+    })
+    const openDrivers = async (asked: ReadonlySet<string>): Promise<void> => {
+      await runtime.open(asked)
+      if (options.runtime !== undefined) return
+      const withinMs = config.snapshot.svc.runtime.connect_timeout_s * 1000
+      await endFormerEngines({ stateDir: paths.state, instance, env, clock, log, withinMs, hosts: runtime.hosts(), asked })
+    }
     const jobs = createJobStore(opened, clock)
     const approvals = createApprovalTable(opened, clock)
     const tables = new PluginTables(opened)
@@ -126,6 +143,7 @@ export async function openKernel (
       env, clock, log, lock, instance, engineKey, config, rules, database, events, activity, approvals, jobs, tables, models,
       modelFiles, hardware,
       runtime,
+      openDrivers,
       programs: new RuntimePrograms({ runtime, instance, path: () => env.PATH ?? '' })
     }
   } catch (error) {
@@ -135,25 +153,26 @@ export async function openKernel (
   }
 }
 
-async function openRuntime (options: SelectRuntimeOptions, instance: string): Promise<ContainerRuntime> {
-  const { stateDir, env, clock, log, settings: { connect_timeout_s: patienceS } } = options
+/** The default, and child processes beside it. */
+async function openDefaults (options: SelectRuntimeOptions): Promise<readonly [ContainerRuntime, ...ContainerRuntime[]]> {
+  const { stateDir, env, clock, log } = options
   const selected = await selectRuntime(options)
-  const runtime = selected.form === 'process' ? selected : await withProcesses(options, selected)
-  await endFormerEngines({ stateDir, instance, env, clock, log, withinMs: patienceS * 1000, runtime })
-  return runtime
-}
-
-/** A slot may run as a process beside a container engine. */
-async function withProcesses (
-  { stateDir, env, clock, log }: SelectRuntimeOptions, containers: ContainerRuntime
-): Promise<ContainerRuntime> {
+  if (selected.form === 'process') return [selected]
   try {
     const reason = 'slots that are to run as processes do so beside the container engine'
-    return new RuntimeSet([containers, await openProcessRuntime({ stateDir, env, clock, log, reason })])
+    return [selected, await openProcessRuntime({ stateDir, env, clock, log, reason })]
   } catch (error) {
-    await containers.close()
+    await selected.close()
     throw error
   }
+}
+
+/** Beside the default, for slots that ask for one by name. */
+function containerEngines (options: SelectRuntimeOptions): readonly RuntimeDefinition[] {
+  const { connect_timeout_s } = options.settings
+  return (['docker', 'podman'] as const).map(driver => ({
+    name: driver, form: 'container', open: signal => selectRuntime({ ...options, settings: { driver, connect_timeout_s }, signal, isBeside: true })
+  }))
 }
 
 export async function closeKernel (kernel: KernelServices): Promise<void> {

@@ -80,13 +80,13 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'kernel/slots/fleet.test.ts': ['delete and create of the same name: the new slot waits for the engine of the old, however often', 'engines of an earlier run: what may not stay is removed, and nothing starts beside what resists'],
       'kernel/runtime/docker-faults.test.ts': ['remove: a removal by somebody else is waited for, one that fails is tried again'],
-      'kernel/runtime/conformance.ts': ['remove is thorough, patient and idempotent']
+      '../kernel/testing/runtime-life-checks.ts': ['remove is thorough, patient and idempotent']
     }
   },
   C11: {
     failure: 'Two programs on one port: the wrong one is asked, or taken for the engine.',
     shownBy: {
-      'kernel/runtime/conformance.ts': ['a port that is taken is named'],
+      '../kernel/testing/runtime-find-checks.ts': ['a port that is taken is named'],
       'kernel/runtime/container-form.test.ts': ['host network: reached on this host, and a taken port is noticed before the start'],
       'kernel/slots/fleet.test.ts': ['a port that turns out to be taken is given up when the gateway chose it, and the launch takes another'],
       'kernel/slots/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last']

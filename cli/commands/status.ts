@@ -9,6 +9,7 @@ import { packageOf, pluginListSchema, reasonOf, type PluginReport } from '../plu
 import { slotListSchema, type SlotRecord } from '../slot-record.js'
 import { countStates, printSlotSummary, slotProblems } from '../slot-table.js'
 import { harmless } from '../text-width.js'
+import { runtimesSchema, runtimesText } from '../runtimes.js'
 import { problemText } from '../../kernel/contract/problem-text.js'
 
 const text = z.string().nullish()
@@ -19,6 +20,7 @@ const statusSchema = z.looseObject({
   version: text,
   status: text,
   runtime: z.looseObject({ driver: z.string(), version: text, reason: text }).nullish(),
+  runtimes: runtimesSchema,
   upstreams: z.array(z.looseObject({ name: z.string(), url: z.string().default(''), kind: z.string().default('remote') })).default([]),
   diagnostics: z.array(diagnosticSchema).default([])
 })
@@ -63,6 +65,7 @@ function printStatus (
   out.pairs([
     ['runtime', runtime == null ? null : `${runtime.driver} ${runtime.version ?? ''}`.trim()],
     ['because', runtime?.reason ?? null],
+    ['beside', runtimesText(status.runtimes.filter(({ default: isDefault }) => !isDefault))],
     ['slots', slots instanceof ApiFailure ? slots.message : countStates(own)],
     ['upstreams', String(remotes.length)],
     ['plugins', plugins instanceof ApiFailure ? plugins.message : countPlugins(plugins)]

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import {
-  core, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger
+  core, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger,
+  type RuntimeDefinition
 } from '../../kernel/contract/index.js'
 import { LaidProviders } from '../../kernel/config/laid-providers.js'
 import { createEventBus } from '../../kernel/events/event-bus.js'
@@ -11,6 +12,7 @@ import { checkPluginTable, type KnownPlugin } from '../../kernel/host/plugin-fin
 import { isMissing, type Candidate } from '../../kernel/host/record.js'
 import { checkPluginShape } from '../../kernel/host/shape.js'
 import { createContext, type PluginState } from '../../kernel/host/stage.js'
+import type { RuntimeChoice } from '../../kernel/slots/plan/slot-runtime.js'
 import { version } from '../../kernel/version.js'
 import builtins from '../../plugins/index.js'
 import { curatedMedia } from '../../plugins/services/library/curated-media.js'
@@ -25,7 +27,8 @@ export interface OfflineKernel {
 
 export interface DeclaredPlugin extends KnownPlugin {
   readonly providers: readonly EngineProvider[]
-  /** Why its providers are not known without a gateway; null when they are. */
+  readonly runtimes: readonly RuntimeDefinition[]
+  /** Why its providers and runtimes are not known without a gateway; null when they are. */
   readonly trouble: string | null
 }
 
@@ -65,8 +68,20 @@ export function layPlugins (plugins: readonly DeclaredPlugin[]): LaidProviders {
     providers.map(provider => ({ provider, isBuiltin: origin === 'builtin' }))))
 }
 
+/** What slots may ask for by name; without those of plugins where one of them cannot tell. */
+export function declaredRuntimes (plugins: readonly DeclaredPlugin[]): Pick<RuntimeChoice, 'formOf' | 'names'> {
+  const isUnknown = plugins.some(({ plugin, trouble }) => trouble !== null && [plugin?.kind ?? 'runtime'].flat().includes('runtime'))
+  if (isUnknown) return {}
+  const forms = new Map(plugins.flatMap(({ runtimes }) => runtimes.map(({ name, form }) => [name, form] as const)))
+  const known = ['docker', 'podman', ...forms.keys()]
+  return {
+    names: () => known,
+    formOf: name => forms.get(name) ?? (name === 'docker' || name === 'podman' ? 'container' : null)
+  }
+}
+
 function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {
-  return { name, origin, plugin: null, fault: null, providers: [], trouble: null }
+  return { name, origin, plugin: null, fault: null, providers: [], runtimes: [], trouble: null }
 }
 
 async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: readonly string[]): Promise<DeclaredPlugin> {
@@ -91,7 +106,7 @@ async function staged (
   known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel, root: string | null
 ): Promise<DeclaredPlugin> {
   const { plugin } = known
-  if (![plugin.kind].flat().includes('provider')) return known
+  if (![plugin.kind].flat().some(kind => kind === 'provider' || kind === 'runtime')) return known
   const { value, problems } = checkPluginTable(plugin, config.snapshot.svc.plugins.config[plugin.name] ?? {})
   if (problems.length > 0) return { ...known, trouble: `[plugins.config.${plugin.name}] is not valid` }
   try {
@@ -100,7 +115,7 @@ async function staged (
     })
     await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
     context.seal()
-    return { ...known, providers: context.stage.providers }
+    return { ...known, providers: context.stage.providers, runtimes: context.stage.runtimes }
   } catch (error) {
     return { ...known, trouble: await failureText(error, root) }
   }

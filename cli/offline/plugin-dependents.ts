@@ -14,9 +14,11 @@ export async function dependentsOf (
   const { snapshot, plugins } = await checkHome(paths, env)
   const own = plugins.filter(({ origin }) => origin === `package:${packageName}` || origin.startsWith(`package:${packageName}@`))
   const providers = new Set(own.flatMap(plugin => plugin.providers.map(({ name }) => name)))
+  const runtimes = new Set<string | null>(own.flatMap(plugin => plugin.runtimes.map(({ name }) => name)))
   const services = new Set(own.flatMap(({ plugin }) => plugin?.provides ?? []).map(({ id }) => id))
   return {
-    slots: [...snapshot?.slots.values() ?? []].filter(({ provider }) => providers.has(provider)).map(({ name }) => name),
+    slots: [...snapshot?.slots.values() ?? []].filter(({ provider, runtime }) => providers.has(provider) || runtimes.has(runtime))
+      .map(({ name }) => name),
     plugins: plugins.filter(({ plugin }) => Object.values(plugin?.requires ?? {}).some(({ id }) => services.has(id)))
       .map(({ name }) => name)
   }

@@ -3,13 +3,14 @@ import type { z } from 'zod'
 import type { ServiceDescriptor } from './companion.js'
 import type { Logger } from './logger.js'
 import type { PluginTable } from './plugin-store.js'
+import type { RuntimeDefinition } from './engine-runtime.js'
 import type { EngineProvider } from './provider.js'
 import type { AnyRoute } from './route.js'
 import type { Requires, ServiceRef, ServicesOf } from './service-ref.js'
 import type { SettingDefinition } from './setting.js'
 import type { ToolDefinition } from './tool.js'
 
-export const pluginKinds = ['provider', 'routes', 'mcp', 'service'] as const
+export const pluginKinds = ['provider', 'routes', 'mcp', 'runtime', 'service'] as const
 export type PluginKind = typeof pluginKinds[number]
 
 /**
@@ -55,6 +56,11 @@ export interface ProviderMethods {
   addProvider (provider: EngineProvider): void
 }
 
+export interface RuntimeMethods {
+  /** A plugin that brings one is replaced by a restart of the gateway only: engines run on it. */
+  addRuntime (runtime: RuntimeDefinition): void
+}
+
 export interface ToolMethods {
   addTool (tool: ToolDefinition): void
 }
@@ -68,6 +74,7 @@ export interface KindMethods {
   provider: ProviderMethods
   routes: RouteMethods
   mcp: ToolMethods & RouteMethods
+  runtime: RuntimeMethods
   service: ServiceMethods
 }
 

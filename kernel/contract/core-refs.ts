@@ -10,7 +10,7 @@ import type { ConfigService } from './services/config.js'
 import type { DispatchService } from './services/dispatch.js'
 import type { EngineTasks } from './services/engine-tasks.js'
 import type { EventBus } from './services/events.js'
-import type { GpuArbiter } from './services/gpu.js'
+import type { GpuArbiter, SlotGate } from './services/gpu.js'
 import type { HardwareService } from './services/hardware.js'
 import type { JobStore } from './services/jobs.js'
 import type { ModelFiles, ModelRegistry } from './services/models.js'
@@ -18,7 +18,7 @@ import type { PluginService } from './services/plugins.js'
 import type { Programs } from './services/programs.js'
 import type { DaemonService } from './services/daemons.js'
 import type { RequestService } from './services/requests.js'
-import type { RuntimeInfo } from './services/runtime.js'
+import type { RuntimeInfo, RuntimeView } from './services/runtime.js'
 import type { SlotService } from './services/slots.js'
 import type { ThroughputService } from './services/throughput.js'
 import type { ToolCatalogue } from './services/tools.js'
@@ -33,8 +33,10 @@ export interface GatewayInfo {
   readonly startedAt: string
   /** How long it has been up, whatever was done to the wall clock since. */
   readonly uptimeMs: number
-  /** The active container runtime. */
+  /** The driver that slots get which ask for none. */
   readonly runtime: RuntimeInfo
+  /** Every driver that slots may ask for by name, the default first. */
+  readonly runtimes: readonly RuntimeView[]
   /** `http://host:port` once the gateway listens, else null. */
   readonly baseUrl: string | null
 }
@@ -81,6 +83,7 @@ export const core = known('core', Object.freeze({
   activity: createServiceRef<ActivityLog>('core.activity'),
   approvalRows: createServiceRef<ApprovalRows>('core.approval-rows'),
   gpu: createServiceRef<GpuArbiter>('core.gpu'),
+  gate: createServiceRef<SlotGate>('core.gate'),
   hardware: createServiceRef<HardwareService>('core.hardware'),
   jobs: createServiceRef<JobStore>('core.jobs'),
   models: createServiceRef<ModelRegistry>('core.models'),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { engineAboutSchema } from './schemas/engine-about.js'
-import { deviceSchema, slotRuntimes, slotTypeSchema } from './schemas/enums.js'
-import { envSchema, PLUGIN_NAME_PATTERN, PORT_NAME_PATTERN } from './schemas/names.js'
+import { deviceSchema, slotTypeSchema } from './schemas/enums.js'
+import { envSchema, PLUGIN_NAME_PATTERN, PORT_NAME_PATTERN, runtimeNameSchema } from './schemas/names.js'
 import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
 import { profileSchema } from './schemas/profile.js'
@@ -29,8 +29,8 @@ export const providerDescriptorSchema = z.strictObject({
   entrypoint: z.array(z.string()).optional(),
   command: z.array(z.string()).default([]).meta({ description: 'Arguments with {placeholders}' }),
   process: z.array(z.string()).min(1).optional().meta({ description: 'Program and arguments for running without a container' }),
-  runtime: z.enum(slotRuntimes).optional()
-    .meta({ description: 'How slots run unless they say otherwise; `process` also beside a container engine, and what an engine without image and command does anyway' }),
+  runtime: runtimeNameSchema.optional()
+    .meta({ description: 'How slots run unless they say otherwise: `container`, `process` also beside a container engine, `docker`, `podman`, or a plugin\'s driver. An engine without image and command runs as a process unless it says otherwise' }),
   env: envSchema.default({}),
   devices: z.array(deviceSchema).min(1).default(['cpu']),
   slot_types: z.array(slotTypeSchema).min(1).default(['llm']),

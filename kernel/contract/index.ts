@@ -7,7 +7,9 @@ export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
 export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'
-export type { BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, ServiceMethods, ToolMethods } from './context.js'
+export type {
+  BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods
+} from './context.js'
 export { createServiceRef, isServiceRef } from './service-ref.js'
 export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './service-ref.js'
 export { core } from './core-refs.js'
@@ -21,6 +23,13 @@ export { Latest } from '../async/latest.js'
 export { SerialQueue } from '../async/serial-queue.js'
 export { abortable, pause, settlesWithin } from '../async/waiting.js'
 export { whileConnected } from './while-connected.js'
+export {
+  builtinRuntimes, defineRuntime, isRuntime, LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT
+} from './engine-runtime.js'
+export type {
+  ContainerForm, ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineRunState, EngineSpec, LogOptions,
+  ProcessForm, PullProgress, RuntimeDefinition
+} from './engine-runtime.js'
 export { defineProvider, exclusivities, isProvider, NO_PROVIDER } from './provider.js'
 export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,

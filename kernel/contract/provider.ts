@@ -9,7 +9,7 @@ import type {
 } from './provider-launch.js'
 import { factsProblem, type ProviderFacts } from './provider-facts.js'
 import type { Surfaces } from './provider-surface.js'
-import type { Device, SlotRuntime, SlotType } from './schemas/enums.js'
+import type { Device, SlotType } from './schemas/enums.js'
 import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
 import { PORT_NAME_PATTERN } from './schemas/names.js'
@@ -189,10 +189,10 @@ export interface EngineProvider extends ProviderFacts {
    */
   readonly headers?: (input: LaunchSpecInput) => Readonly<Record<string, string>>
   /**
-   * How slots run that do not say so themselves: `process` also beside a container engine. Default: in a container where
-   * there is a container engine, else as a process.
+   * How slots run that do not say so themselves: `process` also beside a container engine, `docker`, `podman` or the name of
+   * a plugin's driver on that one. Default: in a container where there is a container engine, else as a process.
    */
-  readonly runtime?: SlotRuntime
+  readonly runtime?: string
   readonly containerSpec: (input: LaunchSpecInput) => ProviderContainerSpec
   /** Ways to run without a container, best first. Absent or empty: containers only. */
   readonly processSpec?: (input: LaunchSpecInput) => readonly ProcessCandidate[]

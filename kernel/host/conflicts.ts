@@ -10,7 +10,7 @@ export interface Conflict {
 
 export interface Claim {
   readonly plugin: string
-  readonly stage: Pick<Stage, 'routes' | 'providers' | 'tools' | 'services'>
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services'>
 }
 
 const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
@@ -53,6 +53,7 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
     })),
     ...stage.providers.flatMap(providerClaims),
+    ...stage.runtimes.map(of => ({ of, key: `runtime ${of.name}`, what: `runtime '${of.name}'`, problem: null })),
     ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
     ...stage.tools.map(of => toolClaim(of.server, of.name, of)),
     ...stage.services.map(of => ({ of, key: `service ${of.id}`, what: `service '${of.id}'`, problem: null }))
@@ -81,5 +82,5 @@ function placesOf (of: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>
 
 function clash (what: string, owner: string | undefined): string | null {
   if (owner === undefined) return null
-  return `${what} belongs to ${owner}; choose another ${/^(provider|tool|service|image|profile) /.test(what) ? 'name' : 'URL'}`
+  return `${what} belongs to ${owner}; choose another ${/^(provider|runtime|tool|service|image|profile) /.test(what) ? 'name' : 'URL'}`
 }

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import {
   messageOf, svcError, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
-  type PluginService, type PluginSetting, type ProviderCatalog, type ServiceCatalog, type ServiceDescriptor
+  type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
+  type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -38,6 +39,8 @@ export interface PluginHostDeps extends BootDeps {
   readonly serve: (app: FastifyInstance) => void
   /** Everything that may be loaded at this moment. */
   readonly candidates: () => Promise<readonly Candidate[]>
+  /** The drivers that plugins bring, whenever that may have changed; told before the providers. */
+  readonly runtimesChanged: (runtimes: readonly RuntimeDefinition[]) => void
   /** The set of providers changed. */
   readonly providersChanged: (providers: LaidProviders) => void
   /** Plugins, and so their tools, came or went. */
@@ -276,6 +279,7 @@ export class PluginHost implements PluginService {
     this.#records = records
     this.#laid = new LaidProviders(records.filter(isAlive).flatMap(({ candidate, stage }) =>
       (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))))
+    this.#deps.runtimesChanged(records.filter(isAlive).flatMap(({ stage }) => stage?.runtimes ?? []))
     this.#deps.providersChanged(this.#laid)
     this.#deps.toolsChanged(records.filter(isAlive).flatMap(record => record.stage === null ? [] : [{
       plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)

@@ -129,7 +129,7 @@ export function knownPlugin ({ name, candidate, plugin, phase, state, code, mess
 interface Neighbours {
   readonly records: readonly PluginRecord[]
   /** All that are configured. */
-  readonly slots: ReadonlyArray<Pick<NamedSlotConfig, 'name' | 'provider'>>
+  readonly slots: ReadonlyArray<Pick<NamedSlotConfig, 'name' | 'provider' | 'runtime'>>
 }
 
 export function toReport (record: PluginRecord, neighbours: Neighbours): PluginReport {
@@ -170,9 +170,10 @@ function offeredTools (record: PluginRecord, stage: Stage): readonly string[] {
 
 function dependentsOf (record: PluginRecord, { records, slots }: Neighbours): PluginReport['dependents'] {
   const providers = new Set((record.stage?.providers ?? []).map(({ name }) => name))
+  const runtimes = new Set<string | null>((record.stage?.runtimes ?? []).map(({ name }) => name))
   const users = records.filter(other => other !== record && isAlive(other) && uses(other, record))
   return {
-    slots: slots.filter(({ provider }) => providers.has(provider)).map(({ name }) => name),
+    slots: slots.filter(({ provider, runtime }) => providers.has(provider) || runtimes.has(runtime)).map(({ name }) => name),
     plugins: users.map(({ name, plugin }) => plugin?.name ?? name)
   }
 }

@@ -1,6 +1,6 @@
 import type { Boot } from './boot.js'
 import { isAlive, newRecord, waitingFor, type Candidate, type PluginRecord, type Waiting } from './record.js'
-import { isCurrent, isRelational, planReload, type ReloadPlan, type ReloadWish } from './reload-plan.js'
+import { bringsRuntime, isCurrent, isRelational, planReload, type ReloadPlan, type ReloadWish } from './reload-plan.js'
 import type { Services } from './services.js'
 
 export interface ReloadJudgement {
@@ -51,7 +51,7 @@ function noteWaiting (
   for (const record of staying) {
     const found = wish.wanted.find(({ source }) => source === record.candidate.source)
     if (found === undefined || isCurrent(record, found, wish)) record.waiting = null
-    else if (late.has(record)) record.waiting = waitingForRestart(found, wish.tableOf(record))
+    else if (late.has(record)) record.waiting = waitingForRestart(record, found, wish.tableOf(record))
     else if (held.has(record)) record.waiting = waitingFor(held.get(record)!)
     else {
       const table = wish.tableOf(record)
@@ -68,7 +68,9 @@ function waitingForUsers (found: Candidate, table: string, fallen: readonly Plug
   return { revision: found.revision, table, report: { version: found.version, state: 'failed', phase: fallen[0]?.phase ?? null, code, message: users.join('; ') } }
 }
 
-function waitingForRestart ({ revision, version }: Candidate, table: string): Waiting {
-  const message = 'its package says that it is replaced by a restart of the gateway only'
+function waitingForRestart (record: PluginRecord, { revision, version }: Candidate, table: string): Waiting {
+  const message = bringsRuntime(record)
+    ? 'it brings a runtime, which a restart of the gateway replaces: engines run on it'
+    : 'its package says that it is replaced by a restart of the gateway only'
   return { revision, table, report: { version, state: 'restart', phase: null, code: null, message } }
 }

@@ -71,7 +71,12 @@ export function planReload (records: readonly PluginRecord[], wish: ReloadWish):
 }
 
 function needsRestart (record: PluginRecord, candidate: Candidate): boolean {
-  return record.candidate.restarts || candidate.restarts
+  return record.candidate.restarts || candidate.restarts || bringsRuntime(record)
+}
+
+/** Engines run on it, and two versions of a driver cannot have them at once. */
+export function bringsRuntime ({ stage }: Pick<PluginRecord, 'stage'>): boolean {
+  return (stage?.runtimes.length ?? 0) > 0
 }
 
 function isSame (record: PluginRecord, candidate: Candidate): boolean {

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isProvider, isRoute, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger,
-  type PluginTable, type ServiceDescriptor, type ServiceRef, type SettingDefinition, type ToolDefinition
+  isProvider, isRoute, isRuntime, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger,
+  type PluginTable, type RuntimeDefinition, type ServiceDescriptor, type ServiceRef, type SettingDefinition,
+  type ToolDefinition
 } from '../contract/index.js'
 
 /** What a plugin declared. Data until it is mounted and started. */
@@ -9,6 +10,7 @@ export interface Stage {
   readonly routes: AnyRoute[]
   readonly scopes: Array<(app: FastifyInstance) => void | Promise<void>>
   readonly providers: EngineProvider[]
+  readonly runtimes: RuntimeDefinition[]
   readonly tools: ToolDefinition[]
   readonly services: ServiceDescriptor[]
   readonly settings: SettingDefinition[]
@@ -46,6 +48,7 @@ export function createContext (
     routes: [],
     scopes: [],
     providers: [],
+    runtimes: [],
     tools: [],
     services: [],
     settings: [],
@@ -76,6 +79,7 @@ export function createContext (
     provider: { addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider') },
     routes: { addRoute, configureScope },
     mcp: { addTool, addRoute, configureScope },
+    runtime: { addRuntime: listOf('addRuntime', stage.runtimes, isRuntime, 'a driver made by defineRuntime') },
     service: { addService: listOf('addService', stage.services, isService, 'a service made by defineService') }
   }
   const foreign = Object.entries(byKind).filter(([kind]) => kind !== plugin.kind).flatMap(([, methods]) => Object.keys(methods))

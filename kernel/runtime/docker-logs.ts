@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { LogOptions } from './container-runtime.js'
+import type { LogOptions } from '../contract/engine-runtime.js'
 import type { DockerEngine } from './docker-connect.js'
 import { containerGone, engineError, saysGone } from './docker-errors.js'
 import { createLineSplitter, type LineSplitter } from './log-lines.js'

@@ -10,7 +10,10 @@ const fileSchema = z.strictObject({ version: z.literal(1), used: hostSchema, for
 /** What engines of this home run on, or ran on. */
 export type EngineHost = z.output<typeof hostSchema>
 
-/** `used`: what the last run used. `former`: what earlier ones used, where engines of theirs may still be. */
+/**
+ * `used`: what the last run used. `former`: what stood beside it, and what earlier runs used: engines of this home may be
+ * there.
+ */
 export interface EngineHosts { readonly used: EngineHost | null, readonly former: readonly EngineHost[] }
 
 const FILE = 'engine-hosts.json'
@@ -26,6 +29,14 @@ export async function readEngineHosts (stateDir: string): Promise<EngineHosts> {
   }
 }
 
+/** What stands beside the first is written down before an engine is started there. Never rejects. */
+export async function rememberHosts (stateDir: string, hosts: readonly RuntimeInfo[], log: Logger): Promise<void> {
+  const { used, former } = await readEngineHosts(stateDir)
+  const fresh = hosts.slice(1).filter(isContainerEngine).map(hostOf)
+  const unknown = fresh.filter(host => !former.some(other => isSameHost(host, other)))
+  if (used !== null && unknown.length > 0) await writeEngineHosts(stateDir, { used, former: [...former, ...unknown] }, log)
+}
+
 /** Never rejects: what is not written down is found out anew. */
 export async function writeEngineHosts (stateDir: string, hosts: EngineHosts, log: Logger): Promise<void> {
   const before = await readEngineHosts(stateDir)
@@ -35,8 +46,13 @@ export async function writeEngineHosts (stateDir: string, hosts: EngineHosts, lo
   })
 }
 
+/** What this module remembers; a driver of a plugin keeps its own books. */
+export function isContainerEngine ({ driver }: RuntimeInfo): boolean {
+  return driver === 'docker' || driver === 'podman'
+}
+
 export function hostOf ({ driver, endpoint }: RuntimeInfo): EngineHost {
-  return { driver, endpoint }
+  return { driver: driver === 'docker' || driver === 'podman' ? driver : 'process', endpoint }
 }
 
 export function isSameHost (a: EngineHost, b: EngineHost): boolean {

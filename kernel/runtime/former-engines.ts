@@ -1,9 +1,9 @@
-import { messageOf, type Clock, type Logger } from '../contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime } from './container-runtime.js'
+import { messageOf, type Clock, type Logger, type RuntimeInfo } from '../contract/index.js'
+import { LABEL_INSTANCE, type ContainerRuntime } from '../contract/engine-runtime.js'
 import { connectDocker } from './docker-connect.js'
 import { parseDockerHost } from './docker-endpoint.js'
 import { createDockerRuntime } from './docker-runtime.js'
-import { hostOf, isSameHost, readEngineHosts, writeEngineHosts, type EngineHost } from './engine-hosts.js'
+import { hostOf, isContainerEngine, isSameHost, readEngineHosts, writeEngineHosts, type EngineHost } from './engine-hosts.js'
 
 export interface FormerEnginesOptions {
   readonly stateDir: string
@@ -12,8 +12,10 @@ export interface FormerEnginesOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly withinMs: number
-  /** What this run uses, child processes among it. Its engines are for the slots to judge. */
-  readonly runtime: ContainerRuntime
+  /** What this run uses, child processes among it, the default first. Their engines are for the slots to judge. */
+  readonly hosts: readonly RuntimeInfo[]
+  /** Drivers that slots ask for by name, also those that give no answer now: what they have is not ended. */
+  readonly asked: ReadonlySet<string>
 }
 
 /**
@@ -22,14 +24,16 @@ export interface FormerEnginesOptions {
  * Never rejects.
  */
 export async function endFormerEngines (options: FormerEnginesOptions): Promise<void> {
-  const { stateDir, runtime, log } = options
-  const used = hostOf(runtime.info)
+  const { stateDir, hosts: [first, ...beside], asked, log } = options
+  const used = hostOf(first!)
+  const others = beside.filter(isContainerEngine).map(hostOf)
   const known = await readEngineHosts(stateDir)
   // child processes are always within reach: the process driver stands beside every other, and the slots judge its engines
   const all = [...known.former, ...known.used === null ? [] : [known.used]].filter(({ driver }) => driver !== 'process')
-  const others = all.filter((host, i) => !isSameHost(host, used) && all.findIndex(other => isSameHost(host, other)) === i)
-  const left: EngineHost[] = []
-  for (const host of others) {
+  const unused = all.filter((host, i) =>
+    ![used, ...others].some(other => isSameHost(host, other)) && all.findIndex(other => isSameHost(host, other)) === i)
+  const left = unused.filter(({ driver }) => asked.has(driver))
+  for (const host of unused.filter(host => !left.includes(host))) {
     try {
       await endAll(options, host)
     } catch (error) {
@@ -38,7 +42,7 @@ export async function endFormerEngines (options: FormerEnginesOptions): Promise<
       left.push(host)
     }
   }
-  await writeEngineHosts(stateDir, { used, former: left }, log)
+  await writeEngineHosts(stateDir, { used, former: [...left, ...others] }, log)
 }
 
 async function endAll (options: FormerEnginesOptions, host: EngineHost): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../contract/index.js'
-import type { LogOptions } from './container-runtime.js'
+import type { LogOptions } from '../contract/engine-runtime.js'
 import { createLineSplitter } from './log-lines.js'
 import type { EngineProcess } from './process-engine.js'
 import { pause } from '../async/waiting.js'

@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
 import { messageOf, svcError, type Clock, type Logger, type SvcError } from '../contract/index.js'
-import type { ContainerRuntime } from './container-runtime.js'
+import type { ContainerRuntime } from '../contract/engine-runtime.js'
 import { connectDocker, type DockerEngine } from './docker-connect.js'
 import { createDockerRuntime } from './docker-runtime.js'
 import { readEngineHosts } from './engine-hosts.js'
@@ -22,6 +22,8 @@ export interface SelectRuntimeOptions {
   readonly signal?: AbortSignal
   /** How long an engine host that the last run used is waited for. Default a minute. */
   readonly waitMs?: number
+  /** It is to stand beside the default: what the last run used is the default's to look for. */
+  readonly isBeside?: boolean
 }
 
 /** Why a candidate is not taken. `absent`: nothing is there. `silent`: something is, or was, and may answer later. */
@@ -42,7 +44,7 @@ export async function selectRuntime (options: SelectRuntimeOptions): Promise<Con
   const { used } = await readEngineHosts(options.stateDir)
   const passed: string[] = []
   for (const candidate of runtimeCandidates(driver, options.env, uid)) {
-    const isUsed = used !== null && used.endpoint === urlOf(candidate)
+    const isUsed = options.isBeside !== true && used !== null && used.endpoint === urlOf(candidate)
     const outcome = await (isUsed ? awaitCandidate(options, candidate) : tryCandidate(candidate, clock, patienceS))
     if ('why' in outcome) {
       passed.push(`${candidate.source} ${outcome.why}`)

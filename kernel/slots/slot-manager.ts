@@ -3,15 +3,14 @@ import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
   type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
-  type SlotOutlook, type SlotProblem, type SlotRuntime, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
+  type SlotGate, type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
   type UnreadSlot
 } from '../contract/index.js'
-import { LABEL_INSTANCE, LABEL_SLOT } from '../runtime/container-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/engine-runtime.js'
 import type { EngineMemory } from '../runtime/engine-memory.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { createEngineClient } from './life/engine-client.js'
 import { unreadNames } from './life/held-engines.js'
-import type { SlotGpuArbiter } from './gpu/gpu-arbiter.js'
 import type { ImagePulls } from './life/image-pulls.js'
 import { swapModel } from './life/model-swap.js'
 import { notItsOwn, type ShadowSlots } from './shadow-slots.js'
@@ -27,7 +26,7 @@ import { readVoices } from './life/voices.js'
 export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'runtime' | 'clock' | 'log' | 'instance'> {
   readonly fleet: SlotFleet
   readonly shadows: ShadowSlots
-  readonly gpu: Pick<SlotGpuArbiter, 'admit' | 'assertAllows' | 'lends' | 'released'>
+  readonly gate: SlotGate
   readonly writer: SlotWriter
   readonly pulls: ImagePulls
   readonly memory: Pick<EngineMemory, 'read'>
@@ -56,7 +55,7 @@ export class SlotManager implements SlotService {
 
   config (name: string): NamedSlotConfig { return this.#deps.shadows.find(name)?.slot ?? this.#deps.plans.slot(name) }
   provider (name: string): EngineProvider | null { return this.#deps.plans.providerOf(this.config(name)) }
-  runtime (name: string): SlotRuntime {
+  runtime (name: string): EngineForm {
     const { plans, shadows } = this.#deps
     return plans.form(plans.slot(shadows.find(name)?.anchor ?? name))
   }
@@ -127,7 +126,7 @@ export class SlotManager implements SlotService {
 
   tryAcquire (name: string, light = false): SlotLease | null {
     const shadow = this.#deps.shadows.find(name)
-    if (!this.#deps.gpu.lends(shadow?.anchor ?? name)) return null
+    if (!this.#deps.gate.lends(shadow?.anchor ?? name)) return null
     if (shadow !== null) return this.#deps.shadows.tryAcquire(shadow, light)
     return this.#deps.fleet.owner(name).tryAcquire(light)
   }
@@ -156,7 +155,7 @@ export class SlotManager implements SlotService {
     if (this.config(name).pinned && !force) throw pinned(name)
     await this.#deps.fleet.owner(name).unload(force)
     await this.#deps.fleet.held.stop(name)
-    this.#deps.gpu.released(name)
+    this.#deps.gate.released(name)
   }
 
   async restart (name: string, { signal = never }: { signal?: AbortSignal } = {}): Promise<void> {
@@ -286,14 +285,14 @@ export class SlotManager implements SlotService {
    * awaited: from there on the arbiter sees what is asked of the slot.
    */
   async #admitted<T> (name: string, signal: AbortSignal, work: (owner: SlotOwner) => Promise<T>): Promise<T> {
-    const { fleet, gpu } = this.#deps
+    const { fleet, gate } = this.#deps
     fleet.owner(name)
-    for (let wait = gpu.admit(name, signal); wait !== null; wait = gpu.admit(name, signal)) await wait
+    for (let wait = gate.admit(name, signal); wait !== null; wait = gate.admit(name, signal)) await wait
     try {
       return await work(fleet.owner(name))
     } catch (error) {
       // whoever waited for a slot that had to make room for images is told so
-      if (isSvcError(error) && error.code === 'slot.stopped') gpu.assertAllows(name)
+      if (isSvcError(error) && error.code === 'slot.stopped') gate.assertAllows(name)
       throw error
     }
   }

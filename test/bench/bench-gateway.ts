@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import builtins from '../../plugins/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
-import type { EngineInspection } from '../../kernel/runtime/container-runtime.js'
+import type { EngineInspection } from '../../kernel/contract/engine-runtime.js'
 
 /**
  * The gateway as it ships, all default plugins on. Its engines are the bench's upstream, which stands behind two remote upstreams

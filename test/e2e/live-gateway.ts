@@ -92,3 +92,13 @@ export function readStream (text: string): { readonly content: string, readonly 
   }
   return { content, done: text.includes('data: [DONE]'), error }
 }
+
+/** Null for an answer that is no JSON. */
+export async function api (
+  gateway: { readonly url: string }, method: string, path: string, body?: object
+): Promise<{ status: number, json: unknown }> {
+  const response = await fetch(`${gateway.url}${path}`, {
+    method, ...body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  })
+  return { status: response.status, json: await response.json().catch(() => null) as unknown }
+}

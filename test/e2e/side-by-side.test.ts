@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_INSTANCE } from '../../kernel/runtime/container-runtime.js'
+import { LABEL_INSTANCE } from '../../kernel/contract/engine-runtime.js'
 import { openDocker, testEngine } from '../kernel/runtime/engines.js'
-import { liveHome, startLive, type LiveGateway } from './live-gateway.js'
+import { api, liveHome, startLive, type LiveGateway } from './live-gateway.js'
 
 t.setTimeout(180_000)
 
@@ -16,18 +17,10 @@ interface Shown {
   readonly state: string
 }
 
-async function api (
-  gateway: LiveGateway, method: string, path: string, body?: object
-): Promise<{ status: number, json: unknown }> {
-  const response = await fetch(`${gateway.url}${path}`, {
-    method, ...body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-  })
-  return { status: response.status, json: await response.json().catch(() => null) as unknown }
-}
-
-t.test('processes stand beside containers: each is adopted, read, missed and ended by the driver that has it', async t => {
+t.test('Docker, Podman and processes at once: each engine is adopted, read, missed and ended by the driver that has it', async t => {
   const docker = await testEngine(t, 'docker')
-  if (docker === null) return
+  const podman = docker === null ? null : await testEngine(t, 'podman')
+  if (docker === null || podman === null) return
   const program = words('node', '-e', SERVER, '{port}', '{host}')
   const home = await liveHome(t, {
     'etc/svc/svc.toml': '[slots]\nautostart = false\n',
@@ -35,10 +28,17 @@ t.test('processes stand beside containers: each is adopted, read, missed and end
     'etc/svc/engines/bare.toml': `name = "bare"\napiVersion = 1\nneeds_model = false\nprocess = ${program}\n${SURFACE}`,
     'etc/svc/slots/boxed.toml': 'type = "llm"\nprovider = "both"\ndevice = "cpu"\n',
     'etc/svc/slots/chosen.toml': 'type = "llm"\nprovider = "both"\ndevice = "cpu"\nruntime = "process"\n',
+    'etc/svc/slots/podded.toml': 'type = "llm"\nprovider = "both"\ndevice = "cpu"\nruntime = "podman"\n',
     'etc/svc/slots/only.toml': 'type = "llm"\nprovider = "bare"\ndevice = "cpu"\n'
   })
-  const env = { DOCKER_HOST: docker.host }
-  const names = ['boxed', 'chosen', 'only'] as const
+  // where Podman's socket is looked for
+  const own = join(home, 'run')
+  await mkdir(join(own, 'podman'), { recursive: true })
+  await symlink(podman.host.replace('unix://', ''), join(own, 'podman/podman.sock'))
+  const env = { DOCKER_HOST: docker.host, XDG_RUNTIME_DIR: own }
+  const names = ['boxed', 'chosen', 'only', 'podded'] as const
+  const pods = await openDocker(podman.host)
+  t.teardown(() => pods.close())
   const containers = await openDocker(docker.host)
   t.teardown(() => containers.close())
   const pidOf = async (gateway: LiveGateway, slot: string): Promise<number> =>
@@ -50,8 +50,14 @@ t.test('processes stand beside containers: each is adopted, read, missed and end
   const instance = ((await api(first, 'GET', '/api/health')).json as { instance?: string }).instance
   for (const name of names) t.match(await api(first, 'POST', `/api/slots/${name}/load`, {}), { status: 200 }, name)
   const pids = await Promise.all(names.map(name => pidOf(first, name)))
-  t.ok(pids[0]! < 10, 'the first is alone in a container')
+  t.ok(pids[0]! < 10 && pids[3]! < 10, 'the first and the last are alone in containers')
   t.ok(pids[1]! > 10 && pids[2]! > 10, 'the others are processes of this host')
+  t.match((await api(first, 'GET', '/api/status')).json, {
+    runtimes: [{ name: 'docker', default: true }, { name: 'process' }, { name: 'podman', info: { driver: 'podman' }, problem: null }]
+  })
+  const inPodman = async (): Promise<string[]> => (await pods.list(instance === undefined ? {} : { [LABEL_INSTANCE]: instance }))
+    .filter(({ state }) => state === 'running').map(({ labels }) => labels['svc.slot'] ?? '')
+  t.ok((await inPodman()).includes('podded'), 'one of them is Podman\'s')
   await first.kill('SIGKILL')
 
   const second = await startLive(t, home, env)
@@ -78,7 +84,10 @@ t.test('processes stand beside containers: each is adopted, read, missed and end
     .filter(({ labels }) => names.includes(labels['svc.slot'] as typeof names[number]))
   t.equal(left.filter(({ state }) => state === 'running').length, 2, 'containers wait for the next gateway')
 
+  t.ok((await inPodman()).includes('podded'), 'Podman\'s as well')
+  await writeFile(join(home, 'etc/svc/slots/podded.toml'), 'type = "llm"\nprovider = "both"\ndevice = "cpu"\nruntime = "process"\n')
   const third = await startLive(t, home, { ...env })
+  t.notOk((await inPodman()).includes('podded'), 'where no slot asks for Podman any more, its engines are ended')
   for (const name of names) await api(third, 'POST', `/api/slots/${name}/unload`, { force: true })
   t.equal(await third.kill('SIGTERM'), 0)
 })

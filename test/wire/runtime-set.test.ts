@@ -1,6 +1,11 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { RuntimeSet } from '../../kernel/runtime/runtime-set.js'
 import { createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
+import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
+import { eventually } from '../kernel/runtime/support.js'
+import statusPlugin from '../../plugins/api/status/index.js'
 import { until } from './wire-gateway.js'
 
 const never = new AbortController().signal
@@ -90,4 +95,94 @@ t.test('an engine of one driver is found while another is silent or fails', asyn
   t.equal(await failing.inspect('x'), found)
   await t.rejects(failing.inspect('y'), /no answer/, 'what one driver cannot tell is not taken for gone')
   t.equal(await answering(async () => null).inspect('y'), null)
+})
+
+const SHED = 'var/lib/svc/plugins/node_modules/svc-plugin-shed'
+const PORT_SERVER = 'const [port, host] = process.argv.slice(1); require("http").createServer((q, s) => {' +
+  ' console.log(q.url); s.end(JSON.stringify({ pid: process.pid })) }).listen(+port, host)'
+
+/** A package from outside: what it imports is the published contract. */
+async function shedPackage (version: string, open = 'shed(join(ctx.stateDir, "engines"))'): Promise<Record<string, string>> {
+  return {
+    [`${SHED}/package.json`]: JSON.stringify({
+      name: 'svc-plugin-shed', version, type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'runtime' }
+    }),
+    [`${SHED}/shed.js`]: await readFile(new URL('../kernel/runtime/fixtures/shed.js', import.meta.url), 'utf8'),
+    [`${SHED}/index.js`]: `import { join } from 'node:path'
+import { definePlugin, defineRuntime } from 'svc-gateway/plugin'
+import { shed } from './shed.js'
+export default definePlugin({ name: 'shed', kind: 'runtime', apiVersion: 1, register: ctx => ctx.addRuntime(${open}) })
+`
+  }
+}
+
+const program = JSON.stringify(['node', '-e', PORT_SERVER, '{port}', '{host}'])
+const shedHome = {
+  'etc/svc/svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n[plugins]\nallow = ["svc-plugin-shed"]\n',
+  'etc/svc/engines/bare.toml': `name = "bare"\napiVersion = 1\nneeds_model = false\nprocess = ${program}\n${SURFACE}`,
+  'etc/svc/engines/kept.toml': `name = "kept"\napiVersion = 1\nneeds_model = false\nruntime = "shed"\nprocess = ${program}\n${SURFACE}`,
+  'etc/svc/slots/plain.toml': 'type = "llm"\nprovider = "bare"\ndevice = "cpu"\n',
+  'etc/svc/slots/asked.toml': 'type = "llm"\nprovider = "bare"\ndevice = "cpu"\nruntime = "shed"\n',
+  'etc/svc/slots/implied.toml': 'type = "llm"\nprovider = "kept"\ndevice = "cpu"\n'
+}
+
+t.test('a package brings a driver: its slots run there, and the next gateway finds their engines after a kill', async t => {
+  const home = await liveHome(t, { ...shedHome, ...await shedPackage('0.1.0') })
+  const names = ['plain', 'asked', 'implied'] as const
+  const pidOf = async (gateway: { url: string }, slot: string): Promise<number> =>
+    ((await api(gateway, 'POST', '/v1/chat/completions', { model: slot, messages: [] })).json as { pid: number }).pid
+
+  const first = await startLive(t, home)
+  const pids = await Promise.all(names.map(name => pidOf(first, name)))
+  t.match((await api(first, 'GET', '/api/status')).json, {
+    runtimes: [
+      { name: 'process', form: 'process', default: true },
+      { name: 'shed', form: 'process', default: false, info: { driver: 'shed', reason: 'a plugin brings it' }, problem: null }
+    ]
+  })
+  const shedOf = (list: unknown): unknown => (list as { plugins: Array<{ name: string }> }).plugins.find(({ name }) => name === 'shed')
+  t.match(shedOf((await api(first, 'GET', '/api/plugins')).json), { kind: 'runtime', state: 'active', dependents: { slots: ['asked'] } })
+  await first.kill('SIGKILL')
+
+  const second = await startLive(t, home)
+  for (const [i, name] of names.entries()) t.equal(await pidOf(second, name), pids[i], `${name} was adopted`)
+  t.match(JSON.stringify((await api(second, 'GET', '/api/slots/asked/logs')).json), '/v1/chat/completions', 'its log is read there')
+  process.kill(pids[1]!, 'SIGKILL')
+  await eventually('its end is seen', async () => ((await api(second, 'GET', '/api/slots/asked')).json as { state: string }).state === 'error')
+  t.match((await api(second, 'GET', '/api/slots/implied')).json, { state: 'ready' })
+
+  await writeHome(home, await shedPackage('0.2.0'))
+  t.match(shedOf((await api(second, 'POST', '/api/plugins/reload', {})).json), {
+    version: '0.1.0',
+    waiting: { version: '0.2.0', state: 'restart', message: 'it brings a runtime, which a restart of the gateway replaces: engines run on it' }
+  })
+  await writeHome(home, { 'etc/svc/svc.toml': shedHome['etc/svc/svc.toml'].replace('"svc-plugin-shed"', '') })
+  await api(second, 'POST', '/api/plugins/reload', {})
+  t.equal(await pidOf(second, 'implied'), pids[2], 'one that leaves keeps the engines that it has')
+  t.match(await api(second, 'POST', '/api/slots/asked/load', {}), {
+    status: 502, json: { error: { message: /asks for runtime 'shed', which no plugin brings; there are container, process, docker, podman$/ } }
+  }, 'and gets no others')
+  t.match(await api(second, 'POST', '/api/slots/implied/unload', { force: true }), { status: 200 })
+  t.throws(() => process.kill(pids[2]!, 0), { code: 'ESRCH' }, 'it still ends them')
+  t.equal(await second.kill('SIGTERM'), 0)
+})
+
+t.test('a driver that does not open keeps back its own slots, says why, and is tried again', async t => {
+  const open = `defineRuntime({ name: 'shed', form: 'process', open: async signal => {
+    if (!existsSync(join(ctx.stateDir, 'go'))) throw new Error('the shed is locked')
+    return await shed(join(ctx.stateDir, 'engines')).open(signal)
+  } })`
+  const files = await shedPackage('0.1.0', open)
+  const index = `${SHED}/index.js`
+  const gateway = await createTestGateway({
+    files: { ...shedHome, ...files, [index]: `import { existsSync } from 'node:fs'\n${files[index]}` }, plugins: [statusPlugin]
+  })
+  t.teardown(() => gateway.close())
+  await gateway.slots.load('plain', { signal: never })
+  await t.rejects(gateway.slots.load('asked', { signal: never }), { message: /runtime 'shed' is not there: the shed is locked$/ })
+  t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: null, problem: 'the shed is locked' }] })
+  t.ok(gateway.logs.some(({ level, message }) => level === 'error' && /^runtime 'shed' is not there: the shed is locked; slots that ask for it do not start$/.test(message)))
+  await writeFile(join(gateway.home, 'var/lib/svc/plugin-state/shed/go'), '')
+  await gateway.slots.load('asked', { signal: never })
+  t.match(await (await gateway.fetch('/api/status')).json(), { runtimes: [{}, { name: 'shed', info: { driver: 'shed' }, problem: null }] })
 })

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { aboutText } from '../../../kernel/contract/engine-about.js'
-import { nameSchema, type SlotRuntime, type SlotType } from '../../../kernel/contract/schemas/index.js'
+import { nameSchema, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'
 import { textOf } from '../../option-value.js'
@@ -17,7 +17,7 @@ interface CreateOptions {
   readonly type: SlotType
   readonly provider?: string
   readonly hardware?: Hardware
-  readonly runtime?: SlotRuntime
+  readonly runtime?: string
   readonly model?: string
   readonly port?: number
   readonly ctxSize?: number

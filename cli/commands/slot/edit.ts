@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
-import { slotConfigSchema, type SlotRuntime } from '../../../kernel/contract/schemas/index.js'
+import { slotConfigSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { pathOf, type ApiClient } from '../../client.js'
 import { usageFailure } from '../../failure.js'
@@ -17,7 +17,7 @@ interface EditOptions {
   readonly ctxSize?: number
   readonly provider?: string
   readonly hardware?: Hardware
-  readonly runtime?: SlotRuntime
+  readonly runtime?: string
   readonly profile?: string
   readonly idleTimeout?: number
   readonly extraArgs?: string

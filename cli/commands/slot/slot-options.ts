@@ -1,6 +1,6 @@
 import type { Device } from '../../../kernel/contract/schemas/index.js'
 import {
-  MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotRuntimes, slotTypes, type SlotType
+  MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotTypes, type SlotType
 } from '../../../kernel/contract/schemas/index.js'
 import { InvalidArgumentError, Option } from 'commander'
 import { collectOption, numberOf } from '../../option-value.js'
@@ -35,7 +35,7 @@ export const providerOption = (): Option =>
   new Option('--provider <provider>', `engine provider: ${offeredProviders.join(', ')}, or one of a plugin`).argParser(parseProvider)
 
 export const runtimeOption = (): Option =>
-  new Option('--runtime <runtime>', 'how the engine runs: in a container where there is a container engine, or as a process').choices(slotRuntimes)
+  new Option('--runtime <runtime>', 'what runs the engine: container (where there is a container engine), process, docker, podman, or a runtime that a plugin brings')
 
 export const hardwareOption = (): Option =>
   new Option('--hardware <hardware>', 'hardware that the engine uses').choices(Object.keys(hardwareDevices))

@@ -11,7 +11,7 @@ import { resolveImage } from '../../../kernel/runtime/image-manifest.js'
 import { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
-import { declaredPlugins, layPlugins, type DeclaredPlugin } from '../declared-plugins.js'
+import { declaredPlugins, declaredRuntimes, layPlugins, type DeclaredPlugin } from '../declared-plugins.js'
 
 export interface HomeCheck {
   readonly parts: ConfigParts
@@ -54,7 +54,7 @@ export async function checkHome (
     models,
     providers,
     hardware: { info, defaultDevice: defaultDeviceOf(info) },
-    runtime: { form: 'container' },
+    runtime: { form: 'container', ...declaredRuntimes(plugins) },
     instance: '',
     path: env.PATH ?? '',
     image: name => resolveImage(name, snapshot.manifest, env),

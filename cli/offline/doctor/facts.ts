@@ -1,3 +1,4 @@
+import type { Runtimes } from '../../runtimes.js'
 import type { HardwareInfo, SvcConfig } from '../../../kernel/contract/index.js'
 import type { FileVerdict } from '../config/validate.js'
 
@@ -24,6 +25,8 @@ export interface DoctorFacts {
   readonly ports: readonly PortFacts[]
   readonly files: readonly FileVerdict[]
   /** Plugins that are not in force as they are installed, and why. */
+  /** As the gateway tells them; null while none runs. */
+  readonly runtimes: Runtimes | null
   readonly plugins: ReadonlyArray<{ readonly name: string, readonly problem: string }>
   /** Port of this home's gateway that a gateway of another home answers on. */
   readonly neighbour: { readonly port: number, readonly home: string | null } | null

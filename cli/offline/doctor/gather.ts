@@ -27,6 +27,7 @@ import { checkHome } from '../config/check-home.js'
 import { judgeFiles } from '../config/validate.js'
 import { leastNode } from '../../version.js'
 import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
+import { runtimesSchema } from '../../runtimes.js'
 import { holdersOf } from './listeners.js'
 
 export interface GatherOptions {
@@ -71,6 +72,7 @@ export async function gatherFacts (
     disk,
     ports,
     files: await judgeFiles(paths, home),
+    runtimes: gateway.problem === null ? await runtimeFacts(client) : null,
     plugins: await pluginFacts(client, gateway.problem === null, home.plugins),
     gateway,
     neighbour: await neighbourOn(cli, svc.server.port, ports),
@@ -192,6 +194,11 @@ async function neighbourOn (cli: Cli, port: number, ports: readonly PortFacts[])
 }
 
 const neighbourSchema = z.looseObject({ home: z.string().nullable() })
+
+async function runtimeFacts (clientOf: () => ApiClient): Promise<DoctorFacts['runtimes']> {
+  const schema = z.looseObject({ runtimes: runtimesSchema })
+  return await clientOf().call({ path: '/api/status', timeoutMs: 3000 }, schema).then(({ runtimes }) => runtimes, () => null)
+}
 
 /** As the gateway tells them, or as one would find them. */
 async function pluginFacts (clientOf: () => ApiClient, isUp: boolean, declared: readonly KnownPlugin[]): Promise<DoctorFacts['plugins']> {

@@ -1,3 +1,4 @@
+import { runtimesText } from '../../runtimes.js'
 import { satisfiesLeast } from './node-version.js'
 import type { DoctorFacts, PortFacts } from './facts.js'
 
@@ -63,6 +64,12 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
     if (driver === 'auto' && !isEquipped) return warn(`no container engine answers, and ${bare}: ${passed}`, `${install}. Or: ${next}`)
     return driver === 'auto' ? warn(`no container engine answers, so engines are child processes: ${passed}`, next)
       : fail(`[runtime] driver is ${driver}, and none answers: ${passed}`, next)
+  },
+  runtimes ({ runtimes }) {
+    if (runtimes === null) return ok('no gateway runs that could tell which are open')
+    const message = runtimesText(runtimes)!
+    return runtimes.every(({ problem }) => problem == null) ? ok(message)
+      : warn(message, 'Slots that ask for it by `runtime` do not start; mend what it says and load one, or give them another runtime.')
   },
   gpu ({ hardware, nodes, user }) {
     if (hardware === null) return warn('the hardware could not be probed')

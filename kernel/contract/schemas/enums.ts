@@ -24,10 +24,6 @@ export const gpuBackendSchema = z.enum(gpuBackends)
 export const slotRoles = ['primary', 'utility', 'npu'] as const
 export type SlotRole = typeof slotRoles[number]
 
-/** How a slot asks to be run. */
-export const slotRuntimes = ['container', 'process'] as const
-export type SlotRuntime = typeof slotRuntimes[number]
-
 /** The role of a slot: the one it was given, else the one that its name says. */
 export function slotRoleOf ({ name, role }: { readonly name: string, readonly role: SlotRole | null }): SlotRole | null {
   if (role !== null) return role

@@ -4,10 +4,10 @@ export type { AgentFile, AgentRules } from './agent-file.js'
 export { engineAboutSchema } from './engine-about.js'
 export {
   backendDevices, capabilityAliases, deviceBackends, deviceClasses, deviceClassOf, deviceClassSchema, devices, deviceSchema,
-  gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, slotRoleOf, slotRoles, slotRuntimes, slotStates,
+  gpuBackendOf, gpuBackends, gpuBackendSchema, modelCapabilities, slotRoleOf, slotRoles, slotStates,
   slotStateSchema, slotTypes, slotTypeSchema
 } from './enums.js'
-export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotRuntime, SlotState, SlotType } from './enums.js'
+export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotState, SlotType } from './enums.js'
 export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 export { MAX_SLOT_PORT, MIN_CONTEXT_SIZE, slotConfigSchema, slotImageSchema, speechFormats } from './slot-config.js'
 export type { SlotConfig, SlotConfigInput } from './slot-config.js'

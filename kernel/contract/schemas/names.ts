@@ -10,6 +10,9 @@ export const nameSchema = z.string().regex(NAME_PATTERN, {
 /** Plugin names are kebab-case; they double as config key, log field and error domain. */
 export const PLUGIN_NAME_PATTERN = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 
+/** What runs a slot's engine: a form, a driver of the gateway, or one that a plugin brings. */
+export const runtimeNameSchema = z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be container, process, docker, podman or the name of a runtime that a plugin brings' })
+
 /** Names of an engine's further ports. */
 export const PORT_NAME_PATTERN = /^[a-z][a-z0-9_-]*$/
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { deviceSchema, slotRoles, slotRuntimes, slotTypeSchema } from './enums.js'
+import { deviceSchema, slotRoles, slotTypeSchema } from './enums.js'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
-import { envSchema, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
+import { envSchema, nameSchema, PLUGIN_NAME_PATTERN, runtimeNameSchema } from './names.js'
 
 /**
  * Highest port that a slot file may name; the pool may lie anywhere. Below 1024 needs privileges that
@@ -66,8 +66,8 @@ export const slotConfigSchema = z.strictObject({
   gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
   provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).nullable().default(null)
     .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
-  runtime: z.enum(slotRuntimes).nullable().default(null)
-    .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; unset leaves it to the engine' }),
+  runtime: runtimeNameSchema.nullable().default(null)
+    .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; docker, podman or the name of a plugin\'s driver on that one alone; unset leaves it to the engine' }),
   profile: nameSchema.nullable().default(null).meta({ description: 'Profile name; unset takes the default of the device' }),
   role: z.enum(slotRoles).nullable().default(null).meta({ description: 'Routing hint; derived from the name when unset' }),
   enabled: z.boolean().default(true).meta({ description: 'Serve this slot and start it with the gateway' }),

@@ -24,6 +24,27 @@ export interface GpuStatus {
 }
 
 /**
+ * What stands between slots and the GPU that they share. The slots ask it before every start and every request; a plugin
+ * may ask as well, before it begins what a refusal would waste. It stands before any engine is adopted.
+ */
+export interface SlotGate {
+  /** Whether the mode lets this slot run at all. */
+  allows (slot: string): boolean
+  /** Throws `gpu.image_mode`, or `slot.stopped` for an image slot whose turn is over, where `allows` says no. */
+  assertAllows (slot: string): void
+  /** Whether a slot that serves may be lent at this moment; `admit` tells the others what to wait for. */
+  lends (slot: string): boolean
+  /**
+   * What stands between a slot and its start: null nothing, else a wait after which to ask again. An image slot's wait
+   * enters image mode. Throws `gpu.image_mode`; the wait rejects with what kept the GPU from changing hands, or with the
+   * signal's reason. Leaving does not stop the switch: others may wait for it.
+   */
+  admit (slot: string, signal: AbortSignal): Promise<void> | null
+  /** An operator unloaded this slot: without an image engine there is nothing to keep the others down for. */
+  released (slot: string): void
+}
+
+/**
  * Decides who has the GPU. Loading or using an image slot
  * through `SlotService` enters image mode by itself; this is for those who want the mode and not the slot.
  */

@@ -20,7 +20,7 @@ export type { EngineTask, EngineTaskOptions, EngineTasks } from './engine-tasks.
 export { severities } from './events.js'
 export type { EventBus, EventFilter, GatewayEvent, NewEvent, Severity } from './events.js'
 export { gpuModes } from './gpu.js'
-export type { GpuArbiter, GpuMode, GpuStatus } from './gpu.js'
+export type { GpuArbiter, GpuMode, GpuStatus, SlotGate } from './gpu.js'
 export type { GpuReading, HardwareReading, HardwareService } from './hardware.js'
 export { jobStates } from './jobs.js'
 export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs.js'
@@ -35,7 +35,7 @@ export { requestPhases, requestPriorities, requestSurfaces } from './requests.js
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView
 } from './requests.js'
-export type { RuntimeDriver, RuntimeInfo } from './runtime.js'
+export type { RuntimeInfo, RuntimeView } from './runtime.js'
 export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {
   Convergence, HeldEngine, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft,

@@ -1,9 +1,10 @@
 import type { EngineAddress, EngineClient } from '../engine-client.js'
+import type { EngineForm } from '../engine-runtime.js'
 import type { EngineProvider } from '../provider.js'
 import type { ArgvSegmentName } from '../provider-launch.js'
 import type { SvcError } from '../errors.js'
 import type { ErrorCode } from '../error-codes.js'
-import type { Device, SlotRuntime, SlotState, SlotType } from '../schemas/enums.js'
+import type { Device, SlotState, SlotType } from '../schemas/enums.js'
 import type { NamedProfile } from '../schemas/profile.js'
 import type { NamedSlotConfig } from './config.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
@@ -292,7 +293,7 @@ export interface SlotService {
    */
   skipAutostart (names: readonly string[]): void
   /** How its engine runs: as its file says, else as its provider does, else as the gateway does. */
-  runtime (name: string): SlotRuntime
+  runtime (name: string): EngineForm
   resolved (name: string): ResolvedArgv
   /** Throws `slot.config_error` for a slot that cannot be launched, as `resolved` does. */
   outlook (name: string): SlotOutlook

@@ -1,6 +1,6 @@
 import {
   messageOf, svcError, type Clock, type ConfigService, type EventBus, type GpuArbiter, type GpuInfo, type GpuMode,
-  type GpuStatus, type Logger, type NamedSlotConfig
+  type GpuStatus, type Logger, type NamedSlotConfig, type SlotGate
 } from '../../contract/index.js'
 import { abortable } from '../../async/waiting.js'
 import { WallTime } from '../../state/wall-time.js'
@@ -26,7 +26,7 @@ export interface GpuArbiterDeps {
  * Runs the GPU's state machine: the only code that starts or stops slots for a mode, keeps the state file, and arms the
  * timer that ends image mode. Everything it starts ends in `close`.
  */
-export class SlotGpuArbiter implements GpuArbiter {
+export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   readonly #deps: GpuArbiterDeps
   readonly #closing = new AbortController()
   #core: GpuCore = newGpuCore('llm', false, [])
@@ -99,16 +99,12 @@ export class SlotGpuArbiter implements GpuArbiter {
     await Promise.all(this.#work)
   }
 
-  /** Whether the mode lets this slot run at all. */
   allows (name: string): boolean {
     const side = this.#side(name)
     return side === null || side === modeOf(this.#core)
   }
 
-  /**
-   * Whether a slot that serves may be lent at this moment; `admit` tells the others what to wait for. Asked on the path of
-   * every request: in LLM mode it costs nothing, because no image slot is up then.
-   */
+  /** Asked on the path of every request: in LLM mode it costs nothing, because no image slot is up then. */
   lends (name: string): boolean {
     if (this.#core.phase === 'llm' || this.#core.phase === 'reloading') return true
     const side = this.#side(name)
@@ -120,11 +116,6 @@ export class SlotGpuArbiter implements GpuArbiter {
     if (!this.allows(name)) throw modeOf(this.#core) === 'img' ? imageMode(name, this.#restoreIn()) : imageModeEnded()
   }
 
-  /**
-   * What stands between a slot and its start: null nothing, else a wait after which to ask again. An image slot's wait
-   * enters image mode. Throws `gpu.image_mode`; the wait rejects with what kept the GPU from changing hands, or with the
-   * signal's reason. Leaving does not stop the switch: others may wait for it.
-   */
   admit (name: string, signal: AbortSignal): Promise<void> | null {
     const side = this.#side(name)
     if (side === null) return null
@@ -135,7 +126,6 @@ export class SlotGpuArbiter implements GpuArbiter {
     return this.#changed(signal)
   }
 
-  /** An operator unloaded this slot: without an image engine there is nothing to keep the others down for. */
   released (name: string): void {
     if (this.#side(name) !== 'img' || this.#core.pinned || this.#up('img').length > 0) return
     this.#feed({ type: 'want-llm', force: false })

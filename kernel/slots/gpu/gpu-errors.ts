@@ -8,12 +8,12 @@ const UNKNOWN_RETRY_S = 60
 export function imageMode (slot: string, restoreInMs: number | null): SvcError {
   const wait = restoreInMs === null ? UNKNOWN_RETRY_S : Math.max(LEAST_RETRY_S, Math.ceil(restoreInMs / 1000))
   return svcError('gpu.image_mode',
-    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was asked for a while, or with POST /api/comfyui/switchover`,
+    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was asked for a while, or when somebody ends image mode`,
     { details: { slot, retry_after_s: wait } })
 }
 
 export function gpuPinned (): SvcError {
-  return svcError('gpu.pinned', 'image mode is pinned; use force to end it anyway, or unpin it with POST /api/comfyui/pin')
+  return svcError('gpu.pinned', 'image mode is pinned; use force to end it anyway, or unpin it')
 }
 
 export function switchFailed (reason: string | null): SvcError {

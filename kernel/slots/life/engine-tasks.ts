@@ -3,7 +3,8 @@ import {
   messageOf, redactLine, svcError, type ConfigService, type EngineProvider, type EngineTask, type EngineTaskOptions,
   type EngineTasks, type EventBus, type Logger, type NamedSlotConfig
 } from '../../contract/index.js'
-import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../../runtime/container-runtime.js'
+import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../../contract/engine-runtime.js'
+import { imagesOf } from '../../runtime/runtime-set.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { abortable } from '../../async/waiting.js'
 import { chooseCandidate } from '../plan/process-candidates.js'
@@ -11,7 +12,7 @@ import type { SlotPlans, SlotPlansDeps } from '../plan/slot-plans.js'
 
 export interface EngineTaskDeps extends Pick<SlotPlansDeps, 'image' | 'access' | 'path'> {
   readonly config: ConfigService
-  readonly plans: Pick<SlotPlans, 'form' | 'image'>
+  readonly plans: Pick<SlotPlans, 'driver' | 'form' | 'image'>
   readonly runtime: ContainerRuntime
   readonly instance: string
   readonly events: EventBus
@@ -44,7 +45,7 @@ export class EngineTaskRunner implements EngineTasks {
     const { signal } = options
     const { spec, image } = await this.#prepare(task)
     signal.throwIfAborted()
-    if (image !== null) await this.#fetchImage(task, image, options)
+    if (image !== null) await this.#fetchImage(task, image, spec.runtime ?? null, options)
     return await this.#attend(spec, options)
   }
 
@@ -84,26 +85,29 @@ export class EngineTaskRunner implements EngineTasks {
   }
 
   async #fetchImage (
-    { purpose }: EngineTask, { ref, digest, warning }: ResolvedImage, { signal, onMessage }: EngineTaskOptions
+    { purpose }: EngineTask, { ref, digest, warning }: ResolvedImage, runtime: string | null,
+    { signal, onMessage }: EngineTaskOptions
   ): Promise<void> {
-    const { runtime, events } = this.#deps
+    const { events } = this.#deps
+    const images = imagesOf(this.#deps.runtime, runtime)
     if (warning !== null) {
       events.emit({ type: 'task.image', severity: 'warn', source: `task:${purpose}`, message: warning, data: { image: ref } })
     }
-    if (await runtime.imagePresent(ref, digest, signal)) return
+    if (await images.imagePresent(ref, digest, signal)) return
     onMessage?.(`pulling ${ref}`)
-    await runtime.pull(ref, digest, ({ layer, totalLayers }) => onMessage?.(`pulling ${ref}: ${layer} of ${totalLayers} layers`), signal)
+    await images.pull(ref, digest, ({ layer, totalLayers }) => onMessage?.(`pulling ${ref}: ${layer} of ${totalLayers} layers`), signal)
     onMessage?.('')
   }
 
   async #prepare ({ purpose, provider, container, processes }: EngineTask): Promise<Prepared> {
     const { instance, path, config } = this.#deps
-    const form = this.#formOf(provider)
+    const [form, driver] = this.#formOf(provider)
     const access = this.#deps.access(provider.devices[0]!, null, form)
     const common = {
       name: `svc-${instance.slice(0, 8)}-${purpose}-${randomBytes(3).toString('hex')}`,
       labels: { [LABEL_INSTANCE]: instance, [LABEL_TASK]: purpose },
-      port: null
+      port: null,
+      ...(driver === null ? {} : { runtime: driver })
     }
     if (form === 'process') {
       const { form: program, env } = await chooseCandidate(`${provider.title}'s ${purpose}`, provider, processes, path, config.snapshot.svc.slots.publish_host)
@@ -138,8 +142,9 @@ export class EngineTaskRunner implements EngineTasks {
   }
 
   /** As the first slot with this engine runs, else as such a slot would. */
-  #formOf (provider: EngineProvider): EngineForm {
-    return this.#deps.plans.form(this.#slotOf(provider) ?? { provider: provider.name, runtime: null })
+  #formOf (provider: EngineProvider): [EngineForm, string | null] {
+    const slot = this.#slotOf(provider) ?? { provider: provider.name, runtime: null }
+    return [this.#deps.plans.form(slot), this.#deps.plans.driver(slot)]
   }
 
   #slotOf (provider: EngineProvider): NamedSlotConfig | undefined {

@@ -1,4 +1,4 @@
-import type { ContainerRuntime, EngineExit } from '../../runtime/container-runtime.js'
+import type { ContainerRuntime, EngineExit } from '../../contract/engine-runtime.js'
 
 const REMEMBERED = 256
 

@@ -1,7 +1,9 @@
 import { isSvcError, messageOf, svcError, type EventBus, type ImagePullStatus } from '../../contract/index.js'
-import type { ContainerRuntime } from '../../runtime/container-runtime.js'
+import type { ContainerRuntime } from '../../contract/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { SnapshotFeed } from '../../async/snapshot-feed.js'
+
+type Images = Pick<ContainerRuntime, 'imagePresent' | 'pull'>
 
 interface Pull {
   status: ImagePullStatus
@@ -12,16 +14,19 @@ interface Pull {
 
 /** Image pulls asked for by an operator: one at a time per slot, followed by any number of readers. */
 export class ImagePulls {
-  readonly #runtime: ContainerRuntime
+  readonly #images: (slot: string) => Images
   readonly #events: EventBus
   readonly #pulls = new Map<string, Pull>()
 
   readonly #onCompleted: () => void
 
-  /** @param onCompleted an image is there that was not */
-  constructor (runtime: ContainerRuntime, events: EventBus, onCompleted: () => void = () => {}) {
+  /**
+   * @param images where a slot's engine finds its image
+   * @param onCompleted an image is there that was not
+   */
+  constructor (images: (slot: string) => Images, events: EventBus, onCompleted: () => void = () => {}) {
     this.#onCompleted = onCompleted
-    this.#runtime = runtime
+    this.#images = images
     this.#events = events
   }
 
@@ -43,7 +48,7 @@ export class ImagePulls {
   async status (slot: string, image: ResolvedImage, signal: AbortSignal): Promise<ImagePullStatus> {
     const pull = this.#pulls.get(slot)
     if (pull !== undefined && pull.status.image === image.ref && pull.status.state !== 'completed') return pull.status
-    const present = await this.#runtime.imagePresent(image.ref, image.digest, signal)
+    const present = await this.#images(slot).imagePresent(image.ref, image.digest, signal)
     return { ...blank(slot, image.ref), state: present ? 'present' : 'missing' }
   }
 
@@ -86,7 +91,7 @@ export class ImagePulls {
       })
     }
     try {
-      await this.#runtime.pull(image.ref, image.digest, progress => update({
+      await this.#images(slot).pull(image.ref, image.digest, progress => update({
         layer: progress.layer,
         total_layers: progress.totalLayers,
         current_bytes: progress.currentBytes,

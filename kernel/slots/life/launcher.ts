@@ -2,7 +2,8 @@ import {
   aboutText, isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient,
   type EngineProvider, type EventBus, type Logger, type NamedSlotConfig, type SvcConfig, type SvcError
 } from '../../contract/index.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../runtime/container-runtime.js'
+import { imagesOf } from '../../runtime/runtime-set.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../contract/engine-runtime.js'
 import { abortable } from '../../async/waiting.js'
 import { withBudget } from '../../async/budget.js'
 import type { ExitHub } from './exit-hub.js'
@@ -128,21 +129,24 @@ export class Launcher {
     return tail
   }
 
-  async #fetchImage (slot: string, { image, provider }: PreparedLaunch, signal: AbortSignal, report: Report): Promise<void> {
+  async #fetchImage (
+    slot: string, { image, provider, spec }: PreparedLaunch, signal: AbortSignal, report: Report
+  ): Promise<void> {
     if (image === null) return
-    const { runtime, clock, events } = this.#deps
+    const { clock, events } = this.#deps
+    const images = imagesOf(this.#deps.runtime, spec.runtime ?? null)
     const { imagePullMs } = this.#deps.budgets()
     if (image.warning !== null) {
       events.emit({ type: 'slot.image', severity: 'warn', source: `slot:${slot}`, message: image.warning, data: { slot, image: image.ref } })
     }
-    if (await runtime.imagePresent(image.ref, image.digest, signal)) return
+    if (await images.imagePresent(image.ref, image.digest, signal)) return
     const whose = provider.about === undefined ? null : `${provider.title}, ${aboutText(provider.about)}`
     report('pulling', `pulling ${image.ref}${whose === null ? '' : `: ${whose}`}`)
     if (whose !== null) {
       events.emit({ type: 'slot.image', source: `slot:${slot}`, message: `pulling ${image.ref}: ${whose}`, data: { slot, image: image.ref } })
     }
     await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
-      runtime.pull(image.ref, image.digest, progress => {
+      images.pull(image.ref, image.digest, progress => {
         const { layer, totalLayers, currentBytes, totalBytes } = progress
         report('pulling', `pulling ${image.ref}: ${layer} of ${totalLayers} layers`, totalBytes > 0 ? currentBytes / totalBytes : null)
         events.emit({

@@ -1,6 +1,6 @@
 import { messageOf, svcError, type EngineProvider } from '../../contract/index.js'
 import { abortable } from '../../async/waiting.js'
-import { LABEL_CONFIG, type EngineInspection } from '../../runtime/container-runtime.js'
+import { LABEL_CONFIG, type EngineInspection } from '../../contract/engine-runtime.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import type { EnginePorts } from '../plan/engine-ports.js'
 import type { PreparedLaunch } from '../plan/prepared-launch.js'

@@ -3,7 +3,7 @@ import {
   canonicalJson, gpuBackendOf, svcError, type EngineProvider, type LaunchInput, type LaunchSpecInput, type ProcessCandidate,
   type ProviderSegments, type SvcError
 } from '../../contract/index.js'
-import type { ContainerForm } from '../../runtime/container-runtime.js'
+import type { ContainerForm } from '../../contract/engine-runtime.js'
 import { extraArgsWords, modelDefaultsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { mergeArgv, type MergedArgv } from './argv/merge.js'
 import { mtpFlags } from './mtp.js'
@@ -21,6 +21,8 @@ export interface PlanInput {
   readonly launch: LaunchInput
   readonly provider: EngineProvider
   readonly mtp: boolean
+  /** The driver that is asked for by name; null: whichever takes its form. */
+  readonly runtime?: string | null
   readonly access: DeviceAccess
   readonly image: { readonly ref: string, readonly digest: string | null } | null
   readonly publishHost: string
@@ -59,7 +61,7 @@ export function planLaunch (input: PlanInput): LaunchPlan {
   if (launch.form === 'process') {
     const candidates = provider.processSpec?.(specInput) ?? []
     const env = { ...access.env, ...explicit }
-    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, ...portsOf(launch) }), workers, headers }
+    return { argv, env, form: { kind: 'candidates', candidates }, configHash: hashOf({ candidates, env, ...portsOf(launch), ...runtimeIn(input) }), workers, headers }
   }
   const spec = provider.containerSpec(specInput)
   const image = spec.image === undefined ? input.image : { ref: spec.image, digest: null }
@@ -84,12 +86,17 @@ export function planLaunch (input: PlanInput): LaunchPlan {
     workingDir: spec.workingDir ?? null
   }
   const env = { ...spec.env, ...access.env, ...explicit }
-  return { argv, env, form, configHash: hashOf({ form, env, ...portsOf(launch) }), workers, headers }
+  return { argv, env, form, configHash: hashOf({ form, env, ...portsOf(launch), ...runtimeIn(input) }), workers, headers }
 }
 
 /** An engine without further ports has the hash that it always had. */
 function portsOf ({ port, ports }: LaunchInput): object {
   return Object.keys(ports).length === 0 ? { port } : { port, ports }
+}
+
+/** An engine of one driver does not stand in for one of another. */
+function runtimeIn ({ runtime = null }: PlanInput): object {
+  return runtime === null ? {} : { runtime }
 }
 
 function headersOf (provider: EngineProvider, input: LaunchSpecInput): LaunchPlan['headers'] {

@@ -1,5 +1,5 @@
 import type { EngineProvider } from '../../contract/index.js'
-import type { EngineSpec } from '../../runtime/container-runtime.js'
+import type { EngineSpec } from '../../contract/engine-runtime.js'
 
 /** A launch ready to run: everything decided, nothing done. */
 export interface PreparedLaunch {

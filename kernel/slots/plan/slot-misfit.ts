@@ -4,7 +4,7 @@ import {
   type ProviderCatalog, type SlotWish
 } from '../../contract/index.js'
 import { modelOfPath } from '../../models/path-model.js'
-import type { ContainerRuntime } from '../../runtime/container-runtime.js'
+import { formOfRuntime, type RuntimeChoice } from './slot-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { slotImage } from './slot-image.js'
 import { checkOptions } from './slot-options.js'
@@ -13,7 +13,7 @@ export interface MisfitDeps {
   readonly providers: ProviderCatalog
   readonly models: ModelRegistry
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly runtime: Pick<ContainerRuntime, 'form'>
+  readonly runtime: RuntimeChoice
   readonly image: (name: string) => ResolvedImage
 }
 
@@ -29,7 +29,7 @@ export function misfitOf (
   }
   const profile = profiles.get(provider.defaultProfile?.(device, type) ?? '') ?? null
   const problem = provider.slotProblem?.(slot, profile, { device, model }) ?? null
-  if (problem !== null || runtime.form === 'process' || provider.runtime === 'process') return problem
+  if (problem !== null || formOfRuntime(provider.runtime ?? null, runtime) === 'process') return problem
   const options = checkOptions(slot, provider).value ?? slot.options
   try {
     slotImage({ slot: { ...slot, options }, profile, provider, device, model }, image)

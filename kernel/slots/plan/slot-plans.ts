@@ -11,11 +11,12 @@ import { invalid } from '../../config/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import {
-  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type ContainerRuntime, type EngineForm, type EngineSpec
-} from '../../runtime/container-runtime.js'
+  LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineForm, type EngineSpec
+} from '../../contract/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { chooseCandidate } from './process-candidates.js'
+import { assertRuntime, formOfRuntime, namedDriver, runtimeOf, type RuntimeChoice } from './slot-runtime.js'
 import { makeMountPoints } from './mount-points.js'
 import { foldersOf } from './launch-folders.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
@@ -42,7 +43,7 @@ export interface SlotPlansDeps {
   readonly models: ModelRegistry
   readonly providers: ProviderCatalog
   readonly hardware: Pick<HardwareService, 'info' | 'defaultDevice'>
-  readonly runtime: Pick<ContainerRuntime, 'form'>
+  readonly runtime: RuntimeChoice
   readonly instance: string
   /** Short name or reference to a pullable image. */
   readonly image: (name: string) => ResolvedImage
@@ -115,16 +116,17 @@ export class SlotPlans {
 
   /** Everything that the command line of a slot comes from: as long as these are the same, it is. */
   #madeOf (name: string): readonly unknown[] {
-    const { config, hardware, models, providers } = this.#deps
+    const { config, hardware, models, providers, runtime } = this.#deps
     const { snapshot } = config
     const provider = providers.get(snapshot.slots.get(name)?.provider ?? '')
-    return [snapshot, this.swaps.of(name), models.list(), hardware.info, hardware.defaultDevice, provider]
+    return [snapshot, this.swaps.of(name), models.list(), hardware.info, hardware.defaultDevice, provider, runtime.names?.()]
   }
 
   #effective (name: string): EffectiveSlot {
     const slot = this.slot(name)
     const provider = this.provider(name)
     if (provider === null) throw this.#unknownProvider(slot)
+    assertRuntime(slot, this.driver(slot), this.#deps.runtime)
     const device = this.device(slot)
     const profile = this.#profile(slot, provider, device)
     const model = provider.models === undefined ? this.#model(slot, provider) : null
@@ -163,6 +165,7 @@ export class SlotPlans {
       launch,
       provider: effective.provider,
       mtp: this.#mtp(effective),
+      runtime: this.driver(effective.slot),
       access: this.#deps.access(effective.device, effective.slot.gpu_index, launch.form),
       image,
       publishHost: config.snapshot.svc.slots.publish_host
@@ -172,9 +175,13 @@ export class SlotPlans {
   }
 
   /** How a slot runs: a process everywhere, a container only where there is a container engine. */
-  form ({ runtime, provider }: Pick<NamedSlotConfig, 'runtime' | 'provider'>): EngineForm {
-    const asked = runtime ?? this.#deps.providers.get(provider)?.runtime ?? null
-    return asked === 'process' ? 'process' : this.#deps.runtime.form
+  form (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): EngineForm {
+    return formOfRuntime(runtimeOf(slot, this.#deps.providers), this.#deps.runtime)
+  }
+
+  /** The driver that a slot asks for by its name; null: whichever takes its form. */
+  driver (slot: Pick<NamedSlotConfig, 'runtime' | 'provider'>): string | null {
+    return namedDriver(runtimeOf(slot, this.#deps.providers))
   }
 
   /** The image a slot would run, or null for one that has none, and for one that runs as a process. */
@@ -239,6 +246,7 @@ export class SlotPlans {
     const { form, env } = plan.form.kind === 'container'
       ? { form: plan.form, env: {} }
       : await chooseCandidate(`slot '${name}'`, provider, plan.form.candidates, this.#deps.path, bindHost)
+    const driver = this.driver(slot)
     const spec: EngineSpec = {
       name: `svc-${this.#deps.instance.slice(0, 8)}-${name}-${generation}-${randomBytes(3).toString('hex')}`,
       labels: {
@@ -250,6 +258,7 @@ export class SlotPlans {
       },
       env: { ...env, ...plan.env },
       port: ports.port,
+      ...(driver === null ? {} : { runtime: driver }),
       ...(provider.ports === undefined ? {} : { ports: allPorts(provider, ports) }),
       form
     }

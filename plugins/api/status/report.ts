@@ -1,6 +1,6 @@
 import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
-  type HardwareService, type PluginReport, type PluginService, type SlotService
+  type HardwareService, type PluginReport, type PluginService, type RuntimeInfo, type SlotService
 } from 'svc-gateway/plugin'
 import { hasMemory } from './features.js'
 import type { Status } from './schemas.js'
@@ -28,7 +28,8 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
     memory_enabled: hasMemory(plugins, svc.memory),
     memory_degraded: null,
-    runtime: runtimeOf(info),
+    runtime: runtimeOf(info.runtime),
+    runtimes: info.runtimes.map(view => ({ ...view, info: view.info === null ? null : runtimeOf(view.info) })),
     plugins: countPlugins(services),
     diagnostics: findings.map(finding => ({ ...finding })),
     instance: info.instance,
@@ -59,7 +60,7 @@ function hardwareOf ({ hardware: { info, defaultDevice } }: StatusServices): Sta
   return { ram_mb: info.ram_mb, gpus: info.gpus.map(({ name }) => name), npu: info.npu.present, default_device: defaultDevice }
 }
 
-function runtimeOf ({ runtime: { driver, version, endpoint, reason } }: GatewayInfo): Status['runtime'] {
+function runtimeOf ({ driver, version, endpoint, reason }: RuntimeInfo): Status['runtime'] {
   return { driver, version, endpoint, reason }
 }
 

@@ -25,10 +25,18 @@ const slotSchema = z.strictObject({
 })
 
 const runtimeSchema = z.strictObject({
-  driver: z.enum(['docker', 'podman', 'process']),
+  driver: z.string().meta({ description: 'docker, podman, process, or the name of a driver that a plugin brings' }),
   version: z.string(),
   endpoint: z.string().nullable(),
   reason: z.string().meta({ description: 'Why this driver was taken' })
+})
+
+const runtimeViewSchema = z.strictObject({
+  name: z.string().meta({ description: 'What `runtime` of a slot says to get it' }),
+  form: z.enum(['container', 'process']),
+  default: z.boolean().meta({ description: 'Slots get it that ask for none' }),
+  info: runtimeSchema.nullable().meta({ description: 'Null while it is not open' }),
+  problem: z.string().nullable().meta({ description: 'Why it is not open; null: it is, or was not needed yet' })
 })
 
 const diagnosticSchema = z.strictObject({
@@ -54,6 +62,7 @@ export const statusSchema = z.strictObject({
   memory_enabled: z.boolean(),
   memory_degraded: z.boolean().nullable(),
   runtime: runtimeSchema,
+  runtimes: z.array(runtimeViewSchema).meta({ description: 'Every driver, the default first' }),
   plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),
   diagnostics: z.array(diagnosticSchema).meta({ description: 'What is wrong in the configuration files and between them, as `svc config validate` says it' }),
   instance: z.string().meta({ description: 'Id of this home' }),

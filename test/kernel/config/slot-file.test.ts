@@ -117,7 +117,7 @@ t.test('everything wrong with a file at once, in the words of the file', async t
     ['device = "cpu"\n[slot]\ndevice = "npu"', 'slot.device says something other than device; keep one of the two'],
     ['backend = "vulcan"', /^backend must be one of rocm, .*did you mean vulkan\?; better, write `device`$/],
     ['name = "other"', 'name must be agent, the name of the file without .toml; rename one of the two'],
-    ['runtime = "systemd"', 'runtime must be one of container, process; got "systemd"'],
+    ['runtime = "Systemd!"', 'runtime must be container, process, docker, podman or the name of a runtime that a plugin brings'],
     ['vision = "yes"', 'vision must be true or false, got text'],
     ['default_response_format = "mp4"', /^default_response_format must be one of mp3, .*got "mp4"; did you mean mp3\?$/],
     ['profile = "Bad Name"', /^profile must be lowercase letters/],

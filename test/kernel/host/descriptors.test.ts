@@ -17,7 +17,7 @@ t.test('what is wrong in a descriptor is named with what was meant', async t => 
     ['a surface', GOOD.replace('surfaces.chat', 'surfaces.chats'), /surfaces\.chats is not a known key; did you mean chat\?/],
     ['a surface like nothing', GOOD.replace('surfaces.chat', 'surfaces.xyzzy'), /surfaces\.xyzzy is not a known key; known here: chat, completions, count-tokens, embeddings,/],
     ['a device', `devices = ["gpu"]\n${GOOD}`, /devices\.0 must be one of .*; got "gpu"; did you mean gpu-rocm or gpu-vulkan or gpu-cuda\?/],
-    ['a runtime', `runtime = "docker"\n${GOOD}`, /runtime must be one of container, process; got "docker"/]
+    ['a runtime', `runtime = "Docker!"\n${GOOD}`, /runtime must be container, process, docker, podman or the name of a runtime that a plugin brings/]
   ]
   for (const [name, text, message] of cases) {
     const gateway = await createTestGateway({ plugins: [createFakeProviderPlugin()], files: { 'etc/svc/engines/mine.toml': text } })

@@ -75,6 +75,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
     routes: [...routes],
     services: [],
     providers: providers.map(name => ({ name }) as EngineProvider),
+    runtimes: [],
     tools: tools.map(name => defineTool({ server: 'admin', name, description: 'x', input: z.object({}), handler: async () => 1 }))
   }
 })

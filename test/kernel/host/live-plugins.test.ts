@@ -16,6 +16,7 @@ interface Home {
   readonly reload: (...again: string[]) => Promise<readonly PluginReport[]>
   readonly report: (name: string) => PluginReport | undefined
   readonly get: (path: string) => Promise<unknown>
+  readonly runtime: FakeEngineRuntime
   /** Folders that code is imported from. */
   readonly copies: (name: string) => string[]
 }
@@ -28,12 +29,14 @@ async function home (
   const plugins = join(root, 'var/lib/svc/plugins')
   const write = (name: string, files: Files, manifest: object = {}): void => writePackage(join(plugins, 'node_modules', name), name, files, manifest)
   for (const [name, files] of Object.entries(packages)) write(name, files)
+  const runtime = new FakeEngineRuntime()
   const gateway = await createTestGateway({
-    home: root, runtime: new FakeEngineRuntime(), plugins: [apiPlugins, apiSettings], ...options
+    home: root, runtime, plugins: [apiPlugins, apiSettings], ...options
   })
   t.teardown(() => gateway.close())
   return {
     gateway,
+    runtime,
     plugins,
     write,
     reload: async (...again) => {
@@ -249,7 +252,7 @@ t.test('an engine goes on when its provider is replaced, and is marked when it w
   await it.reload()
   const { slots } = it.gateway
   await slots.load('agent')
-  const runtime = it.gateway.gateway.kernel().runtime as FakeEngineRuntime
+  const { runtime } = it
   const before = runtime.engine('agent')
   const copies = it.copies('svc-plugin-foo')
   it.write('svc-plugin-foo', { 'index.js': engine('registry.test/one', '/other/chat') }, { svc, version: '0.2.0' })

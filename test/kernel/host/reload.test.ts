@@ -11,6 +11,7 @@ import {
 import textRoutes from '../../../plugins/v1/text/index.js'
 
 interface Rig extends TestGateway {
+  readonly runtime: FakeEngineRuntime
   /** Takes plugins in and out; counts at the next reload. */
   readonly plugins: AnyPlugin[]
   readonly reload: (...again: string[]) => Promise<readonly PluginReport[]>
@@ -35,6 +36,7 @@ async function rig (t: Test, plugins: readonly AnyPlugin[] = [], options: TestGa
     await runtime.destroy()
   })
   return Object.assign(gateway, {
+    runtime,
     plugins: list,
     reload: (...again: string[]) => service!.reload(again),
     state: (plugin: string) => gateway.gateway.report().find(row => row.name === plugin)?.state ?? 'not there',
@@ -237,7 +239,7 @@ t.test('a provider that goes while its slot streams', async t => {
     it.fetch('/v1/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'agent', messages: [], stream }) })
   await (await chat(false)).text()
   const words = chatStream(Array.from({ length: 60 }, (_, i) => ` w${i}`))
-  const engine = (it.gateway.kernel().runtime as FakeEngineRuntime).engine('agent')
+  const engine = it.runtime.engine('agent')
   engine.answer({ headers: { 'content-type': 'text/event-stream' }, chunks: words, everyMs: 2 })
   const stream = (await chat(true)).text()
   // another plugin takes its time to start: nothing hangs meanwhile

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_INSTANCE, type ContainerForm } from '../../../kernel/runtime/container-runtime.js'
+import { LABEL_INSTANCE, type ContainerForm } from '../../../kernel/contract/engine-runtime.js'
 import { freePort } from '../../ports.js'
-import { get } from './conformance.js'
+import { get } from '../../../kernel/testing/runtime-bench.js'
 import { openDocker, testEngine } from './engines.js'
 import { collect, eventually, uniqueName } from './support.js'
-import { tinyContainer } from './tiny-container.js'
+import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'
 
 const quiet = new AbortController().signal
 const REPORT = `

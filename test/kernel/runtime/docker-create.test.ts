@@ -1,8 +1,8 @@
 import t from 'tap'
-import type { ContainerForm } from '../../../kernel/runtime/container-runtime.js'
+import type { ContainerForm } from '../../../kernel/contract/engine-runtime.js'
 import { factsOf, type EngineFacts } from '../../../kernel/runtime/docker-connect.js'
 import { createBody, unsupported, type ContainerSpec } from '../../../kernel/runtime/docker-create.js'
-import { tinyContainer } from './tiny-container.js'
+import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'
 
 const docker: EngineFacts = { kind: 'docker', version: '28.2.0', rootless: false, selinux: false }
 const podman: EngineFacts = { ...docker, kind: 'podman', version: '5.4.0' }

@@ -1,12 +1,12 @@
 import t, { type Test } from 'tap'
 import type { Clock } from '../../../kernel/contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type PullProgress } from '../../../kernel/runtime/container-runtime.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import { connectDocker } from '../../../kernel/runtime/docker-connect.js'
 import { parseDockerHost, type DockerEndpoint } from '../../../kernel/runtime/docker-endpoint.js'
 import { createDockerRuntime } from '../../../kernel/runtime/docker-runtime.js'
 import { FakeDocker, json, type FakeContainer } from './fake-docker.js'
 import { collect, eventually, realClock, recordingLogger, within } from './support.js'
-import { tinyContainer } from './tiny-container.js'
+import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'
 
 const quiet = new AbortController().signal
 const mine = { [LABEL_INSTANCE]: 'mine' }

@@ -4,12 +4,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_INSTANCE, type EngineExit } from '../../../kernel/runtime/container-runtime.js'
+import { LABEL_INSTANCE, type EngineExit } from '../../../kernel/contract/engine-runtime.js'
 import { freePort } from '../../ports.js'
-import { get } from './conformance.js'
+import { get } from '../../../kernel/testing/runtime-bench.js'
 import { openDocker, testEngine } from './engines.js'
 import { eventually, uniqueName } from './support.js'
-import { tinyContainer } from './tiny-container.js'
+import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'
 
 const quiet = new AbortController().signal
 

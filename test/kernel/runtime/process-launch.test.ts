@@ -3,14 +3,14 @@ import { stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { ContainerRuntime, EngineSpec, ProcessForm } from '../../../kernel/runtime/container-runtime.js'
+import type { ContainerRuntime, EngineSpec, ProcessForm } from '../../../kernel/contract/engine-runtime.js'
 import { childEnvironment } from '../../../kernel/runtime/process-env.js'
 import { exitCodeOf } from '../../../kernel/runtime/process-engine.js'
 import { openProcessRuntime } from '../../../kernel/runtime/process-runtime.js'
 import { freePort } from '../../ports.js'
-import { get } from './conformance.js'
+import { get } from '../../../kernel/testing/runtime-bench.js'
 import { collect, eventually, realClock, recordingLogger } from './support.js'
-import { tinyProcess } from './tiny-process.js'
+import { tinyProcess } from '../../../kernel/testing/tiny-engine.js'
 
 const quiet = new AbortController().signal
 

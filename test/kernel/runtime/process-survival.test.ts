@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { ContainerRuntime, EngineExit } from '../../../kernel/runtime/container-runtime.js'
+import type { ContainerRuntime, EngineExit } from '../../../kernel/contract/engine-runtime.js'
 import { ENGINE_ID_VARIABLE } from '../../../kernel/runtime/process-env.js'
 import { openProcessRuntime } from '../../../kernel/runtime/process-runtime.js'
 import { createProcessTable, engineProcesses } from '../../../kernel/runtime/process-table.js'
 import { freePort } from '../../ports.js'
-import { get } from './conformance.js'
+import { get } from '../../../kernel/testing/runtime-bench.js'
 import { eventually, realClock, recordingLogger } from './support.js'
-import { tinyProcess } from './tiny-process.js'
+import { tinyProcess } from '../../../kernel/testing/tiny-engine.js'
 
 const labels = { 'svc.instance': 'doomed' }
 const quiet = new AbortController().signal

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import type { ContainerRuntime } from '../../../kernel/runtime/container-runtime.js'
+import type { ContainerRuntime } from '../../../kernel/contract/engine-runtime.js'
 import { connectDocker } from '../../../kernel/runtime/docker-connect.js'
 import type { DriverSetting } from '../../../kernel/runtime/runtime-candidates.js'
 import { endFormerEngines } from '../../../kernel/runtime/former-engines.js'
@@ -14,7 +14,7 @@ import { selectRuntime } from '../../../kernel/runtime/select-runtime.js'
 import { FakeDocker, json, type FakeRoute } from './fake-docker.js'
 import { freePort } from '../../ports.js'
 import { realClock, recordingLogger } from './support.js'
-import { tinyProcess } from './tiny-process.js'
+import { tinyProcess } from '../../../kernel/testing/tiny-engine.js'
 
 interface Wish {
   readonly driver: DriverSetting
@@ -172,7 +172,7 @@ t.test('the engine host of the last run is waited for while it is silent, and no
   const instance = 'mine'
   const options = { settings: { driver: 'auto' as const, connect_timeout_s: 0.2 }, stateDir, env: { DOCKER_HOST: daemon.host }, clock: realClock, log, uid: null }
   const first = await selectRuntime(options)
-  await endFormerEngines({ ...options, instance, withinMs: 200, runtime: first })
+  await endFormerEngines({ ...options, instance, withinMs: 200, hosts: [first.info], asked: new Set() })
   await first.close()
 
   let asked = 0
@@ -210,7 +210,7 @@ t.test('engines on a host that is not used any more are ended, also at a later s
   const start = async (driver: DriverSetting): Promise<ContainerRuntime> => {
     const options = { settings: { driver, connect_timeout_s: 0.5 }, stateDir, env, clock: realClock, log, uid: null }
     const runtime = await selectRuntime(options)
-    await endFormerEngines({ ...options, instance, withinMs: 500, runtime })
+    await endFormerEngines({ ...options, instance, withinMs: 500, hosts: [runtime.info], asked: new Set() })
     return runtime
   }
   const removed: string[] = []

@@ -2,7 +2,7 @@ import { readFile, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { svcError, type Logger, type NewEvent } from '../../../kernel/contract/index.js'
-import type { ContainerRuntime, EngineExit, PullProgress } from '../../../kernel/runtime/container-runtime.js'
+import type { ContainerRuntime, EngineExit, PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import { withBudget } from '../../../kernel/async/budget.js'
 import { lastWords, withoutNoise } from '../../../kernel/slots/life/engine-words.js'
 import { ExitHub } from '../../../kernel/slots/life/exit-hub.js'
@@ -228,7 +228,7 @@ t.test('image pulls', async t => {
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
       })
   } as unknown as ContainerRuntime
-  const images = new ImagePulls(runtime, { emit: (event: NewEvent) => { events.push(event) } } as never)
+  const images = new ImagePulls(() => runtime, { emit: (event: NewEvent) => { events.push(event) } } as never)
   const layers = (layer: number): PullProgress => ({ layer, totalLayers: 4, currentBytes: layer * 10, totalBytes: 40, message: '' })
 
   t.match(await images.status('a', image, never), { state: 'missing', slot_name: 'a', image: image.ref })

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { PullProgress } from '../../../kernel/runtime/container-runtime.js'
+import type { PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import {
   createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type EngineScript, type TestGateway, type TestGatewayOptions
 } from '../../../kernel/testing/index.js'

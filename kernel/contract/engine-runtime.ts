@@ -1,5 +1,9 @@
 import type { Readable, Writable } from 'node:stream'
-import type { EngineAddress, MountSpec, RuntimeInfo } from '../contract/index.js'
+import { hasBrand, RUNTIME_BRAND } from './brand.js'
+import type { EngineAddress } from './engine-client.js'
+import type { MountSpec } from './provider-launch.js'
+import { PLUGIN_NAME_PATTERN } from './schemas/names.js'
+import type { RuntimeInfo } from './services/runtime.js'
 
 /**
  * Labels on everything the gateway starts, so that a later run finds it again.
@@ -79,6 +83,8 @@ export interface EngineSpec {
   readonly env: Readonly<Record<string, string>>
   /** Port the engine listens on, inside its network. Published on the same number. Null: it listens on none. */
   readonly port: number | null
+  /** Name of the driver that it is for; absent: whichever takes its form by default. */
+  readonly runtime?: string
   /** Further ports that it listens on, by name; published as the port is. */
   readonly ports?: Readonly<Record<string, number>>
   readonly form: ContainerForm | ProcessForm
@@ -175,7 +181,7 @@ export interface ContainerRuntime {
    */
   memoryHere? (id: string): Promise<number | null>
   /** The same as the container engine tells it, which may take a second or more. */
-  memoryThere? (id: string, signal: AbortSignal): Promise<number | null>
+  readonly memoryThere?: ((id: string, signal: AbortSignal) => Promise<number | null>) | undefined
   /** Engines, running or not, that carry all the labels. One that goes away meanwhile may be missing. */
   list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]>
   /**
@@ -193,4 +199,32 @@ export interface ContainerRuntime {
   onExit (instance: string, listener: (exit: EngineExit) => void): () => void
   /** Releases sockets, timers and watches; leaves engines alone. Idempotent. */
   close (): Promise<void>
+}
+
+/** Names that the gateway's own drivers answer to, and the two forms. */
+export const builtinRuntimes = ['container', 'process', 'docker', 'podman'] as const
+
+/** A driver that a plugin brings: something else that runs engines, on this host or elsewhere. */
+export interface RuntimeDefinition {
+  /** kebab-case, unique: what a slot's `runtime` says. */
+  readonly name: string
+  /** The launches that it takes. `container`: slots give it an image. `process`: a program of the gateway's host. */
+  readonly form: EngineForm
+  /**
+   * Opens it over the engines that it left: those of an earlier gateway must be found again by `list`. Called before slots
+   * look for their engines, and again at a launch when it failed. Deadline 30 s. What it throws keeps back its slots alone.
+   */
+  readonly open: (signal: AbortSignal) => Promise<ContainerRuntime>
+}
+
+/** Brands and freezes a driver. Throws where its name is not kebab-case, or one of the gateway's own. */
+export function defineRuntime (runtime: RuntimeDefinition): RuntimeDefinition {
+  const { name } = runtime
+  if (!PLUGIN_NAME_PATTERN.test(name)) throw new TypeError(`runtime '${name}': name must be kebab-case`)
+  if ((builtinRuntimes as readonly string[]).includes(name)) throw new TypeError(`runtime '${name}': the gateway has one of that name`)
+  return Object.freeze({ ...runtime, [RUNTIME_BRAND]: true })
+}
+
+export function isRuntime (value: unknown): value is RuntimeDefinition {
+  return hasBrand(value, RUNTIME_BRAND)
 }

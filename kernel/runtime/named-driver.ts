@@ -1,0 +1,97 @@
+import { messageOf, svcError, type Clock, type Logger, type RuntimeView } from '../contract/index.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineForm, type RuntimeDefinition } from '../contract/engine-runtime.js'
+import { abortable } from '../async/waiting.js'
+
+const OPEN_MS = 30_000
+
+export interface NamedDriverDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  /** Labels its engines. */
+  readonly instance: string
+  /** Called with what was opened, before anybody uses it. */
+  readonly opened: (driver: ContainerRuntime) => void
+}
+
+/** A driver that is opened when it is needed. What it cannot do keeps back its own slots and nobody else. */
+export class NamedDriver {
+  readonly definition: RuntimeDefinition
+  readonly #deps: NamedDriverDeps
+  readonly #closing = new AbortController()
+  #driver: ContainerRuntime | null = null
+  #opening: Promise<ContainerRuntime> | null = null
+  #problem: string | null = null
+
+  constructor (definition: RuntimeDefinition, deps: NamedDriverDeps) {
+    this.definition = definition
+    this.#deps = deps
+  }
+
+  get name (): string { return this.definition.name }
+  get form (): EngineForm { return this.definition.form }
+  /** Null while it is not open. */
+  get driver (): ContainerRuntime | null { return this.#driver }
+  /** Why the last try to open it failed; null when there was none, or it succeeded. */
+  get problem (): string | null { return this.#problem }
+
+  view (): RuntimeView {
+    const info = this.#driver === null ? null : { ...this.#driver.info, driver: this.name }
+    return { name: this.name, form: this.form, default: false, info, problem: this.#problem }
+  }
+
+  /** Throws `runtime.unavailable`; the next call tries again. */
+  async open (): Promise<ContainerRuntime> {
+    return this.#driver ?? await (this.#opening ??= this.#open().finally(() => { this.#opening = null }))
+  }
+
+  /** Idempotent; never rejects. */
+  async close (): Promise<void> {
+    this.#closing.abort(new Error('the runtime is closed'))
+    await this.#opening?.catch(() => {})
+    const driver = this.#driver
+    this.#driver = null
+    await driver?.close().catch((error: unknown) => this.#tell('did not close', error))
+  }
+
+  async #open (): Promise<ContainerRuntime> {
+    const { instance, opened } = this.#deps
+    try {
+      const driver = await this.#inTime(async signal => {
+        const made = await this.definition.open(signal)
+        try {
+          // one that cannot tell what it has is of no use: its engines would be taken for gone
+          await made.list({ [LABEL_INSTANCE]: instance })
+          signal.throwIfAborted()
+        } catch (error) {
+          await made.close().catch((cause: unknown) => this.#tell('did not close', cause))
+          throw error
+        }
+        return made
+      })
+      if (driver.form !== this.form) throw new Error(`it says that it takes a ${this.form} and opens as one that takes a ${driver.form}`)
+      this.#problem = null
+      this.#driver = driver
+      opened(driver)
+      return driver
+    } catch (error) {
+      this.#problem = messageOf(error)
+      throw svcError('runtime.unavailable', `runtime '${this.name}' is not there: ${this.#problem}`, { details: { runtime: this.name }, heals: true })
+    }
+  }
+
+  /** The work itself cannot be stopped from outside; what it opens too late it closes by its signal. */
+  async #inTime<T> (work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const late = new AbortController()
+    const timer = this.#deps.clock.setTimer(OPEN_MS, () => late.abort(new Error(`it did not open within ${OPEN_MS / 1000} s`)))
+    try {
+      const signal = AbortSignal.any([late.signal, this.#closing.signal])
+      return await abortable(work(signal), signal)
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #tell (what: string, error: unknown): void {
+    this.#deps.log.warn({ runtime: this.name, err: error }, `runtime '${this.name}' ${what}: ${messageOf(error)}`)
+  }
+}
