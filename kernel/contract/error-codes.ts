@@ -218,6 +218,8 @@ export const errorCodes = {
   'approvals.not_found': { status: 404, when: 'no approval has this id, or it was decided so long ago that it is not kept' },
   'approvals.already_resolved': { status: 409, when: 'the approval was decided already, or has expired' },
   'approvals.operator_only': { status: 403, when: 'an agent would approve a call' },
+  'approvals.denied': { status: 403, when: 'an operator denied the call' },
+  'approvals.expired': { status: 409, when: 'no operator decided about the call in time' },
   'approvals.too_large': { status: 413, when: 'the arguments of a call that needs an approval are too large to be kept' },
   'approvals.inbox_full': { status: 503, heals: true, when: 'as many calls wait for an approval as may' },
   'approvals.interrupted': { status: 503, when: 'the gateway ended while an approved call ran; in entries only' },

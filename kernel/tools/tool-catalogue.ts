@@ -3,7 +3,7 @@ import {
   type ToolEntry, type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolViewer
 } from '../contract/index.js'
 import type { Args } from './own-tool.js'
-import { ToolRun, type ToolRunDeps } from './tool-run.js'
+import { noGate, ToolRun, type ToolRunDeps } from './tool-run.js'
 import { toolsOf, type MountedTool, type ToolsOfPlugin } from './plugin-tools.js'
 
 /** Lists for so many agents are kept: one may be called anything. */
@@ -86,6 +86,11 @@ export class Tools implements ToolCatalogue {
       source: this.#sources.get(server)?.source ?? null,
       gate: this.#gate
     })
+  }
+
+  async settled (approvalId: string, signal: AbortSignal): Promise<ToolOutcome> {
+    if (this.#gate === null) throw noGate('the call')
+    return await this.#gate.settled(approvalId, signal)
   }
 
   async run (

@@ -168,6 +168,6 @@ function notAllowed (server: string, name: string, agent: string, file: ToolClas
     { details: { server, tool: name, agent } })
 }
 
-function noGate (name: string): SvcError {
+export function noGate (name: string): SvcError {
   return svcError('approvals.unavailable', `${name} needs an operator's approval, and the plugin that keeps approvals is not active`)
 }

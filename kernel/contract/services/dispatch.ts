@@ -134,7 +134,7 @@ export interface DispatchService {
    */
   compose (call: RouteCall, options: ComposeOptions, work: (signal: AbortSignal) => Promise<AdaptedAnswer>): typeof handled
   /**
-   * Takes over those client requests of a surface whose body has a top-level flag that is true. `answer` gets the
+   * Takes over those client requests of a surface whose body has a top-level flag that is true, or an object. `answer` gets the
    * request with the route's own options and uses `compose`, or returns false to let it go the plain way. One flag for
    * each surface: throws `plugin.conflict`. Returns what takes it back.
    */

@@ -131,6 +131,11 @@ export interface ApprovalGate {
     | { readonly kind: 'pending', readonly id: string, readonly state: string }
     | { readonly kind: 'go', readonly id?: string }
   >
+  /**
+   * How a call that waits ended; `failed` for one that was denied, or expired. Rejects with the signal's reason, and with
+   * `approvals.not_found`.
+   */
+  settled (id: string, signal: AbortSignal): Promise<ToolOutcome>
 }
 
 /** Every tool of every server: those of plugins and routes, and those of sources. */
@@ -150,6 +155,8 @@ export interface ToolCatalogue {
    * audit row, without secrets). Never rejects. Ends when the signal aborts; what the tool began may go on.
    */
   call (server: string, name: string, args: Readonly<Record<string, unknown>>, caller: ToolCaller): Promise<ToolOutcome>
+  /** How a call ended that was answered `pending`, once it has: `ApprovalGate.settled`. */
+  settled (approvalId: string, signal: AbortSignal): Promise<ToolOutcome>
   /** The same past the agent's file and the gate: what an approval does. */
   run (
     server: string, name: string, args: Readonly<Record<string, unknown>>, caller: ToolCaller & { readonly approvedBy: string }

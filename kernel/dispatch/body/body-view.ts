@@ -70,6 +70,11 @@ export class BodyView implements JsonBody {
     return member !== undefined && member.valueEnd - member.valueStart === 4 && this.body[member.valueStart] === 0x74
   }
 
+  isObject (key: string): boolean {
+    const member = this.member(key)
+    return member !== undefined && this.body[member.valueStart] === 0x7b
+  }
+
   has (key: string): boolean {
     const member = this.member(key)
     return member !== undefined && this.body[member.valueStart] !== LETTER_N

@@ -18,6 +18,7 @@ export class Interceptors {
   /** Whether somebody has taken the request over. */
   take (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, view: BodyView): boolean {
     const entry = this.#bySurface.get(options.surface)
-    return entry !== undefined && view.isTrue(entry.flag) && entry.answer(call, options)
+    if (entry === undefined || !(view.isTrue(entry.flag) || view.isObject(entry.flag))) return false
+    return entry.answer(call, options)
   }
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import {
-  canonicalJson, messageOf, svcError, type ApprovalError, type ApprovalGate, type ApprovalRequest, type ApprovalRow,
-  type ApprovalRows, type Clock, type CleanText, type EventBus, type Logger
+  canonicalJson, messageOf, svcError, type ApprovalGate, type ApprovalRequest, type ApprovalRow,
+  type ApprovalRows, type Clock, type CleanText, type EventBus, type Logger, type ToolOutcome
 } from 'svc-gateway/plugin'
 import { Deadlines } from './deadlines.js'
 import { followApprovals, waitForEnd } from './follow.js'
 import type { Approval, ApprovalEvent, ApprovalInbox, ApprovalListQuery, ApprovalPage } from './ref.js'
+import { toolOutcome, type RunOutcome } from './run-outcome.js'
 import { keptResult, shownApproval, withoutSecrets } from './shown.js'
 
 const MOST_PENDING = 200
@@ -14,11 +15,6 @@ const MOST_PENDING_OF_ONE = 50
 const MOST_ARGUMENT_BYTES = 64 * 1024
 /** Entries that are over. */
 const MOST_KEPT = 1000
-
-/** How an approved call ended. */
-export type RunOutcome =
-  | { readonly kind: 'done', readonly value: unknown }
-  | { readonly kind: 'failed', readonly error: ApprovalError }
 
 export interface InboxOptions {
   readonly rows: ApprovalRows
@@ -114,8 +110,8 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     return this.#shown(this.#decided(id, row), false)
   }
 
-  settled (id: string, signal: AbortSignal): Promise<Approval> {
-    return waitForEnd(this.#options.events, id, () => this.get(id), signal)
+  async settled (id: string, signal: AbortSignal): Promise<ToolOutcome> {
+    return toolOutcome(await waitForEnd(this.#options.events, id, () => this.get(id), signal))
   }
 
   follow (signal: AbortSignal): AsyncIterable<ApprovalEvent> {

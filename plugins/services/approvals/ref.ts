@@ -65,8 +65,6 @@ export interface ApprovalInbox {
   approve (id: string, by: string): Promise<Approval>
   /** Throws `approvals.already_resolved`. */
   deny (id: string, by: string, reason?: string): Approval
-  /** The entry once it is over, however it ends. Rejects with the signal's reason. */
-  settled (id: string, signal: AbortSignal): Promise<Approval>
   follow (signal: AbortSignal): AsyncIterable<ApprovalEvent>
 }
 

@@ -1,5 +1,12 @@
-import { shownMessage, type ToolContent, type ToolOutcome } from 'svc-gateway/plugin'
-import type { RunOutcome } from './inbox.js'
+import {
+  isErrorCode, shownMessage, SvcError, svcError, type ApprovalError, type ToolContent, type ToolOutcome
+} from 'svc-gateway/plugin'
+import type { Approval } from './ref.js'
+
+/** How an approved call ended. */
+export type RunOutcome =
+  | { readonly kind: 'done', readonly value: unknown }
+  | { readonly kind: 'failed', readonly error: ApprovalError }
 
 /** What an operator and the agent are told of a call that ran. Pure. */
 export function runOutcome (outcome: ToolOutcome): RunOutcome {
@@ -15,4 +22,19 @@ function contentOutcome ({ content, structuredContent, isError }: ToolContent): 
   if (isError !== true) return { kind: 'done', value: structuredContent ?? { content } }
   const texts = content.map(part => (part as { text?: unknown }).text).filter(text => typeof text === 'string')
   return { kind: 'failed', error: { code: 'mcp.tool_failed', message: shownMessage(texts.join('\n') || 'the tool failed without a word') } }
+}
+
+/** What the agent that asked is told once its call is over. Pure. */
+export function toolOutcome ({ state, tool, result, error, reason }: Approval): ToolOutcome {
+  if (state === 'executed') return { kind: 'done', value: result }
+  if (state === 'denied') {
+    return failed(svcError('approvals.denied', `an operator denied the call of ${tool}${reason === null ? '' : `: ${reason}`}`))
+  }
+  if (state === 'expired') return failed(svcError('approvals.expired', `no operator decided about the call of ${tool} in time`))
+  const { code, message } = error ?? { code: 'system.internal', message: 'the call failed' }
+  return failed(isErrorCode(code) ? svcError(code, message) : new SvcError(code, 502, message))
+}
+
+function failed (error: SvcError): ToolOutcome {
+  return { kind: 'failed', error }
 }

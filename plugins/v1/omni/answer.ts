@@ -1,12 +1,14 @@
 import type {
   Clock, ConfigService, DispatchService, ForwardOptions, GpuArbiter, ModelRegistry, NamedSlotConfig, ProviderCatalog, RouteCall,
-  SlotService
+  SlotService, ToolCatalogue
 } from 'svc-gateway/plugin'
 import type { ImageMaker } from '../images/ref.js'
 import { canCallTools, canSee } from './abilities.js'
 import { attachmentsOf, withNames } from './attachments.js'
 import { OmniLoop } from './loop.js'
 import { plainAnswer } from './plain-answer.js'
+import { namedTools, type NamedToolServices } from './named-tools.js'
+import { requireOwnPage } from './own-page.js'
 import { omniRequest, type OmniRequest } from './request.js'
 import { streamedAnswer } from './streamed-answer.js'
 import { toolboxOf } from './toolbox.js'
@@ -20,6 +22,7 @@ export interface OmniServices {
   readonly clock: Clock
   readonly providers: ProviderCatalog
   readonly images: ImageMaker
+  readonly tools: ToolCatalogue
 }
 
 /**
@@ -36,7 +39,12 @@ export function answerWithTools (
   const usable = slots.names().map(name => slots.config(name)).filter(slot => isUsable(slots, slot))
   const attachments = attachmentsOf(request.messages)
   const context = { dispatch, models, providers, images, requestId: call.requestId, caller, slots: usable, attachments }
-  const toolbox = toolboxOf(context, request.tools)
+  const { named } = request
+  const toolbox = toolboxOf(context, request.tools, taken => {
+    if (named === null) return []
+    requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
+    return namedTools(named, namedToolServices(services, call), taken)
+  })
   if (toolbox.size === 0) return false
   // what neither the model nor a tool takes stays, and the engine says so
   const messages = withNames(request.messages, {
@@ -63,4 +71,19 @@ function isUsable (slots: SlotService, slot: NamedSlotConfig): boolean {
   // one that failed is not offered: its tool would only take the model's time
   if (!slot.enabled || slots.status(slot.name).state === 'error') return false
   return slot.model.default !== null || slots.provider(slot.name)?.needsModel === false
+}
+
+const AGENT = /^[a-z0-9_-]{1,64}$/
+
+/** Who calls the tools: the agent that sends the request, as its other calls do. */
+function namedToolServices (
+  { tools: catalogue, clock }: OmniServices, { request: { headers }, requestId }: RouteCall
+): NamedToolServices {
+  const given = headers['x-svc-agent']
+  const agent = typeof given === 'string' && AGENT.test(given.trim().toLowerCase()) ? given.trim().toLowerCase() : null
+  const after: NamedToolServices['after'] = (ms, fn) => {
+    const timer = clock.setTimer(ms, fn)
+    return () => timer.cancel()
+  }
+  return { catalogue, caller: { agent, actor: `mcp:${agent ?? 'anonymous'}`, requestId }, after }
 }

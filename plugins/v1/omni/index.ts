@@ -15,7 +15,8 @@ export default definePlugin({
     gpu: core.gpu,
     clock: core.clock,
     providers: core.providers,
-    images: imageMakerRef
+    images: imageMakerRef,
+    tools: core.tools
   },
   register (ctx) {
     const { services } = ctx

@@ -56,6 +56,8 @@ export class OmniLoop {
     this.#tools = [...input.request.tools, ...declared(input.toolbox)]
   }
 
+  /** Tool servers were named: the client wants to know what ran, in a stream too. */
+  get tellsStream (): boolean { return this.#input.request.named !== null && this.runs.length > 0 }
   get caller (): string { return this.#input.caller }
   get images (): readonly string[] { return this.runs.flatMap(({ images }) => images) }
   get audio (): readonly SpokenAudio[] { return this.runs.map(({ audio }) => audio).filter(audio => audio !== null) }

@@ -81,13 +81,17 @@ export function usageOf ({ usage }: OmniLoop): object {
 }
 
 /** What was done for an answer; for people and logs. */
-function account (loop: OmniLoop, more: object = {}): object {
+export function account (loop: OmniLoop, more: object = {}): object {
   return {
     omni: {
       caller_slot: loop.caller,
       rounds: loop.round,
-      tools: loop.runs.map(({ name, ok, images, audio }) => ({
-        name, ok, ...images.length === 0 ? {} : { images }, ...audio === null ? {} : { content_type: audio.contentType }
+      tools: loop.runs.map(({ name, ok, server, approvalId, images, audio }) => ({
+        name,
+        ok,
+        ...server === undefined ? {} : { server },
+        ...approvalId === undefined ? {} : { approval_id: approvalId },
+        ...images.length === 0 ? {} : { images }, ...audio === null ? {} : { content_type: audio.contentType }
       })),
       ...more
     }

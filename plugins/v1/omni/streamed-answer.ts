@@ -1,7 +1,7 @@
 import { svcError, type AdaptedAnswer, type CallAnswer, type Clock } from 'svc-gateway/plugin'
 import { readAll } from './engine-call.js'
 import type { OmniLoop, Verdict } from './loop.js'
-import { audioPart, picturesText, usageOf } from './plain-answer.js'
+import { account, audioPart, picturesText, usageOf } from './plain-answer.js'
 import { streamEvents } from './sse-events.js'
 import { isUsage } from './usage.js'
 import { chunkBytes, readRound, type ChunkHead, type RoundEnd } from './streamed-round.js'
@@ -61,11 +61,12 @@ function* lastChunks (
   { head, kept, done }: RoundEnd, { forClient, trimmed }: Verdict, loop: OmniLoop
 ): Generator<Buffer, void, undefined> {
   if (forClient.length > 0) yield delta(head, { tool_calls: forClient.map((call, index) => ({ index, ...call })) })
-  for (const { bytes, chunk } of kept) {
+  for (const [i, { bytes, chunk }] of kept.entries()) {
+    const told = loop.tellsStream && i === kept.length - 1 ? { _svc: account(loop) } : {}
     const isStopped = trimmed && forClient.length === 0
     const isSummed = loop.round > 1 && isUsage(chunk.usage)
-    if (!isStopped && !isSummed) yield bytes
-    else yield chunkBytes({ ...isStopped ? stopped(chunk) : chunk, ...isSummed ? usageOf(loop) : {} })
+    if (!isStopped && !isSummed && !loop.tellsStream) yield bytes
+    else yield chunkBytes({ ...isStopped ? stopped(chunk) : chunk, ...isSummed ? usageOf(loop) : {}, ...told })
   }
   if (done) yield DONE
 }

@@ -16,6 +16,9 @@ const TIME_LIMIT_MS = 600_000
 export interface ToolRun {
   readonly name: string
   readonly ok: boolean
+  /** The tool server that it ran on. */
+  readonly server?: string
+  readonly approvalId?: string
   readonly images: readonly string[]
   readonly audio: SpokenAudio | null
   /** The `tool` message that answers it. */
@@ -28,13 +31,17 @@ export async function runTools (
 ): Promise<ToolRun[]> {
   return await Promise.all(calls.map(async (call, i) => {
     const { name } = call.function
+    const server = toolbox.get(name)?.server
+    const at = server === undefined ? {} : { server }
     try {
       if (i >= MOST_CALLS) throw new Error(`not run: at most ${MOST_CALLS} calls at a time`)
-      const { told, images = [], audio = null } = await timed(clock, signal, limit => runTool(toolbox.get(name), call, limit))
-      return { name, ok: true, images, audio, message: answer(call, told) }
+      const { told, images = [], audio = null, approvalId } =
+        await timed(clock, signal, limit => runTool(toolbox.get(name), call, limit))
+      const waited = approvalId === undefined ? {} : { approvalId }
+      return { name, ok: true, ...at, ...waited, images, audio, message: answer(call, told) }
     } catch (error) {
       signal.throwIfAborted()
-      return { name, ok: false, images: [], audio: null, message: answer(call, { error: failureOf(error) }) }
+      return { name, ok: false, ...at, images: [], audio: null, message: answer(call, { error: failureOf(error) }) }
     }
   }))
 }

@@ -16,6 +16,8 @@ export interface ToolResult {
   readonly audio?: SpokenAudio
   /** Addresses of images that were made. */
   readonly images?: readonly string[]
+  /** The approval that it waited for. */
+  readonly approvalId?: string
 }
 
 /** One tool of the set, bound to the slot that serves it. */
@@ -23,6 +25,10 @@ export interface OmniTool<S extends z.ZodType = z.ZodType> {
   readonly name: string
   readonly description: string
   readonly parameters: S
+  /** As it is declared, where that is not made from `parameters`. */
+  readonly inputSchema?: object
+  /** The tool server that it is of; none for the gateway's slots. */
+  readonly server?: string
   /** May throw: the model is then told what failed. Must honour the signal. */
   readonly run: (args: z.output<S>, signal: AbortSignal) => Promise<ToolResult>
 }

@@ -14,17 +14,23 @@ const offers: readonly OfferTool[] = [
 
 export type Toolbox = ReadonlyMap<string, OmniTool>
 
-/** The tools that the slots of this moment can serve. A name that the client has a tool for is left to the client. */
-export function toolboxOf (context: ToolContext, clientTools: readonly unknown[]): Toolbox {
+/**
+ * The tools that the slots of this moment can serve, and those of tool servers. A name that the client has a tool for is left to
+ * the client.
+ */
+export function toolboxOf (
+  context: ToolContext, clientTools: readonly unknown[], more: (taken: ReadonlySet<string>) => readonly OmniTool[] = () => []
+): Toolbox {
   const taken = new Set(clientTools.map(toolName))
-  const tools = offers.map(offer => offer(context)).filter(tool => tool !== null)
-  return new Map(tools.filter(({ name }) => !taken.has(name)).map(tool => [tool.name, tool]))
+  const tools = offers.map(offer => offer(context)).filter(tool => tool !== null).filter(({ name }) => !taken.has(name))
+  const names = new Set([...taken, ...tools.map(({ name }) => name)].filter(name => typeof name === 'string'))
+  return new Map([...tools, ...more(names)].map(tool => [tool.name, tool]))
 }
 
 /** The tools as a chat request declares them. */
 export function declared (toolbox: Toolbox): object[] {
-  return [...toolbox.values()].map(({ name, description, parameters }) => {
-    const { $schema: _schema, ...schema } = z.toJSONSchema(parameters)
+  return [...toolbox.values()].map(({ name, description, parameters, inputSchema }) => {
+    const { $schema: _schema, ...schema } = inputSchema as { $schema?: unknown } | undefined ?? z.toJSONSchema(parameters)
     return { type: 'function', function: { name, description, parameters: schema } }
   })
 }

@@ -4,7 +4,11 @@ export const chatBodySchema = z.looseObject({
   model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', pattern: '\\S' }),
   messages: z.array(z.looseObject({ role: z.string() })),
   stream: z.boolean().optional(),
-  omni: z.boolean().optional().meta({ description: 'Opt in to the tool-calling loop; never reaches the engine' })
+  omni: z.union([
+    z.boolean(), z.strictObject({ servers: z.array(z.string()).optional(), tools: z.array(z.string()).optional() })
+  ]).optional().meta({
+    description: 'Opt in to the tool-calling loop: true for the tools that slots serve; `servers` adds those of tool servers, `tools` names single ones. Never reaches the engine'
+  })
 })
 
 export const completionBodySchema = z.looseObject({

@@ -97,6 +97,7 @@ t.test('the view sees what a parser sees', async t => {
   t.equal(view.string('model'), 'last')
   t.equal(view.isTrue('stream'), true)
   t.equal(view.isTrue('n'), false)
+  t.same(['deep', 'stream', 'n', 'none'].map(key => view.isObject(key)), [true, false, false, false])
   t.equal(view.string('deep'), null)
   t.strictSame(view.value('deep'), { model: 'no' })
   t.equal(view.value('absent'), undefined)

@@ -124,9 +124,11 @@ t.test('a gated tool asks the gate with valid arguments; without a gate it is re
     ask: async request => {
       asked.push(request)
       return request.primary === 'now' ? { kind: 'go' } : { kind: 'pending', id: 'f00', state: 'pending' }
-    }
+    },
+    settled: async id => ({ kind: 'done', value: id })
   })
   t.strictSame(await tools.call('shop', 'sell', { id: 'a' }, caller()), { kind: 'pending', approvalId: 'f00', state: 'pending' })
+  t.strictSame(await tools.settled('f00', new AbortController().signal), { kind: 'done', value: 'f00' })
   t.match(await tools.call('shop', 'sell', {}, caller()), { kind: 'failed', error: { code: 'validation.invalid' } })
   t.match(await tools.call('shop', 'sell', { id: 'now' }, caller()), { kind: 'done', value: { sold: 'now' } })
   t.match(asked, [{ server: 'shop', tool: 'sell', primary: 'a', args: { id: 'a' }, actor: 'mcp:bob', agent: 'bob' }, { primary: 'now' }])
