@@ -45,7 +45,7 @@ export type {
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export type {
   AgentFiles, ApprovalGate, ApprovalRequest, JsonSchema, ToolCaller, ToolCatalogue, ToolClass, ToolContent, ToolEntry,
-  ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolViewer
+  ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolViewer, ToolWire
 } from './tools.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
 export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus, UpstreamTemplate } from './upstreams.js'

@@ -22,12 +22,23 @@ export interface ToolEntry {
   readonly owner: string
 }
 
-/** A result in the words of the protocol, from a server that speaks it. Handed on as it is. */
+/** A result in the words of the protocol, from a server that speaks it. Handed on as it is, with whatever else is in it. */
 export interface ToolContent {
-  readonly content: readonly unknown[]
+  readonly content?: readonly unknown[]
   readonly structuredContent?: unknown
   readonly isError?: boolean
   readonly _meta?: unknown
+}
+
+/** What a server that speaks the protocol by itself needs of a call besides its arguments. */
+export interface ToolWire {
+  /** A notification that belongs to this call, to its client alone. Dropped where the client cannot take it. Never throws. */
+  readonly notify: (method: string, params: Readonly<Record<string, unknown>>) => void
+  /** What the client declared; empty where it is not known. */
+  readonly clientCapabilities: Readonly<Record<string, unknown>>
+  /** What the client answers to an earlier result that asked it for input, as it came. */
+  readonly inputResponses?: Readonly<Record<string, unknown>>
+  readonly requestState?: string
 }
 
 export type ToolOutcome =
@@ -47,6 +58,8 @@ export interface ToolCaller {
   readonly signal: AbortSignal
   readonly requestId?: string
   readonly progress?: (message: string, done?: number, total?: number) => void
+  /** Null and undefined: the call came some other way than by the protocol. */
+  readonly wire?: ToolWire | null
 }
 
 /** Who lists: an agent with a file sees what it allows. */
@@ -60,7 +73,10 @@ export type ToolPassage = (method: string, params: Readonly<Record<string, unkno
 /** Parts of the protocol besides tools that a server has. */
 export interface ToolServerParts {
   readonly resources?: boolean
+  /** `resources/subscribe` is answered. */
+  readonly subscriptions?: boolean
   readonly prompts?: boolean
+  readonly logging?: boolean
   readonly completions?: boolean
 }
 

@@ -1,0 +1,94 @@
+import { defineRoute, svcError, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { legacyVersions, refuse, type LegacyLeg } from './legacy-leg.js'
+import type { ModernLeg } from './modern-leg.js'
+import { INVALID_REQUEST, isObject, PARSE_ERROR, TRANSPORT } from './rpc.js'
+
+const BODY_LIMIT = 4 * 1024 * 1024
+/** Deeper than anything that a tool takes. */
+const MOST_LEVELS = 64
+
+const place = {
+  tag: 'Tool servers',
+  url: '/mcp/:server',
+  // where a client that was set up for a server of older releases looks
+  alsoAt: ['/mcp/:server/mcp'],
+  schema: { params: z.strictObject({ server: z.string().meta({ description: 'Tool server', examples: ['admin'] }) }) }
+} as const
+
+interface Legs {
+  readonly tools: ToolCatalogue
+  readonly legacy: LegacyLeg
+  readonly modern: ModernLeg
+}
+
+/** One address for clients of all revisions. */
+export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
+  const serverOf = (id: string): ToolServerInfo => {
+    const server = tools.server(id)
+    if (server !== null) return server
+    throw svcError('mcp.unknown_server', `there is no tool server '${id}'`, { details: { server: id } })
+  }
+  return [
+    defineRoute({
+      ...place,
+      method: 'POST',
+      summary: 'A message of the Model Context Protocol to a tool server',
+      description: 'Revisions 2024-10-07 to 2026-07-28. Answers JSON, or a stream of events for calls that take long.',
+      bodyKind: 'buffer',
+      bodyLimit: BODY_LIMIT,
+      consumes: 'application/json',
+      produces: 'application/json',
+      answers: [{ type: 'text/event-stream' }, { status: 202, description: 'A notification was taken' }],
+      handler: async call => {
+        const server = serverOf(call.params.server)
+        if (!/^application\/json\s*(;|$)/i.test(call.request.headers['content-type'] ?? '')) {
+          return refuse(call, 415, TRANSPORT, 'send messages as application/json')
+        }
+        let body: unknown
+        try {
+          body = JSON.parse(call.body.toString('utf8'))
+        } catch {
+          return refuse(call, 400, PARSE_ERROR, 'the body is not valid JSON')
+        }
+        if (isDeeper(body, MOST_LEVELS)) {
+          return refuse(call, 400, INVALID_REQUEST, `the body is nested deeper than ${MOST_LEVELS} levels`)
+        }
+        const isLegacy = isPlainlyLegacy(call, body) || await modern.isLegacy(call, body)
+        return await (isLegacy ? legacy.post(call, server, body) : modern.post(call, server, body))
+      }
+    }),
+    defineRoute({
+      ...place,
+      method: 'GET',
+      summary: 'The stream of changes for a session of the older revisions',
+      produces: 'text/event-stream',
+      handler: call => legacy.get(call, serverOf(call.params.server))
+    }),
+    defineRoute({
+      ...place,
+      method: 'DELETE',
+      summary: 'End a session of the older revisions',
+      status: 200,
+      handler: call => {
+        serverOf(call.params.server)
+        return legacy.delete(call)
+      }
+    })
+  ]
+}
+
+/** Without a word of the newer revisions. What has one is judged by the protocol's own package, which takes a while to load. */
+function isPlainlyLegacy ({ request: { headers } }: Pick<RouteCall, 'request'>, body: unknown): boolean {
+  const version = headers['mcp-protocol-version']
+  if (version !== undefined && !(legacyVersions as readonly unknown[]).includes(version)) return false
+  return ![body].flat().some(message => {
+    const meta = isObject(message) && isObject(message.params) ? message.params._meta : undefined
+    return isObject(meta) && Object.keys(meta).some(key => key.startsWith('io.modelcontextprotocol/'))
+  })
+}
+
+function isDeeper (value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some(item => isDeeper(item, levels - 1))
+}
