@@ -182,7 +182,7 @@ class GatewayRun implements Gateway {
 
   #createHost (kernel: KernelServices): PluginHost {
     const { config, clock, events, log } = kernel
-    const guards = liveGuards(config, this.#options.host)
+    const guards = liveGuards(config, kernel.env, this.#options.host)
     const bodies = this.#bodies = new BodyReads({
       clock,
       memoryBytes: config.snapshot.svc.server.body_memory_bytes,

@@ -69,6 +69,8 @@ export interface RouteTool extends ToolWords {
   readonly rename?: Readonly<Record<string, string>>
   /** Arguments that are listed, where the route takes more than a model should have to read. The others are taken too. */
   readonly show?: readonly string[]
+  /** Arguments that are tables are listed without their keys: the description says where those are told. */
+  readonly brief?: boolean
   /** The part of the answer that a model needs: short rows of lists. */
   readonly short?: (answer: never) => unknown
   /** What makes a long answer shorter, after "n more": `narrow it with 'search'`. */

@@ -42,7 +42,7 @@ export function createApp ({ log, guards, bodies, methodsOf, dialectOf, isStoppi
   app.addHook('onRequest', (request, reply, done) => {
     const { headers, socket } = request.raw
     const { host, origin } = headers
-    const hostRefusal = guards.host({ host, remote: socket.remoteAddress })
+    const hostRefusal = guards.host({ host, remote: socket.remoteAddress, path: request.url })
     if (hostRefusal !== null) {
       refused.host({ host, remote: socket.remoteAddress })
       return done(hostRefusal)

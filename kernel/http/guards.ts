@@ -7,6 +7,8 @@ export interface GuardSettings {
   readonly allowedOrigins: readonly string[]
   /** The machine's own names. */
   readonly ownNames: readonly string[]
+  /** What counts for tool servers besides. */
+  readonly mcp?: { readonly allowedHosts: readonly string[], readonly allowedOrigins: readonly string[] }
 }
 
 export type OriginVerdict = { readonly refusal: SvcError } | { readonly allow: string | null }
@@ -23,7 +25,7 @@ export interface Visit {
 }
 
 export interface Guards {
-  readonly host: (visit: Pick<Visit, 'host' | 'remote'>) => SvcError | null
+  readonly host: (visit: Pick<Visit, 'host' | 'remote' | 'path'>) => SvcError | null
   /** What to do with a request's `Origin`: refuse it, or let the page read the answer. */
   readonly origin: (visit: Pick<Visit, 'origin' | 'host' | 'site' | 'path'>) => OriginVerdict
 }
@@ -38,6 +40,10 @@ const ONLY_V1 = '/v1'
  * harmless: rebinding needs a name.
  */
 export function createGuards (settings: GuardSettings): Guards {
+  const { allowedHosts: mcpHosts = [], allowedOrigins: mcpOrigins = [] } = settings.mcp ?? {}
+  const toolNames = new Set(mcpHosts.map(name => name.toLowerCase()))
+  // a page that lies under an allowed name may call, unless it is said which may
+  const toolPages = new Set(mcpOrigins.map(entry => entry.toLowerCase().replace(/\/$/, '')))
   const names = new Set(['localhost', ...settings.ownNames, ...settings.allowedHosts].map(name => name.toLowerCase()))
   const entries = settings.allowedOrigins.map(entry => entry.toLowerCase().replace(/\/$/, ''))
   const everywhere = new Set(entries.filter(entry => !entry.endsWith(ONLY_V1)))
@@ -50,10 +56,15 @@ export function createGuards (settings: GuardSettings): Guards {
   const judged = new Set<string>()
   const isAllowed = (origin: string, path: string): boolean => {
     if (everywhere.has('*') || everywhere.has(origin)) return true
+    if (isMcp(path)) {
+      if (toolPages.size > 0) return toolPages.has('*') || toolPages.has(origin)
+      const name = hostName(origin.replace(/^https?:\/\//, ''))
+      return name !== null && toolNames.has(name)
+    }
     return (inference.has('*') || inference.has(origin)) && isInference(path)
   }
   return {
-    host: ({ host, remote }) => {
+    host: ({ host, remote, path }) => {
       if (host !== undefined && judged.has(host)) return null
       if (names.has('*') || isOwn(host)) {
         if (host !== undefined && judged.size < 256) judged.add(host)
@@ -61,6 +72,7 @@ export function createGuards (settings: GuardSettings): Guards {
       }
       const name = hostName(host) ?? ''
       if (machineNames.has(name) && isNearby(remote)) return null
+      if (isMcp(path) && (toolNames.has('*') || toolNames.has(name))) return null
       return svcError('request.host_not_allowed',
         `this gateway does not answer to the name '${name.slice(0, 200)}'; use its address, or add the name to [server] allowed_hosts`)
     },
@@ -75,6 +87,10 @@ export function createGuards (settings: GuardSettings): Guards {
       }
     }
   }
+}
+
+function isMcp (path: string): boolean {
+  return path === '/mcp' || path.startsWith('/mcp/')
 }
 
 function isInference (path: string): boolean {

@@ -87,7 +87,9 @@ function placesOf (route: AnyRoute, { rename = {} }: RouteTool): ReadonlyMap<str
     for (const [key, property] of Object.entries(properties)) {
       const name = rename[key] ?? key
       const before = places.get(name)
-      if (before?.part === 'params' || (before !== undefined && part !== 'body')) {
+      // a body that names again what its address names
+      if (before?.part === 'params' && before.key === key) continue
+      if (before !== undefined && (before.part === 'params' || part !== 'body')) {
         throw new TypeError(`'${name}' is in its ${wordOf(before.part)} and in its ${wordOf(part)}; give one of them another name in \`rename\``)
       }
       // what may be in the query or in the body is sent in the body
@@ -97,16 +99,23 @@ function placesOf (route: AnyRoute, { rename = {} }: RouteTool): ReadonlyMap<str
   return places
 }
 
-function inputSchema (places: ReadonlyMap<string, Place>, { show }: RouteTool): OwnTool['entry']['inputSchema'] {
+function inputSchema (places: ReadonlyMap<string, Place>, { show, brief = false }: RouteTool): OwnTool['entry']['inputSchema'] {
   const odd = show?.find(name => !places.has(name))
   if (odd !== undefined) throw new TypeError(`\`show\` names '${odd}', which is no argument`)
   const shown = [...places].filter(([name, { required }]) => required || show === undefined || show.includes(name))
   const required = shown.filter(([, place]) => place.required).map(([name]) => name)
   return {
     type: 'object',
-    properties: Object.fromEntries(shown.map(([name, { schema }]) => [name, schema])),
+    properties: Object.fromEntries(shown.map(([name, { schema }]) => [name, brief ? withoutKeys(schema) : schema])),
     ...(required.length === 0 ? {} : { required })
   }
+}
+
+function withoutKeys (schema: unknown): unknown {
+  const { description, properties, anyOf } = schema as Readonly<Record<string, unknown>>
+  const isTable = (one: unknown): boolean => (one as { readonly properties?: unknown }).properties !== undefined
+  const has = properties !== undefined || (Array.isArray(anyOf) && anyOf.some(isTable))
+  return has ? { type: 'object', ...(description === undefined ? {} : { description }) } : schema
 }
 
 /** What no schema knows goes where the route takes most, and is refused there by name. */

@@ -13,7 +13,9 @@ export interface ObjectSchema extends JsonSchema {
 }
 
 /** What no client needs and some models' providers refuse. */
-const DROPPED: ReadonlySet<string> = new Set(['$schema', '$id', 'id', 'additionalProperties', 'propertyNames', 'deprecated', 'examples'])
+const DROPPED: ReadonlySet<string> = new Set([
+  '$schema', '$id', 'id', 'additionalProperties', 'propertyNames', 'deprecated', 'examples', 'apply_class'
+])
 
 /**
  * The JSON Schema of an object as clients take it: no references, no `additionalProperties`, `properties` always there.
@@ -33,6 +35,24 @@ export function objectSchema (schema: z.ZodType, io: 'input' | 'output'): Object
   }
 }
 
+/** A choice that has null, inside of a choice that has null. */
+function isNullOrSame ({ anyOf }: Json): boolean {
+  const hasNull = (choice: unknown): boolean => Array.isArray(choice) && choice.some(isNull)
+  return hasNull(anyOf) && (anyOf as readonly Json[]).some(one => hasNull(one.anyOf))
+}
+
+function sameOnce (anyOf: readonly Json[]): readonly Json[] {
+  const flat = anyOf.flatMap(one => {
+    const { anyOf: inner, ...words } = one
+    return Array.isArray(inner) ? (inner as Json[]).map(item => isNull(item) ? item : { ...words, ...item }) : [one]
+  })
+  return [...flat.filter(one => !isNull(one)), { type: 'null' }]
+}
+
+function isNull (one: unknown): boolean {
+  return (one as Json).type === 'null'
+}
+
 interface Scope {
   readonly root: unknown
   readonly defs: Json
@@ -43,6 +63,8 @@ function plain (value: unknown, scope: Scope, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
   const { $ref } = value as Json
   if (typeof $ref === 'string') return depth >= MAX_DEPTH ? {} : plain(targetOf($ref, scope), scope, depth + 4)
+  const { anyOf } = value as { readonly anyOf: readonly Json[] }
+  if (isNullOrSame(value as Json)) return plain({ ...value, anyOf: sameOnce(anyOf) }, scope, depth)
   // names of properties are no words of the schema
   return Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
     if (key === 'properties') return [[key, namesOf(item, scope, depth)]]

@@ -48,6 +48,13 @@ export const serverSchema = z.strictObject({
   log_level: z.enum(['debug', 'info', 'warn', 'error']).default('info').meta(live('Minimum severity of log lines'))
 })
 
+export const mcpSchema = z.strictObject({
+  allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
+    .meta(live('Host names that may be used for /mcp besides those of [server] allowed_hosts; `*` allows all')),
+  allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
+    .meta(live('Web origins that may call /mcp besides those of [server] allowed_origins; when empty, those of the allowed hosts may'))
+})
+
 export const runtimeDrivers = ['auto', 'docker', 'podman', 'process'] as const
 
 export const runtimeSchema = z.strictObject({
@@ -192,6 +199,7 @@ export const svcConfigSchema = z.strictObject({
     schema_version: z.int().min(1).default(1).meta({ ...gatewayRestart('Kept by the gateway'), readOnly: true })
   }).prefault({}),
   server: serverSchema.prefault({}),
+  mcp: mcpSchema.prefault({}),
   runtime: runtimeSchema.prefault({}),
   slots: slotsSchema.prefault({}),
   dispatcher: dispatcherSchema.prefault({}),

@@ -24,7 +24,7 @@ export interface ToolEntry {
 
 /** A result in the words of the protocol, from a server that speaks it. Handed on as it is, with whatever else is in it. */
 export interface ToolContent {
-  readonly content?: readonly unknown[]
+  readonly content: readonly unknown[]
   readonly structuredContent?: unknown
   readonly isError?: boolean
   readonly _meta?: unknown

@@ -26,6 +26,16 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       description: 'One answer looks at the newest 10,000 rows before `before` at most. A page may so have fewer rows than `limit`, or none: there is more as long as `next_before` is not null.',
       schema: { querystring: listQuerySchema, response: listSchema },
       queryError: 'activity.invalid_query',
+      tool: {
+        name: 'activity_list',
+        title: 'What was done lately',
+        description: 'Lists what was done to the gateway lately, by whom, and how it ended. Call it to find out what changed before something failed.',
+        readOnly: true,
+        show: ['limit', 'search', 'actor', 'target', 'outcome'],
+        short: ({ records }: { readonly records: readonly ActivityRow[] }) =>
+          ({ activity: records.map(shortRow), count: records.length }),
+        narrow: 'narrow it with `search`, `target` or `limit`'
+      },
       handler: ({ query }) => {
         const activity = enabled(services)
         const { json, next_before: before } = activity.page(query)
@@ -111,4 +121,9 @@ function resumePoint (header: string | readonly string[] | undefined, epoch: str
 function enabled ({ activity, config }: ActivityServices): ActivityLog {
   if (config.snapshot.svc.activity.enabled) return activity
   throw svcError('activity.unavailable', 'the activity log is off; switch it on with `[activity] enabled = true` in svc.toml')
+}
+
+/** For a model: without what was there before and after. */
+function shortRow ({ ts, actor, action, target, outcome, message, error }: ActivityRow): Record<string, unknown> {
+  return { ts, actor, action, target, outcome, ...(message === '' ? {} : { message }), ...(error === null ? {} : { error }) }
 }

@@ -12,6 +12,7 @@ import {
   capabilitiesSchema, migrateBodySchema, migrationSchema, placeParamsSchema, selectBodySchema, selectedSchema,
   type selectionViewSchema
 } from './schemas.js'
+import { capabilityTools } from './tools.js'
 
 export interface CapabilityApi {
   readonly activity: ActivityLog
@@ -33,6 +34,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       url: '/api/capabilities',
       summary: 'What serves embeddings, reranking, speech and images, and what could',
       schema: { response: capabilitiesSchema },
+      tool: capabilityTools.list,
       handler: async () => {
         const source = await overlay.offer()
         const { models, curated, providers, hardware, engineModels } = source
@@ -67,6 +69,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       description: 'Waits until the engine follows. A selection is kept also when its engine does not (503).',
       schema: { params: placeParamsSchema, body: selectBodySchema, response: selectedSchema },
       example: { enabled: false },
+      tool: capabilityTools.set,
       handler: call => {
         const { slot: group, child: name } = call.params
         const child = childOf(group, name)

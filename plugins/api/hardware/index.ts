@@ -18,6 +18,12 @@ export default definePlugin({
       summary: 'What this machine is, as it was probed last',
       description: 'The uptime is that of this moment.',
       schema: { response: hardwareViewSchema },
+      tool: {
+        name: 'gpu_target_version',
+        title: 'What this machine is',
+        description: 'Tells the processor, the GPUs with their targets, the NPU and the memory of this machine. Call it to choose a device or an image for a slot.',
+        readOnly: true
+      },
       handler: () => hardwareView(hardware.info, uptime())
     }))
     ctx.addRoute(defineRoute({

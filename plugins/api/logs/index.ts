@@ -42,6 +42,15 @@ export default definePlugin({
       description: 'Without a journal the answer is empty and has a hint.',
       schema: { querystring: logQuerySchema, response: logsSchema },
       queryError: 'system.logs_error',
+      tool: {
+        name: 'logs_tail',
+        title: 'Read logs',
+        description: 'Gives the last lines that a part of the service wrote, such as the gateway itself or a slot. Call it when nothing else tells why something fails; an operator has to approve it.',
+        gated: true,
+        readOnly: true,
+        primary: 'unit',
+        narrow: 'ask for fewer with `n`'
+      },
       handler: async ({ query, signal }) => {
         const program = programOf(query.unit)
         if (program !== null) {

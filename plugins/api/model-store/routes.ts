@@ -4,6 +4,7 @@ import {
   migrateBodySchema, modelsPatchSchema, modelsSavedSchema, storeBodySchema, storeChangedSchema, storeSchema
 } from './schemas.js'
 import { asInvalid, type ModelStore, type StoreServices } from './store.js'
+import { storeTools } from './tools.js'
 
 export interface StoreApi extends StoreServices {
   readonly activity: ActivityLog
@@ -32,6 +33,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       tag: 'Models',
       summary: 'Where models live, and where else they could',
       schema: { response: storeSchema },
+      tool: storeTools.read,
       handler: () => store.read()
     }),
     defineRoute({
@@ -43,6 +45,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
         'Slots that are up take it over at their next start.',
       schema: { body: storeBodySchema, response: storeChangedSchema },
       example: { path: '/srv/models', keep: true },
+      tool: storeTools.set,
       handler: call => change(call, call.body.path, call.body)
     }),
     defineRoute({
@@ -53,6 +56,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       description: 'Progress is told by the events `store.progress`.',
       schema: { body: migrateBodySchema, response: storeChangedSchema },
       example: { path: '/srv/models' },
+      tool: storeTools.migrate,
       handler: call => change(call, call.body.path, { migrate: true, keep: false })
     }),
     defineRoute({
@@ -61,6 +65,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       tag: 'Models',
       summary: 'The [models] section of svc.toml',
       schema: { response: modelsSchema },
+      tool: storeTools.probe,
       handler: () => config.snapshot.svc.models
     }),
     defineRoute({

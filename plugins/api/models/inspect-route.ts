@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { HubClient } from '../../services/hub/ref.js'
 import type { ModelApi } from './model-api.js'
 import { variantsOf } from './variants.js'
+import { modelTools } from './tools.js'
 
 const CACHE_MS = 300_000
 const MAX_CACHED = 64
@@ -39,6 +40,7 @@ export function inspectRoute ({ clock, hub }: ModelApi & { readonly clock: Clock
     summary: 'Models in a repository of the hub',
     schema: { body: bodySchema, response: inspectedSchema },
     example: { hf_repo: 'Qwen/Qwen3-4B-GGUF' },
+    tool: modelTools.inspect,
     handler: async ({ body, signal }) => {
       const repo = repoOf(body, hub)
       const key = `${hub.endpoint} ${String(hub.hasToken)} ${repo}`

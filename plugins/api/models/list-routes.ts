@@ -1,9 +1,11 @@
 import { defineRoute, jsonAnswer, KeptBytes, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import type { z } from 'zod'
 import { catalogueFit } from './catalogue-fit.js'
 import type { ModelApi } from './model-api.js'
 import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
 import { composed, npuRows, registryRow, upstreamRows, type NpuSlot, type NpuStore } from './rows.js'
-import { catalogueSchema, idParamsSchema, listSchema } from './schemas.js'
+import { catalogueSchema, idParamsSchema, listQuerySchema, listSchema } from './schemas.js'
+import { modelTools } from './tools.js'
 
 /** What there is: registered models, those of upstreams and of the NPU, and what could be pulled. */
 export function listRoutes (api: ModelApi): AnyRoute[] {
@@ -15,8 +17,9 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       method: 'GET',
       url: '/api/models',
       summary: 'Registered models, then those of the NPU and of upstreams',
-      schema: { response: listSchema },
-      handler: async () => {
+      schema: { querystring: listQuerySchema, response: listSchema },
+      tool: modelTools.list,
+      handler: async ({ query: { search } }) => {
         const { store } = models
         const stores = await npuStores(api)
         const registered = models.list()
@@ -30,11 +33,12 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
           ...onNpu.flatMap(({ config, provider }) => [config, provider]),
           ...dispatch.upstreams().flatMap(({ name, enabled, models: ids }) => [name, enabled, ids.join('\n')])
         ]
-        return jsonAnswer(kept.of(parts, () => {
+        const all = kept.of(parts, () => {
           const own = registered.map(model => registryRow(model, store, missing))
           const { models: rows, filtered } = composed(own, npuRows(stores, onNpu), upstreams())
           return { models: rows, count: rows.length, filtered_aliases: filtered }
-        }))
+        })
+        return search === undefined ? jsonAnswer(all) : found(all, search)
       }
     }),
     defineRoute({
@@ -42,6 +46,7 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/catalogue',
       summary: 'Models that are known to work well and can be pulled, and those of upstreams',
       schema: { response: catalogueSchema },
+      tool: modelTools.catalogue,
       handler: async () => {
         const missing = await library.missing()
         const facts = { hardware: hardware.info, defaultDevice: hardware.defaultDevice, providers: providers.list() }
@@ -63,9 +68,18 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/:id',
       summary: 'One model of the list',
       schema: { params: idParamsSchema, response: modelListRowSchema },
+      tool: modelTools.show,
       handler: ({ params: { id } }) => findModel(api, id)
     })
   ]
+}
+
+/** Rows whose id or name has the text. */
+function found (all: Buffer, search: string): z.output<typeof listSchema> {
+  const { models, filtered_aliases: filtered } = JSON.parse(all.toString()) as z.output<typeof listSchema>
+  const text = search.toLowerCase()
+  const rows = models.filter(({ id, name }) => `${id} ${name}`.toLowerCase().includes(text))
+  return { models: rows, count: rows.length, filtered_aliases: filtered }
 }
 
 /** Of the NPU's runtime in any spelling. Throws `model.not_found`. */

@@ -4,6 +4,7 @@ import { audited } from './audit.js'
 import type { ModelApi } from './model-api.js'
 import { pullBodySchema, pullListSchema, pullSchema, pullStartedSchema, type PullBody } from './pull-schemas.js'
 import { idParamsSchema } from './schemas.js'
+import { modelTools } from './tools.js'
 
 /** Downloads: started, followed, cancelled. */
 export function pullRoutes (api: ModelApi): AnyRoute[] {
@@ -14,6 +15,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/pulls',
       summary: 'The latest pull of every model',
       schema: { response: pullListSchema },
+      tool: modelTools.pulls,
       handler: () => ({ pulls: pulls.list().map(shown) })
     }),
     defineRoute({
@@ -24,6 +26,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       schema: { params: idParamsSchema, body: pullBodySchema, response: pullStartedSchema },
       example: { hf_repo: 'Qwen/Qwen3-4B-GGUF', hf_filename: 'Qwen3-4B-Q4_K_M.gguf' },
       status: 202,
+      tool: modelTools.pull,
       handler: call => audited(api, call, 'pull', call.params.id, async note => {
         const { resumed, snapshot } = await pulls.start(requestOf(call.params.id, call.body), call.signal)
         const { id, model_id, state, bytes_total } = snapshot
@@ -36,6 +39,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/:id/pull/status',
       summary: 'How far the pull is, or how it ended',
       schema: { params: idParamsSchema, response: pullSchema },
+      tool: modelTools.pullStatus,
       handler: ({ params: { id } }) => shown(pulls.status(id))
     }),
     defineRoute({
@@ -57,6 +61,7 @@ export function pullRoutes (api: ModelApi): AnyRoute[] {
       url: '/api/models/:id/pull/cancel',
       summary: 'Cancel the pull and remove what it has downloaded',
       schema: { params: idParamsSchema, response: pullSchema },
+      tool: modelTools.pullCancel,
       handler: call => audited(api, call, 'pull_cancel', call.params.id, async note => {
         const snapshot = await pulls.cancel(call.params.id)
         note({ after: { id: snapshot.id, state: snapshot.state } })

@@ -9,6 +9,7 @@ import { registryRow } from './rows.js'
 import {
   addBodySchema, deletedSchema, deleteQuerySchema, idParamsSchema, registerBodySchema, updateBodySchema
 } from './schemas.js'
+import { modelTools } from './tools.js'
 
 /** Rows of the registry: made, changed, removed. */
 export function registryRoutes (api: ModelApi): AnyRoute[] {
@@ -23,6 +24,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       schema: { body: registerBodySchema, response: registryRowSchema },
       example: { id: 'qwen3-4b', path: '/srv/models/qwen3-4b.gguf', capabilities: ['chat'] },
       status: 201,
+      tool: modelTools.register,
       handler: call => audited(api, call, 'register', call.body.id, async note => {
         const { id, source, ...row } = call.body
         requireProfile(config, row.defaults)
@@ -38,6 +40,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       schema: { body: addBodySchema, response: registryRowSchema },
       example: { path: '/srv/models/qwen3-4b.gguf' },
       status: 201,
+      tool: modelTools.add,
       handler: call => audited(api, call, 'add', call.body.path, async note => {
         const { path, id, name, labels, overwrite } = call.body
         const model = await library.add(path, {
@@ -58,6 +61,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       summary: 'Change a model; `defaults` merge, null removes a key',
       schema: { params: idParamsSchema, body: updateBodySchema, response: registryRowSchema },
       example: { name: 'Qwen 3 4B', defaults: { context_size: 8192 } },
+      tool: modelTools.edit,
       handler: call => audited(api, call, 'update', call.params.id, async note => {
         const { id } = call.params
         if (models.get(id) === undefined) await refuseForeign(api, id)
@@ -77,6 +81,7 @@ export function registryRoutes (api: ModelApi): AnyRoute[] {
       summary: 'Forget a model; its file stays',
       description: 'Slots that run it are unloaded, and it is cleared from slot files, before it goes.',
       schema: { params: idParamsSchema, querystring: deleteQuerySchema, response: deletedSchema },
+      tool: modelTools.remove,
       handler: call => audited(api, call, 'delete', call.params.id, async note => {
         const { params: { id }, query: { force_cascade: cascade } } = call
         if (models.get(id) === undefined) await refuseForeign(api, id)

@@ -4,6 +4,7 @@ import type { ModelSuggestion, ScanResult } from '../../services/library/ref.js'
 import { audited } from './audit.js'
 import type { ModelApi } from './model-api.js'
 import { capabilitySchema, previewBodySchema, previewSchema, scanBodySchema, scannedSchema } from './schemas.js'
+import { modelTools } from './tools.js'
 
 const rowSchema = z.strictObject({
   path: z.string(),
@@ -23,6 +24,7 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
       summary: 'What the model files below some folders seem to be; registers nothing',
       schema: { body: previewBodySchema, response: previewSchema },
       example: { paths: ['/srv/models'], recursive: true },
+      tool: modelTools.preview,
       handler: async ({ body: { paths, recursive }, signal }) => {
         const { suggestions, truncated } = await library.preview(paths, { recursive, signal })
         return { preview: suggestions.map(previewRow), count: suggestions.length, ...(truncated ? { truncated } : {}) }
@@ -34,6 +36,7 @@ export function scanRoutes (api: ModelApi): AnyRoute[] {
       summary: 'Register the models in the configured folders, or the given ones',
       schema: { body: scanBodySchema, response: scannedSchema },
       example: { rows: [{ path: '/srv/models/qwen3-4b.gguf' }] },
+      tool: modelTools.scan,
       handler: call => audited(api, call, 'scan', 'models', async note => {
         const { rows } = call.body
         const result = rows === undefined ? await library.scan() : await addRows(api, rows, call.signal)

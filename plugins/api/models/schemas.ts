@@ -12,6 +12,11 @@ export const capabilitySchema = z.preprocess(
 /** `?x`, `?x=true`, `1`, `yes`, `on`. */
 const flag = z.stringbool({ truthy: ['', 'true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] })
 
+/** Other keys are passed over: clients send what they like. */
+export const listQuerySchema = z.object({
+  search: z.string().optional().meta({ description: 'Only models with this text in their id or name' })
+})
+
 export const listSchema = z.strictObject({ models: z.array(modelListRowSchema), count: z.int(), filtered_aliases: z.int() })
 
 export const curatedSchema = z.strictObject({

@@ -24,6 +24,12 @@ export function npuRoutes (api: NpuApi): AnyRoute[] {
       tag: 'NPU',
       summary: 'Whether the NPU changes its model, from what to what',
       schema: { response: swapStatusSchema },
+      tool: {
+        name: 'npu_status',
+        title: 'What the NPU does',
+        description: 'Tells whether the NPU is changing its model, from what to what. Call it when a slot on the NPU does not answer yet.',
+        readOnly: true
+      },
       handler: () => {
         const anchors = npuSlots(slots).filter(name => slots.config(name).served_by === null).map(name => slots.status(name))
         return swapStatus(anchors, events.list({ type: 'slot.state', limit: 500 }).events)

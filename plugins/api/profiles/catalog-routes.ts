@@ -5,6 +5,7 @@ import { profileExists, profileInUse, profileNotFound } from './profile-errors.j
 import { profileItem, profileUsers, type ProfileItem } from './profile-item.js'
 import { changedProfile, guardUsers, profileMisfits, requireWords } from './profile-change.js'
 import { createBodySchema, nameParamsSchema, ownNameParamsSchema, patchBodySchema, profileItemSchema } from './schemas.js'
+import { profileTools } from './tools.js'
 
 /** Profiles as a catalogue. Seeds can be read and cloned, not changed. */
 export function catalogRoutes (api: ProfileApi): AnyRoute[] {
@@ -15,6 +16,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles',
       summary: 'List profiles: built-in ones first',
       schema: { response: z.array(profileItemSchema) },
+      tool: profileTools.list,
       handler: () => {
         const users = profileUsers(slots)
         return [...config.snapshot.profiles.values()].map(profile => profileItem(slots, profile, users.get(profile.name) ?? []))
@@ -25,6 +27,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles/:name',
       summary: 'One profile',
       schema: { params: nameParamsSchema, response: profileItemSchema },
+      tool: profileTools.status,
       handler: ({ params }) => itemOf(api, params.name)
     }),
     defineRoute({
@@ -34,6 +37,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       schema: { body: createBodySchema, response: profileItemSchema },
       example: { name: 'my-cpu', image: 'ghcr.io/ggml-org/llama.cpp:server', flags: '--threads 8', device_class: 'cpu' },
       status: 201,
+      tool: profileTools.create,
       handler: async call => {
         const { name, ...profile } = call.body
         requireWords(profile.flags, 'flags')
@@ -51,6 +55,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       description: 'What is left out or null stays. Slots that run with it go on as they are and are marked as drifted.',
       schema: { params: ownNameParamsSchema, body: patchBodySchema, response: profileItemSchema },
       example: { flags: '--threads 6' },
+      tool: profileTools.update,
       handler: async call => {
         const { name } = call.params
         const before = profileOf(api, name)
@@ -74,6 +79,7 @@ export function catalogRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles/:name',
       summary: 'Delete a profile that no slot uses',
       schema: { params: ownNameParamsSchema },
+      tool: profileTools.remove,
       handler: async call => {
         const { name } = call.params
         const before = profileOf(api, name)

@@ -5,6 +5,7 @@ import type { ProfileApi } from './profile-api.js'
 import { requireWords } from './profile-change.js'
 import { badEnvelope, importWithoutName } from './profile-errors.js'
 import { envelopeSchema, importAnswerSchema, importBodySchema, nameParamsSchema } from './schemas.js'
+import { profileTools } from './tools.js'
 
 /** Profiles on their way to and from other hosts. */
 export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
@@ -15,6 +16,7 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
       url: '/api/profiles/:name/export',
       summary: 'A profile as a portable envelope',
       schema: { params: nameParamsSchema, response: envelopeSchema },
+      tool: profileTools.export,
       handler: ({ params }) => sealProfile(profileOf(api, params.name), info.version, clock.now())
     }),
     defineRoute({
@@ -29,6 +31,7 @@ export function envelopeRoutes (api: ProfileApi): AnyRoute[] {
           profile: { image: 'ghcr.io/ggml-org/llama.cpp:server', device_class: 'cpu' }
         }
       },
+      tool: profileTools.import,
       handler: async call => {
         const { envelope, name: wanted, dry_run: dryRun } = call.body
         const opened = openEnvelope(envelope)

@@ -3,6 +3,7 @@ import { applyRegistry } from './apply-plan.js'
 import { applyRegistrySchema, jsonSchemaSchema, patchSchema, reloadedSchema, savedSchema, settingsSchema } from './schemas.js'
 import { settingsSchema as schemaOf } from './setting-keys.js'
 import { Settings, type SettingsServices } from './settings.js'
+import { settingTools } from './tools.js'
 
 export function settingsRoutes (services: SettingsServices & { readonly info: GatewayInfo }): AnyRoute[] {
   const settings = new Settings(services)
@@ -12,6 +13,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings',
       summary: 'Effective settings of svc.toml, without secrets',
       schema: { response: settingsSchema },
+      tool: settingTools.get,
       handler: () => ({ ...settings.read(), _svc: { served: servedAt(services.info.baseUrl) } })
     }),
     ...(['PUT', 'PATCH'] as const).map(method => defineRoute({
@@ -21,6 +23,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
       schema: { body: patchSchema, response: savedSchema },
       example: { slots: { idle_timeout_s: 600 } },
+      ...(method === 'PUT' ? { tool: settingTools.write } : {}),
       handler: call => settings.save(call, call.body)
     })),
     defineRoute({
@@ -28,6 +31,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings/schema',
       summary: 'Types, bounds, defaults and descriptions of all settings, as JSON Schema',
       schema: { response: jsonSchemaSchema },
+      tool: settingTools.schema,
       handler: () => schemaOf(services.plugins.settings())
     }),
     defineRoute({
@@ -35,6 +39,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings/apply-plan',
       summary: 'What a change of each setting takes',
       schema: { response: applyRegistrySchema },
+      tool: settingTools.plan,
       handler: () => applyRegistry(settings.keys())
     }),
     defineRoute({
@@ -42,6 +47,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings/reload',
       summary: 'Read the configuration files again',
       schema: { response: reloadedSchema },
+      tool: settingTools.reload,
       handler: call => settings.reload(call)
     })
   ]

@@ -7,6 +7,7 @@ import { stackOf } from './stack-item.js'
 import { outcomeText, type StackRunner } from './stack-runner.js'
 import { audited } from './stack-store.js'
 import { summaryOf, warningsOf } from './summary.js'
+import { stackTools } from './tools.js'
 
 /** Applying a stack, and what it would do. */
 export function applyRoutes (services: StackServices, runner: StackRunner): AnyRoute[] {
@@ -18,6 +19,7 @@ export function applyRoutes (services: StackServices, runner: StackRunner): AnyR
       description: 'Replaces: slots that the stack does not name are unloaded. The configuration changes as a whole or not ' +
         'at all; one that would leave a serving slot dead is refused unless `force` is set. Then slots follow, and what fails there is told in `converged.errors`. Waits until they have followed.',
       schema: { params: slugParamsSchema, querystring: applyQuerySchema, response: applyAnswerSchema },
+      tool: stackTools.apply,
       handler: call => {
         const { slug } = call.params
         stackOf(services, slug)

@@ -8,6 +8,7 @@ import { snapshotOf } from './snapshot.js'
 import type { StackServices } from './stack-api.js'
 import { devicesHere, itemOf, presentState, stackItem, stackOf } from './stack-item.js'
 import { addStack, audited, bodyOf, replaceStack, requireFlags, requireSlug, tell } from './stack-store.js'
+import { stackTools } from './tools.js'
 
 type Caller = Pick<RouteCall, 'actor' | 'requestId'>
 
@@ -27,6 +28,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks',
       summary: 'List stacks: built-in ones first',
       schema: { response: stackListSchema },
+      tool: stackTools.list,
       handler: async () => {
         const state = await presentState(services)
         const devices = devicesHere(services)
@@ -41,6 +43,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       schema: { body: createBodySchema, response: stackItemSchema },
       example: { slug: 'two-slots', stack: { name: 'Two slots', slots: [{ slot: 'agent' }, { slot: 'embed', type: 'embedding' }] } },
       status: 201,
+      tool: stackTools.create,
       handler: async call => {
         const { slug, stack } = call.body
         requireSlug(slug)
@@ -55,6 +58,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       summary: 'A stack of what is configured now',
       schema: { body: snapshotBodySchema, response: snapshotAnswerSchema },
       example: { name: 'As it is' },
+      tool: stackTools.snapshot,
       handler: async call => {
         const { slug, ...about } = call.body
         if (slug !== undefined) requireSlug(slug)
@@ -69,6 +73,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks/:slug',
       summary: 'One stack',
       schema: { params: slugParamsSchema, response: stackItemSchema },
+      tool: stackTools.status,
       handler: ({ params }) => itemOf(services, params.slug)
     }),
     defineRoute({
@@ -78,6 +83,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       description: 'The active one counts as modified until it is applied again.',
       schema: { params: ownSlugParamsSchema, body: stackSchema, response: stackItemSchema },
       example: { name: 'Two slots', slots: [{ slot: 'agent' }] },
+      tool: stackTools.update,
       handler: async call => {
         const { slug } = call.params
         const before = stackOf(services, slug)
@@ -96,6 +102,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks/:slug',
       summary: 'Delete a stack; slots stay as they are',
       schema: { params: ownSlugParamsSchema },
+      tool: stackTools.remove,
       handler: async call => {
         const { slug } = call.params
         const before = stackOf(services, slug)

@@ -7,6 +7,7 @@ import type { StackServices } from './stack-api.js'
 import { badEnvelope, importWithoutSlug } from './stack-errors.js'
 import { itemOf, stackOf } from './stack-item.js'
 import { addStack, audited, bodyOf, requireFlags, requireSlug, tell } from './stack-store.js'
+import { stackTools } from './tools.js'
 
 interface ProfileFate { readonly name: string, readonly status: 'created' | 'local' }
 
@@ -19,6 +20,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
       url: '/api/stacks/:slug/export',
       summary: 'A stack as a portable envelope',
       schema: { params: slugParamsSchema, response: envelopeSchema },
+      tool: stackTools.export,
       handler: ({ params }) => sealStack(selfContained(bodyOf(stackOf(services, params.slug)), services), {
         release: info.version, now: clock.now(), models: models.list(), clean: text => config.withoutSecrets(text)
       })
@@ -36,6 +38,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
           stack: { name: 'One slot', slots: [{ slot: 'agent' }] }
         }
       },
+      tool: stackTools.import,
       handler: async call => {
         const { envelope, slug, dry_run: dryRun } = call.body
         if (slug !== undefined) requireSlug(slug)

@@ -39,6 +39,12 @@ export default definePlugin({
       summary: 'Memory, load and temperatures of the machine, and what slots hold of it',
       description: 'A reading of the last 30 seconds is shown at once, and a new one taken when it is older than 5.',
       schema: { response: hardwareStatsSchema },
+      tool: {
+        name: 'hardware_probe',
+        title: 'Memory and load of the machine',
+        description: 'Gives memory, load and temperatures of this machine and what slots hold of them. Call it to see whether there is room for a model.',
+        readOnly: true
+      },
       handler: () => readHardware(services)
     }))
     ctx.addRoute(defineRoute({

@@ -26,6 +26,13 @@ export default definePlugin({
       tag: 'Status',
       summary: 'What the gateway is, runs and complains about',
       schema: { response: statusSchema },
+      tool: {
+        name: 'version_info',
+        title: 'Version and state of the gateway',
+        description: 'Tells the version of the gateway, whether it is well, and what is wrong with its configuration. Call it first when the user says that something does not work.',
+        readOnly: true,
+        narrow: 'slot_status tells of one slot'
+      },
       handler: () => statusReport(ctx.services)
     }))
     ctx.addRoute(defineRoute({
@@ -45,6 +52,12 @@ export default definePlugin({
       summary: 'Whether the parts of the gateway are well: disks, slots, events, audit trail, tool servers',
       description: 'Answers 200 also when degraded.',
       schema: { response: systemHealthSchema },
+      tool: {
+        name: 'env_report',
+        title: 'Health of the parts of the gateway',
+        description: 'Tells whether disks, plugins, slots and logs of the gateway are well. Call it when several things fail at once.',
+        readOnly: true
+      },
       handler: () => systemHealth(ctx.services)
     }))
     ctx.addRoute(defineRoute({

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { credentialsBodySchema, credentialsSchema, nameParamsSchema, templateSchema, upstreamObjectSchema } from './schemas.js'
 import type { UpstreamApi } from './upstream-api.js'
 import { CUSTOM } from './upstream-change.js'
+import { upstreamTools } from './tools.js'
 
 /** Eight bullets, however long the key is. */
 const MASKED = '••••••••'
@@ -17,6 +18,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
       tag: 'Upstreams',
       summary: 'List remote providers, without their keys',
       schema: { response: z.array(upstreamObjectSchema) },
+      tool: upstreamTools.providers,
       handler: () => api.remotes()
     }),
     defineRoute({
@@ -34,6 +36,7 @@ export function providerRoutes (api: UpstreamApi): AnyRoute[] {
       summary: 'Write the key of a provider to api.env',
       schema: { params: nameParamsSchema, body: credentialsBodySchema, response: credentialsSchema },
       example: { key: 'OPENAI_API_KEY', value: 'sk-your-key' },
+      tool: upstreamTools.credential,
       handler: call => {
         const { params: { name }, body: { key, value } } = call
         const row = api.status(name).config

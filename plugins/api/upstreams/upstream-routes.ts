@@ -4,6 +4,7 @@ import type { KeyUse } from './key-binding.js'
 import { createBodySchema, deletedSchema, nameParamsSchema, patchBodySchema, testedSchema, upstreamObjectSchema, type PatchBody } from './schemas.js'
 import type { UpstreamApi } from './upstream-api.js'
 import { checkFallback, guardSlotBacked, newRow, providerPatch, requireFreeName, requireOwnName } from './upstream-change.js'
+import { upstreamTools } from './tools.js'
 
 /** Upstreams as rows of upstreams.toml and providers.toml, and how they are. */
 export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
@@ -14,6 +15,7 @@ export function upstreamRoutes (api: UpstreamApi): AnyRoute[] {
       url: '/api/upstreams',
       summary: 'List upstreams of both files, without their keys',
       schema: { response: z.array(upstreamObjectSchema) },
+      tool: upstreamTools.list,
       handler: () => api.list()
     }),
     defineRoute({

@@ -69,7 +69,7 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
       ...place,
       method: 'DELETE',
       summary: 'End a session of the older revisions',
-      status: 200,
+      answers: [{ status: 200, description: 'It is gone' }],
       handler: call => {
         serverOf(call.params.server)
         return legacy.delete(call)

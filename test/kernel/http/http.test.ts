@@ -17,14 +17,14 @@ t.test('the Host guard', async t => {
     [undefined, false], ['', false], [':80', false], ['evil.example', false], ['127.0.0.1.evil.example', false], ['localhost.evil.example', false], ['evil-localhost', false],
     ['localhost:80:80', false], ['[::1', false], ['[::1]x', false], ['localhost, evil', false], ['127.0.0.1/x', false], ['user@127.0.0.1', false]
   ]
-  for (const [host, allowed] of cases) t.equal(guards.host({ host, remote: '203.0.113.9' }) === null, allowed, `Host: ${host}`)
-  t.match(guards.host({ host: 'evil.example', remote: '127.0.0.1' }), { code: 'request.host_not_allowed', status: 421, message: /evil\.example/ })
-  t.equal(createGuards({ allowedHosts: ['*'], allowedOrigins: [], ownNames: [] }).host({ host: 'anything', remote: undefined }), null)
+  for (const [host, allowed] of cases) t.equal(guards.host({ host, remote: '203.0.113.9', path: '/' }) === null, allowed, `Host: ${host}`)
+  t.match(guards.host({ host: 'evil.example', remote: '127.0.0.1', path: '/' }), { code: 'request.host_not_allowed', status: 421, message: /evil\.example/ })
+  t.equal(createGuards({ allowedHosts: ['*'], allowedOrigins: [], ownNames: [] }).host({ host: 'anything', remote: undefined, path: '/' }), null)
   for (const host of ['host.docker.internal', 'host.docker.internal:8080', 'host.containers.internal:8080']) {
     for (const [remote, allowed] of [
       ['127.0.0.1', true], ['::1', true], ['::ffff:172.17.0.3', true], ['10.88.0.4', true], ['192.168.65.1', true], ['fd00::2', true],
       ['203.0.113.9', false], ['172.32.0.1', false], ['2001:db8::1', false], [undefined, false]
-    ] as const) t.equal(guards.host({ host, remote }) === null, allowed, `${host} from ${remote}`)
+    ] as const) t.equal(guards.host({ host, remote, path: '/' }) === null, allowed, `${host} from ${remote}`)
   }
 })
 

@@ -13,8 +13,8 @@ const proofs = new Proofs()
 const prove = (key: string, proof: (t: Test) => Promise<void>): void => proofs.prove(t, key, proof)
 
 /** A request with headers that `fetch` does not let one set. */
-async function statusWith (gateway: TestGateway, headers: Record<string, string>): Promise<number> {
-  const request = httpRequest(`${gateway.baseUrl}/api/settings`, { headers })
+async function statusWith (gateway: TestGateway, headers: Record<string, string>, path = '/api/settings'): Promise<number> {
+  const request = httpRequest(`${gateway.baseUrl}${path}`, { headers })
   request.end()
   const [response] = await once(request, 'response') as [{ statusCode: number, resume (): void }]
   response.resume()
@@ -33,6 +33,28 @@ prove('server.allowed_origins', async t => {
   t.equal(await statusWith(gateway, { origin: 'http://page.example' }), 403)
   await gateway.change({ server: { allowed_origins: ['http://page.example'] } })
   t.equal(await statusWith(gateway, { origin: 'http://page.example' }), 200)
+})
+
+/** No tool server is mounted: who gets past the guards hears that there is none. */
+prove('mcp.allowed_hosts', async t => {
+  const gateway = await live(t)
+  const host = 'tools.example:8080'
+  t.equal(await statusWith(gateway, { host }, '/mcp/admin'), 421)
+  await gateway.change({ mcp: { allowed_hosts: ['tools.example'] } })
+  t.equal(await statusWith(gateway, { host }, '/mcp/admin'), 404)
+  t.equal(await statusWith(gateway, { host }), 421, 'the rest of the gateway does not answer to it')
+  t.equal(await statusWith(gateway, { origin: 'https://tools.example' }, '/mcp/admin'), 404, 'pages of an allowed host may call')
+  t.equal(await statusWith(gateway, { origin: 'https://tools.example' }), 403)
+})
+
+prove('mcp.allowed_origins', async t => {
+  const gateway = await live(t)
+  const origin = 'http://page.example'
+  t.equal(await statusWith(gateway, { origin }, '/mcp/admin'), 403)
+  await gateway.change({ mcp: { allowed_origins: [origin], allowed_hosts: ['tools.example'] } })
+  t.equal(await statusWith(gateway, { origin }, '/mcp/admin'), 404)
+  t.equal(await statusWith(gateway, { origin: 'https://tools.example' }, '/mcp/admin'), 403, 'only those named')
+  t.equal(await statusWith(gateway, { origin }), 403)
 })
 
 prove('server.log_level', async t => {

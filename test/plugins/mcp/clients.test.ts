@@ -7,9 +7,19 @@ import { core, definePlugin, defineTool, type ToolCatalogue } from '../../../ker
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
 import builtins from '../../../plugins/index.js'
 
+interface CallOptions {
+  signal?: AbortSignal
+  onprogress?: (told: unknown) => void
+}
+
+interface CallParams {
+  name: string
+  arguments?: Record<string, unknown>
+}
+
 interface Client {
   listTools: () => Promise<{ tools: Array<{ name: string }> }>
-  callTool: (params: { name: string, arguments?: Record<string, unknown> }, options?: { signal?: AbortSignal, onprogress?: (told: unknown) => void, timeout?: number }) => Promise<Record<string, unknown>>
+  callTool: (params: CallParams, options?: CallOptions) => Promise<Record<string, unknown>>
   close: () => Promise<void>
   onListChanged: (listener: () => void) => Promise<void>
 }
@@ -35,7 +45,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<Client>>> = {
     await client.connect(new TransportV2(new URL(url), { requestInit: { headers } }))
     return {
       listTools: () => client.listTools(),
-      callTool: (params: never, options: never) => client.callTool(params, options) as Promise<Record<string, unknown>>,
+      callTool: (params, options) => client.callTool(params, options as never) as Promise<Record<string, unknown>>,
       close: () => client.close(),
       onListChanged: async (listener: () => void) => {
         client.setNotificationHandler('notifications/tools/list_changed', () => listener())
@@ -88,7 +98,10 @@ const textOf = (result: Record<string, unknown>): string => (result.content as A
 for (const [name, connect] of Object.entries(clients)) {
   t.test(`${name}: lists, calls, hears of errors, approvals and progress, cancels`, async t => {
     const gateway = await start(t)
-    const off = tools.useGate({ ask: async () => ({ kind: 'pending', id: 'abc', state: 'pending' }) })
+    const off = tools.useGate({
+      ask: async () => ({ kind: 'pending', id: 'abc', state: 'pending' }),
+      settled: async () => ({ kind: 'done', value: null })
+    })
     t.teardown(off)
     for (const path of ['/mcp/bench', '/mcp/bench/mcp']) {
       const client = await connect(`${gateway.baseUrl}${path}`)

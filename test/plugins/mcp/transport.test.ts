@@ -1,0 +1,213 @@
+import { request as httpRequest } from 'node:http'
+import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { z } from 'zod'
+import { core, definePlugin, defineTool, type ToolCatalogue, type ToolSource } from '../../../kernel/contract/index.js'
+import { createTestGateway, FakeClock, type TestGateway, type TestGatewayOptions } from '../../../kernel/testing/index.js'
+import builtins from '../../../plugins/index.js'
+import { readUntil, until } from '../../wire/wire-gateway.js'
+
+let tools: ToolCatalogue
+const hung: AbortSignal[] = []
+
+const shop = definePlugin({
+  name: 'shop',
+  kind: 'mcp',
+  apiVersion: 1,
+  requires: { tools: core.tools },
+  register: ctx => {
+    tools = ctx.services.tools
+    ctx.addTool(defineTool({
+      server: 'shop', name: 'who', description: 'Who calls', input: z.object({}),
+      handler: async ({ agent, actor, private: isPrivate }) => ({ agent, actor, private: isPrivate })
+    }))
+    ctx.addTool(defineTool({
+      server: 'shop', name: 'hang', description: 'Hangs', input: z.object({}), handler: ({ signal }) => {
+        hung.push(signal)
+        return new Promise(() => {})
+      }
+    }))
+  }
+})
+
+async function start (t: Test, options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const gateway = await createTestGateway({ builtins, plugins: [shop], ...options })
+  t.teardown(() => gateway.close())
+  return gateway
+}
+
+interface Asked {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Record<string, unknown>
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json', 'accept': 'application/json, text/event-stream' }
+
+async function post (gateway: TestGateway, message: unknown, headers: Record<string, string> = {}, path = '/mcp/shop'): Promise<Asked> {
+  const response = await gateway.fetch(path, {
+    method: 'POST', headers: { ...JSON_HEADERS, ...headers }, body: typeof message === 'string' ? message : JSON.stringify(message)
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) as Record<string, unknown> }
+}
+
+const ask = (method: string, params: object = {}, id: number | string = 1): object => ({ jsonrpc: '2.0', id, method, params })
+const call = (name: string, args: object = {}, id: number | string = 1): object => ask('tools/call', { name, arguments: args }, id)
+const initialize = (name = 'Claude Code', protocolVersion = '2025-06-18'): object =>
+  ask('initialize', { protocolVersion, capabilities: {}, clientInfo: { name, version: '1' } })
+const valueOf = ({ body }: Asked): unknown => JSON.parse((body.result as { content: Array<{ text: string }> }).content[0]!.text)
+
+t.test('what is no message of the protocol is refused in its words', async t => {
+  const gateway = await start(t)
+  const cases: Array<[string, Promise<Asked>, number, number]> = [
+    ['no JSON', post(gateway, '{"a'), 400, -32700],
+    ['another type', post(gateway, '{}', { 'content-type': 'text/plain' }), 415, -32000],
+    ['no message', post(gateway, { hello: 1 }), 400, -32600],
+    ['an empty batch', post(gateway, []), 400, -32600],
+    ['too deep', post(gateway, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`), 400, -32600],
+    ['an unknown revision', post(gateway, ask('ping'), { 'mcp-protocol-version': '1999-01-01' }), 400, -32000],
+    ['an unknown method', post(gateway, ask('tools/frobnicate')), 200, -32601],
+    ['no name', post(gateway, ask('tools/call')), 200, -32602],
+    ['no such tool', post(gateway, call('gone')), 200, -32602],
+    ['a method that this server lacks', post(gateway, ask('resources/list')), 200, -32601]
+  ]
+  for (const [what, asked, status, code] of cases) {
+    const { status: got, body } = await asked
+    t.match([got, body], [status, { jsonrpc: '2.0', error: { code } }], what)
+  }
+  t.match(await post(gateway, ask('ping'), {}, '/mcp/nothing'), { status: 404, body: { error: { code: 'mcp.unknown_server' } } })
+  t.match(await post(gateway, ask('ping'), {}, '/mcp/shop/mcp/'), { status: 200, body: { result: {} } }, 'a slash at the end')
+  t.match((await post(gateway, [ask('ping', {}, 1), { jsonrpc: '2.0', method: 'notifications/initialized' }, ask('nope', {}, 'b')])).body as unknown,
+    [{ id: 1, result: {} }, { id: 'b', error: { code: -32601 } }], 'a batch')
+  for (const note of [{ jsonrpc: '2.0', method: 'notifications/initialized' }, { jsonrpc: '2.0', id: 5, result: {} }]) {
+    t.equal((await post(gateway, note)).status, 202)
+  }
+  for (const accept of ['application/json', '*/*', 'text/event-stream']) {
+    t.match(await post(gateway, ask('ping'), { accept }), { status: 200, body: { result: {} } }, `Accept: ${accept}`)
+  }
+})
+
+t.test('a client that looks for sign-in or for a stream that is not there hears at once that there is none', async t => {
+  const gateway = await start(t)
+  for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-protected-resource/mcp/shop', '/mcp/shop/.well-known/openid-configuration']) {
+    const response = await gateway.fetch(path)
+    t.match([response.status, response.headers.get('content-type')], [404, /^application\/json/], path)
+    t.match(await response.json(), { error: { code: 'system.http_404' } })
+  }
+  for (const accept of ['text/event-stream', 'application/json']) {
+    const response = await gateway.fetch('/mcp/shop', { headers: { accept } })
+    t.match([response.status, response.headers.get('allow')], [405, /POST/])
+    await response.text()
+  }
+})
+
+t.test('a session is a name and no more: any id is taken, an ended one is gone, and thousands cost nothing', async t => {
+  const gateway = await start(t)
+  const first = await post(gateway, initialize())
+  t.match(first.body, { result: { protocolVersion: '2025-06-18', serverInfo: { name: 'svc-shop' }, capabilities: { tools: { listChanged: true } } } })
+  t.match((await post(gateway, initialize('x', '2031-01-01'))).body, { result: { protocolVersion: '2025-11-25' } }, 'an unknown revision gets the newest')
+  const session = { 'mcp-session-id': first.headers.get('mcp-session-id')! }
+  t.match(await post(gateway, call('who'), session), { status: 200 })
+  t.match(await post(gateway, call('who'), { 'mcp-session-id': 'from-before-the-restart' }), { status: 200 })
+  const remove = (headers: Record<string, string>): Promise<Response> => gateway.fetch('/mcp/shop', { method: 'DELETE', headers })
+  t.equal((await remove(session)).status, 200)
+  t.equal((await remove(session)).status, 404)
+  t.match(await post(gateway, call('who'), session), { status: 404, body: { error: { code: -32001 } } })
+  t.equal((await gateway.fetch('/mcp/shop', { headers: { ...session, accept: 'text/event-stream' } })).status, 404)
+  t.equal((await remove({})).status, 400)
+
+  const arrive = async (count: number): Promise<void> => {
+    for (let at = 0; at < count; at += 40) await Promise.all(Array.from({ length: 40 }, (_, i) => post(gateway, initialize(`client ${at + i}`))))
+  }
+  await arrive(200)
+  const before = process.memoryUsage().heapUsed
+  await arrive(2000)
+  const health = await (await gateway.fetch('/api/plugins/mcp-servers')).json() as { health: object }
+  t.match(health.health, { running: 0, streams: 0, ended: 1 })
+  const grown = process.memoryUsage().heapUsed - before
+  t.ok(grown < 60_000_000, `2,000 clients that never say goodbye hold ${Math.round(grown / 1e6)} MB, with what was not collected yet`)
+})
+
+t.test('who calls: the header, else what the client calls itself, else nobody', async t => {
+  const gateway = await start(t)
+  const id = (await post(gateway, initialize('Claude Code (dev)'))).headers.get('mcp-session-id')!
+  const who = async (headers: Record<string, string>): Promise<unknown> => valueOf(await post(gateway, call('who'), headers))
+  t.strictSame(await who({}), { agent: null, actor: 'mcp:anonymous', private: false })
+  t.strictSame(await who({ 'mcp-session-id': id }), { agent: 'claude-code-dev', actor: 'mcp:claude-code-dev', private: false })
+  t.strictSame(await who({ 'mcp-session-id': id, 'x-svc-agent': 'Hermes_1', 'x-svc-private': 'yes' }), { agent: 'Hermes_1', actor: 'mcp:Hermes_1', private: true })
+  for (const name of ['private:x', 'a b', 'x'.repeat(65), '']) t.match(await who({ 'x-svc-agent': name }), { actor: 'mcp:anonymous' }, name)
+})
+
+t.test('a tool that hangs ends with its client: cancelled, or gone', async t => {
+  const gateway = await start(t)
+  const session = { 'mcp-session-id': 'session-1' }
+  const cancelled = post(gateway, call('hang', {}, 'call-1'), session)
+  await until(() => hung.length === 1, 'the tool runs')
+  t.equal((await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'call-1' } })).status, 202)
+  t.notOk(hung[0]!.aborted, 'that was no session of it')
+  await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'call-1' } }, session)
+  t.match(await cancelled, { status: 200, body: { result: { isError: true } } })
+  t.ok(hung[0]!.aborted)
+  const leaving = new AbortController()
+  const left = gateway.fetch('/mcp/shop', { method: 'POST', headers: JSON_HEADERS, body: JSON.stringify(call('hang')), signal: leaving.signal }).catch(() => null)
+  await until(() => hung.length === 2, 'the tool runs again')
+  t.match(await post(gateway, call('who')), { status: 200 }, 'others are served meanwhile')
+  leaving.abort()
+  await left
+  await until(() => hung[1]!.aborted, 'it was told that its client has left')
+  t.match(await (await gateway.fetch('/api/plugins/mcp-servers')).json(), { health: { running: 0 } })
+})
+
+t.test('a call that says nothing for a while becomes a stream that is kept alive', async t => {
+  const clock = new FakeClock()
+  const gateway = await start(t, { clock })
+  const before = hung.length
+  const asked = gateway.fetch('/mcp/shop', { method: 'POST', headers: { ...JSON_HEADERS, 'mcp-session-id': 's' }, body: JSON.stringify(call('hang', {}, 9)) })
+  await until(() => hung.length > before, 'the tool runs')
+  await clock.advance(5_000)
+  const response = await asked
+  t.match(response.headers.get('content-type'), /event-stream/)
+  t.equal(response.headers.get('x-accel-buffering'), 'no')
+  const reading = readUntil(response, text => text.includes('"id":9'))
+  await clock.advance(15_000)
+  await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }, { 'mcp-session-id': 's' })
+  const text = await reading
+  t.match(text, /^: /m, 'comments')
+  t.match(text, /mcp\.cancelled/)
+})
+
+t.test('clients hear that tools changed, on a stream that ends with the gateway and one for each session', async t => {
+  const gateway = await start(t)
+  const listen = async (session: string): Promise<Response> =>
+    await gateway.fetch('/mcp/shop', { headers: { 'accept': 'text/event-stream', 'mcp-session-id': session } })
+  const [older, other] = [await listen('a'), await listen('b')]
+  const newest = await listen('a')
+  t.equal(await older.text(), '', 'the older stream of the session ended')
+  const source: ToolSource = { id: 'late', title: 'Late', description: 'x', tools: () => [] }
+  const off = tools.addServer(source)
+  for (const stream of [newest, other]) t.match(await readUntil(stream, text => text.includes('list_changed')), /notifications\/tools\/list_changed/)
+  off()
+  const streams = await Promise.all(Array.from({ length: 65 }, (_, i) => listen(`many-${i}`)))
+  t.equal(streams.filter(({ status }) => status === 503).length, 1, 'the 65th')
+  const open = streams.filter(({ status }) => status === 200)
+  await gateway.close()
+  const ends = await Promise.all(open.map(stream => stream.text().then(() => true, () => true)))
+  t.ok(ends.every(Boolean), 'all of them ended with the gateway')
+})
+
+t.test('names of this machine only, and those that are allowed', async t => {
+  const gateway = await start(t, { env: { ...process.env, SVC_MCP_ALLOWED_HOSTS: 'tools.example, other.example' } })
+  const statusOf = async (headers: Record<string, string>, method = 'POST'): Promise<[number, string | undefined]> => {
+    const request = httpRequest(`${gateway.baseUrl}/mcp/shop`, { method, headers: { ...JSON_HEADERS, ...headers } })
+    request.end(method === 'POST' ? JSON.stringify(ask('ping')) : undefined)
+    const [response] = await once(request, 'response') as [{ statusCode: number, headers: Record<string, string>, resume (): void }]
+    response.resume()
+    return [response.statusCode, response.headers['access-control-expose-headers']]
+  }
+  t.match(await statusOf({ host: 'evil.example' }), [421])
+  t.match(await statusOf({ host: 'tools.example' }), [200])
+  t.match(await statusOf({ origin: 'https://evil.example' }), [403])
+  t.match(await statusOf({ origin: 'https://other.example' }), [200, /mcp-session-id/], 'a page reads the id of its session')
+  t.match(await statusOf({ 'origin': 'https://other.example', 'access-control-request-method': 'POST' }, 'OPTIONS'), [204])
+})
