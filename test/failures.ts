@@ -45,7 +45,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C6: {
     failure: 'The time for a start is too short, counts the download, and what failed once stays failed.',
     shownBy: {
-      'kernel/slots/parts.test.ts': ['time budgets'],
+      'kernel/async/async.test.ts': ['work that overspends its time is aborted, and the budget is the reason whatever the work says'],
       'plugins/api/settings-live.test.ts': ['slots.health_timeout_s'],
       'kernel/slots/fleet.test.ts': ['a launch that waits for its model ends with the budget of the moment', 'an error can be left by the next request, by a verb, and by an unload']
     }
@@ -112,7 +112,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A model that thinks for long is taken for idle or stuck, and ended.',
     shownBy: {
       'wire/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays'],
-      'kernel/slots/parts.test.ts': ['watch: two failures in a row, and silence only while nothing runs']
+      'kernel/slots/health.test.ts': ['a running engine is lost after two failures in a row, after silence only while nothing runs']
     },
     why: 'Nothing ends a generation that really is stuck but its client, `svc cancel`, or the limits of [dispatcher] and [slots], which are off unless they are set.'
   },

@@ -1,0 +1,83 @@
+import t from 'tap'
+import { svcError } from '../../../kernel/contract/index.js'
+import { withBudget } from '../../../kernel/async/budget.js'
+import { SerialQueue } from '../../../kernel/async/serial-queue.js'
+import { SnapshotFeed } from '../../../kernel/async/snapshot-feed.js'
+import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
+
+const never = new AbortController().signal
+
+t.test('a feed gives the present, then every change, and ends with the reader, the signal or the feed', async t => {
+  const feed = new SnapshotFeed<number>()
+  const stop = new AbortController()
+  const seen: number[] = []
+  const reading = (async () => { for await (const value of feed.read(() => 0, stop.signal)) seen.push(value) })()
+  await settle()
+  feed.publish(1)
+  feed.publish(2)
+  await settle()
+  t.strictSame(seen, [0, 1, 2])
+  t.equal(feed.size, 1)
+  stop.abort()
+  await reading
+  t.equal(feed.size, 0, 'nothing is left of the reader')
+  for await (const value of feed.read(() => 7, never)) {
+    t.equal(value, 7)
+    break
+  }
+  t.equal(feed.size, 0)
+  const last = feed.read(() => 3, never)
+  await last.next()
+  const waiting = last.next()
+  feed.publish(4)
+  feed.close()
+  t.strictSame(await waiting, { value: 4, done: false }, 'what was published before the end arrives')
+  t.strictSame(await last.next(), { value: undefined, done: true })
+  t.strictSame((await feed.read(() => 5, never).next()).value, 5, 'a closed feed still tells the present')
+})
+
+t.test('a slow reader of a feed loses the oldest and nobody waits for it', async t => {
+  const feed = new SnapshotFeed<number>()
+  const slow = feed.read(() => -1, never)
+  await slow.next()
+  for (let i = 0; i < 1_000; i++) feed.publish(i)
+  const seen: number[] = []
+  feed.close()
+  for await (const value of slow) seen.push(value)
+  t.equal(seen.length, 64)
+  t.equal(seen.at(-1), 999, 'the newest is there')
+})
+
+t.test('work that overspends its time is aborted, and the budget is the reason whatever the work says', async t => {
+  const clock = new FakeClock()
+  const spent = () => svcError('slot.load_failed', 'spent')
+  t.equal(await withBudget(clock, 10, never, spent, async () => 1), 1)
+  t.equal(clock.pending, 0)
+  await t.rejects(withBudget(clock, 10, never, spent, async () => { throw new Error('own') }), { message: 'own' })
+  const waits = (signal: AbortSignal): Promise<never> => new Promise((_, reject) => { signal.addEventListener('abort', () => reject(new Error('something else'))) })
+  const late = withBudget(clock, 10, never, spent, waits)
+  late.catch(() => {})
+  await clock.advance(10)
+  await t.rejects(late, { code: 'slot.load_failed' }, 'the reason is the budget, whatever the work says')
+  const caller = new AbortController()
+  const left = withBudget(clock, 10, caller.signal, spent, waits)
+  caller.abort(new Error('left'))
+  await t.rejects(left, { message: 'left' })
+  await t.rejects(withBudget(clock, 10, AbortSignal.abort(new Error('before')), spent, async signal => signal.throwIfAborted()), { message: 'before' })
+  t.equal(clock.pending, 0, 'no timer is left')
+})
+
+t.test('a serial queue runs one piece of work after the other, also behind a failure', async t => {
+  const queue = new SerialQueue()
+  const log: string[] = []
+  const work = (name: string, fails = false) => queue.run(async () => {
+    log.push(`${name} begins`)
+    await settle()
+    log.push(`${name} ends`)
+    if (fails) throw new Error(name)
+    return name
+  })
+  const all = await Promise.allSettled([work('a'), work('b', true), work('c')])
+  t.strictSame(all.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+  t.strictSame(log, ['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
+})
