@@ -12,6 +12,7 @@ export const TOOL_BRAND = Symbol.for('svc.tool')
 export const RUNTIME_BRAND = Symbol.for('svc.runtime')
 export const SERVICE_REF_BRAND = Symbol.for('svc.service-ref')
 export const ERROR_BRAND = Symbol.for('svc.error')
+export const ERRORS_BRAND = Symbol.for('svc.errors')
 export const SSE_BRAND = Symbol.for('svc.sse')
 export const JSON_BRAND = Symbol.for('svc.json')
 

@@ -40,7 +40,7 @@ export function isSvcError (value: unknown): value is SvcError {
   return hasBrand(value, ERROR_BRAND)
 }
 
-/** A `SvcError` of the table in error-codes.ts: the status comes from there. */
+/** A `SvcError` of the kernel's table in error-codes.ts: the status comes from there. Plugins have theirs by `defineErrors`. */
 export function svcError (code: ErrorCode, message: string, options?: SvcErrorOptions): SvcError {
   return new SvcError(code, errorCodes[code].status, message, options)
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { hasBrand, PLUGIN_BRAND, PLUGIN_PLACE } from './brand.js'
 import type { PluginContext, PluginKind } from './context.js'
+import type { PluginErrors } from './define-errors.js'
 import type { Requires, ServiceRef } from './service-ref.js'
 
 /** Version of this contract, not of the gateway release. A plugin names the one it was written for. */
@@ -15,6 +16,8 @@ export interface PluginDefinition<K extends PluginKind, R extends Requires, C ex
   readonly requires?: R
   readonly provides?: ReadonlyArray<ServiceRef<unknown>>
   readonly configSchema?: C
+  /** Its error codes, made by `defineErrors`. Those of a package begin with its name. */
+  readonly errors?: PluginErrors<never> | ReadonlyArray<PluginErrors<never>>
   /** Declares only: no I/O. Deadline 5 s. */
   readonly register: (ctx: PluginContext<K, R, C>) => void | Promise<void>
 }

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { hasBrand, ROUTE_BRAND, SSE_BRAND } from './brand.js'
+import type { ErrorKind } from './define-errors.js'
 import type { ErrorCode } from './error-codes.js'
 import type { Logger } from './logger.js'
 import type { RouteTool } from './tool.js'
@@ -64,9 +65,9 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly schema?: S
   /** Default: `json` when `schema.body` is given, else `none`. */
   readonly bodyKind?: B
-  /** Code that refuses a query or body which does not fit its schema, where the group has one of its own. */
-  readonly queryError?: ErrorCode
-  readonly bodyError?: ErrorCode
+  /** Refuses a query or body which does not fit its schema, where the group has a code of its own: `notesError.kind('notes.…')`. */
+  readonly queryError?: ErrorCode | ErrorKind
+  readonly bodyError?: ErrorCode | ErrorKind
   /** Largest body in bytes; default is the server's limit for the kind of route. */
   readonly bodyLimit?: number
   /** Status of a plain success answer; default what the handler set on `reply`, else 200, or 204 when it returned undefined. */

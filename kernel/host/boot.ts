@@ -3,7 +3,7 @@ import {
 } from '../contract/index.js'
 import { dotted } from '../config/shape-check.js'
 import type { MountDeps } from '../http/mount-route.js'
-import { findConflicts, routeKey } from './conflicts.js'
+import { errorsOf, findConflicts, routeKey, type Claim } from './conflicts.js'
 import { definitionOf, failureText, placed } from './failure-text.js'
 import { withDeadline } from './deadline.js'
 import { orderPlugins } from './order.js'
@@ -194,12 +194,13 @@ export class Boot {
 
   #conflicts (records: readonly PluginRecord[], standing: readonly PluginRecord[]): void {
     const claims = [...standing, ...records].filter(record => isAlive(record) && record.stage !== null)
-    const conflicts = findConflicts(claims.map(record => ({ plugin: record.name, stage: record.stage! })))
+    const conflicts = findConflicts(claims.map(claimOf))
     for (const record of records.filter(isAlive)) {
       record.phase = 'conflicts'
       const conflict = conflicts.get(record.name)
       if (conflict === undefined) continue
-      fail(record, 'conflicts', 'plugin.conflict', placed(conflict.message, record.stage?.calls.get(conflict.of), record.candidate.root()))
+      const declared = record.stage?.calls.get(conflict.of) ?? definitionOf(record.plugin)
+      fail(record, 'conflicts', 'plugin.conflict', placed(conflict.message, declared, record.candidate.root()))
     }
     this.#cascade(records, 'conflicts')
   }
@@ -290,4 +291,10 @@ export function deadDependency (plugin: AnyPlugin, all: readonly PluginRecord[])
   const needed = new Set(Object.values(plugin.requires ?? {}).map(ref => ref.id))
   const dead = all.find(other => !isAlive(other) && (other.plugin?.provides ?? []).some(ref => needed.has(ref.id)))
   return dead?.name ?? null
+}
+
+function claimOf (record: PluginRecord): Claim {
+  const { stage, plugin, candidate } = record
+  const isPackage = candidate.root() !== null
+  return { plugin: record.name, stage: stage!, errors: errorsOf(plugin!), domain: isPackage ? nameOf(record).replaceAll('-', '_') : null }
 }

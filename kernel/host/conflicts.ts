@@ -1,4 +1,4 @@
-import type { AnyRoute, EngineProvider } from '../contract/index.js'
+import { errorCodes, type AnyPlugin, type AnyRoute, type EngineProvider, type PluginErrors } from '../contract/index.js'
 import { ADMIN } from '../tools/route-tool.js'
 import type { Stage } from './stage.js'
 
@@ -11,7 +11,17 @@ export interface Conflict {
 export interface Claim {
   readonly plugin: string
   readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services'>
+  readonly errors?: ReadonlyArray<PluginErrors<never>>
+  /** What the codes of a package begin with; null for what came with the gateway, whose plugins share domains. */
+  readonly domain?: string | null
 }
+
+/** The tables of a plugin. Pure. */
+export function errorsOf ({ errors = [] }: Pick<AnyPlugin, 'errors'>): ReadonlyArray<PluginErrors<never>> {
+  return [errors].flat()
+}
+
+const kernelCodes: ReadonlySet<string> = new Set(Object.keys(errorCodes).map(errorKey))
 
 const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
 
@@ -20,11 +30,11 @@ const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
  * Names of path parameters do not make two routes different.
  */
 export function findConflicts (claims: readonly Claim[], taken: ReadonlySet<string> = new Set()): ReadonlyMap<string, Conflict> {
-  const owners = new Map<string, string>([...taken].map(key => [key, 'the gateway']))
+  const owners = new Map<string, string>([...taken, ...kernelCodes].map(key => [key, 'the gateway']))
   const conflicts = new Map<string, Conflict>()
-  for (const { plugin, stage } of claims) {
+  for (const { plugin, stage, errors = [], domain = null } of claims) {
     const mine = new Set<string>()
-    for (const claim of claimsOf(stage)) {
+    for (const claim of [...claimsOf(stage), ...errors.flatMap(table => errorClaims(table, domain))]) {
       const problem = claim.problem ?? (mine.has(claim.key) ? `it declares ${claim.what} twice` : clash(claim.what, owners.get(claim.key)))
       if (problem !== null && !conflicts.has(plugin)) conflicts.set(plugin, { message: problem, of: claim.of })
       mine.add(claim.key)
@@ -64,6 +74,16 @@ function toolClaim (server: string, name: string, of: unknown): ReturnType<typeo
   return { of, key: `tool ${server} ${name}`, what: `tool '${name}' of ${server}`, problem: null }
 }
 
+function errorKey (code: string): string {
+  return `error ${code}`
+}
+
+function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnType<typeof claimsOf> {
+  const problem = domain === null || of.domain === domain ? null
+    : `its error codes begin with '${of.domain}.' and must begin with its own name: defineErrors('${domain}', ...)`
+  return Object.keys(of.rows).map(code => ({ of, key: errorKey(code), what: `error code '${code}'`, problem }))
+}
+
 /** Names that would hide each other; default types are laid over each other instead. */
 function providerClaims (of: EngineProvider): ReturnType<typeof claimsOf> {
   const { name, aliases = [], images = {}, profiles = {} } = of
@@ -82,5 +102,5 @@ function placesOf (of: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>
 
 function clash (what: string, owner: string | undefined): string | null {
   if (owner === undefined) return null
-  return `${what} belongs to ${owner}; choose another ${/^(provider|runtime|tool|service|image|profile) /.test(what) ? 'name' : 'URL'}`
+  return `${what} belongs to ${owner}; choose another ${/^(provider|runtime|tool|service|image|profile|error code) /.test(what) ? 'name' : 'URL'}`
 }

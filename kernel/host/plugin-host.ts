@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  messageOf, svcError, type EventBus, type PluginConfigProblem, type PluginLogLine, type PluginReport,
-  type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
+  messageOf, svcError, type ErrorRow, type EventBus, type PluginConfigProblem, type PluginErrorRow, type PluginLogLine,
+  type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
   type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
@@ -11,6 +11,7 @@ import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes, placeAmong } from './plugin-scope.js'
 import { withDeadline } from './deadline.js'
 import type { Frame } from './loop-watch.js'
+import { errorsOf } from './conflicts.js'
 import type { Generations } from './generations.js'
 import { placeOf } from './failure-text.js'
 import type { PluginLogs } from './plugin-logs.js'
@@ -99,6 +100,11 @@ export class PluginHost implements PluginService {
   settings (): readonly PluginSetting[] {
     return this.#records.filter(isAlive).flatMap(record =>
       (record.stage?.settings ?? []).map(setting => ({ ...setting, plugin: nameOf(record) })))
+  }
+
+  errors (): readonly PluginErrorRow[] {
+    return this.#records.filter(isAlive).flatMap(record => errorsOf(record.plugin ?? {}).flatMap(({ rows }) =>
+      Object.entries<ErrorRow>(rows).map(([code, row]) => ({ code, ...row, plugin: nameOf(record) }))))
   }
 
   checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[] {

@@ -1,5 +1,7 @@
 import { PLUGIN_BRAND } from '../contract/brand.js'
-import { API_VERSION, isPlugin, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode, type PluginKind } from '../contract/index.js'
+import {
+  API_VERSION, isPlugin, isPluginErrors, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode, type PluginKind
+} from '../contract/index.js'
 import { kindText, type PluginManifest } from './record.js'
 
 export interface ShapeProblem {
@@ -61,6 +63,7 @@ function shapeProblem (plugin: AnyPlugin): string | null {
     if (!isServiceRef(ref)) return `requires.${key} is not a service ref`
   }
   if (!(plugin.provides ?? []).every(isServiceRef)) return '`provides` holds something that is not a service ref'
+  if (![plugin.errors ?? []].flat().every(isPluginErrors)) return '`errors` holds something that is not made by defineErrors'
   if (plugin.configSchema !== undefined && typeof plugin.configSchema.safeParse !== 'function') return 'its configSchema is not a zod schema'
   return null
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { svcError, type AnyRoute, type BodyKind, type ErrorCode } from '../contract/index.js'
+import { SvcError, svcError, type AnyRoute, type BodyKind, type ErrorCode, type ErrorKind } from '../contract/index.js'
 import { checkShape, invalid } from '../config/shape-check.js'
 
 export function bodyKindOf (route: AnyRoute): BodyKind {
@@ -7,10 +7,12 @@ export function bodyKindOf (route: AnyRoute): BodyKind {
 }
 
 /** A part of a request as its schema has it. Throws what is wrong with it, under `code` where the route has one of its own. */
-export function checkPart (schema: z.ZodType, value: unknown, what: string, code?: ErrorCode): unknown {
+export function checkPart (schema: z.ZodType, value: unknown, what: string, code?: ErrorCode | ErrorKind): unknown {
   const checked = checkShape(schema, value, { audience: 'client' })
   if (checked.value !== null || checked.problems.length === 0) return checked.value
   const refusal = invalid(what, checked.problems)
   const { message, details, param } = refusal
-  throw code === undefined ? refusal : svcError(code, message, { details, ...(param === null ? {} : { param }) })
+  if (code === undefined) throw refusal
+  const facts = { details, ...(param === null ? {} : { param }) }
+  throw typeof code === 'string' ? svcError(code, message, facts) : new SvcError(code.code, code.status, message, { heals: code.heals === true, ...facts })
 }

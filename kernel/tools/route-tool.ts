@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { handled, isJsonAnswer, isSse, svcError, type AnyRoute, type ErrorCode, type RouteTool } from '../contract/index.js'
+import { handled, isJsonAnswer, isSse, svcError, type AnyRoute, type ErrorCode, type ErrorKind, type RouteTool } from '../contract/index.js'
 import { bodyKindOf, checkPart } from '../http/route-input.js'
 import { ProcessCall } from './process-call.js'
 import { shortened } from './short-answer.js'
@@ -31,7 +31,7 @@ export function routeTool (route: AnyRoute, tool: RouteTool, owner: string): Own
   refuseUnfit(route)
   const { schema = {} } = route
   const places = placesOf(route, tool)
-  const check = (part: z.ZodType | undefined, value: unknown, code?: ErrorCode): unknown =>
+  const check = (part: z.ZodType | undefined, value: unknown, code?: ErrorCode | ErrorKind): unknown =>
     part === undefined ? {} : checkPart(part, value, `the call of ${tool.name}`, code)
   const rest = bodyKindOf(route) === 'json' ? 'body' : 'querystring'
   return {

@@ -1,4 +1,5 @@
 import type { EngineAbout } from '../engine-about.js'
+import type { ErrorRow } from '../error-codes.js'
 import type { SettingDefinition } from '../setting.js'
 
 export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
@@ -56,6 +57,12 @@ export interface PluginReport {
 /** A setting that a plugin declared with `ctx.addSetting`. */
 export interface PluginSetting extends SettingDefinition { readonly plugin: string }
 
+/** An error code that a plugin brings. */
+export interface PluginErrorRow extends ErrorRow {
+  readonly code: string
+  readonly plugin: string
+}
+
 export interface PluginConfigProblem {
   /** Dotted, below the plugin's table; empty for the table itself. */
   readonly path: string
@@ -82,6 +89,8 @@ export interface PluginService {
   log (name: string, signal: AbortSignal): AsyncIterable<PluginLogLine>
   /** Settings of the plugins that are active. */
   settings (): readonly PluginSetting[]
+  /** Error codes of the plugins that are active, by code. Those of the gateway itself are `errorCodes`. */
+  errors (): readonly PluginErrorRow[]
   /** What is wrong with a table `[plugins.config.<name>]`. Nothing is, for a plugin that is not loaded. */
   checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[]
 }
