@@ -336,7 +336,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A model that is unknown, not loaded or broken gives a status that clients cannot tell apart.',
     shownBy: {
       'wire/model-addressing.test.ts': ['every row of "Model addressing", through the front door'],
-      'kernel/contract/error-codes.test.ts': ['every code that is thrown is in the table, with the status of the table']
+      'kernel/contract/error-codes.test.ts': ['every code that is thrown is in a table, with the status of the table']
     }
   },
   F11: {

@@ -22,8 +22,8 @@ const DOMAIN = /^[a-z][a-z0-9_]*$/
 const NAME = /^[a-z0-9_]+(?:\.[a-z0-9_]+)*$/
 
 /**
- * Error codes that a plugin brings. The plugin lists what this returns in its `errors`, and throws
- * `notesError('notes.too_long', message)`: the status comes from the table, and a code that is not in it does not compile.
+ * Error codes that a plugin brings. The plugin lists what this returns in its `errors`, and calls it to make what it throws:
+ * the status comes from the table, and a code that is not in it does not compile.
  * @param domain what the codes begin with; in a package the plugin's own name, with underscores
  * @param rows by the rest of the code: `too_long`, `import.no_name`
  * @throws TypeError when a code, a status or a condition cannot be one.
@@ -35,11 +35,15 @@ export function defineErrors<const D extends string, const R extends Readonly<Re
   if (!DOMAIN.test(domain)) throw new TypeError(`'${domain}' cannot begin an error code: write it in lower case, with underscores`)
   for (const [name, row] of Object.entries(rows)) checkRow(`${domain}.${name}`, name, row)
   const table = Object.freeze(Object.fromEntries(Object.entries(rows).map(([name, row]) => [`${domain}.${name}`, row]))) as Readonly<Record<Code, ErrorRow>>
+  const rowOf = (code: Code): ErrorRow => {
+    if (!Object.hasOwn(table, code)) throw new TypeError(`'${code}' is none of the error codes of '${domain}': ${Object.keys(table).join(', ')}`)
+    return table[code]
+  }
   const make = (code: Code, message: string, options: SvcErrorOptions = {}): SvcError => {
-    const { status, heals = false } = table[code]
+    const { status, heals = false } = rowOf(code)
     return new SvcError(code, status, message, { heals, ...options })
   }
-  const kind = (code: Code): ErrorKind => ({ code, ...table[code] })
+  const kind = (code: Code): ErrorKind => ({ code, ...rowOf(code) })
   return Object.freeze(Object.assign(make, { domain, rows: table, kind, [ERRORS_BRAND]: true }))
 }
 

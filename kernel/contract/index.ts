@@ -15,7 +15,9 @@ export type { Requires, ServiceOf, ServiceRef, ServicesOf } from './service-ref.
 export { core } from './core-refs.js'
 export type { ApiDocument, GatewayInfo, ProviderCatalog, ProviderWish } from './core-refs.js'
 export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.js'
-export type { AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply } from './route.js'
+export type {
+  AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply
+} from './route.js'
 export { isJsonAnswer, jsonAnswer, KeptBytes, KeptJson } from './json-answer.js'
 export type { JsonAnswer } from './json-answer.js'
 export { backoffMs, crashAttempts } from '../async/backoff.js'
@@ -61,7 +63,9 @@ export { applyClasses } from './setting.js'
 export type { ApplyClass, SettingDefinition } from './setting.js'
 export { isSecretKey, redact, redactLine } from './redact.js'
 export type { CleanText } from './redact.js'
-export { errorEnvelope, errorType, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, SvcError, svcError } from './errors.js'
+export {
+  errorEnvelope, errorType, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, SvcError, svcError
+} from './errors.js'
 export type { ErrorEnvelope, SvcErrorOptions } from './errors.js'
 export { shownFacts, shownMessage, shownName } from './shown-text.js'
 export { errorCodes, isErrorCode } from './error-codes.js'

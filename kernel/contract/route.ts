@@ -65,7 +65,7 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly schema?: S
   /** Default: `json` when `schema.body` is given, else `none`. */
   readonly bodyKind?: B
-  /** Refuses a query or body which does not fit its schema, where the group has a code of its own: `notesError.kind('notes.…')`. */
+  /** Refuses a query or body which does not fit its schema, where the group has a code of its own: `notesError.kind(code)`. */
   readonly queryError?: ErrorCode | ErrorKind
   readonly bodyError?: ErrorCode | ErrorKind
   /** Largest body in bytes; default is the server's limit for the kind of route. */

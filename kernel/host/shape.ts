@@ -1,6 +1,7 @@
 import { PLUGIN_BRAND } from '../contract/brand.js'
 import {
-  API_VERSION, isPlugin, isPluginErrors, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode, type PluginKind
+  API_VERSION, isPlugin, isPluginErrors, isServiceRef, PLUGIN_NAME_PATTERN, pluginKinds, type AnyPlugin, type ErrorCode,
+  type PluginKind
 } from '../contract/index.js'
 import { kindText, type PluginManifest } from './record.js'
 

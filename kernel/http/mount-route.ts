@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { z } from 'zod'
 import {
-  handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock, type ErrorCode, type ErrorKind, type Logger, type SvcError
+  handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock,
+  type Logger, type SvcError
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body-reads.js'
@@ -123,7 +124,7 @@ async function answer (
   return reply.code(route.status ?? reply.statusCode).send(isText ? result.json : result)
 }
 
-function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: ErrorCode | ErrorKind | undefined): unknown {
+function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: AnyRoute['bodyError']): unknown {
   if (kind === 'none') return undefined
   const bytes = Buffer.isBuffer(raw) ? raw : Buffer.alloc(0)
   if (kind === 'buffer') return bytes

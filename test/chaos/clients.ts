@@ -1,7 +1,9 @@
 import { Agent, fetch as undiciFetch, FormData } from 'undici'
-import { isErrorCode } from '../../kernel/contract/index.js'
 import type { Random } from '../kernel/slots/random.js'
 import type { Ledger, Outcome } from './ledger.js'
+
+/** As every code of the gateway's own looks. */
+const CODE = /^[a-z]\w*(\.\w+)+$/
 
 type Answer = Awaited<ReturnType<typeof undiciFetch>>
 
@@ -106,7 +108,7 @@ export class Clients {
 
   #code (kind: Kind, status: number, text: string): string {
     const code = isJson(text) ? (JSON.parse(text) as { error?: { code?: unknown } }).error?.code : undefined
-    if (typeof code === 'string' && isErrorCode(code) && status !== 500) return code
+    if (typeof code === 'string' && CODE.test(code) && status !== 500) return code
     this.#ledger.violation(`${kind.name}: ${status} ${text.slice(0, 300)}`)
     return 'none'
   }

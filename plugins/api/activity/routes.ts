@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import {
-  defineRoute, handled, jsonAnswer, sse, svcError, type ActivityFilter, type ActivityLog, type ActivityQuery, type ActivityRow,
+  defineRoute, handled, jsonAnswer, sse, type ActivityFilter, type ActivityLog, type ActivityQuery, type ActivityRow,
   type AnyRoute, type ConfigService, type SseEvent
 } from 'svc-gateway/plugin'
 import { csvRows, csvTitles } from './csv.js'
+import { activityError } from './errors.js'
 import { exportQuerySchema, exportSchema, listQuerySchema, listSchema, streamQuerySchema } from './schemas.js'
 
 export interface ActivityServices {
@@ -25,7 +26,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       summary: 'Audit rows, newest first',
       description: 'One answer looks at the newest 10,000 rows before `before` at most. A page may so have fewer rows than `limit`, or none: there is more as long as `next_before` is not null.',
       schema: { querystring: listQuerySchema, response: listSchema },
-      queryError: 'activity.invalid_query',
+      queryError: activityError.kind('activity.invalid_query'),
       tool: {
         name: 'activity_list',
         title: 'What was done lately',
@@ -52,7 +53,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       description: `At most the newest ${MOST_EXPORTED}; \`fmt=csv\` gives RFC 4180.`,
       schema: { querystring: exportQuerySchema, response: exportSchema },
       answers: [{ type: 'text/csv' }],
-      queryError: 'activity.invalid_query',
+      queryError: activityError.kind('activity.invalid_query'),
       handler: ({ query: { fmt, ...filter }, reply, requestId }) => {
         const activity = enabled(services)
         const pieces = fmt === 'csv' ? csvPieces(activity, filter) : jsonPieces(activity, filter)
@@ -71,7 +72,7 @@ export function activityRoutes (services: ActivityServices): AnyRoute[] {
       summary: 'Audit rows as they are written',
       description: 'First the latest rows (of the newest 10,000, where there is a filter), or those after `since` or a browser\'s `Last-Event-ID`, oldest first; then new ones. None is left out.',
       schema: { querystring: streamQuerySchema },
-      queryError: 'activity.invalid_query',
+      queryError: activityError.kind('activity.invalid_query'),
       produces: 'text/event-stream',
       handler: ({ query, request }) => {
         const activity = enabled(services)
@@ -120,7 +121,7 @@ function resumePoint (header: string | readonly string[] | undefined, epoch: str
 
 function enabled ({ activity, config }: ActivityServices): ActivityLog {
   if (config.snapshot.svc.activity.enabled) return activity
-  throw svcError('activity.unavailable', 'the activity log is off; switch it on with `[activity] enabled = true` in svc.toml')
+  throw activityError('activity.unavailable', 'the activity log is off; switch it on with `[activity] enabled = true` in svc.toml')
 }
 
 /** For a model: without what was there before and after. */

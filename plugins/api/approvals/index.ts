@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { approvalsRef } from '../../services/approvals/ref.js'
+import { approvalsError } from './errors.js'
 import { approvalRoutes } from './routes.js'
 
 /** `/api/agent/approvals`: the inbox of calls that an operator has to approve. */
@@ -7,6 +8,7 @@ export default definePlugin({
   name: 'api-approvals',
   kind: 'routes',
   apiVersion: 1,
+  errors: approvalsError,
   requires: { activity: core.activity, inbox: approvalsRef },
   register (ctx) {
     for (const route of approvalRoutes(ctx.services)) ctx.addRoute(route)

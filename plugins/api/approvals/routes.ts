@@ -1,5 +1,6 @@
-import { defineRoute, sse, svcError, type ActivityLog, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
+import { defineRoute, sse, type ActivityLog, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
 import type { Approval, ApprovalEvent, ApprovalInbox } from '../../services/approvals/ref.js'
+import { approvalsError } from './errors.js'
 import { answerSchema, denySchema, listQuerySchema, listSchema, paramsSchema } from './schemas.js'
 
 export interface ApprovalServices {
@@ -54,7 +55,7 @@ export function approvalRoutes ({ activity, inbox }: ApprovalServices): AnyRoute
         category: 'approval', action: 'approval.approve', target: id, actor, request_id: requestId
       }, async note => {
         if (namesAgent(request.headers['x-svc-agent'])) {
-          throw svcError('approvals.operator_only', 'an agent cannot approve a call, its own or another\'s; an operator does, with `svc agent approvals approve` or in the dashboard', { details: { id } })
+          throw approvalsError('approvals.operator_only', 'an agent cannot approve a call, its own or another\'s; an operator does, with `svc agent approvals approve` or in the dashboard', { details: { id } })
         }
         const approval = await inbox.approve(id, actor)
         note(noted(approval))

@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { overlayRef } from '../capabilities/ref.js'
+import { backendError } from './errors.js'
 import { backendRoutes } from './routes.js'
 
 /** `/api/backends`: the hardware that engines run on, and what runs there. */
@@ -7,6 +8,7 @@ export default definePlugin({
   name: 'api-backends',
   kind: 'routes',
   apiVersion: 1,
+  errors: backendError,
   requires: {
     activity: core.activity,
     clock: core.clock,

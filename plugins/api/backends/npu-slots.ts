@@ -3,6 +3,7 @@ import {
   type SlotService
 } from 'svc-gateway/plugin'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
+import { backendError } from './errors.js'
 
 export interface NpuServices {
   readonly config: ConfigService
@@ -42,7 +43,7 @@ export async function loadOnNpu (
 export async function unloadFromNpu ({ slots }: NpuServices, name: string): Promise<void> {
   const slot = slots.config(name)
   if (slots.device(name) !== 'npu') {
-    throw svcError('backend.not_npu_slot', `slot '${name}' is not on the NPU; use POST /api/slots/${name}/unload`, { param: 'slot_name', details: { slot: slot.name } })
+    throw backendError('backend.not_npu_slot', `slot '${name}' is not on the NPU; use POST /api/slots/${name}/unload`, { param: 'slot_name', details: { slot: slot.name } })
   }
   await slots.unload(name)
 }
@@ -75,6 +76,6 @@ function requirePort ({ config: { snapshot }, slots }: NpuServices): void {
   const { port_range_start: from, port_range_end: to } = snapshot.svc.slots
   const taken = new Set(slots.names().map(name => slots.status(name).port))
   for (let port = from; port <= to; port++) if (!taken.has(port)) return
-  throw svcError('backend.no_slot_port', `every port from ${from} to ${to} belongs to a slot; unload one or widen port_range_start and port_range_end`,
+  throw backendError('backend.no_slot_port', `every port from ${from} to ${to} belongs to a slot; unload one or widen port_range_start and port_range_end`,
     { details: { from, to } })
 }

@@ -1,8 +1,9 @@
 import {
-  defineRoute, svcError, whileConnected, type ActivityLog, type AnyRoute, type ProviderCatalog, type RouteCall
+  defineRoute, whileConnected, type ActivityLog, type AnyRoute, type ProviderCatalog, type RouteCall
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { backendView, type BackendServices } from './backend-view.js'
+import { backendError } from './errors.js'
 import { loadOnNpu, unloadFromNpu } from './npu-slots.js'
 import { backendSchema, idParamsSchema, loadBodySchema, loadedSchema, unloadBodySchema, unloadedSchema } from './schemas.js'
 
@@ -30,7 +31,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
         const host = overlay.backends().find(backend => backend.id === id)
         if (host !== undefined) return await backendView(api, host)
         const ids = overlay.backends().map(backend => backend.id)
-        throw svcError('backend.not_found', `this host has no backend '${id}'; it has ${ids.join(', ')}`, { param: 'id', details: { id, backends: ids } })
+        throw backendError('backend.not_found', `this host has no backend '${id}'; it has ${ids.join(', ')}`, { param: 'id', details: { id, backends: ids } })
       }
     }),
     defineRoute({
@@ -41,7 +42,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       example: { model_id: 'qwen3:0.6b' },
       handler: call => {
         const model = call.body.model_id ?? ''
-        if (model === '') throw svcError('backend.model_id_required', 'name the model to load as `model_id`', { param: 'model_id' })
+        if (model === '') throw backendError('backend.model_id_required', 'name the model to load as `model_id`', { param: 'model_id' })
         return whileConnected(call, audited(api, call, 'load', model, async () => {
           const { slot, created } = await loadOnNpu(api, model)
           const { state, port, modelId } = slots.status(slot)
@@ -57,7 +58,7 @@ export function backendRoutes (api: BackendApi): AnyRoute[] {
       example: { slot_name: 'npu' },
       handler: call => {
         const slot = call.body.slot_name ?? ''
-        if (slot === '') throw svcError('backend.slot_name_required', 'name the slot to unload as `slot_name`', { param: 'slot_name' })
+        if (slot === '') throw backendError('backend.slot_name_required', 'name the slot to unload as `slot_name`', { param: 'slot_name' })
         return whileConnected(call, audited(api, call, 'unload', slot, async () => {
           await unloadFromNpu(api, slot)
           return { ok: true as const, slot }

@@ -1,4 +1,7 @@
-import { messageOf, svcError, isSvcError, type CapabilityChild, type Device, type MemoryFit, type SvcError } from 'svc-gateway/plugin'
+import {
+  messageOf, svcError, isSvcError, type CapabilityChild, type Device, type MemoryFit, type SvcError
+} from 'svc-gateway/plugin'
+import { capabilityError } from './errors.js'
 
 export function invalidSelection (child: CapabilityChild, reason: string, param?: string): SvcError {
   return svcError('capability.invalid_selection', `${child}: ${reason}`, { details: { child }, ...(param === undefined ? {} : { param }) })
@@ -23,12 +26,12 @@ export function illegalPair (
 export function illegalFit (
   child: CapabilityChild, model: string, { status, reasons }: MemoryFit, profile: string | null, family: string
 ): SvcError {
-  return svcError('capability.illegal_model_fit', `${child}: model '${model}' is too large for this host: ${reasons.join('; ')}`,
+  return capabilityError('capability.illegal_model_fit', `${child}: model '${model}' is too large for this host: ${reasons.join('; ')}`,
     { param: 'model', details: { child, model, fit_status: status, fit_reasons: reasons, profile, runtime_family: family } })
 }
 
 /** The selection is in force and its engine is not. */
 export function applyFailed (child: CapabilityChild, slot: string, error: unknown): SvcError {
-  return svcError('capability.apply_failed', `the selection for ${child} is saved, but slot '${slot}' did not follow: ${messageOf(error)}`,
+  return capabilityError('capability.apply_failed', `the selection for ${child} is saved, but slot '${slot}' did not follow: ${messageOf(error)}`,
     { details: { child, slot, reason: isSvcError(error) ? error.code : 'system.internal' }, cause: error })
 }

@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { libraryRef } from '../../services/library/ref.js'
+import { capabilityError } from './errors.js'
 import { Overlay } from './overlay.js'
 import { overlayRef } from './ref.js'
 import { capabilityRoutes } from './routes.js'
@@ -9,6 +10,7 @@ export default definePlugin({
   name: 'api-capabilities',
   kind: 'routes',
   apiVersion: 1,
+  errors: capabilityError,
   requires: {
     activity: core.activity,
     config: core.config,

@@ -1,10 +1,11 @@
 import {
-  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, jsonAnswer, KeptJson, svcError,
-  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type SlotService
+  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, jsonAnswer, KeptJson, whileConnected,
+  type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type SlotService
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { applyFailed, invalidSelection } from './capability-errors.js'
 import { byGroup, catalogs } from './catalog.js'
+import { capabilityError } from './errors.js'
 import { isChange, migrateSelections } from './migrate.js'
 import type { Overlay } from './overlay.js'
 import type { SelectionChange, SelectionPatch } from './ref.js'
@@ -104,19 +105,19 @@ function statusOf (slots: SlotService, name: string): z.output<typeof selectionV
 
 function childOf (group: string, name: string): CapabilityChild {
   if (!Object.hasOwn(capabilityGroups, group)) {
-    throw svcError('capability.unknown_slot', `no group of capabilities is named '${group}'; there are ${Object.keys(capabilityGroups).join(', ')}`,
+    throw capabilityError('capability.unknown_slot', `no group of capabilities is named '${group}'; there are ${Object.keys(capabilityGroups).join(', ')}`,
       { param: 'slot', details: { slot: group } })
   }
   const child = capabilityChildren.find(other => other === name && capabilityGroupOf(other) === group)
   if (child !== undefined) return child
   const children = capabilityChildren.filter(other => capabilityGroupOf(other) === group)
-  throw svcError('capability.unknown_child', `'${group}' has no capability '${name}'; it has ${children.join(', ')}`, { param: 'child', details: { slot: group, child: name } })
+  throw capabilityError('capability.unknown_child', `'${group}' has no capability '${name}'; it has ${children.join(', ')}`, { param: 'child', details: { slot: group, child: name } })
 }
 
 function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema>): SelectionPatch {
   const unknown = Object.keys(body).filter(key => !fields.includes(key))
   if (unknown.length > 0) {
-    throw svcError('capability.unknown_fields', `${unknown.join(', ')} cannot be set; known here: ${fields.join(', ')}`, { details: { unknown, allowed: fields } })
+    throw capabilityError('capability.unknown_fields', `${unknown.join(', ')} cannot be set; known here: ${fields.join(', ')}`, { details: { unknown, allowed: fields } })
   }
   const { device, backend, provider, model, enabled } = body
   const named = backend == null ? backend : deviceNamed(child, backend)

@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { chatTemplateError } from './errors.js'
 import { LintProcess } from './lint-process.js'
 import { templateRoutes } from './routes.js'
 import { TemplateCatalog } from './template-catalog.js'
@@ -8,6 +9,7 @@ export default definePlugin({
   name: 'api-chat-templates',
   kind: 'routes',
   apiVersion: 1,
+  errors: chatTemplateError,
   requires: { activity: core.activity, clock: core.clock, config: core.config, models: core.models },
   register (ctx) {
     const { activity, clock, config, models } = ctx.services

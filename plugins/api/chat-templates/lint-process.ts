@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { svcError, type Clock } from 'svc-gateway/plugin'
+import { type Clock } from 'svc-gateway/plugin'
+import { chatTemplateError } from './errors.js'
 import type { LintResult } from './lint.js'
 
 /** For one template, once the process is up; starting it may take longer on a busy machine. */
@@ -33,7 +34,7 @@ export class LintProcess {
   /** Throws `chat_template.busy` when too many are in line. */
   requireRoom (): void {
     if (this.#queue.length < MAX_WAITING) return
-    throw svcError('chat_template.busy', `${MAX_WAITING} chat templates are already waiting to be checked; try again in a moment`,
+    throw chatTemplateError('chat_template.busy', `${MAX_WAITING} chat templates are already waiting to be checked; try again in a moment`,
       { details: { retry_after_s: Math.ceil(TIME_MS / 1000) } })
   }
 

@@ -1,6 +1,7 @@
-import { defineRoute, messageOf, svcError, type ActivityLog, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, messageOf, type ActivityLog, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { bundledTemplates } from './bundled.js'
+import { chatTemplateError } from './errors.js'
 import { idParamsSchema, lintBodySchema, lintSchema, putBodySchema, templateEntrySchema, templateSchema } from './schemas.js'
 import type { TemplateCatalog } from './template-catalog.js'
 import { TEMPLATE_ID } from './template-files.js'
@@ -74,22 +75,22 @@ async function audited<T> ({ activity }: TemplateApi, call: Pick<RouteCall, 'act
 
 function requireId (id: string): void {
   if (TEMPLATE_ID.test(id) && id !== 'auto') return
-  throw svcError('chat_template.invalid_id',
+  throw chatTemplateError('chat_template.invalid_id',
     'a template\'s id has lowercase letters, digits, _ and -, begins with a letter or digit, has at most 41 characters, and is not `auto`',
     { param: 'id', details: { id } })
 }
 
 function notFound (id: string): never {
-  throw svcError('chat_template.not_found', `no chat template is named '${id}'; see GET /api/chat-templates`, { param: 'id', details: { id } })
+  throw chatTemplateError('chat_template.not_found', `no chat template is named '${id}'; see GET /api/chat-templates`, { param: 'id', details: { id } })
 }
 
 function inUse (id: string, slots: readonly string[]): Error {
-  return svcError('chat_template.in_use', `chat template '${id}' is used by ${slots.join(', ')}; give them another one first`, { details: { id, slots } })
+  return chatTemplateError('chat_template.in_use', `chat template '${id}' is used by ${slots.join(', ')}; give them another one first`, { details: { id, slots } })
 }
 
 function asWriteFailure (error: unknown, id: string): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException
   if (syscall === undefined) return error
-  return svcError('chat_template.write_failed', `chat template '${id}' cannot be written to the model store: ${messageOf(error)}`,
+  return chatTemplateError('chat_template.write_failed', `chat template '${id}' cannot be written to the model store: ${messageOf(error)}`,
     { details: { id, reason: code ?? '' }, cause: error })
 }

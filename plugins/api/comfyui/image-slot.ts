@@ -1,5 +1,6 @@
 import { svcError, type EngineClient, type GpuArbiter, type NamedSlotConfig, type SlotService } from 'svc-gateway/plugin'
 import type { EngineJobs, ImageEngine } from '../../providers/imagegen/ref.js'
+import { comfyuiError } from './errors.js'
 
 export interface ImageSlotServices {
   readonly engine: ImageEngine
@@ -27,7 +28,7 @@ export function mustHaveImageSlot (services: ImageSlotServices): NamedSlotConfig
 export function mustArbitrate (services: ImageSlotServices): void {
   const { name } = mustHaveImageSlot(services)
   if (services.gpu.status().image_slots.length > 0) return
-  throw svcError('comfyui.arbiter_unavailable',
+  throw comfyuiError('comfyui.arbiter_unavailable',
     `slot '${name}' runs on no GPU, so there is nothing to switch; give it one with \`svc slot edit ${name} --device\``,
     { details: { slot: name, device: services.slots.device(name) } })
 }

@@ -1,6 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { imageEngineRef } from '../../providers/imagegen/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
+import { comfyuiError } from './errors.js'
 import { Launches } from './launches.js'
 import { Orders } from './orders.js'
 import { engineRoutes, modeRoutes } from './routes.js'
@@ -10,6 +11,7 @@ export default definePlugin({
   name: 'api-comfyui',
   kind: 'routes',
   apiVersion: 1,
+  errors: comfyuiError,
   requires: {
     activity: core.activity,
     engine: imageEngineRef,

@@ -1,6 +1,7 @@
-import { svcError, type GpuInfo } from 'svc-gateway/plugin'
+import { type GpuInfo } from 'svc-gateway/plugin'
 import type { CuratedImage, ImageEngine } from '../../providers/imagegen/ref.js'
 import type { ModelPulls } from '../../services/pull/ref.js'
+import { comfyuiError } from './errors.js'
 import type { FetchBody } from './schemas.js'
 
 export interface FetchServices {
@@ -36,6 +37,6 @@ function variantOf (
   const found = capability === 'image' ? catalogue.find(model => model.family === family) : undefined
   if (found !== undefined) return found
   const families = [...new Set(catalogue.map(model => model.family))]
-  throw svcError('comfyui.fetch.unknown_variant', `there is no curated model of capability ${capability} and family ${family}; families for image are ${families.join(', ')}`,
+  throw comfyuiError('comfyui.fetch.unknown_variant', `there is no curated model of capability ${capability} and family ${family}; families for image are ${families.join(', ')}`,
     { param: 'selections', details: { capability, family, families } })
 }

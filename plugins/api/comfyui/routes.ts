@@ -1,4 +1,5 @@
-import { defineRoute, handled, svcError, type ActivityLog, type AnyRoute, type RequestService } from 'svc-gateway/plugin'
+import { defineRoute, handled, type ActivityLog, type AnyRoute, type RequestService } from 'svc-gateway/plugin'
+import { comfyuiError } from './errors.js'
 import { engineDeadline, imageSlot, mustArbitrate, mustHaveImageSlot } from './image-slot.js'
 import { fetchModels, type FetchServices } from './model-fetch.js'
 import type { Launches } from './launches.js'
@@ -39,7 +40,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       schema: { body: switchoverBodySchema, response: switchoverSchema },
       example: { mode: 'generation' },
       answers: [{ status: 202, description: 'Begun' }],
-      bodyError: 'comfyui.invalid_mode',
+      bodyError: comfyuiError.kind('comfyui.invalid_mode'),
       handler: async call => {
         const answer = await orders.give<SwitchoverAnswer>(call, 'switchover', call.body.mode, order => switchOver(api, call.body, order))
         if (answer.status === 'switching') void call.reply.code(202)
@@ -53,7 +54,7 @@ export function modeRoutes (api: ComfyApi): AnyRoute[] {
       summary: 'Keep image mode until it is unpinned, or let it end by itself again',
       schema: { body: pinBodySchema, response: pinBodySchema },
       example: { pinned: true },
-      bodyError: 'comfyui.invalid_pin',
+      bodyError: comfyuiError.kind('comfyui.invalid_pin'),
       handler: call => activity.audited({
         category: 'comfyui', action: 'comfyui.pin', target: 'gpu', actor: call.actor, request_id: call.requestId
       }, async note => {
@@ -79,7 +80,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       description: 'Progress is that of every pull: /api/models/{id}/pull/status.',
       schema: { body: fetchBodySchema, response: fetchedSchema },
       example: { selections: [{ capability: 'image', family: 'sdxl' }] },
-      bodyError: 'comfyui.fetch.invalid_body',
+      bodyError: comfyuiError.kind('comfyui.fetch.invalid_body'),
       status: 202,
       handler: call => activity.audited({
         category: 'comfyui', action: 'comfyui.fetch', target: 'models', actor: call.actor, request_id: call.requestId
@@ -175,7 +176,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
       handler: async ({ reply, requestId, signal }) => {
         const slot = imageSlot(api)
         const image = await engine.newest(slot === null ? null : slots.client(slot.name), engineDeadline(signal))
-        if (image === null) throw svcError('comfyui.no_output', 'the image engine has saved no image yet')
+        if (image === null) throw comfyuiError('comfyui.no_output', 'the image engine has saved no image yet')
         void reply.headers({
           'x-request-id': requestId, 'content-type': image.contentType, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff'
         }).send(image.bytes)

@@ -1,4 +1,5 @@
 import { svcError } from 'svc-gateway/plugin'
+import { comfyuiError } from './errors.js'
 import { engineDeadline, imageSlot, lookAt, mustArbitrate, type ImageSlotServices } from './image-slot.js'
 import type { OrderWork } from './orders.js'
 import type { SwitchoverAnswer, SwitchoverBody } from './schemas.js'
@@ -16,7 +17,7 @@ export async function switchOver (
   note({ before: stateOf(services) })
   if (wanted === 'img') mustArbitrate(services)
   if (wanted === 'llm' && pin === true) {
-    throw svcError('comfyui.invalid_pin', '`pin` holds image mode: it goes with mode generation', { param: 'pin' })
+    throw comfyuiError('comfyui.invalid_pin', '`pin` holds image mode: it goes with mode generation', { param: 'pin' })
   }
   mayBegin(services, wanted, force)
   if (wanted === 'llm' && gpu.status().mode === 'img') {
@@ -40,7 +41,7 @@ function mayBegin ({ gpu }: ImageSlotServices, wanted: 'img' | 'llm', force: boo
   const { switching, mode } = gpu.status()
   if (!switching || (force && mode !== wanted)) return
   const target = modeName(mode)
-  throw svcError('comfyui.switch_in_progress', `the GPU is on its way to ${target} mode; wait for it, or turn it round with force`, { details: { target } })
+  throw comfyuiError('comfyui.switch_in_progress', `the GPU is on its way to ${target} mode; wait for it, or turn it round with force`, { details: { target } })
 }
 
 async function mustBeIdle (services: ImageSlotServices, signal: AbortSignal): Promise<void> {
@@ -51,7 +52,7 @@ async function mustBeIdle (services: ImageSlotServices, signal: AbortSignal): Pr
   const running = Math.max(jobs.running, inFlight - jobs.pending)
   const pending = jobs.pending + waiting
   if (running + pending === 0) return
-  throw svcError('comfyui.busy', `the image engine has ${running} jobs running and ${pending} waiting; wait for them, cancel them with POST /api/comfyui/render/cancel, or use force`,
+  throw comfyuiError('comfyui.busy', `the image engine has ${running} jobs running and ${pending} waiting; wait for them, cancel them with POST /api/comfyui/render/cancel, or use force`,
     { details: { queue: { running, pending } } })
 }
 

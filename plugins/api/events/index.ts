@@ -1,4 +1,5 @@
 import { core, definePlugin, defineRoute, sse, type EventBus, type EventFilter, type SseEvent } from 'svc-gateway/plugin'
+import { eventsError } from './errors.js'
 import { resumePoint } from './resume-point.js'
 import { eventListSchema, followFilterSchema, listFilterSchema } from './schemas.js'
 
@@ -7,6 +8,7 @@ export default definePlugin({
   name: 'api-events',
   kind: 'routes',
   apiVersion: 1,
+  errors: eventsError,
   requires: { events: core.events },
   register (ctx) {
     const { events } = ctx.services
@@ -16,7 +18,7 @@ export default definePlugin({
       tag: 'Events and logs',
       summary: 'The latest events',
       schema: { querystring: listFilterSchema, response: eventListSchema },
-      queryError: 'events.invalid_query',
+      queryError: eventsError.kind('events.invalid_query'),
       handler: ({ query }) => events.list(query)
     }))
     ctx.addRoute(defineRoute({
@@ -26,7 +28,7 @@ export default definePlugin({
       summary: 'Events as they happen',
       description: 'With `since`, or a browser\'s `Last-Event-ID`, the missed ones come first; `events.gap` tells of those that are lost.',
       schema: { querystring: followFilterSchema },
-      queryError: 'events.invalid_query',
+      queryError: eventsError.kind('events.invalid_query'),
       produces: 'text/event-stream',
       handler: ({ query, request }) => {
         const since = query.since ?? resumePoint(request.headers['last-event-id'], events.epoch)

@@ -1,7 +1,8 @@
-import { core, definePlugin, defineRoute, handled, svcError } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute, handled } from 'svc-gateway/plugin'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { ImageFolder } from './cache.js'
+import { imageError } from './errors.js'
 import { imageCacheRef } from './ref.js'
 
 const configSchema = z.strictObject({
@@ -18,6 +19,7 @@ export default definePlugin({
   name: 'api-images',
   kind: 'routes',
   apiVersion: 1,
+  errors: imageError,
   requires: { clock: core.clock, config: core.config },
   provides: [imageCacheRef],
   configSchema,
@@ -39,7 +41,7 @@ export default definePlugin({
       handler: async ({ params, request, reply, requestId }) => {
         const name = params.name.replace(/\.png$/, '')
         const found = await folder.read(name)
-        if (found === null) throw svcError('image.cache_miss', 'the image is not there, or no longer: the cache keeps the newest ones', { details: { name: params.name } })
+        if (found === null) throw imageError('image.cache_miss', 'the image is not there, or no longer: the cache keeps the newest ones', { details: { name: params.name } })
         const etag = `"${name}"`
         void reply.headers({ 'x-request-id': requestId, 'cache-control': FOREVER, etag })
         if (request.headers['if-none-match'] === etag) {

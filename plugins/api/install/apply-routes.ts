@@ -1,5 +1,6 @@
-import { defineRoute, svcError, whileConnected, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, whileConnected, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import { installError } from './errors.js'
 import { defaultExtensions, extensionOutcomes, wantsAgent } from './extensions.js'
 import { completeFirstRun, steadyModelList } from './first-run.js'
 import type { InstallApi } from './install-api.js'
@@ -63,7 +64,7 @@ async function pickTier ({ finder, hardware }: InstallApi, wanted: string): Prom
   if (isAuto(wanted)) return fittingTier(await finder.tiers(), modelBudgetMb(hardware.defaultDevice, hardware.info))
   const name = tierNamed(wanted)
   if (name !== null) return await loadTier(name, finder.bundles)
-  throw svcError('install.curated_not_found', `no tier is named '${wanted}'; there are ${tierNames.join(', ')}, and auto`,
+  throw installError('install.curated_not_found', `no tier is named '${wanted}'; there are ${tierNames.join(', ')}, and auto`,
     { param: 'tier', details: { tier: wanted, tiers: tierNames } })
 }
 

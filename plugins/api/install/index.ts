@@ -4,6 +4,7 @@ import { libraryRef } from '../../services/library/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
 import { overlayRef } from '../capabilities/ref.js'
 import { applyRoutes } from './apply-routes.js'
+import { installError } from './errors.js'
 import { Installer } from './installer.js'
 import { ModelFinder } from './model-finder.js'
 import { PendingSlots } from './pending-slots.js'
@@ -19,6 +20,7 @@ export default definePlugin({
   name: 'api-install',
   kind: 'routes',
   apiVersion: 1,
+  errors: installError,
   requires: {
     activity: core.activity,
     config: core.config,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { defineRoute, svcError, type AnyRoute } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { installError } from './errors.js'
 import type { InstallApi } from './install-api.js'
 import { noPending } from './plan.js'
 import { nameParamsSchema, slotModelBodySchema, slotModelSchema } from './schemas.js'
@@ -18,9 +19,9 @@ export function slotModelRoute ({ activity, config, slots }: InstallApi): AnyRou
       const { name } = call.params
       const given = call.body.model_id
       const model = typeof given === 'string' ? given.trim() : ''
-      if (model === '') throw svcError('install.model_id_required', 'the body needs `model_id`, the model of the slot', { param: 'model_id', details: { slot: name } })
+      if (model === '') throw installError('install.model_id_required', 'the body needs `model_id`, the model of the slot', { param: 'model_id', details: { slot: name } })
       if (!slots.names().includes(name)) {
-        throw svcError('install.slot_toml_not_found', `there is no slot file ${name}.toml; \`svc slot create ${name} --model <model>\` makes one`, { details: { slot: name } })
+        throw installError('install.slot_toml_not_found', `there is no slot file ${name}.toml; \`svc slot create ${name} --model <model>\` makes one`, { details: { slot: name } })
       }
       const row = { category: 'install', action: 'install.slot_model', target: name, actor: call.actor, request_id: call.requestId }
       return activity.audited(row, async note => {

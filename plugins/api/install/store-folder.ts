@@ -1,13 +1,14 @@
 import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize } from 'node:path'
-import { messageOf, svcError, type ConfigService, type ModelRegistry } from 'svc-gateway/plugin'
+import { messageOf, type ConfigService, type ModelRegistry } from 'svc-gateway/plugin'
+import { installError } from './errors.js'
 
 const LEAST_FREE_BYTES = 10e9
 
 /** Throws `install.pick_default_failed` for a path that is not absolute. Pure. */
 export function storagePath (given: string): string {
   if (isAbsolute(given)) return normalize(given).replace(/(.)\/+$/, '$1')
-  throw svcError('install.pick_default_failed', 'storage_dir must be an absolute path, such as /var/lib/svc/models',
+  throw installError('install.pick_default_failed', 'storage_dir must be an absolute path, such as /var/lib/svc/models',
     { param: 'storage_dir', details: { storage_dir: given } })
 }
 

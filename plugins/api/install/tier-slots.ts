@@ -1,4 +1,5 @@
-import { svcError, type Device, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { type Device, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { installError } from './errors.js'
 import type { WantedSlot } from './plan.js'
 import { mainSlots, slotKindNames, slotKinds, type SlotKindName } from './slot-kinds.js'
 import type { Tier } from './tiers.js'
@@ -23,7 +24,7 @@ export function tierSlots (
   const all = npuOptIn ? withNpu(slots) : slots
   const stray = Object.keys(overrides).find(name => all.every(({ slot }) => slot !== name))
   if (stray !== undefined) {
-    throw svcError('install.pick_default_failed', `tier ${tier.name} has no slot '${stray}' to override; it has ${all.map(({ slot }) => slot).join(', ')}`,
+    throw installError('install.pick_default_failed', `tier ${tier.name} has no slot '${stray}' to override; it has ${all.map(({ slot }) => slot).join(', ')}`,
       { param: 'overrides', details: { slot: stray } })
   }
   return all.map(wanted => overridden(wanted, overrides[wanted.slot] ?? {}))

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { deviceSchema, messageOf, modelCapabilities, svcError } from 'svc-gateway/plugin'
+import { deviceSchema, messageOf, modelCapabilities } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { installError } from './errors.js'
 import { slotKindNames } from './slot-kinds.js'
 
 /** In the order of a picker, the least first. */
@@ -82,5 +83,5 @@ function parsed (text: string, path: string, name: TierName): Tier {
 }
 
 function broken (path: string, why: string, cause: unknown): Error {
-  return svcError('install.pick_default_failed', `the manifest ${path} is broken: ${why}`, { details: { path, reason: why }, cause })
+  return installError('install.pick_default_failed', `the manifest ${path} is broken: ${why}`, { details: { path, reason: why }, cause })
 }

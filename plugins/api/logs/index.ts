@@ -1,6 +1,7 @@
 import { core, definePlugin, defineRoute, sse, type SseEvent } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { slotLogsRef } from '../slots/ref.js'
+import { systemError } from './errors.js'
 import { Journal } from './journal.js'
 import { logQuerySchema, logsSchema, type LogQuery } from './schemas.js'
 import { slotOfUnit } from './slot-unit.js'
@@ -16,6 +17,7 @@ export default definePlugin({
   name: 'api-logs',
   kind: 'routes',
   apiVersion: 1,
+  errors: systemError,
   requires: {
     clock: core.clock,
     companions: core.services,
@@ -41,7 +43,7 @@ export default definePlugin({
       summary: 'The last lines of a unit',
       description: 'Without a journal the answer is empty and has a hint.',
       schema: { querystring: logQuerySchema, response: logsSchema },
-      queryError: 'system.logs_error',
+      queryError: systemError.kind('system.logs_error'),
       tool: {
         name: 'logs_tail',
         title: 'Read logs',
@@ -71,7 +73,7 @@ export default definePlugin({
       summary: 'Lines of a unit as they are written, one JSON text each',
       description: 'Begins with the last `n` lines. The event `error` tells what keeps lines away.',
       schema: { querystring: logQuerySchema },
-      queryError: 'system.logs_error',
+      queryError: systemError.kind('system.logs_error'),
       produces: 'text/event-stream',
       handler: ({ query }) => {
         const program = programOf(query.unit)

@@ -1,4 +1,5 @@
-import { redactLine, svcError, type Clock, type ConfigService, type SseEvent } from 'svc-gateway/plugin'
+import { redactLine, type Clock, type ConfigService, type SseEvent } from 'svc-gateway/plugin'
+import { systemError } from './errors.js'
 import { journalLines, type JournalEnd } from './journal-process.js'
 import type { LogQuery } from './schemas.js'
 
@@ -50,7 +51,7 @@ export class Journal {
   /** Throws `system.logs_busy` when as many read the journal as may. */
   requireRoom (): void {
     if (this.#readers < MAX_READERS) return
-    throw svcError('system.logs_busy', `${MAX_READERS} readers follow the journal already; close one of them, or try again later`,
+    throw systemError('system.logs_busy', `${MAX_READERS} readers follow the journal already; close one of them, or try again later`,
       { details: { retry_after_s: 5 } })
   }
 
@@ -122,7 +123,7 @@ export class Journal {
 function hintOf ({ missing, code, complaint }: JournalEnd, unit: string, count: number): string | null {
   if (missing) return MISSING
   if (code !== 0 && /^Failed to parse timestamp/.test(complaint)) {
-    throw svcError('system.logs_error', `since: ${complaint}; write it as 2026-01-31 12:00:00, -1h or yesterday`, { param: 'since' })
+    throw systemError('system.logs_error', `since: ${complaint}; write it as 2026-01-31 12:00:00, -1h or yesterday`, { param: 'since' })
   }
   if (code !== 0) return `journalctl failed: ${complaint === '' ? 'it said nothing' : complaint}`
   if (count > 0) return null

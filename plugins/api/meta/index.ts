@@ -1,15 +1,15 @@
-import { core, definePlugin, defineRoute, handled } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute, errorCodes, handled, type ErrorRow } from 'svc-gateway/plugin'
 import { enumsDocument, enumsTag, namesTag } from './enums.js'
-import { enumsSchema } from './schemas.js'
+import { enumsSchema, errorsSchema } from './schemas.js'
 
 /** `/api/meta`: the vocabularies that dashboards and scripts build on. */
 export default definePlugin({
   name: 'api-meta',
   kind: 'routes',
   apiVersion: 1,
-  requires: { info: core.info, providers: core.providers },
+  requires: { info: core.info, plugins: core.plugins, providers: core.providers },
   register (ctx) {
-    const { info, providers } = ctx.services
+    const { info, plugins, providers } = ctx.services
     ctx.addRoute(defineRoute({
       method: 'GET',
       url: '/api/meta/enums',
@@ -25,6 +25,22 @@ export default definePlugin({
         if (!namesTag(request.headers['if-none-match'], tag)) return document
         void reply.code(304).header('x-request-id', requestId).send()
         return handled
+      }
+    }))
+    ctx.addRoute(defineRoute({
+      method: 'GET',
+      url: '/api/meta/errors',
+      tag: 'Status',
+      summary: 'Every error code, with its status and the plugin that brings it',
+      description: 'The codes of `error.code` in answers: those of the gateway itself and of the plugins that are loaded. Engines and upstreams have codes of their own, which pass through.',
+      schema: { response: errorsSchema },
+      handler: () => {
+        const own = Object.entries<ErrorRow>(errorCodes).map(([code, row]) => ({ code, ...row, plugin: null }))
+        return {
+          errors: [...own, ...plugins.errors()]
+            .map(({ code, status, when, heals = false, plugin }) => ({ code, status, heals, when, plugin }))
+            .sort((a, b) => a.code < b.code ? -1 : 1)
+        }
       }
     }))
   }

@@ -46,3 +46,14 @@ export const enumsSchema = z.strictObject({
   })).meta({ description: 'Loaded at this moment, third-party ones included' })
 })
 export type Enums = z.output<typeof enumsSchema>
+
+/** `GET /api/meta/errors`. */
+export const errorsSchema = z.strictObject({
+  errors: z.array(z.strictObject({
+    code: z.string(),
+    status: z.int(),
+    heals: z.boolean().meta({ description: 'It passes by itself as a rule: asking again later may help' }),
+    when: z.string().meta({ description: 'The condition' }),
+    plugin: z.string().nullable().meta({ description: 'Null for the gateway itself' })
+  })).meta({ description: 'By code' })
+})

@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { libraryRef } from '../../services/library/ref.js'
+import { modelsError } from './errors.js'
 import { storeRoutes } from './routes.js'
 import { ModelStore } from './store.js'
 
@@ -11,6 +12,7 @@ export default definePlugin({
   name: 'api-model-store',
   kind: 'routes',
   apiVersion: 1,
+  errors: modelsError,
   requires: {
     activity: core.activity,
     config: core.config,

@@ -2,7 +2,8 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { link, lstat, mkdir, open, readlink, rename, rm, rmdir, stat, symlink, unlink, utimes } from 'node:fs/promises'
 import { dirname, isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { messageOf, svcError } from 'svc-gateway/plugin'
+import { messageOf } from 'svc-gateway/plugin'
+import { modelsError } from './errors.js'
 import { diskOf } from './folder-state.js'
 import type { Migration, Plan } from './schemas.js'
 import { filesBelow, movedPath, type StoreFile } from './tree.js'
@@ -132,5 +133,5 @@ function parentsOf (path: string): string[] {
 }
 
 function failed (message: string, cause?: unknown): Error {
-  return svcError('models.store_migration_failed', message, cause === undefined ? {} : { cause })
+  return modelsError('models.store_migration_failed', message, cause === undefined ? {} : { cause })
 }

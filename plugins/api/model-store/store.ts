@@ -4,6 +4,7 @@ import {
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import type { ModelLibrary } from '../../services/library/ref.js'
+import { modelsError } from './errors.js'
 import { folderState, suggestStores } from './folder-state.js'
 import { copyStore, planMigration, removeSource, type CopyProgress } from './migration.js'
 import type { Migration, storeChangedSchema, storeSchema } from './schemas.js'
@@ -84,10 +85,10 @@ export class ModelStore {
 
   async #exclusively<T> (work: () => Promise<T>): Promise<T> {
     const { jobs } = this.#services
-    if (this.#moving !== null) throw svcError('models.store_migration_failed', 'the models are being moved already; see the events store.progress')
+    if (this.#moving !== null) throw modelsError('models.store_migration_failed', 'the models are being moved already; see the events store.progress')
     const pulls = jobs.list({ kind: 'model-pull', unfinished: true, limit: 1 })
     if (pulls.length > 0) {
-      throw svcError('models.store_migration_failed', `a download is running into the present store (${pulls[0]!.target}); cancel it or wait for its end`)
+      throw modelsError('models.store_migration_failed', `a download is running into the present store (${pulls[0]!.target}); cancel it or wait for its end`)
     }
     const moving = work()
     this.#moving = moving

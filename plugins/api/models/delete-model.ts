@@ -1,5 +1,6 @@
 import { svcError, type EventBus, type ModelRegistry, type SlotService } from 'svc-gateway/plugin'
 import type { ModelPulls } from '../../services/pull/ref.js'
+import { modelError } from './errors.js'
 
 export interface DeleteServices {
   readonly events: EventBus
@@ -27,7 +28,7 @@ export async function deleteModel (
   }
   const affected = slotsUsing(services, id)
   if (affected.length > 0 && !cascade) {
-    throw svcError('model.in_use', `model '${id}' is used by ${affected.join(', ')}; give them another model first, or delete it with force_cascade`,
+    throw modelError('model.in_use', `model '${id}' is used by ${affected.join(', ')}; give them another model first, or delete it with force_cascade`,
       { details: { model: id, affected_slots: affected } })
   }
   // it would come back by itself

@@ -2,6 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { hubRef } from '../../services/hub/ref.js'
 import { libraryRef } from '../../services/library/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
+import { modelError } from './errors.js'
 import { inspectRoute } from './inspect-route.js'
 import { listRoutes } from './list-routes.js'
 import { pullRoutes } from './pull-routes.js'
@@ -13,6 +14,7 @@ export default definePlugin({
   name: 'api-models',
   kind: 'routes',
   apiVersion: 1,
+  errors: modelError,
   requires: {
     activity: core.activity,
     clock: core.clock,

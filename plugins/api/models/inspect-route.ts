@@ -1,6 +1,6 @@
-import { defineRoute, svcError, type AnyRoute, type Clock } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute, type Clock } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import type { HubClient } from '../../services/hub/ref.js'
+import { hfError, type HubClient } from '../../services/hub/ref.js'
 import type { ModelApi } from './model-api.js'
 import { variantsOf } from './variants.js'
 import { modelTools } from './tools.js'
@@ -65,8 +65,8 @@ export function inspectRoute ({ clock, hub }: ModelApi & { readonly clock: Clock
 
 function repoOf ({ hf_repo: repo, hf_url: url }: z.output<typeof bodySchema>, hub: HubClient): string {
   if (repo !== undefined) return repo.trim()
-  if (url === undefined) throw svcError('hf.bad_request', 'name a repository: `hf_repo` as owner/name, or `hf_url`', { param: 'hf_repo' })
+  if (url === undefined) throw hfError('hf.bad_request', 'name a repository: `hf_repo` as owner/name, or `hf_url`', { param: 'hf_repo' })
   const named = hub.locate(url.trim())
-  if (named === null) throw svcError('hf.bad_request', `${url.slice(0, 200)} is not the address of a repository of ${hub.endpoint}`, { param: 'hf_url' })
+  if (named === null) throw hfError('hf.bad_request', `${url.slice(0, 200)} is not the address of a repository of ${hub.endpoint}`, { param: 'hf_url' })
   return named.repo
 }

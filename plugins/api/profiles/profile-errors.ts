@@ -1,17 +1,18 @@
 import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { profilesError } from './errors.js'
 
 export function profileNotFound (name: string): SvcError {
   return svcError('profiles.not_found', `no profile is named '${name}'; see GET /api/profiles`, { param: 'name', details: { name } })
 }
 
 export function profileExists (name: string): SvcError {
-  return svcError('profiles.exists', `a profile is named '${name}' already; choose another name, or change that one`,
+  return profilesError('profiles.exists', `a profile is named '${name}' already; choose another name, or change that one`,
     { param: 'name', details: { name } })
 }
 
 export function profileInUse (name: string, slots: readonly string[]): SvcError {
   const whom = slots.length === 1 ? 'it' : 'them'
-  return svcError('profiles.in_use', `profile '${name}' is used by ${listed(slots)}; give ${whom} another profile first`,
+  return profilesError('profiles.in_use', `profile '${name}' is used by ${listed(slots)}; give ${whom} another profile first`,
     { details: { name, slots } })
 }
 
@@ -19,16 +20,16 @@ export function profileWouldNotFit (
   name: string, problems: ReadonlyArray<{ readonly slot: string, readonly message: string }>
 ): SvcError {
   const reasons = problems.map(({ message }) => message).join('; ')
-  return svcError('profiles.in_use', `profile '${name}' is used by slots that it would not suit any more: ${reasons}`,
+  return profilesError('profiles.in_use', `profile '${name}' is used by slots that it would not suit any more: ${reasons}`,
     { details: { name, slots: problems.map(({ slot }) => slot) } })
 }
 
 export function badEnvelope (reason: string, details: Readonly<Record<string, unknown>> = {}): SvcError {
-  return svcError('profiles.bad_envelope', `this profile cannot be imported: ${reason}`, { param: 'envelope', details })
+  return profilesError('profiles.bad_envelope', `this profile cannot be imported: ${reason}`, { param: 'envelope', details })
 }
 
 export function importWithoutName (): SvcError {
-  return svcError('profiles.import_no_name', 'an import needs a `name` for the profile; a dry run does without', { param: 'name' })
+  return profilesError('profiles.import_no_name', 'an import needs a `name` for the profile; a dry run does without', { param: 'name' })
 }
 
 function listed (slots: readonly string[]): string {

@@ -1,5 +1,6 @@
 import { core, definePlugin, svcError } from 'svc-gateway/plugin'
 import { hostDisplayRef } from '../stats/ref.js'
+import { proxmoxError } from './errors.js'
 import { slimHost } from './host-status.js'
 import { HostWatch } from './host-watch.js'
 import { proxmoxRoutes } from './routes.js'
@@ -13,6 +14,7 @@ export default definePlugin({
   name: 'api-proxmox',
   kind: 'routes',
   apiVersion: 1,
+  errors: proxmoxError,
   requires: { activity: core.activity, clock: core.clock, config: core.config, display: hostDisplayRef, events: core.events },
   register (ctx) {
     const { activity, clock, config, display, events } = ctx.services

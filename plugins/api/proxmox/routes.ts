@@ -2,6 +2,7 @@ import {
   defineRoute, type ActivityLog, type AnyRoute, type Clock, type EventBus, type RouteCall
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import { proxmoxError } from './errors.js'
 import { askHost } from './host-client.js'
 import type { HostWatch } from './host-watch.js'
 import { bodySchema, removedSchema, settingsSchema, testBodySchema, testedSchema, type HostSettings } from './schemas.js'
@@ -43,7 +44,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       description: 'Without `token_value` the stored one is kept. The settings are saved whether the host answers or not; `status` tells.',
       schema: { body: bodySchema, response: settingsSchema },
       example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
-      bodyError: 'proxmox.config_invalid',
+      bodyError: proxmoxError.kind('proxmox.config_invalid'),
       handler: async call => {
         const settings = await activity.audited(rowOf(call, 'settings.proxmox_save'), async note => {
           const before = facts(await file.read())
@@ -79,7 +80,7 @@ export function proxmoxRoutes (api: ProxmoxApi): AnyRoute[] {
       description: '`token_value` is needed: a stored token is not sent to wherever a test asks for.',
       schema: { body: testBodySchema, response: testedSchema },
       example: { host: '192.168.1.10', user: 'svc@pve', token_name: 'gateway', token_value: '00000000-0000-0000-0000-000000000000' },
-      bodyError: 'proxmox.config_invalid',
+      bodyError: proxmoxError.kind('proxmox.config_invalid'),
       handler: async ({ body, signal }) => {
         const { token_value } = body
         if (token_value === undefined) throw tokenRequired('a test uses no stored token')

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isSvcError, svcError, type ConfigService } from 'svc-gateway/plugin'
+import { isSvcError, type ConfigService } from 'svc-gateway/plugin'
+import { proxmoxError } from './errors.js'
 import { fileSchema, type HostSettings, type SettingsBody } from './schemas.js'
 
 const FILE = 'proxmox.json'
@@ -51,7 +52,7 @@ export class SettingsFile {
 }
 
 export function tokenRequired (why: string): Error {
-  return svcError('proxmox.token_required', `${why}: token_value has to be given`, { param: 'token_value' })
+  return proxmoxError('proxmox.token_required', `${why}: token_value has to be given`, { param: 'token_value' })
 }
 
 /** Pure. */
@@ -81,5 +82,5 @@ function storedToken (stored: StoredSettings): string | null {
 
 function asWriteFailure (error: unknown): never {
   if (!isSvcError(error) || error.code !== 'config.write_failed') throw error
-  throw svcError('proxmox.write_failed', error.message, { details: error.details, cause: error })
+  throw proxmoxError('proxmox.write_failed', error.message, { details: error.details, cause: error })
 }

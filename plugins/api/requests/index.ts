@@ -1,4 +1,5 @@
-import { core, definePlugin, defineRoute, svcError } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { requestError } from './errors.js'
 import { cancelledSchema, requestListSchema, requestParamsSchema } from './schemas.js'
 
 /** `/api/requests`: what runs and waits on `/v1` at this moment, and an end to it. */
@@ -6,6 +7,7 @@ export default definePlugin({
   name: 'api-requests',
   kind: 'routes',
   apiVersion: 1,
+  errors: requestError,
   requires: { activity: core.activity, requests: core.requests },
   register (ctx) {
     const { activity, requests } = ctx.services
@@ -28,7 +30,7 @@ export default definePlugin({
         const before = requests.list().find(request => request.id === id)
         const cancelled = requests.cancel(id)
         if (cancelled === 0) {
-          throw svcError('request.not_found', `no request in flight has the id '${id}': it is over, or never was; GET /api/requests lists them`,
+          throw requestError('request.not_found', `no request in flight has the id '${id}': it is over, or never was; GET /api/requests lists them`,
             { details: { id } })
         }
         note({ before })

@@ -3,6 +3,7 @@ import {
   defineRoute, isSvcError, svcError, type ActivityLog, type AnyRoute, type ConfigService, type EventBus, type RouteCall,
   type UpstreamService
 } from 'svc-gateway/plugin'
+import { secretError } from './errors.js'
 import { guardKey } from './key-guard.js'
 import { nameParamsSchema, SECRET_NAME, SECRET_VALUE, secretListSchema, valueBodySchema } from './schemas.js'
 
@@ -79,7 +80,7 @@ function requireValue (value: string): void {
   const isPrintable = SECRET_VALUE.test(value) && !LONE_SURROGATE.test(value)
   const problem = value === '' ? 'is empty; delete the secret instead' : value.length > MAX_VALUE ? `must have at most ${MAX_VALUE} characters`
     : isPrintable ? null : 'must be one line of printable characters'
-  if (problem !== null) throw svcError('secret.value_invalid', `the value ${problem}`, { param: 'value' })
+  if (problem !== null) throw secretError('secret.value_invalid', `the value ${problem}`, { param: 'value' })
 }
 
 /** Who set which secret and how that ended; the row has no value to hold. */
@@ -93,7 +94,7 @@ function audited<T> (
 
 function asWriteFailure (error: unknown): never {
   if (!isSvcError(error) || error.code !== 'config.write_failed') throw error
-  throw svcError('secret.write_failed', error.message, { details: error.details, cause: error })
+  throw secretError('secret.write_failed', error.message, { details: error.details, cause: error })
 }
 
 function tell ({ events }: SecretServices, type: string, name: string, what: string): void {

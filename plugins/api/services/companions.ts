@@ -1,6 +1,7 @@
 import {
-  messageOf, pause, SerialQueue, svcError, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
+  messageOf, pause, SerialQueue, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
 } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 import { ServiceInstaller, type InstallerDeps } from './installer.js'
 import { probe, type Probed } from './probe.js'
 import type { Companions, InstallForm, InstallStatus, ServiceForm, ServiceOffer } from './ref.js'
@@ -54,7 +55,7 @@ export class ServiceManager implements Companions {
     const service = catalog.get(id)
     if (service !== undefined) return service
     const known = catalog.list().map(each => each.id)
-    throw svcError('services.unknown', `there is no service '${id}'; there are ${known.join(', ')}`, { details: { service: id, known } })
+    throw servicesError('services.unknown', `there is no service '${id}'; there are ${known.join(', ')}`, { details: { service: id, known } })
   }
 
   list (): readonly ServiceDescriptor[] {

@@ -2,6 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { Announcements } from './announcements.js'
 import { ServiceManager } from './companions.js'
+import { servicesError } from './errors.js'
 import { KeptServices } from './kept.js'
 import { mdnsRoutes } from './mdns-routes.js'
 import { companionsRef } from './ref.js'
@@ -25,6 +26,7 @@ export default definePlugin({
   name: 'api-services',
   kind: 'routes',
   apiVersion: 1,
+  errors: servicesError,
   requires: {
     activity: core.activity,
     catalog: core.services,

@@ -1,5 +1,6 @@
 import { rm, statfs } from 'node:fs/promises'
-import { messageOf, svcError, type DaemonService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, type DaemonService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
 import type { InstallForm, InstallStatus } from './ref.js'
@@ -123,7 +124,7 @@ export class ServiceInstaller {
   async #formFor (service: ServiceDescriptor, wanted?: InstallForm): Promise<InstallForm> {
     const { downloads, config: { paths } } = this.#deps
     const { id, name, python, container, slot, unit } = service
-    const cannot = (why: string): Error => svcError('services.cannot_install', why, { details: { service: id } })
+    const cannot = (why: string): Error => servicesError('services.cannot_install', why, { details: { service: id } })
     if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
     if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
     if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')

@@ -1,4 +1,5 @@
 import { defineRoute, type AnyRoute, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 import type { ServiceApi } from './routes.js'
 import { advertiseBodySchema, advertisedSchema, mdnsStateSchema } from './schemas.js'
 import { placeOf } from './world.js'
@@ -28,7 +29,7 @@ export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
       summary: 'Announce services in the local network, or withdraw that',
       description: 'Only announcements of services are withdrawn; the gateway\'s own stays.',
       schema: { body: advertiseBodySchema, response: advertisedSchema },
-      bodyError: 'services.advertise_required',
+      bodyError: servicesError.kind('services.advertise_required'),
       example: { advertise: false },
       handler: async ({ body: { advertise }, actor, requestId }) => {
         const row = { category: 'services', action: advertise ? 'services.mdns_advertise' : 'services.mdns_withdraw', target: 'avahi', actor, request_id: requestId }

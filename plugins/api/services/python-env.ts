@@ -4,7 +4,8 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { svcError, type PythonProgram } from 'svc-gateway/plugin'
+import { type PythonProgram } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 
 /** Installs packages with overrides, and in seconds where pip takes minutes. */
 const UV = 'uv==0.13.9'
@@ -53,7 +54,7 @@ export async function installPython (program: PythonProgram, options: InstallOpt
     }
     const found = await versionOf(place, program.package, options.env)
     if (found === program.version) return name
-    throw svcError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
+    throw servicesError('services.install_failed', `${program.package} ${found ?? 'of no version'} was installed where ${program.version} was asked for`)
   } catch (error) {
     await rm(place, { recursive: true, force: true })
     throw error
@@ -80,7 +81,7 @@ export async function findPython (
 
 export function noPython ({ package: name, pythons }: PythonProgram): Error {
   const versions = pythons.map(minor => `3.${minor}`).join(' or ')
-  return svcError('services.cannot_install', `${name} needs Python ${versions} with its venv module, which is not on the gateway's PATH; install it (on Debian: apt-get install python3-venv)`,
+  return servicesError('services.cannot_install', `${name} needs Python ${versions} with its venv module, which is not on the gateway's PATH; install it (on Debian: apt-get install python3-venv)`,
     { details: { pythons: versions } })
 }
 
@@ -112,10 +113,10 @@ async function run (command: string, args: readonly string[], { env, signal, onM
   read(child.stderr)
   const [code] = await once(child, 'close').catch((error: unknown) => {
     signal.throwIfAborted()
-    throw svcError('services.install_failed', `${command} cannot be run: ${String(error)}`)
+    throw servicesError('services.install_failed', `${command} cannot be run: ${String(error)}`)
   }) as [number | null]
   if (code === 0) return
-  throw svcError('services.install_failed', `${command.split('/').at(-1)!} ${args[0]!} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
+  throw servicesError('services.install_failed', `${command.split('/').at(-1)!} ${args[0]!} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
 }
 
 /** What installers are told: how to reach registries, and nothing that is a key of the gateway's. */

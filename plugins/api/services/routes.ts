@@ -1,7 +1,8 @@
 import {
-  defineRoute, serviceVerbs, svcError, whileConnected, type ActivityLog, type AnyRoute, type RouteCall, type ServiceVerb
+  defineRoute, serviceVerbs, whileConnected, type ActivityLog, type AnyRoute, type RouteCall, type ServiceVerb
 } from 'svc-gateway/plugin'
 import type { Announcements } from './announcements.js'
+import { servicesError } from './errors.js'
 import { healthRows, serviceRows, type RowDeps } from './rows.js'
 import {
   actedSchema, actionBodySchema, healthSchema, idParamsSchema, installBodySchema, installStatusSchema, servicesSchema,
@@ -44,14 +45,14 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       summary: 'Start, stop, restart, enable or disable one',
       description: 'Through systemd where it has the unit; elsewhere the gateway runs the service itself. 200 also when that failed: `ok` is false then.',
       schema: { params: idParamsSchema, body: actionBodySchema, response: actedSchema },
-      bodyError: 'services.action_required',
+      bodyError: servicesError.kind('services.action_required'),
       example: { action: 'stop' },
       handler: call => {
         const { params: { id }, body: { action } } = call
         const { unit, verbs } = manager.get(id)
         const verb = serviceVerbs.find(each => each === action)
         if (verb === undefined || !verbs.includes(verb)) {
-          throw svcError('services.action_not_allowed', `'${action}' is no action of ${id}; it has ${verbs.join(', ')}`,
+          throw servicesError('services.action_not_allowed', `'${action}' is no action of ${id}; it has ${verbs.join(', ')}`,
             { param: 'action', details: { service: id, allowed: [...verbs] } })
         }
         return whileConnected(call, act(api, call, { id, unit, verb }))

@@ -1,6 +1,7 @@
 import { backendDevices, defineRoute, jsonAnswer, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { audited, auditedEdit, type Caller } from './audit.js'
+import { slotError } from './errors.js'
 import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record-schema.js'
 import { reservedNames } from './reserved-names.js'
 import {
@@ -117,7 +118,7 @@ async function written (api: SlotApi, name: string): Promise<SlotRecord> {
 /** Throws for what can be no slot's name because a route has it; everything else is the configuration's to judge. */
 function newName (given: unknown): string {
   if (typeof given !== 'string' || given === '') {
-    throw svcError('slot.name_required', 'a new slot needs a `name`: lowercase letters, digits, - or _, at most 32', { param: 'name' })
+    throw slotError('slot.name_required', 'a new slot needs a `name`: lowercase letters, digits, - or _, at most 32', { param: 'name' })
   }
   if (!reservedNames.has(given)) return given
   throw svcError('validation.invalid', `no slot can be named '${given}': GET /api/slots/${given} is something else; choose another name`,

@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { configRoutes } from './config-routes.js'
+import { slotError, swapError } from './errors.js'
 import { insightRoutes } from './insight-routes.js'
 import { lifecycleRoutes } from './lifecycle-routes.js'
 import { followLog, readTail } from './log-reader.js'
@@ -13,6 +14,7 @@ export default definePlugin({
   name: 'api-slots',
   kind: 'routes',
   apiVersion: 1,
+  errors: [slotError, swapError],
   requires: {
     activity: core.activity,
     clock: core.clock,

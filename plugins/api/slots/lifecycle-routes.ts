@@ -1,5 +1,6 @@
-import { defineRoute, handled, svcError, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
+import { defineRoute, handled, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
 import { auditedVerb, type Caller } from './audit.js'
+import { swapError } from './errors.js'
 import { slotRecordSchema } from './record-schema.js'
 import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unloadBodySchema } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
@@ -70,5 +71,5 @@ export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
 }
 
 function missingModel (slot: string): Error {
-  return svcError('swap.missing_model', `a swap of slot '${slot}' needs \`model_id\`, the model to load`, { param: 'model_id', details: { slot } })
+  return swapError('swap.missing_model', `a swap of slot '${slot}' needs \`model_id\`, the model to load`, { param: 'model_id', details: { slot } })
 }

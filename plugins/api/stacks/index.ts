@@ -4,6 +4,7 @@ import { overlayRef } from '../capabilities/ref.js'
 import { applyRoutes } from './apply-routes.js'
 import { catalogRoutes } from './catalog-routes.js'
 import { envelopeRoutes } from './envelope-routes.js'
+import { stacksError } from './errors.js'
 import { StackRunner } from './stack-runner.js'
 
 /** `/api/stacks`: bundles of slots, capabilities and what they refer to. */
@@ -11,6 +12,7 @@ export default definePlugin({
   name: 'api-stacks',
   kind: 'routes',
   apiVersion: 1,
+  errors: stacksError,
   requires: {
     activity: core.activity,
     clock: core.clock,

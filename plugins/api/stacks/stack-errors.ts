@@ -1,12 +1,13 @@
 import { svcError, type SlotProblem, type SvcError } from 'svc-gateway/plugin'
+import { stacksError } from './errors.js'
 import type { SlotTrouble } from './schemas.js'
 
 export function stackNotFound (slug: string): SvcError {
-  return svcError('stacks.not_found', `no stack has the slug '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
+  return stacksError('stacks.not_found', `no stack has the slug '${slug}'; see GET /api/stacks`, { param: 'slug', details: { slug } })
 }
 
 export function stackExists (slug: string): SvcError {
-  return svcError('stacks.exists', `a stack has the slug '${slug}' already; choose another one, or replace that stack with PUT`,
+  return stacksError('stacks.exists', `a stack has the slug '${slug}' already; choose another one, or replace that stack with PUT`,
     { param: 'slug', details: { slug } })
 }
 
@@ -16,29 +17,29 @@ export function seedStack (slug: string): SvcError {
 }
 
 export function invalidSlug (slug: string): SvcError {
-  return svcError('stacks.invalid_name',
+  return stacksError('stacks.invalid_name',
     'a slug must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 32 characters',
     { param: 'slug', details: { slug } })
 }
 
 export function badEnvelope (reason: string, details: Readonly<Record<string, unknown>> = {}): SvcError {
-  return svcError('stacks.bad_envelope', `this stack cannot be imported: ${reason}`, { param: 'envelope', details })
+  return stacksError('stacks.bad_envelope', `this stack cannot be imported: ${reason}`, { param: 'envelope', details })
 }
 
 export function envelopeTooNew (got: number, supported: number): SvcError {
-  return svcError('stacks.envelope_too_new',
+  return stacksError('stacks.envelope_too_new',
     `this stack has format ${got}, and this release knows formats up to ${supported}; update the gateway`,
     { param: 'envelope', details: { got, supported } })
 }
 
 export function importWithoutSlug (): SvcError {
-  return svcError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does without', { param: 'slug' })
+  return stacksError('stacks.import_no_slug', 'an import needs a `slug` for the stack; a dry run does without', { param: 'slug' })
 }
 
 export function wouldBreak (slug: string, troubles: readonly SlotTrouble[]): SvcError {
   const [{ slot, message } = { slot: '', message: '' }] = troubles
   const others = new Set(troubles.map(trouble => trouble.slot)).size - 1
-  return svcError('stacks.would_break',
+  return stacksError('stacks.would_break',
     `stack '${slug}' would leave slot '${slot}' dead: ${message}${others === 0 ? '' : `; and ${others} more`}; nothing was changed; \`force\` (\`--force\` of \`svc stack apply\`) applies it anyway`,
     { details: { slug, troubles } })
 }
@@ -48,5 +49,5 @@ export function contradictoryRow (path: string, { message, code, details }: Slot
 }
 
 export function superseded (slug: string): SvcError {
-  return svcError('stacks.superseded', `stack '${slug}' was applied meanwhile, and what it names is put into force instead`, { details: { slug } })
+  return stacksError('stacks.superseded', `stack '${slug}' was applied meanwhile, and what it names is put into force instead`, { details: { slug } })
 }

@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { upstreamError, providerError } from './errors.js'
 import { providerRoutes } from './provider-routes.js'
 import { UpstreamApi } from './upstream-api.js'
 import { upstreamRoutes } from './upstream-routes.js'
@@ -8,6 +9,7 @@ export default definePlugin({
   name: 'api-upstreams',
   kind: 'routes',
   apiVersion: 1,
+  errors: [upstreamError, providerError],
   requires: { activity: core.activity, config: core.config, upstreams: core.upstreams },
   register (ctx) {
     const api = new UpstreamApi(ctx.services)

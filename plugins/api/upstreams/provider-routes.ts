@@ -1,5 +1,6 @@
-import { defineRoute, isSvcError, messageOf, svcError, type AnyRoute, type SvcError, type UpstreamTemplate } from 'svc-gateway/plugin'
+import { defineRoute, isSvcError, messageOf, type AnyRoute, type SvcError, type UpstreamTemplate } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { providerError } from './errors.js'
 import { credentialsBodySchema, credentialsSchema, nameParamsSchema, templateSchema, upstreamObjectSchema } from './schemas.js'
 import type { UpstreamApi } from './upstream-api.js'
 import { CUSTOM } from './upstream-change.js'
@@ -75,5 +76,5 @@ function templateRow (template: UpstreamTemplate): z.output<typeof templateSchem
 }
 
 function notWritten (why: string, upstream: string, cause?: unknown): SvcError {
-  return svcError('provider.credential_write_failed', `the key was not written: ${why}`, { details: { upstream }, cause })
+  return providerError('provider.credential_write_failed', `the key was not written: ${why}`, { details: { upstream }, cause })
 }

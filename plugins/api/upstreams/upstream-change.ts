@@ -1,6 +1,7 @@
 import {
   RESERVED_UPSTREAM_NAME, svcError, type ConfigDraft, type SvcError, type UpstreamTemplate
 } from 'svc-gateway/plugin'
+import { upstreamError } from './errors.js'
 import type { CreateBody, PatchBody } from './schemas.js'
 
 type Row = Record<string, unknown>
@@ -72,5 +73,5 @@ function invalid (path: string, message: string): SvcError {
 }
 
 function protectedUpstream (name: string, why: string): SvcError {
-  return svcError('upstream.protected', `upstream '${name}' is protected: ${why}`, { details: { upstream: name } })
+  return upstreamError('upstream.protected', `upstream '${name}' is protected: ${why}`, { details: { upstream: name } })
 }

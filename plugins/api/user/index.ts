@@ -1,5 +1,6 @@
-import { core, definePlugin, defineRoute, svcError } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { layoutError } from './errors.js'
 import { LayoutFile } from './layout-file.js'
 import { layoutSchema, reconciled, type Layout } from './layout.js'
 
@@ -23,6 +24,7 @@ export default definePlugin({
   name: 'api-user',
   kind: 'routes',
   apiVersion: 1,
+  errors: layoutError,
   requires: { activity: core.activity, config: core.config, slots: core.slots },
   register (ctx) {
     const { activity, config, slots } = ctx.services
@@ -61,5 +63,5 @@ function checked (body: unknown): Layout {
     ? issue.keys.map(key => [[...issue.path, key].join('.'), 'is not part of a layout'] as const)
     : [[issue.path.join('.'), issue.message] as const])
   const [field, message] = problems[0]!
-  throw svcError('layout.invalid', `the layout is not valid: ${field} ${message}`, { param: field, details: Object.fromEntries(problems) })
+  throw layoutError('layout.invalid', `the layout is not valid: ${field} ${message}`, { param: field, details: Object.fromEntries(problems) })
 }

@@ -1,8 +1,9 @@
-import { messageOf, svcError, type Clock, type EngineClient, type EventBus } from 'svc-gateway/plugin'
+import { messageOf, type Clock, type EngineClient, type EventBus } from 'svc-gateway/plugin'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ComfyUi } from './engine-api.js'
 import { countModels, newestPicture, pictureType } from './engine-files.js'
+import { comfyuiError } from './errors.js'
 import { RunEvents } from './progress-events.js'
 import type { CuratedImage, ImageEngine, OutputImage, WorkflowRun } from './ref.js'
 import type { RunBoard } from './run-board.js'
@@ -81,7 +82,7 @@ async function newestOfEngine (client: EngineClient, signal: AbortSignal): Promi
   try {
     return { bytes: await engine.image(file, signal), contentType: pictureType(file.filename)! }
   } catch (error) {
-    throw svcError('comfyui.image_fetch_failed', `the engine does not hand out its newest image ${file.filename}: ${messageOf(error)}`,
+    throw comfyuiError('comfyui.image_fetch_failed', `the engine does not hand out its newest image ${file.filename}: ${messageOf(error)}`,
       { details: { filename: file.filename }, cause: error })
   }
 }

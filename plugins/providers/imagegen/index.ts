@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { curatedRef } from '../../services/library/ref.js'
 import { imagesOf } from './curated.js'
 import { ComfyUi } from './engine-api.js'
+import { comfyuiError, imageError } from './errors.js'
 import { imageEngine } from './image-engine.js'
 import { argvSegments, baseFolders, comfyFlags, containerSpec, processCandidates, type EngineHome } from './launch.js'
 import { pruneOutputs } from './outputs.js'
@@ -29,6 +30,7 @@ export default definePlugin({
   name: 'imagegen',
   kind: 'provider',
   apiVersion: 1,
+  errors: [imageError, comfyuiError],
   requires: { clock: core.clock, config: core.config, events: core.events, curated: curatedRef },
   provides: [imageEngineRef],
   configSchema,

@@ -1,5 +1,7 @@
 import { createServiceRef, type CatalogueModel, type EngineClient } from 'svc-gateway/plugin'
 
+export { imageError } from './errors.js'
+
 /** A curated image model and how the engine is driven for it. */
 export interface CuratedImage extends CatalogueModel {
   readonly modelClass: string

@@ -1,5 +1,6 @@
 import { messageOf, svcError, type AdaptedAnswer, type AdaptRequest, type Clock, type EventBus } from 'svc-gateway/plugin'
 import { randomBytes } from 'node:crypto'
+import { imageError } from './errors.js'
 import { RunEvents } from './progress-events.js'
 import type { CuratedImage } from './ref.js'
 import { withoutMetadata } from './png-metadata.js'
@@ -64,11 +65,11 @@ export async function render (deps: RenderDeps, request: AdaptRequest): Promise<
 function usableModel (catalogue: readonly CuratedImage[], id: string): CuratedImage {
   const model = catalogue.find(one => one.id === id)
   if (model === undefined) {
-    throw svcError('image.model_not_curated', `'${id}' is not an image model; there are ${catalogue.map(one => one.id).join(', ')}`,
+    throw imageError('image.model_not_curated', `'${id}' is not an image model; there are ${catalogue.map(one => one.id).join(', ')}`,
       { param: 'model', details: { model: id } })
   }
   if (model.workflow === null) {
-    throw svcError('image.workflow_not_found', `image model '${id}' cannot be used: ${String(model.problem)}`, { param: 'model', details: { model: id } })
+    throw imageError('image.workflow_not_found', `image model '${id}' cannot be used: ${String(model.problem)}`, { param: 'model', details: { model: id } })
   }
   return model
 }

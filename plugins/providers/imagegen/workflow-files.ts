@@ -1,8 +1,8 @@
-import { svcError } from 'svc-gateway/plugin'
 import { randomInt } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { comfyuiError, imageError } from './errors.js'
 import type { WorkflowEntry } from './ref.js'
 import { parseWorkflow, shippedWorkflow, withParams, workflowNames, type Graph } from './workflow.js'
 
@@ -40,7 +40,7 @@ export async function readGraph (dataRoot: string, name: string): Promise<Graph>
   if (typeof json === 'object' && json !== null && Object.hasOwn(json, '_meta')) return seeded(parseWorkflow(name, json))
   const graph = graphSchema.safeParse(json)
   if (graph.success) return graph.data
-  throw svcError('image.workflow_invalid',
+  throw imageError('image.workflow_invalid',
     `workflow '${name}' is not in the API format: export it on the engine's page with "Export (API)"; ${z.prettifyError(graph.error).split('\n')[0]!}`,
     { details: { workflow: name } })
 }
@@ -59,7 +59,7 @@ async function readJson (dataRoot: string, name: string): Promise<unknown> {
       const { code, message } = error as NodeJS.ErrnoException
       if (code === 'ENOENT') continue
       // what the system says has the path of the file in it, which is nobody's business
-      throw svcError('comfyui.workflow_read_error', `the file of workflow '${name}' cannot be read: ${code ?? message}`,
+      throw comfyuiError('comfyui.workflow_read_error', `the file of workflow '${name}' cannot be read: ${code ?? message}`,
         { details: { workflow: name }, cause: error })
     }
   }
@@ -75,5 +75,5 @@ function isShipped (name: string): boolean {
 }
 
 function notFound (name: string): Error {
-  return svcError('comfyui.workflow_not_found', 'there is no workflow of this name; GET /api/comfyui/workflows lists what there is', { details: { workflow: name } })
+  return comfyuiError('comfyui.workflow_not_found', 'there is no workflow of this name; GET /api/comfyui/workflows lists what there is', { details: { workflow: name } })
 }

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
-import { svcError } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { imageError } from './errors.js'
 
 const pointer = z.string().regex(/^(\/[^/]+)+$/, { error: 'must be a JSON pointer such as /sampler/inputs/seed' })
 const bounds = z.strictObject({ min: z.number(), max: z.number() })
@@ -58,7 +58,7 @@ const load = createRequire(import.meta.url)
 
 export function shippedWorkflow (name: string): Workflow {
   if (!(workflowNames as readonly string[]).includes(name)) {
-    throw svcError('image.workflow_not_found', `there is no workflow '${name}'; there are ${workflowNames.join(', ')}`, { details: { workflow: name } })
+    throw imageError('image.workflow_not_found', `there is no workflow '${name}'; there are ${workflowNames.join(', ')}`, { details: { workflow: name } })
   }
   return parseWorkflow(name, load(`./workflows/${name}.json`))
 }
@@ -97,5 +97,5 @@ function target (graph: Graph, path: string): { readonly inputs: Record<string, 
 }
 
 function invalid (name: string, reason: string): Error {
-  return svcError('image.workflow_invalid', `workflow '${name}' cannot be used: ${reason}`, { details: { workflow: name } })
+  return imageError('image.workflow_invalid', `workflow '${name}' cannot be used: ${reason}`, { details: { workflow: name } })
 }

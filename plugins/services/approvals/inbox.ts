@@ -4,6 +4,7 @@ import {
   type ApprovalRows, type Clock, type CleanText, type EventBus, type Logger, type ToolOutcome
 } from 'svc-gateway/plugin'
 import { Deadlines } from './deadlines.js'
+import { approvalsError } from './errors.js'
 import { followApprovals, waitForEnd } from './follow.js'
 import type { Approval, ApprovalEvent, ApprovalInbox, ApprovalListQuery, ApprovalPage } from './ref.js'
 import { toolOutcome, type RunOutcome } from './run-outcome.js'
@@ -137,12 +138,12 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   #requireRoom ({ server, tool, actor }: ApprovalRequest, bytes: number): void {
     const { rows } = this.#options
     if (bytes > MOST_ARGUMENT_BYTES) {
-      throw svcError('approvals.too_large', `the arguments of ${tool} have ${bytes} bytes; a call that an operator has to approve may have ${MOST_ARGUMENT_BYTES}`, { details: { server, tool } })
+      throw approvalsError('approvals.too_large', `the arguments of ${tool} have ${bytes} bytes; a call that an operator has to approve may have ${MOST_ARGUMENT_BYTES}`, { details: { server, tool } })
     }
     const isFull = rows.pending() >= MOST_PENDING
     if (!isFull && rows.pending(actor) < MOST_PENDING_OF_ONE) return
     const who = isFull ? `${MOST_PENDING} calls wait` : `${MOST_PENDING_OF_ONE} calls of this agent wait`
-    throw svcError('approvals.inbox_full', `${who} for an approval already; ask again when an operator has decided some of them`, { details: { server, tool } })
+    throw approvalsError('approvals.inbox_full', `${who} for an approval already; ask again when an operator has decided some of them`, { details: { server, tool } })
   }
 
   /** Never rejects. */
@@ -198,13 +199,13 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
     this.#deadlines.drop(id)
     if (row !== null) return row
     const { state, tool } = this.#row(id)
-    throw svcError('approvals.already_resolved', `this call of ${tool} is ${state} already; nothing was changed`, { details: { id, state } })
+    throw approvalsError('approvals.already_resolved', `this call of ${tool} is ${state} already; nothing was changed`, { details: { id, state } })
   }
 
   #row (id: string): ApprovalRow {
     const row = this.#options.rows.get(id)
     if (row !== null) return row
-    throw svcError('approvals.not_found', `there is no approval '${id}'; GET /api/agent/approvals?state=all lists those that are kept`, { details: { id } })
+    throw approvalsError('approvals.not_found', `there is no approval '${id}'; GET /api/agent/approvals?state=all lists those that are kept`, { details: { id } })
   }
 
   #shown (row: ApprovalRow, isBrief: boolean): Approval {

@@ -1,4 +1,5 @@
 import { core, definePlugin, type SvcConfig } from 'svc-gateway/plugin'
+import { approvalsError } from './errors.js'
 import { Inbox } from './inbox.js'
 import { runOutcome } from './run-outcome.js'
 import { runsByItself } from './policy.js'
@@ -9,6 +10,7 @@ export default definePlugin({
   name: 'approvals',
   kind: 'service',
   apiVersion: 1,
+  errors: approvalsError,
   requires: {
     clock: core.clock, config: core.config, events: core.events, rows: core.approvalRows, tools: core.tools
   },

@@ -1,5 +1,6 @@
-import { svcError, type Clock } from 'svc-gateway/plugin'
+import { type Clock } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import { hfError } from './errors.js'
 import { escapedPath, repoOfUrl, requireRepoId, requireRevision } from './names.js'
 import type { HubClient, HubDownload, HubFile, HubFileRef } from './ref.js'
 import { repoSchema, searchSchema, treeSchema } from './schemas.js'
@@ -38,7 +39,7 @@ export function createHubClient ({ clock, settings, setting }: HubClientOptions)
   }
 
   function odd (url: string, cause: unknown): Error {
-    return svcError('hf.upstream_error', `${settings().endpoint} answers ${url.split('?', 1)[0]!} with something other than the hub's API would; check HF_ENDPOINT`, { cause })
+    return hfError('hf.upstream_error', `${settings().endpoint} answers ${url.split('?', 1)[0]!} with something other than the hub's API would; check HF_ENDPOINT`, { cause })
   }
 
   async function tree (repo: string, commit: string, signal: AbortSignal): Promise<readonly HubFile[]> {
@@ -47,7 +48,7 @@ export function createHubClient ({ clock, settings, setting }: HubClientOptions)
     while (url !== null) {
       const { value, answer }: Page<typeof treeSchema> = await json(url, treeSchema, repo, signal)
       files.push(...value.filter(({ type }) => type === 'file').map(fileOf))
-      if (files.length > MAX_FILES) throw svcError('hf.bad_request', `${repo} has more than ${MAX_FILES} files`, { param: 'hf_repo' })
+      if (files.length > MAX_FILES) throw hfError('hf.bad_request', `${repo} has more than ${MAX_FILES} files`, { param: 'hf_repo' })
       url = nextPage(answer)
     }
     return files
@@ -95,7 +96,7 @@ export function createHubClient ({ clock, settings, setting }: HubClientOptions)
       const strong = typeof headers.etag === 'string' && !headers.etag.startsWith('W/') ? headers.etag : null
       if (status === 416) {
         await body.dump({ limit: 4096 }).catch(() => undefined)
-        throw svcError('hf.upstream_error', `the storage behind ${settings().endpoint} has nothing at byte ${from} of ${file.path}`, { details: { status } })
+        throw hfError('hf.upstream_error', `the storage behind ${settings().endpoint} has nothing at byte ${from} of ${file.path}`, { details: { status } })
       }
       const sent = status === 206 ? contentRange(headers['content-range']) : null
       return { from: sent?.from ?? 0, size: sent === null ? numberIn(answer, 'content-length') : sent.size, etag: strong, body }

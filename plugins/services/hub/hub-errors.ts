@@ -1,4 +1,5 @@
-import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { type SvcError } from 'svc-gateway/plugin'
+import { hfError } from './errors.js'
 
 /** What is needed of a refusal. Header names are lowercase. */
 export interface Refusal {
@@ -31,33 +32,33 @@ export function refusalError (asked: AskedFor, refusal: Refusal): SvcError {
   const accessTo = 'put a token with access into HF_TOKEN (api.env or the environment)'
   if (code === 'GatedRepo' || (status === 403 && repo !== null && code === '')) {
     const page = `${endpoint}/${repo}`
-    return svcError('hf.gated', `${repo} is gated: accept its licence at ${page}, then ${hasToken ? 'use a token of that account in HF_TOKEN' : accessTo}`,
+    return hfError('hf.gated', `${repo} is gated: accept its licence at ${page}, then ${hasToken ? 'use a token of that account in HF_TOKEN' : accessTo}`,
       { details: { ...details, license_page: page } })
   }
-  if (code === 'RevisionNotFound') return svcError('hf.file_not_found', `${what} has no such revision; name a branch, tag or commit of it`, { details })
+  if (code === 'RevisionNotFound') return hfError('hf.file_not_found', `${what} has no such revision; name a branch, tag or commit of it`, { details })
   if (code === 'EntryNotFound') {
-    return svcError('hf.file_not_found', `${what} has no file ${asked.path ?? ''}; POST /api/models/inspect lists what it has`,
+    return hfError('hf.file_not_found', `${what} has no file ${asked.path ?? ''}; POST /api/models/inspect lists what it has`,
       { details: { ...details, path: asked.path } })
   }
   if (status === 401 && hasToken && code !== 'RepoNotFound') {
-    return svcError('hf.token_rejected', `${endpoint} does not accept the token in HF_TOKEN; make a new one at ${endpoint}/settings/tokens`, { details })
+    return hfError('hf.token_rejected', `${endpoint} does not accept the token in HF_TOKEN; make a new one at ${endpoint}/settings/tokens`, { details })
   }
   if (status === 401 || code === 'RepoNotFound' || (status === 404 && asked.path === null)) {
-    return svcError('hf.repo_not_found', `there is no ${what}, or it is private; check its name, or ${accessTo}`, { details })
+    return hfError('hf.repo_not_found', `there is no ${what}, or it is private; check its name, or ${accessTo}`, { details })
   }
-  if (status === 404) return svcError('hf.file_not_found', `${what} has no file ${asked.path}`, { details: { ...details, path: asked.path } })
+  if (status === 404) return hfError('hf.file_not_found', `${what} has no file ${asked.path}`, { details: { ...details, path: asked.path } })
   if (status === 429 || status === 503) {
     const wait = retryAfter(header(refusal, 'retry-after'), asked.now)
-    return svcError('hf.rate_limited', `${endpoint} ${status === 429 ? 'asks for fewer requests' : 'is overloaded'} (${status}); try again ${wait === null ? 'later' : `in ${wait} s`}`,
+    return hfError('hf.rate_limited', `${endpoint} ${status === 429 ? 'asks for fewer requests' : 'is overloaded'} (${status}); try again ${wait === null ? 'later' : `in ${wait} s`}`,
       { details: { ...details, ...(wait === null ? {} : { retry_after_s: wait }) } })
   }
-  return svcError('hf.upstream_error', `${endpoint} answers ${status}${messageIn(refusal)}`, { details })
+  return hfError('hf.upstream_error', `${endpoint} answers ${status}${messageIn(refusal)}`, { details })
 }
 
 /** No answer at all. */
 export function unreachable (endpoint: string, cause: unknown): SvcError {
   const { code = null } = cause as { code?: string }
-  return svcError('hf.unreachable', `${endpoint} cannot be reached; check the network, HF_ENDPOINT and proxies`,
+  return hfError('hf.unreachable', `${endpoint} cannot be reached; check the network, HF_ENDPOINT and proxies`,
     { cause, details: { endpoint, cause: code } })
 }
 

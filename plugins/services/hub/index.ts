@@ -1,5 +1,6 @@
 import { core, definePlugin, type ConfigService } from 'svc-gateway/plugin'
 import { createHubClient } from './client.js'
+import { hfError } from './errors.js'
 import { hubRef } from './ref.js'
 import type { HubSettings } from './transport.js'
 
@@ -10,6 +11,7 @@ export default definePlugin({
   name: 'hub',
   kind: 'service',
   apiVersion: 1,
+  errors: hfError,
   requires: { clock: core.clock, config: core.config },
   provides: [hubRef],
   register (ctx) {

@@ -1,4 +1,4 @@
-import { svcError } from 'svc-gateway/plugin'
+import { hfError } from './errors.js'
 
 const SEGMENT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$/
 const REVISION = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/
@@ -7,7 +7,7 @@ const REVISION = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/
 export function requireRepoId (id: string): string {
   const parts = id.split('/')
   const fits = parts.length <= 2 && parts.every(part => SEGMENT.test(part) && !part.includes('..'))
-  if (!fits) throw svcError('hf.bad_request', 'a repository of the hub is named owner/name, such as Qwen/Qwen3-4B-GGUF', { param: 'hf_repo' })
+  if (!fits) throw hfError('hf.bad_request', 'a repository of the hub is named owner/name, such as Qwen/Qwen3-4B-GGUF', { param: 'hf_repo' })
   return id
 }
 
@@ -28,7 +28,7 @@ export function repoOfUrl (url: string, endpoint: string): { readonly repo: stri
 }
 
 export function requireRevision (revision: string): string {
-  if (!REVISION.test(revision) || revision.includes('..')) throw svcError('hf.bad_request', 'a revision is a branch, tag or commit', { param: 'revision' })
+  if (!REVISION.test(revision) || revision.includes('..')) throw hfError('hf.bad_request', 'a revision is a branch, tag or commit', { param: 'revision' })
   return revision
 }
 

@@ -1,5 +1,7 @@
 import { createServiceRef } from 'svc-gateway/plugin'
 
+export { hfError } from './errors.js'
+
 /** A file of a repository at one commit. Sizes in bytes, hashes in hex. */
 export interface HubFile {
   /** With slashes, relative to the repository's root. */

@@ -1,5 +1,6 @@
-import { messageOf, svcError, type Clock } from 'svc-gateway/plugin'
+import { messageOf, type Clock } from 'svc-gateway/plugin'
 import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici'
+import { hfError } from './errors.js'
 import { refusalError, unreachable } from './hub-errors.js'
 
 export interface HubSettings {
@@ -62,8 +63,8 @@ export class HubTransport {
         return answer
       }
       await drained(answer)
-      if (hop === MAX_REDIRECTS) throw svcError('hf.upstream_error', `${endpoint} redirects in a circle`, { details: { endpoint } })
-      if (!isSafe(url, target)) throw svcError('hf.upstream_error', `${endpoint} redirects to ${target.protocol}//${target.host}, which is not safe`, { details: { endpoint } })
+      if (hop === MAX_REDIRECTS) throw hfError('hf.upstream_error', `${endpoint} redirects in a circle`, { details: { endpoint } })
+      if (!isSafe(url, target)) throw hfError('hf.upstream_error', `${endpoint} redirects to ${target.protocol}//${target.host}, which is not safe`, { details: { endpoint } })
       url = target
     }
   }
@@ -101,7 +102,7 @@ export class HubTransport {
     const text = await beginning(answer)
     const now = this.#clock.now()
     if (!isHome && status !== 429 && status !== 503) {
-      return svcError('hf.upstream_error', `the storage behind ${endpoint} answers ${status}`, { details: { status } })
+      return hfError('hf.upstream_error', `the storage behind ${endpoint} answers ${status}`, { details: { status } })
     }
     return refusalError({ endpoint, hasToken: token !== null, repo: call.repo, path: call.path, now }, { status, headers, text })
   }

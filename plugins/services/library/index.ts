@@ -1,4 +1,5 @@
 import { core, definePlugin, isSvcError, messageOf } from 'svc-gateway/plugin'
+import { modelError } from './errors.js'
 import { Library } from './library.js'
 import { curatedRef, libraryRef } from './ref.js'
 
@@ -7,6 +8,7 @@ export default definePlugin({
   name: 'library',
   kind: 'service',
   apiVersion: 1,
+  errors: modelError,
   requires: {
     clock: core.clock,
     config: core.config,

@@ -6,6 +6,7 @@ import {
 } from 'svc-gateway/plugin'
 import { curatedMedia } from './curated-media.js'
 import { curatedText } from './curated-text.js'
+import { modelError } from './errors.js'
 import { examine } from './examine.js'
 import { MissingFiles } from './missing-files.js'
 import { distinctPlaces, modelFilesIn } from './model-walk.js'
@@ -48,12 +49,12 @@ export class Library implements ModelLibrary {
   }
 
   async describe (path: string, signal: AbortSignal): Promise<ModelSuggestion> {
-    if (!isAbsolute(path)) throw svcError('model.path_relative', 'the path of a model must be absolute', { param: 'path' })
+    if (!isAbsolute(path)) throw modelError('model.path_relative', 'the path of a model must be absolute', { param: 'path' })
     const stats = await stat(path).catch(() => null)
     if (stats === null) throw svcError('model.path_missing', `${path} does not exist; is its disk mounted?`, { param: 'path', details: { path } })
     const extensions = this.#extensions()
     if (!stats.isFile() || !extensions.includes(extname(path).toLowerCase())) {
-      throw svcError('model.unsupported_format', `${path} is not a model file: ${extensions.join(' and ')} are; name the file itself, or see [models] file_extensions`,
+      throw modelError('model.unsupported_format', `${path} is not a model file: ${extensions.join(' and ')} are; name the file itself, or see [models] file_extensions`,
         { param: 'path', details: { path, extensions } })
     }
     return await this.#suggest(path, signal)
@@ -103,7 +104,7 @@ export class Library implements ModelLibrary {
     const { models } = this.#services
     await models.change(known => {
       if (known.has(id) && !overwrite) {
-        throw svcError('model.already_exists', `a model with the id '${id}' is registered already; choose another id, or change it with PUT`,
+        throw modelError('model.already_exists', `a model with the id '${id}' is registered already; choose another id, or change it with PUT`,
           { param: 'id', details: { id, path: known.get(id)!.path } })
       }
       return new Map([[id, this.#stamped(row, source)]])

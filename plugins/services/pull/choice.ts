@@ -1,5 +1,5 @@
-import { svcError } from 'svc-gateway/plugin'
-import type { HubFile, HubRepo } from '../hub/ref.js'
+import { hfError, type HubFile, type HubRepo } from '../hub/ref.js'
+import { modelError } from './errors.js'
 import type { PullFileKind } from './ref.js'
 import type { PullSource } from './source.js'
 
@@ -27,7 +27,7 @@ export function chooseFiles (source: PullSource, repo: HubRepo): readonly Chosen
 function fileOf (repo: HubRepo, path: string): HubFile {
   const file = repo.files.find(candidate => candidate.path === path)
   if (file !== undefined) return file
-  throw svcError('hf.file_not_found', `${repo.id} has no file ${path}; POST /api/models/inspect lists what it has`,
+  throw hfError('hf.file_not_found', `${repo.id} has no file ${path}; POST /api/models/inspect lists what it has`,
     { param: 'hf_filename', details: { repo: repo.id, path } })
 }
 
@@ -45,7 +45,7 @@ function defaultFile ({ quant, modelId }: PullSource, repo: HubRepo): string {
   if (wanted.length === 1) return wanted[0]!
   if (quant === null && models.length === 1) return models[0]!
   const why = models.length === 0 ? 'no GGUF file' : quant !== null && wanted.length === 0 ? `no ${quant}` : 'more than one model'
-  throw svcError('model.invalid_source', `${repo.id} has ${why}${models.length === 0 ? '' : `; name one of its files as hf_filename: ${models.slice(0, 30).join(', ')}`}`,
+  throw modelError('model.invalid_source', `${repo.id} has ${why}${models.length === 0 ? '' : `; name one of its files as hf_filename: ${models.slice(0, 30).join(', ')}`}`,
     { param: 'hf_filename', details: { model: modelId, repo: repo.id, files: models } })
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
-import { svcError } from 'svc-gateway/plugin'
 import type { ChosenFile } from './choice.js'
+import { modelError } from './errors.js'
 import type { PullSource } from './source.js'
 
 const MAX_NAME = 120
@@ -35,7 +35,7 @@ export function placesOf (source: PullSource, files: readonly ChosenFile[], exis
   const places = files.map(file => posix.join(folder, nameOf(file)))
   const twice = places.find((place, i) => places.findIndex(other => other.toLowerCase() === place.toLowerCase()) !== i)
   if (twice !== undefined) {
-    throw svcError('model.invalid_source', `two files of ${source.repo} would be ${twice}; pull them as two models`, { details: { repo: source.repo, path: twice } })
+    throw modelError('model.invalid_source', `two files of ${source.repo} would be ${twice}; pull them as two models`, { details: { repo: source.repo, path: twice } })
   }
   return places
 }
@@ -51,7 +51,7 @@ function groupedName (path: string, kind: ChosenFile['kind']): string {
 function plainName ({ repo }: PullSource, path: string): string {
   const name = posix.basename(path)
   if (name === '' || name.startsWith('.') || /[\\/\0-\x1f\x7f]/.test(name) || Buffer.byteLength(name) > 200 || path.split('/').includes('..')) {
-    throw svcError('model.invalid_source', `${repo} has a file with a name that cannot be kept: ${JSON.stringify(path.slice(0, 100))}`, { details: { repo } })
+    throw modelError('model.invalid_source', `${repo} has a file with a name that cannot be kept: ${JSON.stringify(path.slice(0, 100))}`, { details: { repo } })
   }
   return name
 }

@@ -1,6 +1,7 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { type SvcError } from 'svc-gateway/plugin'
+import { modelError } from './errors.js'
 
 export interface DiskSpace {
   /** Names the file system, to see which pulls share it. */
@@ -34,7 +35,7 @@ export function spaceRefusal (folder: string, { freeBytes }: DiskSpace, needs: S
   const { neededBytes, promisedBytes, reserveBytes } = needs
   if (neededBytes + promisedBytes + reserveBytes <= freeBytes || neededBytes === 0) return null
   const others = promisedBytes === 0 ? '' : `, ${gb(promisedBytes)} of which other pulls will fill`
-  return svcError('model.insufficient_disk',
+  return modelError('model.insufficient_disk',
     `${gb(neededBytes)} do not fit into ${folder}: ${gb(freeBytes)} are free${others}, and ${gb(reserveBytes)} stay free; make room, or set another [models] store`,
     {
       details: {

@@ -1,8 +1,9 @@
 import {
-  isSvcError, svcError, type Clock, type EngineProvider, type EngineTasks, type Logger, type ModelRegistry, type ProviderCatalog
+  isSvcError, type Clock, type EngineProvider, type EngineTasks, type Logger, type ModelRegistry, type ProviderCatalog
 } from 'svc-gateway/plugin'
 import type { EngineRecord } from './engine-record.js'
 import { EngineWork, taskOf, type FetchingProvider } from './engine-work.js'
+import { modelError } from './errors.js'
 import type { PullOrigin, PullWork } from './pull-work.js'
 import type { PullRequest } from './ref.js'
 
@@ -66,12 +67,12 @@ function isFetching (provider: EngineProvider): provider is FetchingProvider {
 /** A host without the device is no fault of any engine: the model is simply not for it. */
 function refused ({ title }: EngineProvider, tag: string, error: unknown): unknown {
   if (!isSvcError(error) || error.code !== 'slot.load_failed') return error
-  return svcError('model.invalid_source', `'${tag}' is a model for ${title}, which cannot run here: ${error.message}`, {
+  return modelError('model.invalid_source', `'${tag}' is a model for ${title}, which cannot run here: ${error.message}`, {
     param: 'id', details: { ...error.details, model: tag }, cause: error
   })
 }
 
 /** Its plugin was there when the pull was asked for. */
 function away (id: string): Error {
-  return svcError('model.invalid_source', `no available engine fetches '${id}'; GET /api/plugins shows which plugins are not active`, { details: { model: id } })
+  return modelError('model.invalid_source', `no available engine fetches '${id}'; GET /api/plugins shows which plugins are not active`, { details: { model: id } })
 }

@@ -1,10 +1,11 @@
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  messageOf, pause, svcError, type Clock, type EngineModels, type EngineProvider, type EngineTask, type EngineTasks,
-  type FetchInput, type FetchProgress, type Job, type Logger
+  messageOf, pause, type Clock, type EngineModels, type EngineProvider, type EngineTask, type EngineTasks, type FetchInput,
+  type FetchProgress, type Job, type Logger
 } from 'svc-gateway/plugin'
 import { doneOf, engineSnapshot, totalOf, type EngineRecord } from './engine-record.js'
+import { modelError } from './errors.js'
 import { Meter } from './meter.js'
 import type { PullWork, WorkEvents } from './pull-work.js'
 import type { PullSnapshot } from './ref.js'
@@ -136,7 +137,7 @@ export class EngineWork implements PullWork {
   #failed ({ title }: FetchingProvider, code: number | null): Error {
     const { tag } = this.#record
     const why = this.#told.failure ?? (code === 0 ? 'it ended and the model is not there' : `it ended with code ${code ?? 'unknown'}`)
-    return svcError('model.pull_failed', `${title} could not fetch '${tag}': ${why}; pull again to go on from what is there`,
+    return modelError('model.pull_failed', `${title} could not fetch '${tag}': ${why}; pull again to go on from what is there`,
       { details: { model: tag, exit_code: code } })
   }
 }

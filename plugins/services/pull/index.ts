@@ -3,6 +3,7 @@ import { core, definePlugin, messageOf } from 'svc-gateway/plugin'
 import { hubRef } from '../hub/ref.js'
 import { libraryRef } from '../library/ref.js'
 import { readDisk } from './disk.js'
+import { modelError, pullError } from './errors.js'
 import { Pulls } from './pulls.js'
 import { pullsRef } from './ref.js'
 import { pullConfigSchema } from './settings.js'
@@ -12,6 +13,7 @@ export default definePlugin({
   name: 'pull',
   kind: 'service',
   apiVersion: 1,
+  errors: [modelError, pullError],
   requires: {
     clock: core.clock,
     events: core.events,

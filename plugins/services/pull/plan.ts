@@ -1,10 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { svcError, type ModelRegistry } from 'svc-gateway/plugin'
+import { type ModelRegistry } from 'svc-gateway/plugin'
 import type { HubClient } from '../hub/ref.js'
 import type { ModelLibrary } from '../library/ref.js'
 import { chooseFiles } from './choice.js'
 import { parentOf, placesOf } from './destination.js'
+import { pullError } from './errors.js'
 import { partKey } from './part-file.js'
 import type { HubRecord, RecordFile } from './record.js'
 import type { PullRequest } from './ref.js'
@@ -34,7 +35,7 @@ export async function planPull (
   const differs = (head.size !== null && head.size !== first!.file.size) ||
     (head.sha256 !== null && first!.file.sha256 !== null && head.sha256 !== first!.file.sha256)
   if (differs) {
-    throw svcError('pull.size_mismatch', `${hub.endpoint} contradicts itself about ${first!.file.path}: ${first!.file.size} bytes in the listing, ${head.size ?? 'another content'} in the file`,
+    throw pullError('pull.size_mismatch', `${hub.endpoint} contradicts itself about ${first!.file.path}: ${first!.file.size} bytes in the listing, ${head.size ?? 'another content'} in the file`,
       { details: { repo: repo.id, path: first!.file.path, expected: first!.file.size, got: head.size } })
   }
   const { store } = models

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
-import { isSvcError, messageOf, svcError, type Clock, type SvcError } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, type Clock, type SvcError } from 'svc-gateway/plugin'
 import { download, type DownloadDeps } from './download.js'
+import { modelError } from './errors.js'
 import { Meter } from './meter.js'
 import { partBytes, placePart, removePart, type PartIdentity } from './part-file.js'
 import type { Live, HubRecord, RecordFile } from './record.js'
@@ -167,9 +168,9 @@ export function asSvcError (error: unknown): SvcError {
   if (isSvcError(error)) return error
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return svcError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error })
+    return modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error })
   }
-  return svcError('model.pull_failed', `the pull failed: ${messageOf(error)}`, { cause: error })
+  return modelError('model.pull_failed', `the pull failed: ${messageOf(error)}`, { cause: error })
 }
 
 function identityOf ({ size, sha256, gitSha1 }: RecordFile): PartIdentity {

@@ -1,4 +1,7 @@
-import { Latest, messageOf, pause, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
+import {
+  Latest, messageOf, pause, svcError, type Clock, type EventBus, type Job, type JobPatch, type JobStore, type Logger
+} from 'svc-gateway/plugin'
+import { modelError } from './errors.js'
 import { PullEvents } from './pull-events.js'
 import { asSvcError } from './pull-run.js'
 import type { PullWork } from './pull-work.js'
@@ -67,7 +70,7 @@ export class PullTask {
   async cancel (): Promise<void> {
     if (!this.isOver && !this.#work.isPlacing) {
       this.#end ??= 'cancelled'
-      this.#controller.abort(svcError('model.pull_cancelled', 'the pull was cancelled'))
+      this.#controller.abort(modelError('model.pull_cancelled', 'the pull was cancelled'))
     }
     await this.#finished
   }

@@ -6,6 +6,7 @@ import type { HubClient } from '../hub/ref.js'
 import type { ModelLibrary } from '../library/ref.js'
 import { spaceRefusal, type ReadDisk } from './disk.js'
 import { EngineOrigin } from './engine-origin.js'
+import { modelError } from './errors.js'
 import { HubOrigin } from './hub-origin.js'
 import { removePart } from './part-file.js'
 import { PullTask, type TryAgain } from './pull-task.js'
@@ -271,11 +272,11 @@ function differs (a: PullRequest, b: PullRequest): boolean {
 }
 
 function conflict (modelId: string, why: string): Error {
-  return svcError('model.pull_conflict', `'${modelId}' is not pulled: ${why}; wait for it or cancel it, or choose another id`, { details: { model: modelId } })
+  return modelError('model.pull_conflict', `'${modelId}' is not pulled: ${why}; wait for it or cancel it, or choose another id`, { details: { model: modelId } })
 }
 
 function noJob (modelId: string): Error {
-  return svcError('model.pull_job_not_found', `'${modelId}' was never pulled; POST /api/models/{id}/pull starts it`, { details: { model: modelId } })
+  return modelError('model.pull_job_not_found', `'${modelId}' was never pulled; POST /api/models/{id}/pull starts it`, { details: { model: modelId } })
 }
 
 function interrupt (jobs: JobStore, job: Job, record: PullRecord | null): void {

@@ -1,4 +1,6 @@
-import { isSvcError, messageOf, retryAfterS, svcError, type SvcError } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, retryAfterS, type SvcError } from 'svc-gateway/plugin'
+import { hfError } from '../hub/ref.js'
+import { modelError } from './errors.js'
 
 export type Verdict =
   | { readonly kind: 'retry', readonly waitS: number, readonly why: string }
@@ -30,10 +32,10 @@ export function verdictOn (error: unknown, tries: number, { maxTries, baseS, ran
   if (isSvcError(error) && final.has(error.code)) return { kind: 'fail', error }
   const code = (error as NodeJS.ErrnoException | null)?.code ?? ''
   if (full.has(code)) {
-    return { kind: 'fail', error: svcError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error }) }
+    return { kind: 'fail', error: modelError('model.insufficient_disk', 'the disk is full; make room and pull again: what is there already is kept', { cause: error }) }
   }
   if (disk.has(code)) {
-    return { kind: 'fail', error: svcError('model.pull_failed', `the file cannot be written: ${messageOf(error)}`, { cause: error }) }
+    return { kind: 'fail', error: modelError('model.pull_failed', `the file cannot be written: ${messageOf(error)}`, { cause: error }) }
   }
   const asked = isSvcError(error) ? retryAfterS(error) : null
   if (tries >= maxTries || (asked !== null && asked > MAX_RETRY_AFTER_S)) return { kind: 'fail', error: asFailure(error) }
@@ -55,5 +57,5 @@ export function isLocal (error: unknown): boolean {
 
 function asFailure (error: unknown): SvcError {
   if (isSvcError(error)) return error
-  return svcError('hf.unreachable', `the download broke off and does not get any further: ${messageOf(error)}; pull again to go on from there`, { cause: error })
+  return hfError('hf.unreachable', `the download broke off and does not get any further: ${messageOf(error)}; pull again to go on from there`, { cause: error })
 }

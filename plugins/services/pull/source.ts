@@ -1,5 +1,6 @@
-import { svcError, type Model, type ModelCapability } from 'svc-gateway/plugin'
+import { type Model, type ModelCapability } from 'svc-gateway/plugin'
 import type { CuratedModel } from '../library/ref.js'
+import { modelError } from './errors.js'
 import type { PullRequest } from './ref.js'
 
 /** Where a model comes from, before the hub was asked. */
@@ -48,7 +49,7 @@ export function sourceOf (request: PullRequest, row: Model | undefined, curated:
   if (curated !== undefined) return fromCurated(request, curated)
   const [, hubRepo, quant = null] = REPO_ID.exec(modelId) ?? []
   if (hubRepo !== undefined) return { ...common, ...asked, repo: hubRepo, quant, file: orNull(file), mmproj, tags: ['user-added'], origin: 'add-by-hf' }
-  throw svcError('model.invalid_source',
+  throw modelError('model.invalid_source',
     `no source is known for '${modelId}': name a repository with hf_repo and hf_filename, or pick a model of GET /api/models/catalogue`,
     { param: 'hf_repo', details: { model: modelId } })
 }

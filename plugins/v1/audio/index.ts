@@ -1,6 +1,9 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { audioError } from './errors.js'
 import { audioModels } from './models.js'
-import { audioModelsSchema, transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema } from './schemas.js'
+import {
+  audioModelsSchema, transcriptionSchema, transcriptionFormSchema, speechBodySchema, voicesQuerySchema, voicesSchema
+} from './schemas.js'
 import { speechDefaults } from './speech.js'
 import { unreadableAudio } from './transcription.js'
 import { KnownVoices } from './voices.js'
@@ -10,6 +13,7 @@ export default definePlugin({
   name: 'v1-audio',
   kind: 'routes',
   apiVersion: 1,
+  errors: audioError,
   requires: { dispatch: core.dispatch, slots: core.slots },
   register (ctx) {
     const { dispatch, slots } = ctx.services

@@ -1,4 +1,5 @@
-import { svcError, type SvcError } from 'svc-gateway/plugin'
+import { type SvcError } from 'svc-gateway/plugin'
+import { audioError } from './errors.js'
 
 const READABLE = 'wav, mp3, flac, ogg, m4a or webm'
 const decoderTrouble = /\bff(?:mpeg|probe)\b|subprocess|CalledProcessError|non-zero exit status/i
@@ -9,6 +10,6 @@ const decoderTrouble = /\bff(?:mpeg|probe)\b|subprocess|CalledProcessError|non-z
  */
 export function unreadableAudio (status: number, body: string): SvcError | null {
   if (!decoderTrouble.test(body)) return null
-  return svcError('audio.unsupported_format', `the engine cannot decode this file; send ${READABLE}`,
+  return audioError('audio.unsupported_format', `the engine cannot decode this file; send ${READABLE}`,
     { param: 'file', details: { upstream_status: status } })
 }

@@ -1,5 +1,6 @@
 import { slotImageSchema, svcError, type BodyEdits, type NamedSlotConfig } from 'svc-gateway/plugin'
 import { randomInt } from 'node:crypto'
+import { imageError } from './errors.js'
 import type { ImageBody } from './schemas.js'
 
 /** What is asked for, whichever way it was written. */
@@ -24,7 +25,7 @@ const MAX_IMAGES = 8
 export function imageRequest (body: ImageBody): ImageRequest {
   const { prompt, model = '' } = body
   if (prompt === undefined || prompt === null || prompt.trim() === '') {
-    throw svcError('image.prompt_required', '`prompt` is missing: say what the image shows', { param: 'prompt' })
+    throw imageError('image.prompt_required', '`prompt` is missing: say what the image shows', { param: 'prompt' })
   }
   if (model.trim() === '') throw svcError('request.missing_model', '`model` is missing: name an image model such as sdxl-turbo', { param: 'model', details: { field: 'model' } })
   // both places at once: what was put into the special one was meant

@@ -1,5 +1,6 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
 import { imageCacheRef } from '../../api/images/ref.js'
+import { imageError } from './errors.js'
 import { generate } from './generate.js'
 import { make } from './make.js'
 import { imageRequest } from './image-request.js'
@@ -12,6 +13,7 @@ export default definePlugin({
   name: 'v1-images',
   kind: 'routes',
   apiVersion: 1,
+  errors: imageError,
   requires: { dispatch: core.dispatch, providers: core.providers, slots: core.slots, cache: imageCacheRef },
   provides: [imageMakerRef],
   register (ctx) {

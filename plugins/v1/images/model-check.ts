@@ -1,4 +1,7 @@
-import { svcError, type CatalogueModel, type EngineProvider, type NamedSlotConfig, type ProviderCatalog, type SvcError } from 'svc-gateway/plugin'
+import {
+  svcError, type CatalogueModel, type EngineProvider, type NamedSlotConfig, type ProviderCatalog, type SvcError
+} from 'svc-gateway/plugin'
+import { imageError } from '../../providers/imagegen/ref.js'
 
 /** Models of all engines that make images, each once. */
 export function imageModels (providers: ProviderCatalog): readonly CatalogueModel[] {
@@ -14,7 +17,7 @@ export function imageModels (providers: ProviderCatalog): readonly CatalogueMode
 export function assertUsable (providers: ProviderCatalog, model: string): void {
   const known = imageModels(providers).find(one => one.id === model)
   if (known === undefined || known.problem === null) return
-  throw svcError('image.workflow_not_found', `image model '${model}' cannot be used: ${known.problem}`, { param: 'model', details: { model } })
+  throw imageError('image.workflow_not_found', `image model '${model}' cannot be used: ${known.problem}`, { param: 'model', details: { model } })
 }
 
 /** Refuses a slot that would not know which model is meant: asked for by its own name, it needs one of its own. */
@@ -38,6 +41,6 @@ export function imageModelError (providers: ProviderCatalog, error: SvcError, mo
 
 function notCurated (providers: ProviderCatalog, model: string): SvcError {
   const ids = imageModels(providers).filter(one => one.problem === null).map(one => one.id)
-  return svcError('image.model_not_curated', `'${model}' is not a curated image model; there are: ${ids.join(', ') || 'none'}`,
+  return imageError('image.model_not_curated', `'${model}' is not a curated image model; there are: ${ids.join(', ') || 'none'}`,
     { param: 'model', details: { model, models: ids } })
 }

@@ -1,35 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import {
-  errorCodes, errorEnvelope, errorType, isErrorCode, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, shownName,
-  SvcError, svcError
+  defineErrors, errorCodes, errorEnvelope, errorType, isErrorCode, isPluginErrors, isSvcError, mayHeal, messageOf, retryAfterS,
+  retryHeader, shownName, SvcError, svcError, type ErrorRow
 } from '../../../kernel/contract/index.js'
-import { sources } from '../../repository.js'
+import { root, sources } from '../../repository.js'
 
 const TABLE = 'kernel/contract/error-codes.ts'
 const files = sources('kernel', 'plugins', 'cli')
 
-t.test('every code that is thrown is in the table, with the status of the table', async t => {
+interface Table {
+  /** Where its rows are documented. */
+  readonly readme: string
+  readonly rows: Readonly<Record<string, ErrorRow>>
+}
+
+/** The kernel's table and those of the plugins, by the file that has them. */
+const tables = new Map<string, Table>([[TABLE, { readme: 'kernel/contract/README.md', rows: errorCodes }]])
+for (const { path } of files.filter(file => /^plugins\/.*\/errors\.ts$/.test(file.path))) {
+  const module = await import(new URL(`../../../${path.replace(/ts$/, 'js')}`, import.meta.url).href) as Record<string, unknown>
+  const rows = Object.values(module).filter(isPluginErrors).map(table => table.rows as Table['rows'])
+  tables.set(path, { readme: path.replace('errors.ts', 'README.md'), rows: Object.assign({}, ...rows) as Table['rows'] })
+}
+const all: Readonly<Record<string, ErrorRow>> = Object.assign({}, ...[...tables.values()].map(({ rows }) => rows)) as Table['rows']
+
+t.test('every code that is thrown is in a table, with the status of the table', async t => {
   let seen = 0
   for (const { path, text } of files) {
-    for (const [, code, status] of text.matchAll(/\b(?:new SvcError|svcError)\(\s*'([^']+)'(?:,\s*(\d{3}))?/g)) {
+    for (const [, code, status] of text.matchAll(/\b(?:new SvcError|[a-z]\w*Error)\(\s*'([a-z]\w*(?:\.\w+)+)'(?:,\s*(\d{3}))?/g)) {
       seen++
-      if (!isErrorCode(code!)) {
-        t.fail(`${path} throws '${code!}', which is not in ${TABLE}`)
+      if (!Object.hasOwn(all, code!)) {
+        t.fail(`${path} throws '${code!}', which is in no table`)
         continue
       }
-      if (status !== undefined) t.equal(Number(status), errorCodes[code].status, `${path}: status of ${code}`)
+      if (status !== undefined) t.equal(Number(status), all[code!]!.status, `${path}: status of ${code!}`)
     }
   }
   t.ok(seen > 100, `${seen} places`)
 })
 
-t.test('every row of the table is used', async t => {
-  const code = files.filter(({ path }) => path !== TABLE).map(({ text }) => text).join('\n')
-  for (const row of Object.keys(errorCodes)) t.ok(code.includes(`'${row}'`), `'${row}' is used somewhere; a code that nothing throws is a promise that nothing keeps`)
+t.test('a code belongs to who raises it: the kernel has those that it raises itself, or that several plugins share', async t => {
+  for (const row of Object.keys(errorCodes)) {
+    const users = files.filter(({ path, text }) => path !== TABLE && text.includes(`'${row}'`)).map(({ path }) => path)
+    const plugins = new Set(users.filter(path => path.startsWith('plugins/')).map(path => path.split('/').slice(0, 3).join('/')))
+    t.ok(plugins.size > 1 || users.some(path => !path.startsWith('plugins/')), `'${row}' is raised by ${[...plugins].join() || 'nothing'} alone`)
+  }
+})
+
+t.test('every row is used; a code that nothing raises is a promise that nothing keeps', async t => {
+  for (const [table, { rows }] of tables) {
+    const code = files.filter(({ path }) => path !== table).map(({ text }) => text).join('\n')
+    for (const row of Object.keys(rows)) t.ok(code.includes(`'${row}'`), row)
+  }
+  t.equal(Object.keys(all).length, [...tables.values()].reduce((sum, { rows }) => sum + Object.keys(rows).length, 0), 'no code is in two tables')
+})
+
+t.test('every table is in the README beside it, row for row, and its plugin lists it', async t => {
+  for (const [path, { readme, rows }] of tables) {
+    const [, text = ''] = readFileSync(join(root, readme), 'utf8').split('<!-- error-codes -->')
+    const written = [...text.matchAll(/^\| `([^`]+)` \| (\d{3}) \| (.*) \|$/gm)].map(([, code, status, when]) => `${code!} ${status!} ${when!}`)
+    t.strictSame(written.sort(), Object.entries(rows).map(([code, { status, when }]) => `${code} ${status} ${when}`).sort(), readme)
+    if (path === TABLE) continue
+    const index = readFileSync(join(root, path.replace('errors.ts', 'index.ts')), 'utf8')
+    const [, listed = ''] = /^  errors: \[?([\w, ]+)\]?,$/m.exec(index) ?? []
+    const exported = [...readFileSync(join(root, path), 'utf8').matchAll(/^export const (\w+)/gm)].map(([, name]) => name!)
+    t.strictSame(listed.split(', ').sort(), exported.sort(), `${path}: \`errors\` of the definition`)
+  }
 })
 
 t.test('rows', async t => {
-  for (const [code, { status, when }] of Object.entries(errorCodes)) {
+  for (const [code, { status, when }] of Object.entries(all)) {
     t.match(code, /^[a-z][a-z_]*(\.[a-z0-9_]+)+$/, code)
     t.ok(status >= 400 && status < 600, code)
     t.match(when, /^[^A-Z].*[^.]$|^the |^a |^an /, `${code}: a condition, not a sentence`)
@@ -76,7 +117,7 @@ t.test('a failure that stays until somebody changes something tells SDKs not to 
     [svcError('slot.queue_full', 'm'), null],
     [svcError('slot.queue_full', 'm', { details: { retry_after_s: 2 } }), ['retry-after', '2']],
     [svcError('plugin.unavailable', 'm', { heals: false }), no],
-    [svcError('activity.unavailable', 'm'), no],
+    [svcError('approvals.unavailable', 'm'), no],
     [new SvcError('own.code', 501, 'm'), no],
     [new SvcError('own.code', 502, 'm'), null]
   ]
@@ -86,4 +127,28 @@ t.test('a failure that stays until somebody changes something tells SDKs not to 
   }
   const older = Object.assign(new Error('of another copy of the contract'), { [Symbol.for('svc.error')]: true, code: 'slot.stopped', status: 503, details: {} })
   t.ok(isSvcError(older) && mayHeal(older), 'an error without the field is judged by its row')
+})
+
+t.test('a plugin\'s table makes errors of its own codes alone', async t => {
+  const notesError = defineErrors('notes', {
+    'too_long': { status: 413, when: 'a note is too long' },
+    'store.busy': { status: 503, heals: true, when: 'another note is being written' },
+    'store.gone': { status: 503, when: 'the store was removed' }
+  })
+  const error = notesError('notes.too_long', 'it is', { details: { length: 3 }, param: 'text' })
+  t.match(error, { code: 'notes.too_long', status: 413, message: 'it is', details: { length: 3 }, param: 'text' })
+  t.ok(isSvcError(error))
+  t.strictSame([mayHeal(error), mayHeal(notesError('notes.store.busy', 'x')), mayHeal(notesError('notes.store.gone', 'x'))], [false, true, false],
+    'as its row says, not as its status')
+  t.ok(mayHeal(notesError('notes.store.gone', 'x', { heals: true })), 'an error may know better')
+  t.strictSame(notesError.kind('notes.store.busy'), { code: 'notes.store.busy', status: 503, heals: true, when: 'another note is being written' })
+  // @ts-expect-error not one of its own
+  t.throws(() => notesError('slot.not_found', 'x'), TypeError)
+  // @ts-expect-error nor one that is not in the table
+  t.throws(() => notesError.kind('notes.other'), TypeError)
+  t.notOk(isPluginErrors(() => error))
+  t.throws(() => defineErrors('My-Notes', {}), /'My-Notes' cannot begin an error code/)
+  t.throws(() => defineErrors('notes', { 'Too-Long': { status: 413, when: 'x' } }), /'notes\.Too-Long' cannot be an error code/)
+  t.throws(() => defineErrors('notes', { long: { status: 200, when: 'x' } }), /'notes\.long' has status 200/)
+  t.throws(() => defineErrors('notes', { long: { status: 413, when: '' } }), /'notes\.long' does not say when/)
 })

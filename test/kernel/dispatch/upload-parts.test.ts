@@ -231,7 +231,7 @@ t.test('refusals are judged as a whole, answers pass at once', async t => {
     onDrain: () => {}
   }
   const judge = (status: number, body: string): SvcError | null =>
-    body.includes('ffmpeg') ? svcError('audio.unsupported_format', String(status)) : null
+    body.includes('ffmpeg') ? svcError('request.unsupported_media_type', String(status)) : null
   const run = (
     status: number, chunks: readonly string[], last: 'end' | 'fail' = 'end', filter = new RefusalFilter(sink, judge), type = 'text/plain'
   ): readonly string[] => {
@@ -243,13 +243,13 @@ t.test('refusals are judged as a whole, answers pass at once', async t => {
     return [...log]
   }
   t.same(run(200, ['ffmpeg', 'b']), ['head 200', 'ffmpeg', 'b', 'end'])
-  t.same(run(500, ['ff', 'mpeg']), ['audio.unsupported_format'])
+  t.same(run(500, ['ff', 'mpeg']), ['request.unsupported_media_type'])
   t.same(run(500, ['a', 'b']), ['head 500', 'a', 'b', 'end'])
   t.same(run(500, ['a'], 'fail'), ['dispatch.upstream_failed'], 'half a refusal is no answer')
   t.same(run(500, ['ffmpeg', 'x'.repeat(70_000), 'b']), ['head 500', 'ffmpeg', 'xxxxxxxxxx', 'b', 'end'], 'too long to be judged')
 
   const guised = (...chunks: readonly string[]): readonly string[] => run(200, chunks, 'end', new RefusalFilter(sink, judge, 0))
-  t.same(guised('ff', 'mpeg'), ['audio.unsupported_format'], 'in the guise of success')
+  t.same(guised('ff', 'mpeg'), ['request.unsupported_media_type'], 'in the guise of success')
   t.same(guised('a', 'b'), ['head 200', 'a', 'b', 'end'])
   t.same(guised('x'.repeat(70_000), 'ffmpeg'), ['head 200', 'xxxxxxxxxx', 'ffmpeg', 'end'])
   t.same(run(200, ['ffmpeg'], 'end', new RefusalFilter(sink, judge, 0), 'text/event-stream'), ['head 200', 'ffmpeg', 'end'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from '../../property.js'
 import t from 'tap'
 import {
-  definePlugin, defineRoute, defineTool, createServiceRef, providerDescriptorSchema, type AnyPlugin, type AnyRoute,
+  defineErrors, definePlugin, defineRoute, defineTool, createServiceRef, providerDescriptorSchema, type AnyPlugin, type AnyRoute,
   type EngineProvider
 } from '../../../kernel/contract/index.js'
 import { z } from 'zod'
@@ -69,8 +69,9 @@ t.test('order: providers before consumers in every graph without circles, and ev
 
 const route = (method: 'GET' | 'POST', url: string): AnyRoute => defineRoute({ method, url, summary: 'x', handler: () => 1 })
 const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly string[] = [],
-  tools: readonly string[] = []): Claim => ({
+  tools: readonly string[] = [], errors: Pick<Claim, 'errors' | 'domain'> = {}): Claim => ({
   plugin,
+  ...errors,
   stage: {
     routes: [...routes],
     services: [],
@@ -79,6 +80,8 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
     tools: tools.map(name => defineTool({ server: 'admin', name, description: 'x', input: z.object({}), handler: async () => 1 }))
   }
 })
+
+const codes = (domain: string, name: string): Pick<Claim, 'errors'> => ({ errors: [defineErrors(domain, { [name]: { status: 400, when: 'x' } })] })
 
 t.test('conflicts between plugins', async t => {
   const cases: Array<[string, Claim[], Record<string, RegExp>]> = [
@@ -90,6 +93,10 @@ t.test('conflicts between plugins', async t => {
     ['a provider', [claim('a', [], ['llm']), claim('b', [], ['llm'])], { b: /provider 'llm' belongs to/ }],
     ['a tool', [claim('a', [], [], ['t']), claim('b', [], [], ['t'])], { b: /tool 't' of admin belongs to/ }],
     ['an URL that cannot be mounted', [claim('a', [route('GET', 'x')])], { a: /'x' is not valid/ }],
+    ['an error code', [claim('a', [], [], [], codes('a', 'one')), claim('b', [], [], [], codes('a', 'one'))], { b: /error code 'a\.one' belongs to plugin 'a'; choose another name/ }],
+    ['an error code of the kernel', [claim('a', [], [], [], codes('slot', 'not_found'))], { a: /error code 'slot\.not_found' belongs to the gateway/ }],
+    ['built-in plugins share a domain', [claim('a', [], [], [], codes('slot', 'one')), claim('b', [], [], [], codes('slot', 'two'))], {}],
+    ['packages do not', [claim('notes', [], [], [], { ...codes('slot', 'one'), domain: 'notes' })], { notes: /begin with 'slot\.' and must begin with its own name: defineErrors\('notes', / }],
     ['who is refused claims nothing', [claim('a', [route('GET', 'bad'), route('GET', '/x')]), claim('b', [route('GET', '/x')])], { a: /not valid/ }]
   ]
   for (const [name, claims, expected] of cases) {

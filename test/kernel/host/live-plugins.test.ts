@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync 
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { PluginReport } from '../../../kernel/contract/index.js'
-import { createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions } from '../../../kernel/testing/index.js'
+import {
+  createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions
+} from '../../../kernel/testing/index.js'
+import apiMeta from '../../../plugins/api/meta/index.js'
 import apiPlugins from '../../../plugins/api/plugins/index.js'
 import apiSettings from '../../../plugins/api/settings/index.js'
 
@@ -31,7 +34,7 @@ async function home (
   for (const [name, files] of Object.entries(packages)) write(name, files)
   const runtime = new FakeEngineRuntime()
   const gateway = await createTestGateway({
-    home: root, runtime, plugins: [apiPlugins, apiSettings], ...options
+    home: root, runtime, plugins: [apiMeta, apiPlugins, apiSettings], ...options
   })
   t.teardown(() => gateway.close())
   return {
@@ -95,6 +98,46 @@ t.test('a newer version is really loaded, with the files that it imports, and th
     it.write('svc-plugin-foo', { 'index.js': plugin('foo'), 'word.js': word(text) }, { version: '0.2.0' })
     await it.reload()
     t.strictSame(await it.get('/api/test/foo'), { word: text }, 'only a file that it imports has changed')
+  }
+})
+
+t.test('a package has error codes of its own, and none of another\'s', async t => {
+  const codes = (define: string, more = ''): string => `
+import { defineErrors, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { z } from 'zod'
+const fooError = ${define}
+export default definePlugin({ name: 'foo-bar', kind: 'routes', apiVersion: 1, errors: fooError, register (ctx) {
+  ctx.addRoute(defineRoute({
+    method: 'POST', url: '/api/test/foo', summary: 'x', schema: { body: z.strictObject({ text: z.string() }) }, ${more}
+    handler: () => { throw fooError(Object.keys(fooError.rows)[0], 'no room', { details: { left: 0 } }) }
+  }))
+} })`
+  const own = 'defineErrors(`foo_bar`, { full: { status: 507, heals: true, when: `there is no room` }, unread: { status: 422, when: `it cannot be read` } })'
+  const it = await home(t, ['svc-plugin-foo'], { 'svc-plugin-foo': { 'index.js': codes(own, 'bodyError: fooError.kind(`foo_bar.unread`),') } })
+  t.equal(it.report('foo-bar')?.message, null)
+  const post = (body: string): Promise<Response> => it.gateway.fetch('/api/test/foo', { method: 'POST', body })
+  const full = await post('{"text":"x"}')
+  t.strictSame([full.status, full.headers.get('x-should-retry')], [507, null], 'its row says that it heals')
+  t.match(await full.json(), { error: { code: 'foo_bar.full', message: 'no room', details: { left: 0 } } })
+  const unread = await post('{"txt":1}')
+  t.strictSame([unread.status, unread.headers.get('x-should-retry')], [422, 'false'])
+  t.match(await unread.json(), { error: { code: 'foo_bar.unread', message: /txt/, details: { fields: [{ path: 'text' }, { path: 'txt' }] } } })
+  const listed = async (): Promise<object[]> => (await it.get('/api/meta/errors') as { errors: Array<{ code: string, plugin: string | null }> })
+    .errors.filter(({ code, plugin }) => plugin === 'foo-bar' || code === 'slot.not_found')
+  t.strictSame(await listed(), [
+    { code: 'foo_bar.full', status: 507, heals: true, when: 'there is no room', plugin: 'foo-bar' },
+    { code: 'foo_bar.unread', status: 422, heals: false, when: 'it cannot be read', plugin: 'foo-bar' },
+    { code: 'slot.not_found', status: 404, heals: false, when: 'no slot has this name', plugin: null }
+  ])
+  for (const [define, says] of [
+    ['defineErrors(`slot`, { full: { status: 507, when: `x` } })', /index\.js:5: its error codes begin with 'slot\.' and must begin with its own name: defineErrors\('foo_bar', \.\.\.\)/],
+    ['defineErrors(`foo_bar`, { full: { status: 200, when: `x` } })', /index\.js:4: error code 'foo_bar\.full' has status 200/],
+    ['(() => {})', /`errors` holds something that is not made by defineErrors/]
+  ] as const) {
+    it.write('svc-plugin-foo', { 'index.js': codes(define) })
+    await it.reload()
+    t.match(it.report('foo-bar')?.waiting, { state: 'failed', message: says }, define)
+    t.match((await listed())[0], { code: 'foo_bar.full', status: 507 }, 'the one that runs goes on')
   }
 })
 

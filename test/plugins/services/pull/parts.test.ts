@@ -1,17 +1,18 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { modelRowSchema, svcError, type JobStore } from '../../../../kernel/contract/index.js'
+import { modelRowSchema, type JobStore } from '../../../../kernel/contract/index.js'
 import { FakeClock } from '../../../../kernel/testing/index.js'
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import hubPlugin from '../../../../plugins/services/hub/index.js'
-import type { HubRepo } from '../../../../plugins/services/hub/ref.js'
+import { hfError, type HubRepo } from '../../../../plugins/services/hub/ref.js'
 import libraryPlugin from '../../../../plugins/services/library/index.js'
 import { curatedMedia } from '../../../../plugins/services/library/curated-media.js'
 import { curatedText } from '../../../../plugins/services/library/curated-text.js'
 import { chooseFiles } from '../../../../plugins/services/pull/choice.js'
 import { folderOf, placesOf } from '../../../../plugins/services/pull/destination.js'
 import { readDisk, spaceRefusal } from '../../../../plugins/services/pull/disk.js'
+import { pullError } from '../../../../plugins/services/pull/errors.js'
 import { FileHashes } from '../../../../plugins/services/pull/file-hash.js'
 import pullPlugin from '../../../../plugins/services/pull/index.js'
 import { Latest } from '../../../../kernel/async/latest.js'
@@ -111,12 +112,13 @@ t.test('what to do about a failure', async t => {
   t.match([1, 2, 3].map(tries => verdictOn(coded('ECONNRESET'), tries, rules)), [1, 2, 4].map(waitS => ({ kind: 'retry', waitS })))
   t.match(verdictOn(coded('ECONNRESET'), 4, rules), { kind: 'fail', error: { code: 'hf.unreachable' } })
   t.match(verdictOn(coded('UND_ERR_BODY_TIMEOUT'), 20, { ...rules, maxTries: 99 }), { kind: 'retry', waitS: 60 }, 'a minute at most')
-  t.match(verdictOn(svcError('hf.rate_limited', 'x', { details: { retry_after_s: 30 } }), 1, rules), { kind: 'retry', waitS: 30 })
-  t.match(verdictOn(svcError('hf.rate_limited', 'x', { details: { retry_after_s: 90_000 } }), 1, rules), { kind: 'fail', error: { code: 'hf.rate_limited' } })
-  t.match(verdictOn(svcError('hf.upstream_error', 'x'), 3, rules), { kind: 'retry' })
-  for (const code of ['hf.gated', 'hf.token_rejected', 'hf.repo_not_found', 'hf.file_not_found', 'pull.checksum_mismatch', 'pull.size_mismatch'] as const) {
-    t.match(verdictOn(svcError(code, 'x'), 1, rules), { kind: 'fail', error: { code } }, code)
-  }
+  t.match(verdictOn(hfError('hf.rate_limited', 'x', { details: { retry_after_s: 30 } }), 1, rules), { kind: 'retry', waitS: 30 })
+  t.match(verdictOn(hfError('hf.rate_limited', 'x', { details: { retry_after_s: 90_000 } }), 1, rules), { kind: 'fail', error: { code: 'hf.rate_limited' } })
+  t.match(verdictOn(hfError('hf.upstream_error', 'x'), 3, rules), { kind: 'retry' })
+  for (const error of [
+    ...(['hf.gated', 'hf.token_rejected', 'hf.repo_not_found', 'hf.file_not_found'] as const).map(code => hfError(code, 'x')),
+    ...(['pull.checksum_mismatch', 'pull.size_mismatch'] as const).map(code => pullError(code, 'x'))
+  ]) t.match(verdictOn(error, 1, rules), { kind: 'fail', error: { code: error.code } }, error.code)
   for (const code of ['ENOSPC', 'EDQUOT']) t.match(verdictOn(coded(code), 1, rules), { kind: 'fail', error: { code: 'model.insufficient_disk' } }, code)
   for (const code of ['EACCES', 'EROFS', 'EIO']) t.match(verdictOn(coded(code), 1, rules), { kind: 'fail', error: { code: 'model.pull_failed' } }, code)
 })

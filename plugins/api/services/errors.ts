@@ -1,0 +1,10 @@
+import { defineErrors } from 'svc-gateway/plugin'
+
+export const servicesError = defineErrors('services', {
+  unknown: { status: 404, when: 'no service has this id' },
+  action_required: { status: 400, when: 'an order to a service names no action' },
+  action_not_allowed: { status: 400, when: 'the service does not have this action' },
+  advertise_required: { status: 400, when: 'an order about announcements does not say whether to announce' },
+  cannot_install: { status: 409, when: 'the service cannot be brought to this machine' },
+  install_failed: { status: 502, when: 'the service could not be brought from its registry' }
+})

@@ -1,0 +1,9 @@
+import { defineErrors } from 'svc-gateway/plugin'
+
+export const slotError = defineErrors('slot', {
+  name_required: { status: 400, when: 'a slot is created without a name' }
+})
+
+export const swapError = defineErrors('swap', {
+  missing_model: { status: 400, when: 'a swap names no model' }
+})
