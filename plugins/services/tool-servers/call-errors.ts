@@ -1,4 +1,5 @@
 import { isSvcError, messageOf, svcError, type SvcError } from 'svc-gateway/plugin'
+import { mcpError } from './errors.js'
 
 interface SdkFailure {
   readonly code?: unknown
@@ -12,19 +13,19 @@ export function callError (id: string, what: string, error: unknown): SvcError {
   const { code, status, data } = (typeof error === 'object' && error !== null ? error : {}) as SdkFailure
   const message = messageOf(error)
   const options = { details: { id }, cause: error }
-  if (dataCode(data) === 'mcp.answer_too_large') return svcError('mcp.answer_too_large', `${what} of tool server ${id}: ${message}`, options)
+  if (dataCode(data) === 'mcp.answer_too_large') return mcpError('mcp.answer_too_large', `${what} of tool server ${id}: ${message}`, options)
   if (code === 'REQUEST_TIMEOUT') {
-    return svcError('mcp.call_timeout', `${what} of tool server ${id} was silent for longer than its call_timeout_s, and was cancelled`, options)
+    return mcpError('mcp.call_timeout', `${what} of tool server ${id} was silent for longer than its call_timeout_s, and was cancelled`, options)
   }
   if (code === 'UNSUPPORTED_RESULT_TYPE' || code === -32021) {
-    return svcError('mcp.input_required', `${what} of tool server ${id} asks its caller for input, which is not passed on`, options)
+    return mcpError('mcp.input_required', `${what} of tool server ${id} asks its caller for input, which is not passed on`, options)
   }
   if (status === 401 || status === 403) {
-    return svcError('mcp.server_refused', `tool server ${id} refuses the gateway (HTTP ${status}): bind its token with secrets.Authorization`, options)
+    return mcpError('mcp.server_refused', `tool server ${id} refuses the gateway (HTTP ${status}): bind its token with secrets.Authorization`, options)
   }
   // the server's own answer
   if (typeof code === 'number') return svcError('mcp.tool_failed', `${what} of tool server ${id} failed: ${message}`, { ...options, details: { id, rpc_code: code } })
-  return svcError('mcp.server_ended', `tool server ${id} cannot be reached: ${rootMessage(error)}`, options)
+  return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${rootMessage(error)}`, options)
 }
 
 /** Whether the connection is over with such a failure, and has to be made anew. Pure. */

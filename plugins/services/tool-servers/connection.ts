@@ -1,9 +1,10 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
 import {
-  messageOf, pause, redactLine, svcError, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs
+  messageOf, pause, redactLine, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs
 } from 'svc-gateway/plugin'
 import type { Dispatcher } from 'undici'
 import { boundedFetch } from './bounded-fetch.js'
+import { mcpError } from './errors.js'
 import type { ServerLog } from './server-log.js'
 import { launchOf } from './spec.js'
 import { StdioTransport } from './stdio-transport.js'
@@ -64,7 +65,7 @@ export async function connect (
     return { ...connection, ended: connection.ended.then(why => flood ?? why) }
   } catch (error) {
     await program.stop(0)
-    throw flood === null ? error : svcError('mcp.server_failed', `tool server ${server.id} ${flood as string}`)
+    throw flood === null ? error : mcpError('mcp.server_failed', `tool server ${server.id} ${flood as string}`)
   }
 }
 
@@ -73,7 +74,7 @@ async function greetOverHttp (
   server: NamedToolServer, program: Program, deps: ConnectionDeps, onChange: (kind: ChangeKind) => void, signal: AbortSignal
 ): Promise<Connection> {
   const { address } = program
-  if (address === null) throw svcError('mcp.server_failed', `the container of tool server ${server.id} has no port that can be reached`)
+  if (address === null) throw mcpError('mcp.server_failed', `the container of tool server ${server.id} has no port that can be reached`)
   let over = false
   void program.ended.then(() => { over = true })
   for (;;) {
@@ -82,7 +83,7 @@ async function greetOverHttp (
       return await greet(server, transport, program, deps, onChange, signal)
     } catch (error) {
       signal.throwIfAborted()
-      if (over) throw svcError('mcp.server_failed', `the container of tool server ${server.id} ended before it listened${deps.log.lastWords()}`, { cause: error })
+      if (over) throw mcpError('mcp.server_failed', `the container of tool server ${server.id} ended before it listened${deps.log.lastWords()}`, { cause: error })
       await pause(deps.clock, RETRY_MS, signal)
     }
   }
@@ -118,7 +119,7 @@ async function greet (
     await client.close().catch(() => undefined)
     signal.throwIfAborted()
     const code = program === null ? undefined : await Promise.race([program.ended, pause(deps.clock, 200).then(() => undefined)])
-    throw code === undefined ? error : svcError('mcp.server_failed', `tool server ${server.id} ${endText(code)}${deps.log.lastWords()}`, { cause: error })
+    throw code === undefined ? error : mcpError('mcp.server_failed', `tool server ${server.id} ${endText(code)}${deps.log.lastWords()}`, { cause: error })
   }
   return {
     client,
@@ -150,7 +151,7 @@ function secretsOf ({ id, secrets }: NamedToolServer, config: ConfigService): Re
   return Object.fromEntries(Object.entries(secrets).map(([name, key]) => {
     const value = known.includes(key) ? config.secret(key) : undefined
     if (value === undefined) {
-      throw svcError('mcp.secret_missing', `tool server ${id} needs ${key}, which api.env does not have; set it with PUT /api/secrets/${key}`,
+      throw mcpError('mcp.secret_missing', `tool server ${id} needs ${key}, which api.env does not have; set it with PUT /api/secrets/${key}`,
         { details: { id, name: key } })
     }
     return [name, value]

@@ -4,6 +4,7 @@ import {
 } from 'svc-gateway/plugin'
 import { callError, endsConnection, isLostSession } from './call-errors.js'
 import { connect, type ChangeKind, type Connection, type ConnectionDeps } from './connection.js'
+import { mcpError } from './errors.js'
 import { answerSchema, keyOf, learn, type Learned } from './learned.js'
 import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
 import { launchOf } from './spec.js'
@@ -120,7 +121,7 @@ export class HostedServer {
     const [connection, opening] = [this.#connection, this.#opening]
     this.#connection = null
     if (connection !== null) this.#tell('stopped', why)
-    this.#starting.abort(svcError('mcp.server_ended', `tool server ${this.#server.id} was stopped: ${why}`))
+    this.#starting.abort(mcpError('mcp.server_ended', `tool server ${this.#server.id} was stopped: ${why}`))
     this.#starting = new AbortController()
     await opening?.catch(() => undefined)
     await connection?.close()
@@ -179,7 +180,7 @@ export class HostedServer {
     if (isOver && connection.pid !== null) {
       // the program has gone, or goes this moment: its last words tell most
       const why = await connection.ended
-      throw svcError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })
+      throw mcpError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })
     }
     const shown = callError(id, what, error)
     if (isOver && this.#connection === connection) {
@@ -192,7 +193,7 @@ export class HostedServer {
 
   async #ready (signal: AbortSignal): Promise<Connection> {
     const { id, enabled } = this.#server
-    if (!enabled) throw svcError('mcp.server_disabled', `tool server ${id} is disabled; enable it with PATCH /api/mcp/${id}/config`, { details: { id } })
+    if (!enabled) throw mcpError('mcp.server_disabled', `tool server ${id} is disabled; enable it with PATCH /api/mcp/${id}/config`, { details: { id } })
     if (this.#connection !== null) return this.#connection
     if (this.#opening === null) {
       const pauseMs = this.#pauseMs()
@@ -209,7 +210,7 @@ export class HostedServer {
     const stop = (): void => starting.abort(this.#closing.signal.reason)
     this.#closing.signal.addEventListener('abort', stop, { once: true })
     const late = clock.setTimer(server.start_timeout_s * 1000, () => starting.abort(
-      svcError('mcp.server_failed', `tool server ${server.id} did not answer within its start_timeout_s of ${server.start_timeout_s} s`)))
+      mcpError('mcp.server_failed', `tool server ${server.id} did not answer within its start_timeout_s of ${server.start_timeout_s} s`)))
     this.#failure = null
     log.begin()
     this.#tell('starting', launchOf(server).kind === 'remote' ? 'connecting' : 'starting')
@@ -229,7 +230,7 @@ export class HostedServer {
     } catch (error) {
       await connection?.close()
       const reason: unknown = starting.signal.aborted ? starting.signal.reason : error
-      const shown = isSvcError(reason) ? reason : svcError('mcp.server_failed',
+      const shown = isSvcError(reason) ? reason : mcpError('mcp.server_failed',
         `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason).message}${log.lastWords()}`,
         { details: { id: server.id }, cause: reason })
       // whoever stopped it has told so
@@ -246,7 +247,7 @@ export class HostedServer {
     if (this.#connection !== connection) return
     this.#connection = null
     void connection.close()
-    this.#fail(svcError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
+    this.#fail(mcpError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
   }
 
   #fail (error: SvcError, readyAt: number | null): void {
@@ -269,7 +270,7 @@ export class HostedServer {
 
   #paused (pauseMs: number): SvcError {
     const seconds = Math.ceil(pauseMs / 1000)
-    return svcError('mcp.server_failed',
+    return mcpError('mcp.server_failed',
       `tool server ${this.#server.id} failed ${this.#failure!.attempts} times and is tried again in ${seconds} s; POST /api/mcp/${this.#server.id}/restart does not wait. The last failure: ${this.#failure!.message}`,
       { details: { id: this.#server.id, retry_after_s: seconds } })
   }

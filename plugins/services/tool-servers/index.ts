@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { mcpError } from './errors.js'
 import { toolServersRef } from './ref.js'
 import { settingsSchema } from './settings.js'
 import { ToolServers } from './tool-servers.js'
@@ -8,6 +9,7 @@ export default definePlugin({
   name: 'tool-servers',
   kind: 'service',
   apiVersion: 1,
+  errors: mcpError,
   configSchema: settingsSchema,
   requires: {
     clock: core.clock, config: core.config, events: core.events, info: core.info, programs: core.programs, tools: core.tools

@@ -1,4 +1,5 @@
-import { svcError, type NamedToolServer, type ProgramSpec, type SvcError } from 'svc-gateway/plugin'
+import { type NamedToolServer, type ProgramSpec, type SvcError } from 'svc-gateway/plugin'
+import { mcpError } from './errors.js'
 import type { SourceKind } from './ref.js'
 
 /** What a spec says, in the one way that the gateway writes it. */
@@ -49,6 +50,6 @@ export function launchOf ({ id, command, args, spec, url, transport, port }: Nam
 }
 
 export function unsupported (spec: string, who = 'the tool server'): SvcError {
-  return svcError('mcp.spec_unsupported',
+  return mcpError('mcp.spec_unsupported',
     `${who} has the spec '${spec}', which is none of npm:<package>, uvx:<package>, oci://<image> and http(s)://<server>; or set command`)
 }

@@ -1,8 +1,9 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf, SerialQueue, svcError } from 'svc-gateway/plugin'
+import { messageOf, SerialQueue } from 'svc-gateway/plugin'
 import { request, type Dispatcher } from 'undici'
 import { z } from 'zod'
+import { mcpError } from '../errors.js'
 import type { CatalogItem } from '../ref.js'
 import { ofRegistry, readRegistryServer } from '../resolve/manifest.js'
 import { shippedCatalog } from './shipped.js'
@@ -105,7 +106,7 @@ export class Catalog {
     } catch (error) {
       signal.throwIfAborted()
       const why = error instanceof z.ZodError || error instanceof SyntaxError ? 'what it sends is no page of a registry' : messageOf(error)
-      throw svcError('mcp.catalog_failed', `the registry at ${url.origin} cannot be read: ${why}; what was known before stays`, {
+      throw mcpError('mcp.catalog_failed', `the registry at ${url.origin} cannot be read: ${why}; what was known before stays`, {
         details: { registry: url.origin }, cause: error
       })
     }

@@ -1,7 +1,8 @@
 import { lookup, type LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
-import { messageOf, svcError, type Clock, type SvcError } from 'svc-gateway/plugin'
+import { messageOf, type Clock, type SvcError } from 'svc-gateway/plugin'
 import { Agent, request } from 'undici'
+import { mcpError } from '../errors.js'
 import { isPrivateName, isPublicAddress } from './public-address.js'
 
 const MAX_BYTES = 256 * 1024
@@ -64,7 +65,7 @@ export async function fetchManifest (url: URL, deps: FetchDeps, signal: AbortSig
 
 export function fetchFailed (url: URL, error: unknown): SvcError {
   const why = messageOf(error instanceof Error && error.cause instanceof Error ? error.cause : error)
-  return svcError('mcp.manifest_fetch_failed', `${url.host} gives no manifest: ${why}`, { details: { host: url.host }, cause: error })
+  return mcpError('mcp.manifest_fetch_failed', `${url.host} gives no manifest: ${why}`, { details: { host: url.host }, cause: error })
 }
 
 async function publicAddresses (url: URL, deps: FetchDeps, signal: AbortSignal): Promise<readonly LookupAddress[]> {
@@ -88,7 +89,7 @@ function resolveName (host: string): Promise<readonly LookupAddress[]> {
 }
 
 function blocked (url: URL): SvcError {
-  return svcError('mcp.ssrf_blocked',
+  return mcpError('mcp.ssrf_blocked',
     `${url.host} is not on the public internet, and the gateway fetches nothing from private networks for others; install the server with its manifest instead of its address`,
     { details: { host: url.host } })
 }

@@ -1,4 +1,4 @@
-import { svcError } from 'svc-gateway/plugin'
+import { mcpError } from '../errors.js'
 import type { ResolvedManifest } from '../ref.js'
 import { parseSpec, unsupported } from '../spec.js'
 import { fetchFailed, fetchManifest, type FetchDeps } from './manifest-fetch.js'
@@ -15,19 +15,19 @@ const serverAnswers: readonly number[] = [400, 401, 403, 405, 406]
  */
 export async function resolveServer (text: string, deps: FetchDeps, signal: AbortSignal): Promise<ResolvedManifest> {
   const given = text.trim()
-  if (given === '') throw svcError('mcp.url_required', 'give the address or spec of a tool server', { param: 'url' })
-  if (given.length > MAX_URL) throw svcError('mcp.url_too_long', `an address or spec has at most ${MAX_URL} characters`, { param: 'url' })
-  if (/[\s\u0000-\u001f]/.test(given)) throw svcError('mcp.url_invalid', 'the address or spec has blanks or control characters in it', { param: 'url' })
+  if (given === '') throw mcpError('mcp.url_required', 'give the address or spec of a tool server', { param: 'url' })
+  if (given.length > MAX_URL) throw mcpError('mcp.url_too_long', `an address or spec has at most ${MAX_URL} characters`, { param: 'url' })
+  if (/[\s\u0000-\u001f]/.test(given)) throw mcpError('mcp.url_invalid', 'the address or spec has blanks or control characters in it', { param: 'url' })
   const parsed = parseSpec(given)
   if (parsed === null) {
     const looksLikeUrl = /^https?:/.test(given)
-    throw looksLikeUrl ? svcError('mcp.url_invalid', 'the address is no valid URL', { param: 'url' }) : unsupported(given)
+    throw looksLikeUrl ? mcpError('mcp.url_invalid', 'the address is no valid URL', { param: 'url' }) : unsupported(given)
   }
   if (parsed.kind === 'git') throw unsupported(given)
   if (parsed.kind !== 'http') return ofSpec(parsed)
   const url = new URL(parsed.target)
   if (url.username !== '' || url.password !== '') {
-    throw svcError('mcp.url_invalid', 'the address holds a password; bind it as a secret instead', { param: 'url' })
+    throw mcpError('mcp.url_invalid', 'the address holds a password; bind it as a secret instead', { param: 'url' })
   }
   const { status, type, text: body } = await fetchManifest(url, deps, signal)
   if (serverAnswers.includes(status) || (status === 200 && type.startsWith('text/event-stream'))) return ofSpec(parsed)
