@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  messageOf, svcError, type ErrorRow, type EventBus, type PluginConfigProblem, type PluginErrorRow, type PluginLogLine,
-  type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
-  type ServiceDescriptor
+  isErrorCode, messageOf, SvcError, svcError, type ErrorRow, type EventBus, type PluginConfigProblem, type PluginErrorRow,
+  type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition,
+  type ServiceCatalog, type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -105,6 +105,12 @@ export class PluginHost implements PluginService {
   errors (): readonly PluginErrorRow[] {
     return this.#records.filter(isAlive).flatMap(record => errorsOf(record.plugin ?? {}).flatMap(({ rows }) =>
       Object.entries<ErrorRow>(rows).map(([code, row]) => ({ code, ...row, plugin: nameOf(record) }))))
+  }
+
+  errorOf (code: string, message: string): SvcError {
+    if (isErrorCode(code)) return svcError(code, message)
+    const { status, heals = false } = this.errors().find(row => row.code === code) ?? { status: 502 }
+    return new SvcError(code, status, message, { heals })
   }
 
   checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[] {

@@ -1,5 +1,6 @@
 import type { EngineAbout } from '../engine-about.js'
 import type { ErrorRow } from '../error-codes.js'
+import type { SvcError } from '../errors.js'
 import type { SettingDefinition } from '../setting.js'
 
 export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
@@ -91,6 +92,8 @@ export interface PluginService {
   settings (): readonly PluginSetting[]
   /** Error codes of the plugins that are active, by code. Those of the gateway itself are `errorCodes`. */
   errors (): readonly PluginErrorRow[]
+  /** The error of a code that was kept, the gateway's own or a plugin's, with its status; 502 for one that is in no table. */
+  errorOf (code: string, message: string): SvcError
   /** What is wrong with a table `[plugins.config.<name>]`. Nothing is, for a plugin that is not loaded. */
   checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[]
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import {
-  canonicalJson, messageOf, svcError, type ApprovalGate, type ApprovalRequest, type ApprovalRow,
+  canonicalJson, messageOf, svcError, type SvcError, type ApprovalGate, type ApprovalRequest, type ApprovalRow,
   type ApprovalRows, type Clock, type CleanText, type EventBus, type Logger, type ToolOutcome
 } from 'svc-gateway/plugin'
 import { Deadlines } from './deadlines.js'
@@ -26,6 +26,8 @@ export interface InboxOptions {
   readonly ttlMs: () => number
   /** Whether it needs no operator. */
   readonly isAuto: (request: ApprovalRequest) => boolean
+  /** The error of a code that was kept. */
+  readonly errorOf: (code: string, message: string) => SvcError
   /** Does what was approved; must end when the signal aborts. */
   readonly run: (row: ApprovalRow, approvedBy: string, signal: AbortSignal) => Promise<RunOutcome>
 }
@@ -112,7 +114,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
   }
 
   async settled (id: string, signal: AbortSignal): Promise<ToolOutcome> {
-    return toolOutcome(await waitForEnd(this.#options.events, id, () => this.get(id), signal))
+    return toolOutcome(await waitForEnd(this.#options.events, id, () => this.get(id), signal), this.#options.errorOf)
   }
 
   follow (signal: AbortSignal): AsyncIterable<ApprovalEvent> {

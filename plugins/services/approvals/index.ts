@@ -12,11 +12,12 @@ export default definePlugin({
   apiVersion: 1,
   errors: approvalsError,
   requires: {
-    clock: core.clock, config: core.config, events: core.events, rows: core.approvalRows, tools: core.tools
+    clock: core.clock, config: core.config, events: core.events, plugins: core.plugins, rows: core.approvalRows,
+    tools: core.tools
   },
   provides: [approvalsRef],
   register (ctx) {
-    const { clock, config, events, rows, tools } = ctx.services
+    const { clock, config, events, plugins, rows, tools } = ctx.services
     const settings = (): SvcConfig['approvals'] => config.snapshot.svc.approvals
     const inbox = new Inbox({
       rows,
@@ -24,6 +25,7 @@ export default definePlugin({
       events,
       log: ctx.log,
       clean: text => config.withoutSecrets(text),
+      errorOf: (code, message) => plugins.errorOf(code, message),
       ttlMs: () => settings().ttl_s * 1000,
       isAuto: ({ server, tool, byFile }) =>
         runsByItself(settings().auto, { server, tool, byFile, isOwn: tools.server(server)?.source?.tools === undefined }),

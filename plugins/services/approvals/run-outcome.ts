@@ -1,6 +1,5 @@
-import {
-  isErrorCode, shownMessage, SvcError, svcError, type ApprovalError, type ToolContent, type ToolOutcome
-} from 'svc-gateway/plugin'
+import { shownMessage, type ApprovalError, type SvcError, type ToolContent, type ToolOutcome } from 'svc-gateway/plugin'
+import { approvalsError } from './errors.js'
 import type { Approval } from './ref.js'
 
 /** How an approved call ended. */
@@ -24,15 +23,20 @@ function contentOutcome ({ content, structuredContent, isError }: ToolContent): 
   return { kind: 'failed', error: { code: 'mcp.tool_failed', message: shownMessage(texts.join('\n') || 'the tool failed without a word') } }
 }
 
-/** What the agent that asked is told once its call is over. Pure. */
-export function toolOutcome ({ state, tool, result, error, reason }: Approval): ToolOutcome {
+/**
+ * What the agent that asked is told once its call is over. Pure.
+ * @param errorOf the error of a code that was kept, with the status of its table
+ */
+export function toolOutcome (
+  { state, tool, result, error, reason }: Approval, errorOf: (code: string, message: string) => SvcError
+): ToolOutcome {
   if (state === 'executed') return { kind: 'done', value: result }
   if (state === 'denied') {
-    return failed(svcError('approvals.denied', `an operator denied the call of ${tool}${reason === null ? '' : `: ${reason}`}`))
+    return failed(approvalsError('approvals.denied', `an operator denied the call of ${tool}${reason === null ? '' : `: ${reason}`}`))
   }
-  if (state === 'expired') return failed(svcError('approvals.expired', `no operator decided about the call of ${tool} in time`))
+  if (state === 'expired') return failed(approvalsError('approvals.expired', `no operator decided about the call of ${tool} in time`))
   const { code, message } = error ?? { code: 'system.internal', message: 'the call failed' }
-  return failed(isErrorCode(code) ? svcError(code, message) : new SvcError(code, 502, message))
+  return failed(errorOf(code, message))
 }
 
 function failed (error: SvcError): ToolOutcome {
