@@ -62,7 +62,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'The router stands still, lets requests starve, or evicts what is still loading.',
     shownBy: {
       'kernel/slots/interleavings.test.ts': ['${SCRIPTS} random scripts of requests, verbs, crashes, hangs and restarts', 'every transition that the scripts take is legal'],
-      'kernel/slots/pressure.test.ts': ['who goes'],
+      'kernel/slots/pressure.test.ts': ['short memory takes the least recently used slot that nothing leans on'],
       'wire/queue.test.ts': ['no more requests at the engine than it has workers; the others stand in line, seen and in order'],
       'wire/requests.test.ts': ['a request is listed in every phase, with what it waits for, and then no more']
     }
@@ -185,7 +185,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A model that should stay is unloaded; what it had read is lost.',
     shownBy: {
       'wire/pressure.test.ts': ['while memory is short, idle slots make room and come back when they are asked for'],
-      'kernel/slots/planning.test.ts': ['idle time']
+      'kernel/slots/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it']
     },
     why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: there is no place for it.'
   },
@@ -204,7 +204,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'kernel/runtime/gpu-visibility.test.ts': ['what a device needs, in a container and as a process', 'a device that is not there is an error that says what is'],
       'kernel/runtime/docker-create.test.ts': ['groups and SELinux by engine', 'an engine that would leave the GPU out without a word'],
-      'cli/doctor.test.ts': ['verdicts']
+      'cli/doctor.test.ts': ['doctor judges each fact it gathered, and says what to do about it']
     },
     why: 'All before the start is shown. Whether an engine then offloads its layers needs a machine with a GPU.'
   },
@@ -260,7 +260,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   C34: {
     failure: 'How long a model stays cannot be said for each, let alone for ever.',
-    shownBy: { 'kernel/slots/planning.test.ts': ['idle time'] },
+    shownBy: { 'kernel/slots/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it'] },
     why: 'Each slot has it, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
   },
   C35: {
@@ -314,7 +314,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   F7: {
     failure: 'Only main memory is watched while the GPU runs out of its own.',
     shownBy: {
-      'kernel/slots/pressure.test.ts': ['what counts as short', 'who goes'],
+      'kernel/slots/pressure.test.ts': ['what counts as short', 'short memory takes the least recently used slot that nothing leans on'],
       'kernel/hardware/memory-pools.test.ts': ['memory of recorded machines']
     }
   },

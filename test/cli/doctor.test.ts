@@ -30,7 +30,7 @@ const npu = hardwareSchema.parse({ npu: { present: true, name: 'XDNA', accel_pat
 const node = (path: string, canOpen: boolean) => ({ path, canOpen, group: 'render' })
 const noEngine = [{ source: 'the Docker socket', problem: 'does not exist (/x)', name: '' }]
 
-t.test('verdicts', t => {
+t.test('doctor judges each fact it gathered, and says what to do about it', t => {
   t.ok(verdicts(fine).every(({ status }) => status === 'ok'), JSON.stringify(verdicts(fine)))
   const cases: ReadonlyArray<readonly [id: string, change: Partial<DoctorFacts>, status: Check['status'], message: RegExp]> = [
     ['system', { platform: 'darwin' }, 'warn', /not Linux/],

@@ -33,7 +33,7 @@ t.test('what a model is for', async t => {
   for (const [path, over, leaf] of table) t.equal(classify(path, over === null ? undefined : model('m', '/m', over)).leaf, leaf, `${path} ${JSON.stringify(over)}`)
 })
 
-t.test('the plan', async t => {
+t.test('the plan links each model into the folder of its capability, and overwrites nothing', async t => {
   const sources = ['a/m.gguf', 'b/m.gguf', 'c/model.gguf', 'flm-ubuntu/x', 'same.gguf', 'other.gguf', 'real.gguf', 'who.gguf']
   const models = sources.filter(source => !/who|flm/.test(source)).map(source => model(source, `/old/${source}`, { capabilities: ['chat'] }))
   const present: Record<string, string> = { 'llamacpp/chat/same.gguf': '/old/same.gguf', 'llamacpp/chat/other.gguf': '/elsewhere', 'llamacpp/chat/real.gguf': 'file' }

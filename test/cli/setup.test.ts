@@ -84,7 +84,7 @@ t.test('at the prompt', async t => {
     t.same(gateway.slots.names(), [])
   })
 
-  await t.test('answered', async t => {
+  await t.test('an answer that is none of the choices is asked for again', async t => {
     const terminal = new FakeProcess({ tty: true, columns: 100, cwd: gateway.home })
     const done = terminal.run('setup', '--url', gateway.baseUrl)
     await type(terminal, [

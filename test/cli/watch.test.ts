@@ -50,7 +50,7 @@ t.test('what cannot be', async t => {
   t.match(await run(['ps', '--watch', '--interval', '0']), { code: 2, stderr: /must be at least 0\.1/ })
 })
 
-t.test('drawing', t => {
+t.test('a view is drawn over its last state, and cut to the terminal', t => {
   t.equal(overdrawn(['a', 'b'], 0), '\ra\u001b[K\nb\u001b[K\n\u001b[J')
   t.equal(overdrawn([], 3), '\u001b[3A\r\u001b[J')
   t.same(fitted(['a', 'b', 'c', 'd'], 5), ['a', 'b', 'c', 'd'])

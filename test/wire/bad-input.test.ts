@@ -121,7 +121,7 @@ t.test('the Host and Origin guards', async t => {
   t.equal(answered.headers.get('access-control-allow-origin'), 'https://app.example', 'forwarded answers carry it too')
 })
 
-t.test('request ids', async t => {
+t.test('a client\'s request id is kept, and a bad one replaced', async t => {
   const gateway = await wireGateway(t)
   const given = await gateway.fetch('/v1/models', { headers: { 'x-request-id': 'trace-42' } })
   t.equal(given.headers.get('x-request-id'), 'trace-42')

@@ -152,7 +152,7 @@ t.test('an upload in flight hears that its slot was stopped', async t => {
   t.match([(await answer).status, await (await answer).json()], [503, { error: { code: 'slot.stopped' } }])
 })
 
-t.test('swaps', async t => {
+t.test('a swap that fails leaves the slot on its model, and a later one takes over', async t => {
   let release = (): void => {}
   const open = (): Promise<void> => new Promise(resolve => { release = resolve })
   let gate = Promise.resolve()

@@ -45,7 +45,7 @@ t.test('the Anthropic client works unmodified', async t => {
   const { gateway, client } = await setup(t)
   const engine = gateway.runtime.engine('agent')
 
-  t.test('a message', async t => {
+  t.test('a message of the Messages API is answered without the client\'s key', async t => {
     engine.answer(plain)
     const answer = await client.messages.create(question)
     t.match(answer, { role: 'assistant', content: [{ type: 'text', text: 'Hello' }], stop_reason: 'end_turn' })
@@ -69,7 +69,7 @@ t.test('the Anthropic client works unmodified', async t => {
     t.equal(await raw.text(), messageStream(['Hel', 'lo', ' there']).join(''), 'byte for byte')
   })
 
-  t.test('counting tokens', async t => {
+  t.test('tokens of a message are counted by the engine', async t => {
     engine.answer({ headers: JSON_TYPE, chunks: ['{"input_tokens":7}'] })
     t.equal((await client.messages.countTokens({ model: 'svc/agent', messages: question.messages })).input_tokens, 7)
     t.equal(engine.requests.at(-1)!.url, '/v1/messages/count_tokens')

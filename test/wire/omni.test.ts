@@ -279,7 +279,7 @@ t.test('the client\'s own tools', async t => {
   }
 })
 
-t.test('streams', async t => {
+t.test('a stream with tool calls is one answer of all rounds', async t => {
   const it = await rig(t, ['embed', 'tts'], { svc: '[dispatcher]\nhold_headers_s = 0.01\nping_interval_s = 0.02\n' })
   const turns: Turn[] = [
     { reasoning: 'I need numbers', content: 'Let me see. ', calls: [['embed_text', { input: ['a', 'é€😀'] }], ['text_to_speech', { input: 'hi' }]] },
@@ -326,7 +326,7 @@ t.test('streams', async t => {
     t.match(await raw(), /finish_reason":null.*\n\n(: ping\n\n)+data: .*late/)
   })
 
-  t.test('failures', async t => {
+  t.test('a failure between rounds ends the answer with its error', async t => {
     const call: Turn = { content: 'Well. ', calls: [['embed_text', { input: ['a'] }]] }
     const no = '{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}'
     it.says([call, { refuse: { status: 400, body: no } }])

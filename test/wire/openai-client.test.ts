@@ -37,14 +37,14 @@ t.test('the openai client works unmodified', async t => {
     }
   })
 
-  t.test('chat stream', async t => {
+  t.test('the OpenAI client reads a chat stream', async t => {
     const stream = await client.chat.completions.create({ model: 'agent', messages, stream: true })
     let text = ''
     for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
     t.equal(text, 'Hello there')
   })
 
-  t.test('completions', async t => {
+  t.test('the OpenAI client reads a text completion', async t => {
     gateway.runtime.engine('agent').answer({
       headers: { 'content-type': 'application/json' },
       chunks: ['{"id":"c","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"done","finish_reason":"stop"}]}']
@@ -69,7 +69,7 @@ t.test('the openai client works unmodified', async t => {
     await until(() => engine.active === 0, 'the engine is free again')
   })
 
-  t.test('error classes', async t => {
+  t.test('the OpenAI client raises the class of each refusal', async t => {
     t.ok(await failure(client.chat.completions.create({ model: 'nobody', messages })) instanceof NotFoundError)
     const refusal = await failure(client.chat.completions.create({ model: ' ', messages }))
     t.ok(refusal instanceof BadRequestError)

@@ -75,7 +75,7 @@ t.test('the openai client\'s responses', async t => {
   const { gateway, client } = await setup(t)
   const engine = gateway.runtime.engine('agent')
 
-  t.test('whole', async t => {
+  t.test('a whole response passes as the engine made it', async t => {
     engine.answer({ headers: JSON_TYPE, chunks: [JSON.stringify(response('Hello'))] })
     const answer = await client.responses.create({ model: 'svc/agent', input: 'hi', instructions: 'be brief' })
     t.equal(answer.output_text, 'Hello')
@@ -137,7 +137,7 @@ t.test('the openai client\'s responses', async t => {
     t.match(await (await gateway.fetch('/v1/responses', post)).text(), /"sequence_number":8}\n\nevent: error\n/)
   })
 
-  t.test('failures', async t => {
+  t.test('a refusal of the Responses API keeps its shape', async t => {
     t.ok(await failure(client.responses.create({ model: 'nobody', input: 'hi' })) instanceof NotFoundError)
     const body = '{"error":{"code":400,"message":"\'input\' is required","type":"invalid_request_error"}}'
     engine.answer({ status: 400, headers: JSON_TYPE, chunks: [body] })

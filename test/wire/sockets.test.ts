@@ -68,11 +68,11 @@ t.test('requests in line on one connection are answered in order, and never begu
   t.equal(slots.status('agent').inFlight, 0)
 })
 
-t.test('request bodies', async t => {
+t.test('request bodies arrive whole, or cost nothing but their connection', async t => {
   const gateway = await wireGateway(t, { svc: '[server]\nv1_body_limit_bytes = 2048\n' })
   await (await gateway.chat({})).text()
   const engine = gateway.runtime.engine('agent')
-  t.test('in pieces', async t => {
+  t.test('a body in pieces is sent on in one', async t => {
     const client = await rawClient(t, gateway.baseUrl)
     const body = chatBody({ seed: 7 })
     const chunks = [body.slice(0, 10), body.slice(10)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`)

@@ -12,7 +12,7 @@ import { parseSecretsEnv, removeSecretLines, setSecretLine } from '../../../kern
 import { suggest } from '../../../kernel/config/suggest.js'
 import { parseToml, readToml } from '../../../kernel/config/toml-file.js'
 
-t.test('paths', async t => {
+t.test('SVC_HOME, or else the system, decides where every file is', async t => {
   t.match(resolvePaths({}), { home: null, etc: '/etc/svc', state: '/var/lib/svc', models: '/var/lib/svc/models', slots: '/etc/svc/slots' })
   t.match(resolvePaths({ SVC_HOME: '/h' }), {
     home: '/h', etc: '/h/etc/svc', state: '/h/var/lib/svc', registry: '/h/var/lib/svc/registry/registry.toml', secretsEnv: '/h/etc/svc/api.env'
@@ -109,7 +109,7 @@ t.test('an atomic write', async t => {
     }
   })
 
-  await t.test('removal', async t => {
+  await t.test('a file is removed once, and an absent one is an error', async t => {
     await removeFile(join(folder, 'fresh.toml'))
     await t.rejects(removeFile(join(folder, 'fresh.toml')), { code: 'ENOENT' })
   })
@@ -163,7 +163,7 @@ t.test('the identity of a process', async t => {
   t.equal(livenessOf({ ...own, pid: child.pid! }), 'dead')
 })
 
-t.test('api.env', async t => {
+t.test('api.env is read as a shell would, and a key is set in place', async t => {
   const text = [
     '# keys', 'A="one \\"two\\" \\\\ three"', 'B=\'si ngle\'', 'export C = bare value ', '  D="x" # why', '#E="off"', '', 'A2=', 'bad line', 'F="open', 'B="last"', ''
   ].join('\n')
@@ -178,7 +178,7 @@ t.test('api.env', async t => {
   t.equal(parseSecretsEnv(setSecretLine('', 'K', 'p"a\\s$s \'w')).values.get('K'), 'p"a\\s$s \'w')
 })
 
-t.test('suggestions', async t => {
+t.test('a misspelt key is answered with the one that was meant', async t => {
   const known = ['device', 'default', 'context_size', 'port', 'mtp']
   const table: readonly (readonly [string, string | null])[] = [
     ['devcie', 'device'], ['Device', 'device'], ['context-size', 'context_size'], ['contextsize', 'context_size'], ['prot', 'port'],

@@ -99,7 +99,7 @@ t.test('a broken svc.toml refuses the start with everything that is wrong, in al
   await t.rejects(openHome(t.testdir(), { 'svc.toml/x': '' }), { code: 'config.parse_error', message: /a folder/ })
 })
 
-t.test('a reload', async t => {
+t.test('a reload tells what changed, and keeps the last good value of what broke', async t => {
   const { config, paths, log } = await openHome(t.testdir(), {
     'svc.toml': '[slots]\nidle_timeout_s = 10\n',
     'slots/a.toml': 'port = 8081\n',
@@ -228,7 +228,7 @@ t.test('patching a slot', async t => {
   await t.rejects(config.deleteSlot('..'), { code: 'validation.invalid' })
 })
 
-t.test('patching svc.toml', async t => {
+t.test('a patch of svc.toml keeps comments and order, and refuses a broken file', async t => {
   const text = '# mine\n[slots]\nidle_timeout_s = 10 # short\n\n[plugins.config.demo]\nx = 1\n'
   const { config, paths } = await openHome(t.testdir(), { 'svc.toml': text })
   const path = join(paths.etc, 'svc.toml')
@@ -277,7 +277,7 @@ t.test('writes that the file system refuses', async t => {
   }
 })
 
-t.test('secrets', async t => {
+t.test('secrets come from api.env before the environment, and stay out of the snapshot', async t => {
   const { config, paths } = await openHome(t.testdir(), { 'api.env': '# keys\nA="one"\n' }, { env: { A: 'env', B: 'env' } })
   t.same([config.secret('A'), config.secret('B'), config.secret('C')], ['one', 'env', undefined], 'the file wins over the environment')
   const revision = config.snapshot.revision

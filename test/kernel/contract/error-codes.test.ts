@@ -69,7 +69,7 @@ t.test('every table is in the README beside it, row for row, and its plugin list
   }
 })
 
-t.test('rows', async t => {
+t.test('every error code is dotted lower case with a status and a reason', async t => {
   for (const [code, { status, when }] of Object.entries(all)) {
     t.match(code, /^[a-z][a-z_]*(\.[a-z0-9_]+)+$/, code)
     t.ok(status >= 400 && status < 600, code)
@@ -78,7 +78,7 @@ t.test('rows', async t => {
   t.notOk(isErrorCode('constructor'))
 })
 
-t.test('errors', async t => {
+t.test('an error of another copy of the contract is known by its brand', async t => {
   const cause = new Error('why')
   const error = svcError('slot.not_found', 'no slot', { details: { slot: 'a' }, param: 'slot', cause })
   t.match(error, { code: 'slot.not_found', status: 404, message: 'no slot', details: { slot: 'a' }, param: 'slot', cause, name: 'SvcError' })

@@ -96,7 +96,7 @@ t.test('more requests than are remembered: the rate is that of the time which th
   t.ok(Math.abs(perMinute - 6_000) < 100, String(perMinute))
 })
 
-t.test('nearest rank', async t => {
+t.test('a percentile is the value of the nearest rank', async t => {
   t.equal(percentile([], 0.5), null)
   t.equal(percentile([7], 0.95), 7)
   t.equal(percentile([1, 2], 0.5), 1)

@@ -37,7 +37,7 @@ t.test('request headers: what is the client\'s own stays here', async t => {
   t.strictSame(overlaid(['A', '1'], ['x', 'y'], ['a', '2', 'B', '3']), ['A', '1', 'B', '3', 'x', 'y'], 'a fallback is for those who bring none')
 })
 
-t.test('answer headers', async t => {
+t.test('a client gets the headers of an answer once each, without those of the connection', async t => {
   const plain = answerHead(404, ['Content-Type', 'application/json', 'Content-Length', '2', 'Connection', 'close', 'Transfer-Encoding', 'chunked', 'Set-Cookie', 'a=b',
     'Access-Control-Allow-Origin', '*', 'X-Request-ID', 'theirs', 'X-Other', 'é'].map(text => Buffer.from(text, 'latin1')), 'mine')
   t.strictSame(plain, { status: 404, isEventStream: false, contentLength: 2, headers: ['x-request-id', 'mine', 'Content-Type', 'application/json', 'Content-Length', '2', 'X-Other', 'é'] })
@@ -293,7 +293,7 @@ t.test('one answer for several clients', async t => {
   })
 })
 
-t.test('flights', async t => {
+t.test('equal requests for a cold slot share one call', async t => {
   interface Rig {
     readonly flights: Flights
     readonly plan: (body?: string, path?: string) => FlightPlan
@@ -440,7 +440,7 @@ t.test('the shaper lets no part of a line out when an engine dies, and measures 
   t.equal(whole.res.text, 'data: no newline at the end', 'an orderly end brings the rest')
 })
 
-t.test('active requests', async t => {
+t.test('a request is active until it is removed, and can be stopped with all others', async t => {
   const active = new ActiveRequests()
   const stopped: string[] = []
   const request = (id: string): ActiveRequest => ({

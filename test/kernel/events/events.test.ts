@@ -30,7 +30,7 @@ async function take (events: AsyncIterable<GatewayEvent>, count: number): Promis
   return taken
 }
 
-t.test('an event', async t => {
+t.test('an event gets an id, a time and what it is about', async t => {
   const { bus: events, clock } = bus()
   clock.advance(1500)
   const data = { from: 'a' }
@@ -46,7 +46,7 @@ t.test('an event', async t => {
   })
 })
 
-t.test('listing', async t => {
+t.test('a list of events pages on from an id, within what the ring holds', async t => {
   const { bus: events, emit } = bus()
   t.same(events.list(), { events: [], next_since: 0, epoch: 'e1' })
   emit('slot.state', 'pull.progress', 'slot.load', 'system.x')
@@ -64,7 +64,7 @@ t.test('listing', async t => {
   t.same([all.length, all[0]?.id, all.at(-1)?.id], [500, 106, 605], 'the ring holds 500')
 })
 
-t.test('subscribing', async t => {
+t.test('a subscription misses no event and repeats none', async t => {
   await t.test('live only, and filtered', async t => {
     const { bus: events, emit } = bus()
     emit('slot.before')
@@ -143,7 +143,7 @@ t.test('globs of types', async t => {
   t.notOk(matchesGlob('*a'.repeat(200) + 'b', 'a'.repeat(2000)), 'no pattern takes long')
 })
 
-t.test('redaction', async t => {
+t.test('values of secret keys are left out of events', async t => {
   for (const key of ['api_key', 'apikey', 'API_KEY', 'key', 'token', 'HF_TOKEN', 'client-secret', 'password', 'dbPassword', 'credential', 'credentials',
     'Authorization', 'x-api-key', 'accessKey']) t.ok(isSecretKey(key), key)
   for (const key of ['max_tokens', 'keys_total', 'tokenizer', 'monkey', 'keep', 'port', 'secretary', 'model']) t.notOk(isSecretKey(key), key)
@@ -303,7 +303,7 @@ t.test('the activity log', async t => {
     t.equal(rows.length, 205)
   })
 
-  await t.test('followers', async t => {
+  await t.test('a follower of the activity log reads on until the log ends', async t => {
     const { activity, rows } = setup()
     const record = (count: number): void => { for (let i = 0; i < count; i++) activity.record(row) }
     const read = async (query: ActivityQuery, count: number, stop = new AbortController()): Promise<number[]> => {

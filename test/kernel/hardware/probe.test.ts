@@ -171,7 +171,7 @@ const machines: Readonly<Record<string, { tree: Tree, expect: object, device: st
   }
 }
 
-t.test('recorded machines', async t => {
+t.test('recorded machines are probed as what they are', async t => {
   for (const [name, { tree, expect, device }] of Object.entries(machines)) {
     const root = t.testdir()
     writeTree(root, tree)
@@ -184,7 +184,7 @@ t.test('recorded machines', async t => {
   }
 })
 
-t.test('this machine', async t => {
+t.test('this machine is probed with memory, threads, name and disk', async t => {
   const info = await probeHardware({ root: '/', clock: createSystemClock(), diskPath: '/' })
   t.ok(info.ram_mb > 0 && info.cpu_threads > 0 && info.hostname !== '' && info.disk_free_mb > 0)
 })

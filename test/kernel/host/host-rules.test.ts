@@ -153,7 +153,7 @@ t.test('templates of a descriptor', async t => {
   }
 })
 
-t.test('deadlines', async t => {
+t.test('a step that overspends its deadline fails with its name', async t => {
   const clock = new FakeClock()
   t.equal(await withDeadline(clock, 10, 'x', () => 1), 1)
   await t.rejects(withDeadline(clock, 10, 'x', () => { throw new Error('at once') }), { message: 'at once' })

@@ -215,7 +215,7 @@ t.test('routes as data', async t => {
   const post = (path: string, body: string | Buffer | undefined, headers: Record<string, string> = { 'content-type': 'application/json' }): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', headers, ...(body === undefined ? {} : { body: new Uint8Array(Buffer.from(body)) }) })
 
-  t.test('bodies', async t => {
+  t.test('a body is checked against its schema, and not sent back in a refusal', async t => {
     const cases: Array<[string, string | Buffer | undefined, number, unknown]> = [
       ['/api/strict', '{"name":"a"}', 200, { name: 'a', size: 3 }], ['/api/strict', '{"name":"a","size":9}', 200, { name: 'a', size: 9 }],
       ['/api/strict', '', 400, /validation\.invalid.*name/], ['/api/strict', undefined, 400, /validation\.invalid/], ['/api/strict', '{"name":"a","size":10}', 400, /validation\.invalid.*size/],
@@ -250,7 +250,7 @@ t.test('routes as data', async t => {
       t.match(await response.json(), { error: { code, type: 'invalid_request_error', details: { fields: [{}] } } }, path)
     }
   })
-  t.test('answers', async t => {
+  t.test('an answer has its status, and an unexpected failure is told to the log only', async t => {
     const created = await post('/api/created', '')
     t.equal(created.status, 201)
     t.match(created.headers.get('content-type'), /application\/json/)

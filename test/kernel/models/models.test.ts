@@ -31,7 +31,7 @@ capabilities = ["chat"]
 path = "/m/plain.gguf"
 `
 
-t.test('reading', async t => {
+t.test('a bad row of the registry is left out and told, and the others stay', async t => {
   const { registry, log } = await open(t.testdir(), `${text}
     [models.qwen3.5-4b]
     path = "/m/q.gguf"
@@ -60,7 +60,7 @@ t.test('the list form', async t => {
   t.match(read(), '[models."a/x"]', 'writing makes tables of it')
 })
 
-t.test('writing', async t => {
+t.test('writing the registry keeps the comments and the order of its user', async t => {
   const { registry, read, paths } = await open(t.testdir(), text)
   let changes = 0
   const stop = registry.onChange(() => { changes++ })
@@ -149,7 +149,7 @@ t.test('a write that fails', async t => {
   t.same(readdirSync(dirname(paths.registry)), ['registry.toml'])
 })
 
-t.test('the store', async t => {
+t.test('the model store is the environment\'s, else the configured one, else the default', async t => {
   const models = (over: object) => svcConfigSchema.parse({ models: over }).models
   const home = t.testdir()
   const store = async (over: object, env: Record<string, string> = {}): Promise<string> =>

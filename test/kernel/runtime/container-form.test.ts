@@ -109,7 +109,7 @@ for (const kind of ['docker', 'podman'] as const) {
         (error: unknown) => t.match(error, { code: 'runtime.failed', message: /no\/such\/program/ }))
     })
 
-    t.test('CDI devices', async t => {
+    t.test('an engine that has no CDI devices says so', async t => {
       const trying = async (): Promise<void> => {
         const { id } = await launch({ cdiDevices: ['nvidia.com/gpu=all'] })
         await runtime.start(id, quiet)

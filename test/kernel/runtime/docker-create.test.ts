@@ -38,7 +38,7 @@ t.test('the least that works', async t => {
   t.notMatch(JSON.stringify(body), /Privileged|Entrypoint|WorkingDir|ShmSize|CapAdd/, 'nothing that was not asked for')
 })
 
-t.test('everything', async t => {
+t.test('a container is created with everything that its form names', async t => {
   t.match(createBody(spec({
     digest: D,
     entrypoint: ['/bin/sh', '-c'],

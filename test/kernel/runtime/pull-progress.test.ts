@@ -7,7 +7,7 @@ function tally (kind: 'docker' | 'podman', lines: readonly PullLine[]): PullProg
   return lines.map(line => sum.add(line)).filter(progress => progress !== null)
 }
 
-t.test('Docker', async t => {
+t.test('the progress of a Docker pull never goes back', async t => {
   const told = tally('docker', [
     { status: 'Pulling from owner/name', id: 'tag' },
     { status: 'Pulling fs layer', progressDetail: {}, id: 'aaa' },

@@ -2,7 +2,7 @@ import t from 'tap'
 import { parseDockerHost, publishedHost, type DockerEndpoint } from '../../../kernel/runtime/docker-endpoint.js'
 import { runtimeCandidates, type DriverSetting } from '../../../kernel/runtime/runtime-candidates.js'
 
-t.test('DOCKER_HOST', async t => {
+t.test('DOCKER_HOST is read in each form that Docker takes', async t => {
   const cases: readonly (readonly [string, Record<string, string>, Partial<DockerEndpoint>])[] = [
     ['unix:///run/docker.sock', {}, { kind: 'socket', path: '/run/docker.sock' }],
     ['/run/docker.sock', {}, { kind: 'socket', path: '/run/docker.sock' }],

@@ -264,7 +264,7 @@ t.test('an engine that still loads its model when the gateway stops is adopted b
 })
 
 t.test('requests in flight: a disable drains them, a forced unload does not wait', async t => {
-  t.test('disable', async t => {
+  t.test('a slot that is disabled lets its requests end and unloads', async t => {
     const { fleet, clock, configure, state } = await rig(t)
     const lease = fleet.owner('a').acquire(never)
     await clock.advance(0)
@@ -285,7 +285,7 @@ t.test('requests in flight: a disable drains them, a forced unload does not wait
     ;(await lease).release()
     t.equal(fleet.status('a').inFlight, 0, 'a late release counts nothing')
   })
-  t.test('forced unload', async t => {
+  t.test('a forced unload ends requests at once', async t => {
     const { fleet, clock, outcome, state } = await rig(t)
     const lease = fleet.owner('a').acquire(never)
     await clock.advance(0)

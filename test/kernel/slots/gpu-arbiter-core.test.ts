@@ -65,7 +65,7 @@ const cases: readonly Case[] = [
     to: { phase: 'claiming', failure: { count: 3, message: null } }, effects: [turnAway, write] }
 ]
 
-t.test('decisions', async t => {
+t.test('the arbiter decides each case of its table', async t => {
   for (const { name, from, input, to, effects = [] } of cases) {
     const decision = decideGpu(Object.freeze(from), input)
     t.match(decision.core, to, name)

@@ -100,7 +100,7 @@ t.test('ports: what is preferred, then what nobody had, then what idle slots had
   t.strictSame(portCandidates({ start: 9000, end: 9002 }, claims({ preferred: [9001], held: new Set([9001]) })), [9000, 9002])
 })
 
-t.test('idle time', async t => {
+t.test('a slot\'s idle time is its own, else the global one, unless others depend on it', async t => {
   const cases: Array<[string, SlotConfigInput, string, number, number | null]> = [
     ['the global one', {}, 'coder', 300, 300_000], ['the slot\'s own', { idle_timeout_s: 10 }, 'coder', 300, 10_000],
     ['0 is never', { idle_timeout_s: 0 }, 'coder', 300, null], ['globally 0', {}, 'coder', 0, null],

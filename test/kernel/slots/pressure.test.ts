@@ -49,7 +49,7 @@ t.test('what counts as short', async t => {
   }
 })
 
-t.test('who goes', async t => {
+t.test('short memory takes the least recently used slot that nothing leans on', async t => {
   const busy: Partial<ScheduledSlot> = { state: 'serving', inFlight: 1 }
   const cases: Array<[name: string, tenants: Tenant[], pools: MemoryPool[], who: string | null]> = [
     ['the least recently used', [tenant('new', 100), tenant('old', 900), tenant('middle', 400)], [ram(1)], 'old'],

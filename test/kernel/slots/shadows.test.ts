@@ -73,7 +73,7 @@ t.test('its status is the anchor\'s, as far as the running engine serves it', as
   t.match(shadowStatus(shadow!, null, null), { state: 'offline', modelId: 'ear' })
 })
 
-t.test('rules', async t => {
+t.test('a slot in another\'s engine is refused what only an engine of its own can have', async t => {
   const check = (slots: Readonly<Record<string, SlotConfigInput>>): string[] => checkSlotSet([...slotsOf(slots).values()], {
     profiles: new Map(), providers: { get: provider, list: () => [] }, device: slot => slot.device ?? 'cpu', model: () => undefined, gpus: [], maxSlots: 0, gatewayPort: 8080
   }).map(({ slot, rule, message }) => `${slot} ${rule} ${message}`)

@@ -30,7 +30,7 @@ t.test('opening makes the file, with its pragmas and tables; closing folds the l
   again.close()
 })
 
-t.test('transactions', async t => {
+t.test('a transaction that throws leaves nothing behind', async t => {
   const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
   t.teardown(() => { db.close() })
   db.connection.exec('CREATE TABLE x (n INTEGER)')
@@ -40,7 +40,7 @@ t.test('transactions', async t => {
   t.same(db.connection.prepare('SELECT n FROM x').all(), [{ n: 1 }])
 })
 
-t.test('migrations', async t => {
+t.test('migrations run once each, and a changed one is refused', async t => {
   const path = join(t.testdir(), 'svc.db')
   const one = { version: 1, name: 'one', sql: 'CREATE TABLE a (n)' }
   const two = { version: 2, name: 'two', sql: 'CREATE TABLE b (n); INSERT INTO b VALUES (1)' }
@@ -78,7 +78,7 @@ t.test('a process killed inside of a transaction leaves a good database', async 
   db.close()
 })
 
-t.test('activity rows', async t => {
+t.test('old activity rows go with what they changed, oldest first', async t => {
   const db = await openDatabase({ path: join(t.testdir(), 'svc.db') })
   t.teardown(() => { db.close() })
   const table = createActivityTable(db)

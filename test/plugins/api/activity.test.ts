@@ -6,7 +6,7 @@ import { api, openStream } from './support.js'
 
 const row: NewActivity = { category: 'model', action: 'model.delete', target: 'm1', actor: 'mcp:helper', outcome: 'ok', severity: 'ok' }
 
-t.test('audit rows', async t => {
+t.test('audit rows are listed, filtered and exported', async t => {
   const gateway = await api(t)
   const { activity } = gateway.gateway.kernel()
   await gateway.call('PUT', '/api/slots/agent/config', { workers: 2 }, { 'x-svc-agent': 'helper', 'x-request-id': 'my-request' })
@@ -114,7 +114,7 @@ t.test('a stream of rows goes on where its reader was, also in another run of th
   t.equal((await foreign.next())!.data.record.target, 'd', 'an id of another table means nothing')
 })
 
-t.test('csv', async t => {
+t.test('an exported file has nothing that a spreadsheet would run', async t => {
   const full: ActivityRow = {
     id: 1, ts: 't', kind: 'action', category: 'c', action: 'a', target: '=cmd()', actor: '@x', severity: 'ok', outcome: null, message: '-1', before: null,
     after: [1], error: '+2', duration_ms: 1.5, request_id: null
@@ -124,7 +124,7 @@ t.test('csv', async t => {
   t.equal(csvRows([]), '')
 })
 
-t.test('the journal', async t => {
+t.test('the journal shows the events of a slot, and tells what was lost', async t => {
   const gateway = await api(t)
   const { events } = gateway.gateway.kernel()
   events.emit({ type: 'slot.state', source: 'slot:agent', message: 'agent: offline -> Starting', data: { to: 'starting' } })

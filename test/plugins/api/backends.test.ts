@@ -40,7 +40,7 @@ t.test('memory of GPUs', async t => {
   t.same(await deviceMemory('gpu-cuda', own, sys), { used: null, total: null })
 })
 
-t.test('the NPU', async t => {
+t.test('the NPU is given a model and freed again', async t => {
   const gateway = await api(t, { providers: engines, files })
   const post = (path: string, body: object) => gateway.call('POST', `/api/backends/npu/${path}`, body)
   t.match(await post('load', {}), { status: 400, json: { error: { code: 'backend.model_id_required' } } })

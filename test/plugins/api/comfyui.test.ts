@@ -333,7 +333,7 @@ t.test('image models are fetched into the folder where the engine looks', async 
   t.strictSame(fake.complaints, [])
 })
 
-t.test('refusals', async t => {
+t.test('requests that the image engine cannot serve are refused with the reason', async t => {
   const gateway = await comfy(t)
   for (const [path, body, status, code] of [
     ['/switchover', {}, 422, 'comfyui.invalid_mode'], ['/switchover', { mode: 'both' }, 422, 'comfyui.invalid_mode'],

@@ -142,7 +142,7 @@ const records: readonly RecordCase[] = [
   }
 ]
 
-t.test('records', async t => {
+t.test('a slot record is made of what is known of the slot', async t => {
   for (const { name, given, wanted, absent = [] } of records) {
     const record = slotRecord(facts(given))
     t.match(record, wanted, name)
@@ -170,7 +170,7 @@ t.test('records', async t => {
   t.same(slotRecord(facts({ status: ready, metrics })).metrics, { toks: 12.5, ttft: 81, ctx: 8192, kv: null, mem: 100 })
 })
 
-t.test('upstream rows', async t => {
+t.test('an upstream is a row beside the slots, without the password of its URL', async t => {
   const view: UpstreamView = {
     name: 'cloud', kind: 'remote', url: 'https://u:p@api.example/v1', enabled: true, models: ['a', 'b'], refreshed_at: '2026-01-01T00:00:00Z', error: null
   }
@@ -189,7 +189,7 @@ t.test('upstream rows', async t => {
   t.same(upstreamRows([view], new Set(['cloud'])), [], 'a slot hides the upstream of its name')
 })
 
-t.test('log lines', async t => {
+t.test('polls of the health check are left out of an engine\'s log', async t => {
   const provider = { health: { path: '/health' } } as EngineProvider
   const noisy = ['"GET /health HTTP/1.1" 200 OK', 'request: GET /health 127.0.0.1 200', 'GET /v1/models?x=1', 'HEAD /metrics', 'x GET /slots']
   const worthy = ['GET /healthy', 'POST /v1/chat/completions', 'health is fine', 'GET /v1/models/abc', 'POST /health']
@@ -198,7 +198,7 @@ t.test('log lines', async t => {
   t.notOk(noiseFilter(null)('GET /health'), 'without a provider nobody knows what it polls')
 })
 
-t.test('small parts', async t => {
+t.test('a slot\'s fields are found at the top level and in their tables', async t => {
   t.same(hoisted({ slot: { name: 'a', port: 1 }, model: { default: 'm' } }), { name: 'a', port: 1, model: { default: 'm' } })
   t.same(hoisted({ port: 1 }), { port: 1 })
   t.same(hoisted({ slot: 3 }), { slot: 3 })
@@ -218,7 +218,7 @@ t.test('small parts', async t => {
   t.equal(most, 2)
 })
 
-t.test('patience', async t => {
+t.test('work is waited for up to a limit, and no timer stays', async t => {
   const clock = new FakeClock()
   t.equal(await withinMs(clock, 100, null, async () => 1), 1)
   t.equal(await withinMs(clock, 100, null, async () => { throw new Error('no') }), null)
@@ -246,7 +246,7 @@ t.test('patience', async t => {
   t.same(await voices, { name: 'tts', voices: [], source: 'offline' }, 'two seconds and no more')
 })
 
-t.test('event filters', async t => {
+t.test('filters of events have defaults and bounds', async t => {
   t.same(listFilterSchema.parse({}), { limit: 200 })
   t.same(listFilterSchema.parse({ since: '3', type: 'slot.*', severity: 'warn', limit: '1000' }), { since: 3, type: 'slot.*', severity: 'warn', limit: 1000 })
   t.same(followFilterSchema.parse({}), {})
@@ -260,7 +260,7 @@ t.test('event filters', async t => {
   t.equal(resumePoint(['e:1', 'e:2'], 'e'), null)
 })
 
-t.test('enums', async t => {
+t.test('the document of enums follows the providers that are loaded', async t => {
   const none = enumsDocument(laid())
   t.same(none.devices.map(({ id }) => id), devices)
   t.same(none.devices.filter(({ recommended }) => recommended).map(({ id }) => id), ['gpu-rocm'])

@@ -52,7 +52,7 @@ t.test('status and health', async t => {
   t.equal((await gateway.call('GET', '/api/settings/reload')).status, 405)
 })
 
-t.test('plugins', async t => {
+t.test('a failed plugin is told with its reason, and routes go on', async t => {
   const gateway = await api(t, { providers: [createFakeProviderPlugin(), failing] })
   const { json } = await gateway.call('GET', '/api/plugins')
   t.match(json.plugins.find((plugin: { name: string }) => plugin.name === 'unlucky'), {
@@ -76,7 +76,7 @@ t.test('plugins', async t => {
   }
 })
 
-t.test('events', async t => {
+t.test('an event stream begins where its reader left off', async t => {
   const gateway = await api(t)
   const { events } = gateway.gateway.kernel()
   const emit = (type: string, severity: 'info' | 'warn' | 'error' = 'info'): void =>
@@ -136,7 +136,7 @@ t.test('enums are cached until the release or the providers change', async t => 
   t.equal((await gateway.call('POST', '/api/meta/enums')).status, 405)
 })
 
-t.test('documentation', async t => {
+t.test('the documentation has every route and loads nothing from elsewhere', async t => {
   const gateway = await api(t)
   const openapi = (await gateway.call('GET', '/api/openapi.json')).json
   t.match(openapi, { openapi: '3.1.0', info: { title: 'svc' } })

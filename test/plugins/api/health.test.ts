@@ -75,7 +75,7 @@ t.test('status answers HEAD, as the command line asks', async t => {
   t.match({ status, text }, { status: 200, text: '' })
 })
 
-t.test('features', async t => {
+t.test('features say what this host and its plugins offer', async t => {
   const root = t.testdir()
   writeTree(root, strixHalo.tree)
   const gateway = await api(t, { machine: { root } })

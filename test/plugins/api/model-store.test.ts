@@ -43,7 +43,7 @@ async function withStore (
 
 const STORE = '/api/settings/models/store'
 
-t.test('reading', async t => {
+t.test('the model store is shown with its space and who decides it', async t => {
   const { call, source, home } = await withStore(t)
   const { json } = await call('GET', STORE)
   t.match(json, {
@@ -151,7 +151,7 @@ t.test('the environment decides', async t => {
   t.match(await answer.json(), { error: { code: 'config.invalid', message: /SVC_MODEL_STORE/ } })
 })
 
-t.test('copies', async t => {
+t.test('a copied model stands under both names until the source is removed', async t => {
   const folder = t.testdir({ source: { 'a.gguf': 'aaa', 'deep': { 'b.gguf': 'bbb' } }, target: {} })
   const [source, target] = [join(folder, 'source'), join(folder, 'target')]
   const plan = await planMigration(source, target)
@@ -191,7 +191,7 @@ t.test('across file systems', async t => {
   t.same((await filesBelow(target)).map(({ path }) => path), ['b.gguf', 'x/a.gguf'], 'no part file is left')
 })
 
-t.test('PUT /api/config/models', async t => {
+t.test('PUT /api/config/models writes the section and scans again', async t => {
   const { call, source } = await withStore(t)
   const { status, json } = await call('PUT', '/api/config/models', { auto_scan_on_start: true, file_extensions: ['.gguf'] })
   t.equal(status, 200)
@@ -200,7 +200,7 @@ t.test('PUT /api/config/models', async t => {
   t.match(await call('PUT', '/api/config/models', { nonsense: 1 }), { status: 400, json: { error: { code: 'config.invalid' } } })
 })
 
-t.test('GET /api/config/urls', async t => {
+t.test('GET /api/config/urls gives the addresses as the caller reaches them', async t => {
   const gateway = await api(t)
   const { port } = new URL(gateway.baseUrl)
   t.same((await gateway.call('GET', '/api/config/urls')).json, {
@@ -220,7 +220,7 @@ t.test('GET /api/config/urls', async t => {
   })
 })
 
-t.test('parts', async t => {
+t.test('folders of containers and pseudo file systems are not suggested as stores', async t => {
   t.ok(isWithin('/a/b', '/a') && isWithin('/a', '/a') && isWithin('/a', '/') && !isWithin('/ab', '/a'))
   t.equal(movedPath('/a/b/c', '/a', '/x/y'), '/x/y/b/c')
   t.equal(movedPath('/ab/c', '/a', '/x'), '/ab/c')

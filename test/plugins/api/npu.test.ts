@@ -45,7 +45,7 @@ t.test('a swap, step by step', async t => {
   for (const [name, anchors, events, expected] of cases) t.strictSame(swapStatus(anchors, events), expected, name)
 })
 
-t.test('columns', async t => {
+t.test('the columns of the NPU are counted once for all slots of an engine', async t => {
   const xdna2 = hardwareSchema.parse(JSON.parse(NPU))
   const trio = (state: SlotState): Parameters<typeof occupancy>[1] => [
     { status: status('npu', state, 'big'), anchor: null }, { status: status('npu-stt', state, 'ear'), anchor: 'npu' },

@@ -6,7 +6,7 @@ import { api, refused } from './support.js'
 
 const OWN = '# tuned on a rainy day\n[profile.mine]\nimage = "example.com/engine:1" # pinned\nflags = "-fa on"\ndevice_class = "cpu"\n'
 
-t.test('the catalogue', async t => {
+t.test('profiles are listed with their flags, built-in ones first', async t => {
   const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN } })
   const { json } = await gateway.call('GET', '/api/profiles')
   t.equal(json.length, 13)
@@ -88,7 +88,7 @@ t.test('profiles that slots use', async t => {
   t.equal((await gateway.call('DELETE', '/api/profiles/mine')).status, 204)
 })
 
-t.test('envelopes', async t => {
+t.test('a profile survives the round trip through an envelope', async t => {
   const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN } })
   const { json: envelope } = await gateway.call('POST', '/api/profiles/mine/export')
   t.match(envelope, {

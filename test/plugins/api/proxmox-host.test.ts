@@ -68,7 +68,7 @@ t.test('why a host cannot be asked', async t => {
   }
 })
 
-t.test('files', async t => {
+t.test('a settings file of the host is read in each state that it may have', async t => {
   const auth = TOKEN
   t.match(parsed(JSON.stringify({ proxmox: { host: 'pve' }, auth })), { kind: 'ok', settings: { host: 'pve', port: 8006, verify_ssl: false, ...TOKEN } })
   t.match(parsed(JSON.stringify({ proxmox: { host: 'pve', port: 443, verify_ssl: true, service: 'PVE' }, auth, more: 1 })), { kind: 'ok', settings: { port: 443, verify_ssl: true } })

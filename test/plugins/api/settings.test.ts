@@ -141,7 +141,7 @@ t.test('settings of plugins are checked by the plugin, and their secrets are not
   t.match(await gateway.file('etc/svc/svc.toml'), /api_key = "hunter2"/, 'writing back what was read keeps the secret')
 })
 
-t.test('parts', async t => {
+t.test('each setting says what a change of it takes', async t => {
   const keys = settingKeys(settingsSchema([{ plugin: 'p', key: 'a.b', schema: z.boolean(), description: 'd', apply: 'slot-restart' } as PluginSetting]))
   t.equal(keys.get('plugins.config.p.a.b'), 'slot-restart')
   t.equal(applyClassOf(keys, 'plugins.config.p.other'), 'gateway-restart')

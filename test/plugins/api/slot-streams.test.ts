@@ -3,7 +3,7 @@ import t from 'tap'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import { AGENT, api, openStream, until } from './support.js'
 
-t.test('states', async t => {
+t.test('a stream of states begins with the present one and tells each once', async t => {
   const gateway = await api(t)
   const { fleet } = gateway.gateway.inference()
   const stream = await openStream(t, gateway, '/api/slots/agent/state/stream')
@@ -32,7 +32,7 @@ t.test('states', async t => {
   t.pass('the stream of a deleted slot ends')
 })
 
-t.test('logs', async t => {
+t.test('a stream of logs goes on with the next engine, without secrets', async t => {
   const gateway = await api(t)
   const { runtime } = gateway
   const logs = async (query = '') => (await gateway.call('GET', `/api/slots/agent/logs${query}`)).json
@@ -97,7 +97,7 @@ t.test('the log of an engine that still loads, and of one that failed', async t 
   t.match(await after.next(), { data: 'reading tensors' })
 })
 
-t.test('image pulls', async t => {
+t.test('an image pull goes on when its reader leaves', async t => {
   const gateway = await api(t, {
     providers: [createFakeProviderPlugin(), createFakeProviderPlugin({ name: 'bare', image: undefined as never })],
     files: { 'etc/svc/slots/bare.toml': AGENT.replace('fake"', 'bare"').replace('8081', '8082') }

@@ -25,7 +25,7 @@ async function refused (t: Test, gateway: Api, { call: [method, path, body], sta
   return answer
 }
 
-t.test('listing', async t => {
+t.test('the list has every slot, broken files among them', async t => {
   const gateway = await api(t, {
     files: {
       'etc/svc/upstreams.toml': UPSTREAMS,

@@ -15,7 +15,7 @@ import { api, apiPlugins } from './support.js'
 const JSON_TYPE = { 'content-type': 'application/json' }
 const SSE = { 'content-type': 'text/event-stream' }
 
-t.test('the machine', async t => {
+t.test('a reading of the machine is good for a while', async t => {
   const root = t.testdir()
   writeTree(root, strixHalo.tree)
   const gateway = await api(t, { machine: { root } })

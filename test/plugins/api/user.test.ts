@@ -64,7 +64,7 @@ t.test('a file that is broken or of another release is left aside', async t => {
   t.notOk(existsSync(file))
 })
 
-t.test('repetitions go', async t => {
+t.test('a layout names each card once', async t => {
   const given = layoutSchema.parse({ v: 2, order: ['slots', 'slots', 'pin:a', 'pin:a'], pinned: ['a', 'a', 'b'] })
   t.match(reconciled(given, ['a']), { order: ['slots', 'pin:a'], pinned: ['a'] })
   t.equal(layoutSchema.parse({ v: 2, order: [...cardIds] }).order.length, cardIds.length)

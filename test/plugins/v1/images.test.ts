@@ -47,7 +47,7 @@ t.test('the openai client makes images', async t => {
     t.equal((await cachedFiles(gateway.home)).length, 1, 'base64 answers leave nothing behind')
   })
 
-  t.test('refusals', async t => {
+  t.test('a bad image request is refused in words of the SDK', async t => {
     const bad = await failure(client.images.generate({ model: 'sdxl-turbo', prompt: 'x', size: 'banana' as '256x256' }))
     t.ok(bad instanceof BadRequestError)
     t.match(bad, { code: 'validation.invalid', message: /1024x1024/ })
@@ -63,7 +63,7 @@ t.test('the openai client makes images', async t => {
       { status: 400, code: 'validation.invalid', param: 'steps', message: /from 1 to 10/ })
   })
 
-  t.test('abort', async t => {
+  t.test('an aborted image request frees the engine', async t => {
     await gateway.engine({ holdAtStep: 1 })
     const controller = new AbortController()
     const pending = failure(client.images.generate({ model: 'sdxl-turbo', prompt: 'x' }, { signal: controller.signal }))

@@ -86,7 +86,7 @@ t.test('a slot with the older name', async t => {
   t.notOk(gateway.slots.names().includes('rerank'))
 })
 
-t.test('refusals', async t => {
+t.test('a selection that cannot work is refused, and nothing is written', async t => {
   const gateway = await start(t, { 'etc/svc/slots/tts.toml': 'type = "llm"\nprovider = "llm-server"\ndevice = "cpu"\nport = 8090\n' })
   const cases: ReadonlyArray<readonly [string, object, number, string, RegExp?]> = [
     ['ears/stt', {}, 400, 'capability.unknown_slot', /embed, voice, img, vision/],
@@ -146,7 +146,7 @@ t.test('the NPU trio', async t => {
   t.match(gateway.slots.config('npu').npu, { asr: false })
 })
 
-t.test('migrate', async t => {
+t.test('a selection that is no longer possible is replaced by one that is', async t => {
   const gateway = await start(t, {
     'etc/svc/capabilities.toml': `schema_version = 1
 [selections.embed.embed] # mine

@@ -8,7 +8,7 @@ import { api } from '../support.js'
 const GOOD = '{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}'
 const FOLDER = 'var/lib/svc/models/chat-templates'
 
-t.test('the catalogue', async t => {
+t.test('bundled templates are listed, checked and written where engines read them', async t => {
   const gateway = await api(t)
   const { json } = await gateway.call('GET', '/api/chat-templates')
   t.same(json.map((entry: { id: string }) => entry.id), ['auto', ...bundledTemplates.keys()])

@@ -175,7 +175,7 @@ t.test('a store that cannot be is a warning', async t => {
   }
 })
 
-t.test('refusals', async t => {
+t.test('an installation that cannot work is refused, and nothing is made', async t => {
   const gateway = await installGateway(t, { files: { 'bundles/pro.json': '{ "name": "Pro", "slots": 1 }', 'bundles/max.json': manifest('Lite', []) } })
   const cases: ReadonlyArray<readonly [string, string, unknown, number, string, RegExp]> = [
     ['POST', 'apply', { tier: 'ultra' }, 404, 'install.curated_not_found', /Lite, Default, Pro, Max/],

@@ -161,7 +161,7 @@ t.test('a slot gets the model it waited for', async t => {
   t.same(activation(slot('agent', { model: { default: 'mine' }, meta: { pending_model: 'm' } }), 'm', 4_096), { meta: done }, 'unless it was given another')
 })
 
-t.test('tiers', async t => {
+t.test('each tier has slots that fit it, one to chat with among them', async t => {
   const tiers = await loadTiers('/nowhere')
   t.same(tiers.map(({ name }) => name), ['Lite', 'Default', 'Pro', 'Max'])
   const cases: ReadonlyArray<readonly [string, string | null]> = [
@@ -192,7 +192,7 @@ t.test('slots that still wait', async t => {
   t.equal(waitingSlots(slots).length, 2)
 })
 
-t.test('extensions', async t => {
+t.test('an extension that this release does not have is skipped with the reason', async t => {
   t.same(extensionOutcomes({ hermes: true, pi: false, winamp: true }), [
     { ext_id: 'hermes', installed: false, skipped: 'not_in_this_release', error: null },
     { ext_id: 'winamp', installed: false, skipped: 'unknown_extension', error: null }

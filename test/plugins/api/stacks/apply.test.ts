@@ -67,7 +67,7 @@ t.test('a dry run tells what apply then does; what the stack does not name goes'
   t.notOk(again.json.changes.some(({ changed }: { changed: boolean }) => changed))
 })
 
-t.test('drift', async t => {
+t.test('a stack counts as modified when a slot differs from it', async t => {
   const gateway = await made(t)
   const list = async (): Promise<[string | null, string]> => {
     const { json } = await gateway.call('GET', '/api/stacks')

@@ -11,7 +11,7 @@ import { CHECKPOINTS } from './image-gateway.js'
 const good = (): Record<string, { class_type?: string, inputs: Record<string, unknown> }> =>
   structuredClone(shippedWorkflow('sd15_simple').graph) as ReturnType<typeof good>
 
-t.test('graphs', async t => {
+t.test('the fake refuses a damaged graph as the engine does', async t => {
   type Damage = (graph: ReturnType<typeof good>) => void
   type Case = readonly [what: string, damage: Damage, node: string | null, type: string, details: RegExp]
   const cases: readonly Case[] = [
@@ -55,7 +55,7 @@ t.test('graphs', async t => {
   t.equal(text.latent!.inputs.width, 256)
 })
 
-t.test('pictures', async t => {
+t.test('the fake\'s pictures can be read back', async t => {
   const picture = { width: 5, height: 3, rgb: Buffer.from(Array.from({ length: 45 }, (_, i) => i)) }
   const png = encodePng(picture)
   t.strictSame(decodePng(png), picture)
@@ -65,7 +65,7 @@ t.test('pictures', async t => {
   t.throws(() => decodePng(Buffer.from('GIF89a')), /signature/)
 })
 
-t.test('the server', async t => {
+t.test('the fake guards its origins and files as the engine does', async t => {
   const home = t.testdir({ 'models': { checkpoints: { 'a.safetensors': '' } }, 'secret.png': 'x' })
   const server = await startFakeComfy({ host: '127.0.0.1', port: 0, baseDirectory: home, argv: [] })
   t.teardown(() => server.close())

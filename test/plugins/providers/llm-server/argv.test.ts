@@ -25,7 +25,7 @@ function concurrency (wish: LaunchWish): number | null {
 
 const segments = (wish: LaunchWish): ProviderSegments => argvSegments(launchInput(wish))
 
-t.test('base', async t => {
+t.test('every command line begins with model, port and context size', async t => {
   t.same(segments({}), {
     base: [
       '--model', '/models/test.gguf', '--alias', 'test', '--host', '127.0.0.1', '--port', '8081', '--ctx-size', '4096',
@@ -84,7 +84,7 @@ t.test('what the type of the slot demands', async t => {
   for (const [wish, words] of table) t.equal(segments(wish).slot_overrides?.join(' '), words, words)
 })
 
-t.test('refusals', async t => {
+t.test('flags that contradict the slot are refused', async t => {
   const table: Array<[wish: LaunchWish, code: string, message: RegExp]> = [
     [{ slot: { type: 'embedding' }, profile: testProfile('--reranking') }, 'slot.config_error', /two slots/],
     [{ slot: { type: 'reranking', server: { extra_args: ['--embeddings'] } } }, 'slot.config_error', /all-zero/],

@@ -48,7 +48,7 @@ t.test('threads: no more than cores, one for a small model', async t => {
   t.equal(threadCount({ asked: 16, cores: 8, modelBytes: 5_000_000 }), 1)
 })
 
-t.test('sampling', async t => {
+t.test('sampling options are brought within bounds, and null is the default', async t => {
   const sampling = (body: object): object => samplingOf(generationSchema.parse(body), samplingDefaults)
   const limits = (body: object): object => limitsOf(generationSchema.parse(body), samplingDefaults)
   t.same(sampling({}), { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05, seed: null, penalties: null, bias: [] })
@@ -65,7 +65,7 @@ t.test('sampling', async t => {
   t.same(limits({ n_predict: -1 }), { maxTokens: null, stops: [] })
 })
 
-t.test('chat templates', async t => {
+t.test('a chat template is rendered as its author meant, and its refusals are told', async t => {
   const tokens = { bos: '<s>', eos: '</s>' }
   const messages = [
     { role: 'system', content: 'Be kind' },

@@ -49,7 +49,7 @@ t.test('what it cannot do ends it with code 1 and a sentence', async t => {
   }))
 })
 
-t.test('embeddings', async t => {
+t.test('the embedded engine makes vectors of every form of input', async t => {
   const engine = await spawnEmbedded(t, [
     '--model', modelFile(t), '--embedding', '--pooling', 'mean', '--ctx-size', '256', '-ub', '128', '--lora', '/x', '--mmproj', '/y'
   ])
@@ -80,7 +80,7 @@ t.test('embeddings', async t => {
     t.same([...floats], one.data[0]?.embedding.map(Math.fround))
   })
 
-  await t.test('refusals', async t => {
+  await t.test('the embedded engine refuses a bad request in words', async t => {
     const table: Array<[body: object, message: RegExp]> = [
       [{}, /'input': is required/],
       [{ input: [] }, /not be empty/],
@@ -95,7 +95,7 @@ t.test('embeddings', async t => {
   })
 })
 
-t.test('reranking', async t => {
+t.test('the embedded engine ranks documents', async t => {
   const model = join(t.testdir({ 'rank.gguf': rankGguf() }), 'rank.gguf')
   const { url } = await startEmbedded(t, ['--model', model, '--reranking', '--ctx-size', '256'])
   await ranksByLastDigit(t, url)

@@ -127,7 +127,7 @@ t.test('the demo model', async t => {
     t.equal(await prompt('none'), '<|user|>x<|assistant|>')
   })
 
-  await t.test('refusals', async t => {
+  await t.test('the embedded engine refuses a text request that it cannot serve', async t => {
     const user = { role: 'user', content: 'x' }
     const chat = '/v1/chat/completions'
     const table: Array<[path: string, body: unknown, status: number, message: RegExp]> = [

@@ -66,7 +66,7 @@ t.test('a real llama-server takes what the provider says', async t => {
     start({ slot: { type: 'reranking' }, model: testModel({ path: join(folder, 'rank.gguf'), capabilities: ['rerank'] }) })
   ])
 
-  await t.test('chat', async t => {
+  await t.test('a real llama-server chats through the provider', async t => {
     await speaksTheSentence(t, chat)
     const message = { role: 'user', content: 'hi' }
     t.match(await post(chat, provider.surfaces.responses!.path, { input: 'hi' }), { status: 200, json: { object: 'response' } })
@@ -83,7 +83,7 @@ t.test('a real llama-server takes what the provider says', async t => {
     t.equal((await post(embedding, '/v1/embeddings', { input: '5'.repeat(1000) })).status, 200, 'inputs longer than the batch of the profile')
   })
 
-  await t.test('reranking', async t => {
+  await t.test('a real llama-server ranks through the provider', async t => {
     await ranksByLastDigit(t, reranking)
     t.equal(provider.surfaces.rerank?.path, '/v1/rerank')
   })

@@ -11,7 +11,7 @@ function scan (pieces: readonly string[], stops: readonly string[]): { shown: st
   return { shown: [...shown, scanner.stopped ? '' : scanner.flush()], stopped: scanner.stopped }
 }
 
-t.test('stop strings', async t => {
+t.test('a stop string ends the text before it, in pieces too', async t => {
   const table: Array<[pieces: string[], stops: string[], shown: string[], stopped: boolean]> = [
     [['a', 'b'], [], ['a', 'b', ''], false],
     [['a', 'b'], [''], ['a', 'b', ''], false],
@@ -63,7 +63,7 @@ t.test('tokens that end within a character', async t => {
   t.ok(shown.length > 0, 'bytes that are no text do not wait forever')
 })
 
-t.test('slots', async t => {
+t.test('free sequences go to the best fit, then in turn', async t => {
   const never = new AbortController().signal
   await t.test('the best idle one, then first come first served', async t => {
     const pool = new SlotPool(['a', 'b'])

@@ -42,7 +42,7 @@ t.test('names of models', async t => {
   t.equal(models.contextSize!('tomorrow:7b'), null)
 })
 
-t.test('the store', async t => {
+t.test('a download that is not complete is not listed', async t => {
   const store = t.testdir({
     'Llama-3.2-1B-NPU2': { 'config.json': '{}', 'model.q4nx': '', 'tokenizer.json': '{}' },
     'Gemma3-4B-NPU2': { 'config.json': '{}', 'tokenizer.json': '{}' }

@@ -5,7 +5,7 @@ import { bigramChatTemplate, bigramGguf } from '../../../../plugins/services/dem
 import { bigramVocabulary } from '../../../../plugins/services/demo/bigram-vocabulary.js'
 import { demoSentence, sentenceFor } from '../../../../plugins/services/demo/sentence.js'
 
-t.test('the sentence', async t => {
+t.test('the demo\'s sentence has no word twice and says what to type next', async t => {
   for (const sentence of [demoSentence, sentenceFor('svc')]) {
     const words = sentence.split(' ')
     t.equal(new Set(words).size, words.length, 'no word twice')
@@ -35,7 +35,7 @@ t.test('the file, as another reader sees it', async t => {
   t.ok(bytes.equals(bigramGguf()), 'equal options give equal bytes')
 })
 
-t.test('options', async t => {
+t.test('a bigram model has the name and context length that were asked for', async t => {
   const info = await readGgufFileInfo(
     join(t.testdir({ 'm.gguf': bigramGguf({ sentence: 'one two', contextLength: 512, name: 'two' }) }), 'm.gguf'), { sourceType: 'filesystem' })
   t.match(info.metadata, { general: { name: 'two' }, llama: { context_length: 512 } })
@@ -43,7 +43,7 @@ t.test('options', async t => {
   t.throws(() => bigramGguf({ sentence: ' ' }), { message: /no words/ })
 })
 
-t.test('the vocabulary', async t => {
+t.test('the vocabulary can write any text, and has no token twice', async t => {
   const texts = (sentence: string, cycle: boolean): string[] => {
     const { tokens, words } = bigramVocabulary(sentence, cycle)
     return words.map(id => tokens[id]!.text)

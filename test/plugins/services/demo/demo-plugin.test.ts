@@ -50,7 +50,7 @@ t.test('a home without slots gets one that runs the demo model', async t => {
 })
 
 t.test('it leaves alone what is there', async t => {
-  await t.test('any slot', async t => {
+  await t.test('a home that has a slot gets no demo slot', async t => {
     const home = t.testdir({ etc: { svc: { slots: { 'other.toml': 'type = "llm"\ndevice = "cpu"\nport = 8090\n' } } } })
     await (await gatewayAt(t, home)).close()
     t.same(await slotFiles(home), ['other.toml'])

@@ -28,7 +28,7 @@ t.test('a slot without defaults adds nothing; a provider names the model its eng
   t.equal(await sent(bare, '{"model":"tts","input":"x"}'), '{"model":"tts","input":"x"}')
 })
 
-t.test('refusals', async t => {
+t.test('speech requests that cannot work start nothing', async t => {
   const gateway = await audioGateway(t, { slots: { tts: fakeSlot('tts'), agent: fakeSlot('llm') } })
   const cases: ReadonlyArray<readonly [body: unknown, status: number, code: string]> = [
     [{ input: 'x' }, 400, 'request.missing_model'],
