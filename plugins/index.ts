@@ -33,6 +33,7 @@ const builtins = [
   { name: 'api-hf', load: () => import('./api/hf/index.js') },
   { name: 'api-install', load: () => import('./api/install/index.js') },
   { name: 'api-logs', load: () => import('./api/logs/index.js') },
+  { name: 'api-mcp', load: () => import('./api/mcp/index.js') },
   { name: 'api-meta', load: () => import('./api/meta/index.js') },
   { name: 'api-model-store', load: () => import('./api/model-store/index.js') },
   { name: 'api-models', load: () => import('./api/models/index.js') },

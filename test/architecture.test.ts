@@ -173,6 +173,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/state/system-clock.ts': 'clock',
   'kernel/state/wall-time.ts': 'clock',
   'plugins/api/backends/backend-view.ts': 'compared',
+  'plugins/api/mcp/mcp-api.ts': 'compared',
+  'plugins/api/mcp/server-routes.ts': 'stored',
   'plugins/api/images/cache.ts': 'stored',
   'plugins/api/profiles/envelope-routes.ts': 'stored',
   'plugins/api/slots/slot-usage.ts': 'compared',

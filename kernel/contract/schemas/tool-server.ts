@@ -5,7 +5,11 @@ import { ENV_NAME_PATTERN, envSchema } from './names.js'
 export const TOOL_SERVER_ID_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 /** Paths below `/mcp/` that are the gateway's own. */
-export const reservedToolServerIds: readonly string[] = ['admin', 'memory', 'all', 'svc-admin', 'svc-memory']
+export const reservedToolServerIds: readonly string[] = [
+  'admin', 'memory', 'all', 'svc-admin', 'svc-memory',
+  // words of /api/mcp
+  'servers', 'clients', 'catalog', 'resolve', 'stream', 'install'
+]
 
 export const toolServerIdSchema = z.string().regex(TOOL_SERVER_ID_PATTERN, {
   error: 'must be lowercase letters, digits, `-` or `_`, start with a letter or digit, and have at most 64 characters'

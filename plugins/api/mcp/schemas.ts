@@ -1,0 +1,159 @@
+import { TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerTransports } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { logKinds, serverStates, sourceKinds } from '../../services/tool-servers/ref.js'
+
+export const idParamsSchema = z.strictObject({ id: z.string().max(128).meta({ description: 'Id of a tool server', pattern: TOOL_SERVER_ID_PATTERN.source, examples: ['svc-admin'] }) })
+
+export const toolDetailSchema = z.strictObject({
+  name: z.string(),
+  description: z.string(),
+  args: z.string().meta({ description: 'Names of its arguments; a question mark after those that may be left out' }),
+  read_only: z.boolean(),
+  destructive: z.boolean(),
+  idempotent: z.boolean(),
+  open_world: z.boolean(),
+  gated: z.boolean().meta({ description: 'Its calls wait for an approval' })
+})
+
+export const serverSchema = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  bundled: z.boolean().meta({ description: 'Part of the gateway itself' }),
+  state: z.enum(serverStates),
+  transport: z.enum(toolServerTransports).meta({ description: 'How the gateway speaks to it; clients speak streamable-http' }),
+  connect_url: z.string().nullable().meta({ description: 'Where clients reach it; null before the gateway listens' }),
+  pid: z.int().nullable(),
+  version: z.string().nullable(),
+  protocol: z.string().nullable().meta({ description: 'Revision of the protocol that it speaks; null while it is not connected' }),
+  tools: z.int().meta({ description: 'How many it offers; -1 if unknown' }),
+  tool_details: z.array(toolDetailSchema),
+  dropped_tools: z.array(z.strictObject({ name: z.string(), reason: z.string() })).meta({ description: 'Tools of it that cannot be offered' }),
+  resources: z.int(),
+  prompts: z.int(),
+  running: z.int().meta({ description: 'Calls under way' }),
+  activity: z.strictObject({ rpm: z.int().meta({ description: 'Calls in the last minute' }) }),
+  connected: z.array(z.string()).meta({ description: 'Clients that called it in the last five minutes' }),
+  provider: z.string().meta({ description: 'Who made it' }),
+  error: z.string().nullable().meta({ description: 'Why it is not running' }),
+  retry_in_ms: z.int().nullable().meta({ description: 'Not tried before that' }),
+  spec: z.string().optional(),
+  source_url: z.string().optional(),
+  env: z.record(z.string(), z.string()).optional().meta({ description: 'Values that look like secrets are masked' }),
+  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable or header to key of api.env' }),
+  enabled: z.boolean().optional(),
+  installed_at: z.string().optional(),
+  verified: z.boolean().optional()
+}).meta({ title: 'ToolServer' })
+export type ServerRow = z.output<typeof serverSchema>
+
+export const serversSchema = z.strictObject({ servers: z.array(serverSchema), count: z.int() })
+export const oneServerSchema = z.strictObject({ server: serverSchema })
+
+export const clientsSchema = z.strictObject({
+  clients: z.array(z.strictObject({
+    id: z.string(),
+    name: z.string(),
+    role: z.enum(['CLI', 'IDE', 'App']).meta({ description: 'Guessed from its name' }),
+    host: z.literal('—'),
+    since: z.string().meta({ description: 'First call that is still written down, ISO 8601 UTC' }),
+    connected_to: z.array(z.string())
+  })),
+  count: z.int()
+})
+
+const resolvedSchema = {
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  spec: z.string(),
+  transport: z.enum(toolServerTransports),
+  args: z.array(z.string()),
+  tools: z.int(),
+  resources: z.int(),
+  prompts: z.int(),
+  env_required: z.array(z.string()),
+  source_kind: z.enum(sourceKinds),
+  source_url: z.string().optional(),
+  author: z.string(),
+  verified: z.boolean()
+}
+export const manifestSchema = z.strictObject(resolvedSchema).meta({ title: 'ResolvedManifest' })
+
+/** Empty and long addresses have codes of their own, so the schema tells of the bounds and lets them pass. */
+export const resolveQuerySchema = z.strictObject({
+  url: z.string().default('').meta({ description: 'Address of a manifest or server, or a spec; 1 to 2048 characters', examples: ['npm:@modelcontextprotocol/server-everything'] })
+})
+
+export const catalogSchema = z.strictObject({
+  items: z.array(z.strictObject({
+    id: z.string(), name: z.string(), author: z.string(), verified: z.boolean(), description: z.string(), category: z.string(),
+    spec: z.string(), homepage: z.string().nullable()
+  })),
+  categories: z.array(z.string())
+})
+export const catalogQuerySchema = z.strictObject({
+  search: z.string().max(200).optional().meta({ description: 'Text in id, name or description' }),
+  category: z.string().max(64).optional()
+})
+export const refreshedSchema = z.strictObject({ items: z.int().meta({ description: 'How many the registry has that can be installed' }) })
+
+const settings = {
+  args: z.array(z.string().max(8_192)).max(256).optional(),
+  env: z.record(z.string(), z.string()).optional(),
+  secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable, or header for a server with a url, to key of api.env' }),
+  enabled: z.boolean().optional()
+}
+
+export const installBodySchema = z.strictObject({
+  url: z.string().optional().meta({ description: 'As GET /api/mcp/resolve takes it' }),
+  spec: z.string().optional().meta({ description: 'The same' }),
+  manifest: z.unknown().optional().meta({
+    description: 'In place of both: a resolved manifest, or the keys of a file of mcp-servers/ such as command and args', type: 'object'
+  }),
+  id: toolServerIdSchema.optional().meta({ description: 'Another id than the manifest has' }),
+  ...settings
+})
+export type InstallBody = z.output<typeof installBodySchema>
+
+export const installedSchema = z.strictObject({
+  installed: serverSchema,
+  env_missing: z.array(z.string()).meta({ description: 'What it asks for and neither env nor secrets have' })
+})
+
+export const uninstalledSchema = z.strictObject({ uninstalled: z.string() })
+
+/** `env` and `enabled` have codes of their own. */
+export const configBodySchema = z.strictObject({
+  env: z.unknown().optional().meta({ description: 'Merged into what is there; null takes a variable out', type: 'object' }),
+  enabled: z.unknown().optional().meta({ type: 'boolean' }),
+  secrets: z.record(z.string(), z.string().nullable()).optional().meta({ description: 'Merged as env is' }),
+  args: settings.args,
+  idle_stop_s: z.int().optional(),
+  start_timeout_s: z.int().optional(),
+  call_timeout_s: z.int().optional()
+})
+
+const names = z.array(z.string().min(1).max(128)).max(512).optional()
+export const toolsBodySchema = z.strictObject({
+  allow: names.meta({ description: 'Only these, when not empty' }),
+  gated: names.meta({ description: 'Their calls wait for an approval' }),
+  blocked: names
+})
+
+export const testedSchema = z.strictObject({
+  ok: z.boolean(), latency_ms: z.int(), tools: z.int().nullable(), protocol: z.string().nullable(), error: z.string().nullable()
+})
+
+export const actionParamsSchema = idParamsSchema.extend({ action: z.enum(['restart', 'start', 'stop']) })
+
+export const logsQuerySchema = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(100) })
+export const logsSchema = z.strictObject({
+  server: z.string(),
+  events: z.array(z.strictObject({
+    ts: z.string(),
+    kind: z.enum([...logKinds, 'call']).meta({ description: 'stdout: what it printed where the protocol is spoken' }),
+    message: z.string()
+  })),
+  count: z.int()
+})
