@@ -8,7 +8,7 @@ import { builtinCandidates, descriptorCandidates, inlineCandidates, packageCandi
 import { Generations } from './host/generations.js'
 import { watchLoop } from './host/loop-watch.js'
 import { PluginLogs } from './host/plugin-logs.js'
-import { pluginFolder, preparePluginHome } from './host/plugin-home.js'
+import { preparePluginHome } from './host/plugin-home.js'
 import { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/process-guard.js'
 import { Services } from './host/services.js'
@@ -30,6 +30,7 @@ import { createAgentFiles } from './tools/agent-files.js'
 import { Tools } from './tools/tool-catalogue.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
+import { pluginState } from './plugin-state.js'
 import { version } from './version.js'
 import { problemText } from './contract/problem-text.js'
 
@@ -85,7 +86,6 @@ class GatewayRun implements Gateway {
   #alive: NodeJS.Timeout | null = null
   #check: GatewayConfigCheck | null = null
   #baseUrl: string | null = null
-  #layingFacts: Promise<void> = Promise.resolve()
   #starting: Promise<StartedGateway> | null = null
   #stopping: Promise<void> | null = null
   #autostarted: Promise<void> = Promise.resolve()
@@ -141,7 +141,6 @@ class GatewayRun implements Gateway {
       this.#provide(kernel, inference, host)
       await preparePluginHome(kernel.config.paths.plugins)
       await host.boot()
-      await this.#layingFacts
       await kernel.openDrivers(inference.drivers())
       goOn()
       await inference.gpu.open()
@@ -205,7 +204,7 @@ class GatewayRun implements Gateway {
       generations,
       watchLoop: this.#options.guardProcess === true ? told => watchLoop(log, told) : null,
       busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
-      stateOf: plugin => ({ folder: () => pluginFolder(config.paths.state, plugin), table: kernel.tables.of(plugin) }),
+      stateOf: plugin => pluginState(kernel, plugin),
       logs,
       logOf: plugin => logs.tapped(plugin, withPlugin(log, plugin)),
       mount: {
@@ -235,9 +234,10 @@ class GatewayRun implements Gateway {
         ...await packageCandidates(pluginHome, config.snapshot.svc.plugins.allow)
       ],
       runtimesChanged: runtimes => kernel.runtime.use(runtimes),
-      providersChanged: providers => {
-        this.#layingFacts = config.use(providers)
+      providersChanged: async (providers, files) => {
+        const laid = config.use(providers, files)
         this.#inference?.providersChanged()
+        await laid
       },
       toolsChanged: plugins => tools.use(plugins)
     })

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import {
-  core, type AnyPlugin, type Clock, type ConfigService, type EngineProvider, type ErrorCode, type Logger,
+  core, type AnyPlugin, type Clock, type ConfigFileDefinition, type ConfigService, type EngineProvider, type ErrorCode,
+  type Logger,
   type RuntimeDefinition
 } from '../../kernel/contract/index.js'
 import { LaidProviders } from '../../kernel/config/laid-providers.js'
@@ -28,6 +29,7 @@ export interface OfflineKernel {
 export interface DeclaredPlugin extends KnownPlugin {
   readonly providers: readonly EngineProvider[]
   readonly runtimes: readonly RuntimeDefinition[]
+  readonly files: readonly ConfigFileDefinition[]
   /** Why its providers and runtimes are not known without a gateway; null when they are. */
   readonly trouble: string | null
 }
@@ -81,7 +83,7 @@ export function declaredRuntimes (plugins: readonly DeclaredPlugin[]): Pick<Runt
 }
 
 function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {
-  return { name, origin, plugin: null, fault: null, providers: [], runtimes: [], trouble: null }
+  return { name, origin, plugin: null, fault: null, providers: [], runtimes: [], files: [], trouble: null }
 }
 
 async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: readonly string[]): Promise<DeclaredPlugin> {
@@ -115,7 +117,7 @@ async function staged (
     })
     await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
     context.seal()
-    return { ...known, providers: context.stage.providers, runtimes: context.stage.runtimes }
+    return { ...known, providers: context.stage.providers, runtimes: context.stage.runtimes, files: context.stage.files }
   } catch (error) {
     return { ...known, trouble: await failureText(error, root) }
   }
@@ -124,7 +126,11 @@ async function staged (
 /** Nothing is kept where no gateway runs. */
 function stateless (plugin: string): PluginState {
   const refuse = (): never => { throw new Error(`plugin '${plugin}' reads and writes its state in a gateway only`) }
-  return { folder: refuse, table: { get: () => undefined, set: refuse, delete: refuse, keys: () => [] } }
+  return {
+    folder: refuse,
+    file: ({ schema }) => ({ value: schema.parse({}), onChange: () => () => {}, patch: refuse }),
+    table: { get: () => undefined, set: refuse, delete: refuse, keys: () => [] }
+  }
 }
 
 function servicesOf ({ requires = {} }: AnyPlugin, config: OfflineKernel['config'], clock: Clock): Record<string, unknown> {

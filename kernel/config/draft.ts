@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import {
   capabilityGroupOf, nameSchema, profileSchema, stackSchema, svcError,
-  type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigRows,
+  type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigFileDefinition,
+  type ConfigRows,
   type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig, type NamedStack,
   type Paths, type Profile, type RegistryFile, type Stack, type SvcConfig, type Upstream
 } from '../contract/index.js'
@@ -11,6 +12,7 @@ import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
 import { DraftToolServers } from './draft-tool-servers.js'
 import type { LaidProviders } from './laid-providers.js'
+import { patchOwned } from './owned-files.js'
 import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { withSelection } from './schema/capabilities-file.js'
@@ -40,6 +42,7 @@ export class Draft implements ConfigDraft {
   readonly #files: DraftFiles
   readonly #log: Logger
   readonly #rules: WriteRules | null
+  readonly #owned: readonly ConfigFileDefinition[]
   readonly #providers: LaidProviders
   /** Below the state root. */
   readonly #registry: string
@@ -50,13 +53,14 @@ export class Draft implements ConfigDraft {
 
   constructor (
     snapshot: ConfigSnapshot, paths: Paths, log: Logger, patchSvc: SvcPatcher, providers: LaidProviders,
-    rules: WriteRules | null = null
+    rules: WriteRules | null = null, owned: readonly ConfigFileDefinition[] = []
   ) {
     this.#svc = snapshot.svc
     this.#patchSvc = patchSvc
     this.#files = new DraftFiles(paths, log)
     this.#log = log
     this.#rules = rules
+    this.#owned = owned
     this.#providers = providers
     this.#registry = relative(paths.state, paths.registry)
     this.upstreams = new DraftRows(this.#files, log, { ...upstreamRows, file: configFiles.upstreams })
@@ -159,6 +163,10 @@ export class Draft implements ConfigDraft {
     const before = await this.#files.toml(configFiles.svc)
     if (text !== (before?.text ?? '')) this.#files.put(configFiles.svc, text)
     return this.#svc = value
+  }
+
+  patchFile (file: string, patch: Raw): Promise<unknown> {
+    return patchOwned(this.#files, this.#owned, file, { ...patch })
   }
 
   putState (file: string, content: string | null): Promise<void> {

@@ -1,6 +1,6 @@
 import type {
-  AgentFile, CapabilitySelections, Diagnostic, ExternalProvider, HardwareInfo, Manifest, NamedProfile, NamedStack,
-  NamedToolServer, SvcConfig, Upstream, WrittenSlot
+  AgentFile, CapabilitySelections, ConfigFileDefinition, Diagnostic, ExternalProvider, HardwareInfo, Manifest,
+  NamedProfile, NamedStack, NamedToolServer, SvcConfig, Upstream, WrittenSlot
 } from '../contract/index.js'
 
 /** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
@@ -31,6 +31,8 @@ export interface ConfigParts {
   readonly manifest: Part<Manifest | null>
   readonly hardware: Part<HardwareInfo>
   readonly secrets: Part<ReadonlyMap<string, string>>
+  /** Files of plugins, by name. */
+  readonly owned: ReadonlyMap<string, Part<unknown> & { readonly definition: ConfigFileDefinition }>
 }
 
 /** Names below the configuration root; diagnostics show them. */
@@ -68,6 +70,7 @@ export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
     ...[...agents.values()].flatMap(agent => agent.diagnostics), ...profiles.diagnostics,
     ...stacks.diagnostics, ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
     ...toolServerFolder, ...[...toolServers.values()].flatMap(server => server.diagnostics),
-    ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics
+    ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics,
+    ...[...parts.owned.values()].flatMap(owned => owned.diagnostics)
   ]
 }

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CapabilityChild, CapabilitySelections, ConfigSnapshot, NamedProfile, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
+import type { ConfigSnapshot, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
+import { layTable } from './config-table.js'
 import { agentRulesOf } from './load-agents.js'
 import { allDiagnostics, type ConfigParts } from './parts.js'
 import type { LaidProviders } from './laid-providers.js'
-import { layManifest } from './schema/json-files.js'
-import { layStacks } from './stacks/seeds.js'
 
 /**
  * What the parts say, as one immutable value. Everything that is equal to what `previous` had is the same object, so
@@ -24,18 +23,16 @@ export function snapshotOf (
   for (const [id, { value }] of parts.toolServers) {
     if (value !== null) toolServers.set(id, keep(previous?.toolServers.get(id), value))
   }
+  const laid = layTable(parts, providers)
+  const kept = Object.fromEntries(Object.entries(laid).map(([key, value]) =>
+    [key, keep<unknown>(previous?.[key as keyof typeof laid], value)]))
   const next = {
     svc: keep(previous?.svc, svc),
     slots: keep(previous?.slots, slots),
     agents: keep(previous?.agents, agentRulesOf(parts)),
-    profiles: keep(previous?.profiles, layProfiles(parts.profiles.value, providers)),
-    stacks: keep(previous?.stacks, layStacks(parts.stacks.value)),
-    capabilities: keep(previous?.capabilities, withProviders(parts.capabilities.value, providers)),
-    upstreams: keep(previous?.upstreams, parts.upstreams.value),
-    providers: keep(previous?.providers, parts.providers.value),
+    ...kept as unknown as typeof laid,
+    files: keep(previous?.files, filesOf(parts, previous)),
     toolServers: keep(previous?.toolServers, toolServers),
-    manifest: keep(previous?.manifest, layManifest(providers.images, parts.manifest.value)),
-    hardware: keep(previous?.hardware, parts.hardware.value),
     diagnostics: keep(previous?.diagnostics, allDiagnostics(parts))
   }
   const same = previous !== null && Object.entries(next).every(([key, value]) => previous[key as keyof ConfigSnapshot] === value)
@@ -46,17 +43,9 @@ export function slotWithProvider (slot: WrittenSlot, providers: LaidProviders): 
   return { ...slot, provider: providers.nameFor({ ...slot, device: slot.device }) }
 }
 
-/** Profiles of providers first, then the operator's own. */
-function layProfiles (own: readonly NamedProfile[], { profiles }: LaidProviders): ReadonlyMap<string, NamedProfile> {
-  const others = own.filter(({ name }) => !profiles.has(name))
-  return new Map([...profiles, ...others.map(profile => [profile.name, profile] as const)])
-}
-
-function withProviders (selections: CapabilitySelections, providers: LaidProviders): CapabilitySelections {
-  return Object.fromEntries(Object.entries(selections).map(([child, selection]) => {
-    const { provider } = selection
-    return [child as CapabilityChild, provider === null ? selection : { ...selection, provider: providers.canonical(provider) }]
-  }))
+/** One that is as it was is the same value: plugins compare by identity. */
+function filesOf ({ owned }: ConfigParts, previous: ConfigSnapshot | null): ReadonlyMap<string, unknown> {
+  return new Map([...owned].map(([file, { value }]) => [file, keep(previous?.files.get(file), value)]))
 }
 
 function keep<T> (old: T | undefined, next: T): T {

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  messageOf, NAME_PATTERN, type Clock, type ConfigService, type ConfigSnapshot, type Diagnostic, type Logger, type Paths
+  messageOf, NAME_PATTERN, type Clock, type ConfigFileDefinition, type ConfigService, type ConfigSnapshot, type Diagnostic,
+  type Logger, type Paths
 } from '../contract/index.js'
 import type { FileOps } from './atomic-file.js'
 import { Draft, type SvcPatcher } from './draft.js'
-import {
-  loadCapabilities, loadParts, loadProfiles, loadProviders, loadSecrets, loadStacks, loadSvc, loadUpstreams, type LoadOptions
-} from './load-parts.js'
+import { loadPart, loadTable } from './config-table.js'
+import { loadParts, loadSecrets, loadSvc, type LoadOptions } from './load-parts.js'
+import { loadOwned } from './owned-files.js'
 import { loadSlot } from './load-slots.js'
 import { loadToolServer } from './load-tool-servers.js'
 import { noProviders, type LaidProviders } from './laid-providers.js'
@@ -36,6 +37,8 @@ export interface ConfigServiceOptions {
   readonly withLock: WithLock
   /** Whose facts files are read with until `use`. Default: nobody's. */
   readonly providers?: LaidProviders
+  /** The same of files that plugins own. Default: none. */
+  readonly owned?: readonly ConfigFileDefinition[]
   readonly migrations?: readonly ConfigMigration[]
   readonly ops?: FileOps
   readonly rules?: WriteRules
@@ -45,10 +48,10 @@ export interface ConfigServiceOptions {
 export interface KernelConfig extends ConfigService {
   readonly providers: LaidProviders
   /**
-   * Lays the facts of these providers under the files: at once, but for problems of files that only they tell of, which
-   * are found when it resolves.
+   * Lays the facts of these providers under the files: at once, but for problems of files that only they tell of, and for
+   * the files that plugins own, which are found when it resolves.
    */
-  use (providers: LaidProviders): Promise<void>
+  use (providers: LaidProviders, files?: readonly ConfigFileDefinition[]): Promise<void>
 }
 
 interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnapshot) => void }
@@ -60,8 +63,9 @@ interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnaps
 export async function createConfigService (options: ConfigServiceOptions): Promise<KernelConfig> {
   const { paths, env, log, withLock, migrations } = options
   let providers = options.providers ?? noProviders
+  let owned = options.owned ?? []
   const load = (): LoadOptions => ({
-    paths, profileSeeds: new Set(providers.profiles.keys()), ...(migrations === undefined ? {} : { migrations })
+    paths, providers, owned, ...(migrations === undefined ? {} : { migrations })
   })
   const writer: WriterContext = { paths, log, ...(options.ops === undefined ? {} : { ops: options.ops }) }
   const queue = new SerialQueue()
@@ -119,12 +123,9 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       ...parts,
       toolServers: new Map([...toolServers].sort(([a], [b]) => a < b ? -1 : 1)),
       slots: new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1)),
-      ...files.includes(configFiles.profiles) ? { profiles: await loadProfiles(paths, parts, load().profileSeeds) } : {},
-      ...files.includes(configFiles.stacks) ? { stacks: await loadStacks(paths, parts) } : {},
-      ...files.includes(configFiles.capabilities) ? { capabilities: await loadCapabilities(paths, parts) } : {},
       ...files.includes(configFiles.svc) ? { svc: await loadSvc(load(), parts.svc.value) } : {},
-      ...files.includes(configFiles.upstreams) ? { upstreams: await loadUpstreams(paths, parts) } : {},
-      ...files.includes(configFiles.providers) ? { providers: await loadProviders(paths, parts) } : {}
+      ...await loadTable(paths, parts, providers, files),
+      owned: await loadOwned(paths, owned, parts, files)
     })
   })
 
@@ -139,7 +140,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   /** The snapshot has the change before the lock is free: the next draft sees it. */
   const change = <T>(work: (draft: Draft) => Promise<T>, dryRun = false): Promise<T> => withLock(configLock(paths), async () => {
     await recoverFiles(writer)
-    const draft = new Draft(snapshot, paths, log, patchSvc, providers, options.rules)
+    const draft = new Draft(snapshot, paths, log, patchSvc, providers, options.rules, owned)
     const result = await work(draft)
     if (dryRun) return result
     await commitFiles(writer, draft.changes())
@@ -156,13 +157,18 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     get snapshot () { return snapshot },
     get providers () { return providers },
     paths,
-    async use (next) {
-      const before = load().profileSeeds
+    async use (next, files = []) {
+      const isSame = isDeepStrictEqual([...providers.profiles.keys()], [...next.profiles.keys()])
+      const isOwned = files.length === owned.length && files.every((definition, i) => definition === owned[i])
       providers = next
+      owned = files
       adopt(parts)
-      const { profileSeeds } = load()
-      if (isDeepStrictEqual(before, profileSeeds)) return
-      await queue.run(async () => adopt({ ...parts, profiles: await loadProfiles(paths, parts, profileSeeds) }))
+      if (isSame && isOwned) return
+      await queue.run(async () => adopt({
+        ...parts,
+        ...isSame ? {} : await loadPart('profiles', paths, parts, providers),
+        ...isOwned ? {} : { owned: await loadOwned(paths, owned, parts, []) }
+      }))
     },
     reload: () => queue.run(async () => {
       adopt(await loadParts(load(), parts))

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
 import type { ServiceDescriptor } from './companion.js'
+import type { ConfigFile, ConfigFileDefinition } from './config-file.js'
 import type { Logger } from './logger.js'
 import type { PluginTable } from './plugin-store.js'
 import type { RuntimeDefinition } from './engine-runtime.js'
@@ -32,6 +33,8 @@ export interface BaseContext<R extends Requires, C extends z.ZodType> {
   /** Offers a service to other plugins. The ref must be listed in `provides`. */
   provide<T> (ref: ServiceRef<T>, implementation: T): void
   addSetting (setting: SettingDefinition): void
+  /** A file below the configuration root that is this plugin's own. */
+  addConfigFile<S extends z.ZodType> (definition: ConfigFileDefinition<S>): ConfigFile<z.output<S>>
   /** Shown by `GET /api/plugins`; must be quick and must not throw. */
   addHealth (probe: () => Readonly<Record<string, unknown>>): void
   /**

@@ -1,4 +1,7 @@
-import { errorCodes, type AnyPlugin, type AnyRoute, type EngineProvider, type PluginErrors } from '../contract/index.js'
+import {
+  errorCodes, type AnyPlugin, type AnyRoute, type ConfigFileDefinition, type EngineProvider, type PluginErrors
+} from '../contract/index.js'
+import { configFiles } from '../config/parts.js'
 import { ADMIN } from '../tools/route-tool.js'
 import type { Stage } from './stage.js'
 
@@ -10,7 +13,7 @@ export interface Conflict {
 
 export interface Claim {
   readonly plugin: string
-  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services'>
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'files'>
   readonly errors?: ReadonlyArray<PluginErrors<never>>
   /** What the codes of a package begin with; null for what came with the gateway, whose plugins share domains. */
   readonly domain?: string | null
@@ -63,6 +66,7 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
       problem: isMountable(url) ? null : `the URL '${url}' is not valid: it must start with a slash and hold path characters, :params and a last *`
     })),
     ...stage.providers.flatMap(providerClaims),
+    ...stage.files.map(fileClaim),
     ...stage.runtimes.map(of => ({ of, key: `runtime ${of.name}`, what: `runtime '${of.name}'`, problem: null })),
     ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
     ...stage.tools.map(of => toolClaim(of.server, of.name, of)),
@@ -84,6 +88,16 @@ function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnTyp
   return Object.keys(of.rows).map(code => ({ of, key: errorKey(code), what: `error code '${code}'`, problem }))
 }
 
+/** Names of the gateway's own files. */
+const ownFiles: ReadonlySet<string> = new Set(Object.values(configFiles))
+
+function fileClaim (of: ConfigFileDefinition): ReturnType<typeof claimsOf>[number] {
+  const what = `configuration file '${of.file}'`
+  const problem = !/^[a-z][a-z0-9-]*\.toml$/.test(of.file) ? `the ${what} must be lower case letters, digits and -, then .toml`
+    : ownFiles.has(of.file) ? `the ${what} is the gateway's own; choose another name` : null
+  return { of, key: `file ${of.file}`, what, problem }
+}
+
 /** Names that would hide each other; default types are laid over each other instead. */
 function providerClaims (of: EngineProvider): ReturnType<typeof claimsOf> {
   const { name, aliases = [], images = {}, profiles = {} } = of
@@ -102,5 +116,6 @@ function placesOf (of: AnyRoute): ReadonlyArray<Pick<AnyRoute, 'method' | 'url'>
 
 function clash (what: string, owner: string | undefined): string | null {
   if (owner === undefined) return null
-  return `${what} belongs to ${owner}; choose another ${/^(provider|runtime|tool|service|image|profile|error code) /.test(what) ? 'name' : 'URL'}`
+  const isNamed = /^(provider|runtime|tool|service|image|profile|error code|configuration file) /.test(what)
+  return `${what} belongs to ${owner}; choose another ${isNamed ? 'name' : 'URL'}`
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isErrorCode, messageOf, SvcError, svcError, type ErrorRow, type EventBus, type PluginConfigProblem, type PluginErrorRow,
-  type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog, type RuntimeDefinition,
-  type ServiceCatalog, type ServiceDescriptor
+  isErrorCode, messageOf, SvcError, svcError, type ConfigFileDefinition, type ErrorRow, type EventBus, type PluginConfigProblem,
+  type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog,
+  type RuntimeDefinition, type ServiceCatalog, type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -43,7 +43,7 @@ export interface PluginHostDeps extends BootDeps {
   /** The drivers that plugins bring, whenever that may have changed; told before the providers. */
   readonly runtimesChanged: (runtimes: readonly RuntimeDefinition[]) => void
   /** The set of providers changed. */
-  readonly providersChanged: (providers: LaidProviders) => void
+  readonly providersChanged: (providers: LaidProviders, files: readonly ConfigFileDefinition[]) => Promise<void>
   /** Plugins, and so their tools, came or went. */
   readonly toolsChanged: (plugins: readonly ToolsOfPlugin[]) => void
 }
@@ -66,6 +66,8 @@ export class PluginHost implements PluginService {
 
   /** Looked at by every request: made anew when a plugin comes or goes. */
   #laid = noProviders
+  /** Resolves when the files say what they say with the plugins that there are. */
+  #laying: Promise<void> = Promise.resolve()
 
   constructor (deps: PluginHostDeps) {
     this.#deps = deps
@@ -134,6 +136,7 @@ export class PluginHost implements PluginService {
     const ordered = await this.#boot.run(fresh, [], this.#deps.services)
     this.#setRecords(inOrder(fresh, ordered))
     await this.#render()
+    await this.#laying
     this.#checkRequired()
   }
 
@@ -260,6 +263,7 @@ export class PluginHost implements PluginService {
     const starting = this.#starter.start(ordered, new Promise(resolve => { go = resolve }))
     const before = await this.#render()
     await this.#starter.stop(leaving)
+    await this.#laying
     go()
     await this.#closeApp(before)
     await starting
@@ -292,7 +296,7 @@ export class PluginHost implements PluginService {
     this.#laid = new LaidProviders(records.filter(isAlive).flatMap(({ candidate, stage }) =>
       (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))))
     this.#deps.runtimesChanged(records.filter(isAlive).flatMap(({ stage }) => stage?.runtimes ?? []))
-    this.#deps.providersChanged(this.#laid)
+    this.#laying = this.#deps.providersChanged(this.#laid, records.filter(isAlive).flatMap(({ stage }) => stage?.files ?? []))
     this.#deps.toolsChanged(records.filter(isAlive).flatMap(record => record.stage === null ? [] : [{
       plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)
     }]))

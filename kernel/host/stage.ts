@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isProvider, isRoute, isRuntime, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type EngineProvider, type Logger,
+  isProvider, isRoute, isRuntime, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type ConfigFile,
+  type ConfigFileDefinition, type EngineProvider, type Logger,
   type PluginTable, type RuntimeDefinition, type ServiceDescriptor, type ServiceRef, type SettingDefinition,
   type ToolDefinition
 } from '../contract/index.js'
@@ -14,6 +15,7 @@ export interface Stage {
   readonly tools: ToolDefinition[]
   readonly services: ServiceDescriptor[]
   readonly settings: SettingDefinition[]
+  readonly files: ConfigFileDefinition[]
   readonly provided: Map<string, unknown>
   readonly healthProbes: Array<() => Readonly<Record<string, unknown>>>
   readonly startHooks: Array<(signal: AbortSignal) => void | Promise<void>>
@@ -27,6 +29,8 @@ export interface PluginState {
   /** Makes the folder. */
   readonly folder: () => string
   readonly table: PluginTable
+  /** A configuration file of its own, until the signal aborts. */
+  readonly file: (definition: ConfigFileDefinition, signal: AbortSignal) => ConfigFile<unknown>
 }
 
 export interface StagedContext {
@@ -52,6 +56,7 @@ export function createContext (
     tools: [],
     services: [],
     settings: [],
+    files: [],
     provided: new Map(),
     healthProbes: [],
     startHooks: [],
@@ -75,6 +80,7 @@ export function createContext (
   const addRoute = listOf('addRoute', stage.routes, isRoute, 'a route made by defineRoute')
   const configureScope = listOf('configureScope', stage.scopes, isFunction, 'a function')
   const addTool = listOf('addTool', stage.tools, isTool, 'a tool made by defineTool')
+  const addFile = listOf('addConfigFile', stage.files, isConfigFile, 'a file and the schema of what it holds, which takes an empty table')
   const byKind = {
     provider: { addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider') },
     routes: { addRoute, configureScope },
@@ -103,6 +109,10 @@ export function createContext (
       stage.provided.set(ref.id, implementation)
     }),
     addSetting: staging('addSetting', (setting: SettingDefinition) => { stage.settings.push(setting) }),
+    addConfigFile: (definition: ConfigFileDefinition) => {
+      addFile(definition)
+      return state.file(definition, signal)
+    },
     addHealth: listOf('addHealth', stage.healthProbes, isFunction, 'a function'),
     onStart: listOf('onStart', stage.startHooks, isFunction, 'a function'),
     onStop: listOf('onStop', stage.stopHooks, isFunction, 'a function')
@@ -110,4 +120,9 @@ export function createContext (
   // after the getter, which a spread would call
   for (const kind of [plugin.kind].flat()) Object.assign(context, byKind[kind])
   return { stage, context: Object.freeze(context), seal: () => { open = false } }
+}
+
+function isConfigFile (value: unknown): boolean {
+  const { file, schema } = (value ?? {}) as Partial<ConfigFileDefinition>
+  return typeof file === 'string' && typeof schema?.safeParse === 'function' && schema.safeParse({}).success
 }

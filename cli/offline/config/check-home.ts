@@ -1,4 +1,4 @@
-import type { ConfigSnapshot, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
+import type { ConfigFileDefinition, ConfigSnapshot, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
 import { loadParts } from '../../../kernel/config/load-parts.js'
 import { noProviders, type LaidProviders } from '../../../kernel/config/laid-providers.js'
 import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/parts.js'
@@ -33,8 +33,8 @@ type Env = Readonly<Record<string, string | undefined>>
 export async function checkHome (
   paths: Paths, env: Env, change: (parts: ConfigParts) => Promise<ConfigParts> = parts => Promise.resolve(parts)
 ): Promise<HomeCheck> {
-  const read = async (providers: LaidProviders): Promise<ConfigParts> =>
-    await change(await loadParts({ paths, profileSeeds: new Set(providers.profiles.keys()) }, null))
+  const read = async (providers: LaidProviders, owned: readonly ConfigFileDefinition[] = []): Promise<ConfigParts> =>
+    await change(await loadParts({ paths, providers, owned }, null))
   const first = await read(noProviders)
   if (first.svc.value === null) {
     return { parts: first, snapshot: null, findings: allDiagnostics(first).map(findingOfFile), complete: false, plugins: [] }
@@ -43,7 +43,7 @@ export async function checkHome (
   const undeclared = snapshotOf({ ...first, svc: { ...first.svc, value: first.svc.value } }, noProviders, null)
   const plugins = await declaredPlugins({ config: { snapshot: undeclared, paths }, clock, log: quietLog })
   const providers = layPlugins(plugins)
-  const parts = await read(providers)
+  const parts = await read(providers, plugins.flatMap(({ files }) => files))
   const snapshot: ConfigSnapshot = snapshotOf(parts, providers, null)
   const config = { snapshot, paths }
   const settings = (): typeof snapshot.svc.models => snapshot.svc.models

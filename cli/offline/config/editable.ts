@@ -4,9 +4,9 @@ import {
   capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema, slotConfigSchema, stackSchema, svcConfigSchema,
   upstreamSchema, type Paths
 } from '../../../kernel/contract/index.js'
-import {
-  loadCapabilities, loadProfiles, loadProviders, loadStacks, loadSvc, loadUpstreams
-} from '../../../kernel/config/load-parts.js'
+import { loadPart } from '../../../kernel/config/config-table.js'
+import { noProviders } from '../../../kernel/config/laid-providers.js'
+import { loadSvc } from '../../../kernel/config/load-parts.js'
 import { loadSlot } from '../../../kernel/config/load-slots.js'
 import { configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
 import { usageFailure } from '../../failure.js'
@@ -57,7 +57,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: upstreamSchema,
     table: '[[upstream]]',
     meaning: false,
-    part: async paths => ({ upstreams: await loadUpstreams(paths, null) })
+    part: paths => loadPart('upstreams', paths, null, noProviders)
   },
   providers: {
     file: configFiles.providers,
@@ -65,7 +65,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: externalProviderSchema,
     table: '[[provider]]',
     meaning: false,
-    part: async paths => ({ providers: await loadProviders(paths, null) })
+    part: paths => loadPart('providers', paths, null, noProviders)
   },
   profiles: {
     file: configFiles.profiles,
@@ -73,7 +73,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: profileSchema,
     table: '[profile.my-profile]',
     meaning: false,
-    part: async paths => ({ profiles: await loadProfiles(paths, null) })
+    part: paths => loadPart('profiles', paths, null, noProviders)
   },
   stacks: {
     file: configFiles.stacks,
@@ -81,7 +81,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: stackSchema,
     table: '[stack.my-stack]',
     meaning: false,
-    part: async paths => ({ stacks: await loadStacks(paths, null) })
+    part: paths => loadPart('stacks', paths, null, noProviders)
   },
   capabilities: {
     file: configFiles.capabilities,
@@ -89,7 +89,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: capabilitySelectionSchema,
     table: '[selections.embed.embed]',
     meaning: false,
-    part: async paths => ({ capabilities: await loadCapabilities(paths, null) })
+    part: paths => loadPart('capabilities', paths, null, noProviders)
   }
 }
 

@@ -50,6 +50,8 @@ export interface ConfigDraft {
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
   /** As `ConfigService.patchSvc`; once in a draft. */
   patchSvc (patch: Row, check?: (next: SvcConfig) => void): Promise<SvcConfig>
+  /** As `ConfigFile.patch`, of a file that a plugin owns. */
+  patchFile (file: string, patch: Row): Promise<unknown>
   /** The model registry, which changes together with the configuration (`ModelRegistry.change`). */
   putRegistry (file: RegistryFile): Promise<void>
   /** A file right below the state root that changes together with the configuration; null removes it. */

@@ -41,6 +41,8 @@ export interface ConfigSnapshot {
   readonly toolServers: ReadonlyMap<string, NamedToolServer>
   readonly manifest: Manifest
   readonly hardware: HardwareInfo
+  /** What files of plugins say, by name. */
+  readonly files: ReadonlyMap<string, unknown>
   /** Problems of this load. What they concern keeps its last good value, or is left out at the first load. */
   readonly diagnostics: readonly Diagnostic[]
 }

@@ -9,17 +9,19 @@ export const before: Readonly<Record<string, string>> = {
   'slots/agent.toml': '# mine\nport = 8081 # fixed\ndevice = "cpu"\n',
   'slots/gone.toml': 'port = 8083\n',
   'private.json': 'damaged',
+  'words.toml': '# a plugin\'s own\nwords = ["one"]\n',
   'profiles.toml': '# my own\n[profile.mine]\nimage = "x" # what else\n',
   'capabilities.toml': 'schema_version = 1\n[selections.voice.tts]\nbackend = "cpu"\nenabled = true\n'
 }
 
-/** Creates, patches and deletes: slots, catalogues, the overlay and a file of the state root. */
+/** Creates, patches and deletes: slots, catalogues, the overlay, a plugin's file and a file of the state root. */
 export async function reshape (draft: ConfigDraft): Promise<void> {
   await draft.patchSlot('agent', { device: 'gpu-vulkan', idle_timeout_s: 60 })
   await draft.createSlot('coder', { port: 8084, model: { default: 'qwen' } })
   await draft.deleteSlot('gone')
   await draft.putProfile('mine', { ...draft.profiles.get('mine')!, flags: '-fa on' })
   await draft.putCapability('embed', { device: 'cpu', provider: null, model: 'nomic', enabled: true })
+  await draft.patchFile('words.toml', { words: ['one', 'two'] })
   await draft.putState('stacks.json', '{"active":"saber"}\n')
   await draft.putPrivate('private.json', '{"token":"x"}\n')
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Clock, Logger, Paths } from '../../../kernel/contract/index.js'
+import { z } from 'zod'
+import type { Clock, ConfigFileDefinition, Logger, Paths } from '../../../kernel/contract/index.js'
 import { createConfigService, type ConfigServiceOptions } from '../../../kernel/config/store.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
 import { shippedProviders } from '../../providers.js'
@@ -53,6 +54,11 @@ export function writeTree (root: string, files: Readonly<Record<string, string>>
 }
 
 /** A home with files below its etc folder, and the configuration service on it. */
+/** As a plugin has one. */
+const wordsFile: ConfigFileDefinition = {
+  file: 'words.toml', schema: z.strictObject({ words: z.array(z.string()).default([]) })
+}
+
 export async function openHome (
   home: string, files: Readonly<Record<string, string>>, options: Partial<ConfigServiceOptions> = {}
 ) {
@@ -60,7 +66,8 @@ export async function openHome (
   writeTree(paths.etc, files)
   const log = recordingLog()
   const config = await createConfigService({
-    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders, ...options
+    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders, owned: [wordsFile],
+    ...options
   })
   return { config, log, paths }
 }

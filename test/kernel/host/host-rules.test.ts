@@ -77,6 +77,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
     services: [],
     providers: providers.map(name => ({ name }) as EngineProvider),
     runtimes: [],
+    files: [],
     tools: tools.map(name => defineTool({ server: 'admin', name, description: 'x', input: z.object({}), handler: async () => 1 }))
   }
 })

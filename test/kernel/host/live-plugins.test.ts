@@ -1,13 +1,15 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { PluginReport } from '../../../kernel/contract/index.js'
+import { packageRoot } from '../../../kernel/host/plugin-home.js'
 import {
   createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions
 } from '../../../kernel/testing/index.js'
 import apiMeta from '../../../plugins/api/meta/index.js'
 import apiPlugins from '../../../plugins/api/plugins/index.js'
 import apiSettings from '../../../plugins/api/settings/index.js'
+import apiStatus from '../../../plugins/api/status/index.js'
 
 type Files = Readonly<Record<string, string>>
 
@@ -34,7 +36,7 @@ async function home (
   for (const [name, files] of Object.entries(packages)) write(name, files)
   const runtime = new FakeEngineRuntime()
   const gateway = await createTestGateway({
-    home: root, runtime, plugins: [apiMeta, apiPlugins, apiSettings], ...options
+    home: root, runtime, plugins: [apiMeta, apiPlugins, apiSettings, apiStatus], ...options
   })
   t.teardown(() => gateway.close())
   return {
@@ -338,4 +340,61 @@ t.test('timers, subscriptions and listeners of a plugin go with it', async t => 
   await it.reload()
   await clock.advance(5_000)
   t.strictSame(left, [])
+})
+
+/** A package with a configuration file of its own, and routes that show and change it. */
+const parrot = (name = 'parrot'): string => `
+import { z } from 'zod'
+import { definePlugin, defineRoute } from 'svc-gateway/plugin'
+export default definePlugin({ name: '${name}', kind: 'routes', apiVersion: 1, register (ctx) {
+  const heard = []
+  const file = ctx.addConfigFile({ file: 'parrot.toml', schema: z.strictObject({
+    words: z.array(z.string()).default(['hello']), volume: z.number().min(0).max(11).default(5)
+  }) })
+  file.onChange((next, previous) => heard.push([previous.volume, next.volume]))
+  let atStart = null
+  ctx.onStart(() => { atStart = file.value.volume })
+  ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/${name}', summary: 'x', handler: () => ({ ...file.value, heard, atStart }) }))
+  ctx.addRoute(defineRoute({ method: 'PUT', url: '/api/test/${name}', summary: 'x', schema: { body: z.looseObject({}) }, handler: ({ body }) => file.patch(body) }))
+} })`
+
+t.test('a package owns a configuration file: it is read, checked, written and told of as the gateway\'s own are', async t => {
+  const it = await home(t, ['svc-plugin-parrot'])
+  symlinkSync(join(packageRoot, 'node_modules/zod'), join(it.plugins, 'node_modules/zod'))
+  const path = join(it.gateway.home, 'etc/svc/parrot.toml')
+  it.write('svc-plugin-parrot', { 'index.js': parrot() })
+  writeFileSync(path, '# mine\nvolume = 7 # loud\n')
+  await it.reload()
+  t.match(await it.get('/api/test/parrot'), { words: ['hello'], volume: 7, atStart: 7 }, 'it is read before the plugin starts')
+
+  const put = async (body: object): Promise<[number, unknown]> => {
+    const response = await it.gateway.fetch('/api/test/parrot', { method: 'PUT', body: JSON.stringify(body) })
+    return [response.status, await response.json()]
+  }
+  t.match(await put({ volume: 9 }), [200, { volume: 9, words: ['hello'] }])
+  t.equal(readFileSync(path, 'utf8'), '# mine\nvolume = 9 # loud\n', 'comments stay')
+  t.match(await put({ volume: 12 }), [400, { error: { code: 'validation.invalid', message: /volume must be at most 11/ } }])
+  t.match(await put({ volum: 1 }), [400, { error: { code: 'validation.unknown_keys', message: /volum is not a known key; did you mean volume\?/ } }])
+  t.equal(readFileSync(path, 'utf8'), '# mine\nvolume = 9 # loud\n', 'what is refused is not written')
+
+  writeFileSync(path, 'words = ["hi"]\nvolume = "loud"\n')
+  await it.reload()
+  const findings = async (): Promise<unknown> => (await it.get('/api/status') as { diagnostics: unknown }).diagnostics
+  t.match(await findings(), [{ file: 'parrot.toml', path: 'volume', line: 2, message: /must be a number/ }])
+  t.match(await it.get('/api/test/parrot'), { words: ['hello'], volume: 9 }, 'the last good one stays')
+  t.match(await put({ volume: 3 }), [200, { volume: 3, words: ['hi'] }], 'a write mends what it sets')
+  t.strictSame((await it.get('/api/test/parrot') as { heard: unknown }).heard, [[5, 7], [7, 9], [9, 3]])
+  t.strictSame(await findings(), [])
+
+  it.write('svc-plugin-rival', { 'index.js': parrot('rival') })
+  it.write('svc-plugin-greedy', { 'index.js': parrot('greedy').replace('parrot.toml', 'upstreams.toml') })
+  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = ["svc-plugin-parrot", "svc-plugin-rival", "svc-plugin-greedy"]\n')
+  await it.reload()
+  t.match(it.report('rival'), { state: 'failed', code: 'plugin.conflict', message: /configuration file 'parrot.toml' belongs to plugin 'svc-plugin-parrot'; choose another name/ })
+  t.match(it.report('greedy'), { state: 'failed', code: 'plugin.conflict', message: /configuration file 'upstreams.toml' is the gateway's own/ })
+
+  writeFileSync(path, 'volume = 99\n')
+  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = []\n')
+  await it.reload()
+  t.strictSame(await findings(), [], 'without its owner nobody reads it')
 })

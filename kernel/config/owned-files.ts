@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import type { ConfigFile, ConfigFileDefinition, ConfigService, Paths } from '../contract/index.js'
+import type { DraftFiles } from './draft-files.js'
+import { located } from './load-file.js'
+import type { ConfigParts, Part } from './parts.js'
+import { checkShape, invalid } from './shape-check.js'
+import { mergeTables } from './svc-writer.js'
+import { readToml, type Table } from './toml-file.js'
+
+/** Files of plugins, by name. Those whose owner is another now begin anew. Never rejects for anything that they hold. */
+export async function loadOwned (
+  { etc }: Paths, owned: readonly ConfigFileDefinition[], previous: ConfigParts | null, files: readonly string[] | null = null
+): Promise<ConfigParts['owned']> {
+  const loaded = await Promise.all(owned.map(async definition => {
+    const before = previous?.owned.get(definition.file)
+    const isKept = before?.definition === definition
+    if (isKept && files !== null && !files.includes(definition.file)) return [definition.file, before] as const
+    return [definition.file, { definition, ...await loadOne(etc, definition, isKept ? before.value : null) }] as const
+  }))
+  return new Map(loaded)
+}
+
+async function loadOne (etc: string, { file, schema }: ConfigFileDefinition, lastGood: unknown): Promise<Part<unknown>> {
+  const fallback = (): unknown => lastGood ?? schema.parse({})
+  const read = await readToml(join(etc, file), file)
+  if (read.status === 'missing') return { value: schema.parse({}), diagnostics: [] }
+  if (read.status === 'bad') return { value: fallback(), diagnostics: [read.diagnostic] }
+  const { value, problems } = checkShape(schema, read.data, { audience: 'file' })
+  return { value: problems.length === 0 ? value : fallback(), diagnostics: await located(file, read.text, problems) }
+}
+
+/** As `ConfigDraft.patchFile`, of a file that a plugin owns. */
+export async function patchOwned (
+  files: DraftFiles, owned: readonly ConfigFileDefinition[], file: string, patch: Table
+): Promise<unknown> {
+  const definition = owned.find(own => own.file === file)
+  if (definition === undefined) throw new TypeError(`no plugin that is up owns the configuration file '${file}'`)
+  let next: unknown
+  await files.editToml(file, data => {
+    const merged = mergeTables(data, patch)
+    const { value, problems } = checkShape(definition.schema, merged, { audience: 'client', written: true })
+    if (problems.length > 0) throw invalid(file, problems)
+    next = value
+    return merged
+  })
+  return next
+}
+
+/** What its plugin holds of a file, until the signal aborts. */
+export function ownedFile<T> (
+  config: ConfigService, { file, schema }: ConfigFileDefinition, signal: AbortSignal
+): ConfigFile<T> {
+  const of = (files: ReadonlyMap<string, unknown>): T => (files.has(file) ? files.get(file) : schema.parse({})) as T
+  return {
+    get value () { return of(config.snapshot.files) },
+    onChange: listener => {
+      const end = config.onChange((next, previous) => {
+        if (next.files.get(file) !== previous.files.get(file)) listener(of(next.files), of(previous.files))
+      })
+      signal.addEventListener('abort', end, { once: true })
+      return end
+    },
+    patch: async patch => await config.change(async draft => await draft.patchFile(file, patch)) as T
+  }
+}
