@@ -83,7 +83,6 @@ export const errorCodes = {
   'runtime.image_missing': { status: 502, when: 'the image is not there and cannot be pulled' },
   'runtime.digest_mismatch': { status: 502, when: 'the pulled image is not the pinned one' },
   'runtime.not_found': { status: 404, when: 'the container or process is gone' },
-  'mcp.unknown_server': { status: 404, when: 'there is no tool server of this name' },
   'mcp.unknown_resource': { status: 404, when: 'the tool server has no resource of this address' },
   'mcp.unknown_tool': { status: 404, when: 'the tool server has no tool of this name' },
   'mcp.tool_not_allowed': { status: 403, when: 'the agent\'s file does not allow the tool' },

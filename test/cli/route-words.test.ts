@@ -50,7 +50,7 @@ t.test('a command is spelled as this user calls it', async t => {
 })
 
 /** Nothing in the command line does what these do. */
-const withoutCommand = [/\/api\/comfyui\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is something else/]
+const withoutCommand = [/\/api\/comfyui\//, /(GET|POST) \/api\/mcp\//, /GET \/api\/tools\//, /PUT \/api\/secrets\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is something else/]
 
 t.test('every route that a message of the gateway names has a command', async t => {
   const found: string[] = []
@@ -58,7 +58,7 @@ t.test('every route that a message of the gateway names has a command', async t 
     for (const path of await readdir(join(root, folder), { recursive: true })) {
       if (!path.endsWith('.ts')) continue
       const text = await readFile(join(root, folder, path), 'utf8')
-      for (const [message] of text.matchAll(/svcError\('[^']+',\s*[`'"][^\n]*\b(?:GET|POST|PUT|DELETE) \/api\/[^\n]*/g)) {
+      for (const [message] of text.matchAll(/\w+Error\('[^']+',\s*[`'"][^\n]*\b(?:GET|POST|PUT|DELETE) \/api\/[^\n]*/g)) {
         const told = cliWords(message.replaceAll(/\$\{[\w.]+\}/g, 'x'))
         if (/\b(?:GET|POST|PUT|DELETE) \/api\//.test(told) && !withoutCommand.some(pattern => pattern.test(told))) found.push(`${path}: ${told}`)
       }

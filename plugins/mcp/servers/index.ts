@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { mcpError } from './errors.js'
 import { LegacyLeg } from './legacy-leg.js'
 import { Methods } from './methods.js'
 import { ModernLeg } from './modern-leg.js'
@@ -13,6 +14,7 @@ export default definePlugin({
   name: 'mcp-servers',
   kind: ['mcp', 'routes'],
   apiVersion: 1,
+  errors: mcpError,
   requires: { tools: core.tools, clock: core.clock, info: core.info },
   register (ctx) {
     const { tools, clock, info: { version } } = ctx.services

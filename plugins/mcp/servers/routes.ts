@@ -1,5 +1,6 @@
-import { defineRoute, svcError, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { mcpError } from './errors.js'
 import { legacyVersions, refuse, type LegacyLeg } from './legacy-leg.js'
 import type { ModernLeg } from './modern-leg.js'
 import { INVALID_REQUEST, isObject, PARSE_ERROR, TRANSPORT } from './rpc.js'
@@ -27,7 +28,7 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
   const serverOf = (id: string): ToolServerInfo => {
     const server = tools.server(id)
     if (server !== null) return server
-    throw svcError('mcp.unknown_server', `there is no tool server '${id}'`, { details: { server: id } })
+    throw mcpError('mcp.unknown_server', `there is no tool server '${id}'`, { details: { server: id } })
   }
   return [
     defineRoute({
