@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { basename, delimiter, dirname, join, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { programFile } from './program-file.js'
 
 /** How users call this program. */
 export type OwnCommand = 'svc' | 'npx svc'
@@ -11,7 +11,6 @@ export const commandNames = [
   'stack', 'capabilities', 'service', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'completion'
 ] as const
 
-const PROGRAM = fileURLToPath(new URL('svc.js', import.meta.url))
 const LOCAL_BIN = join('node_modules', '.bin')
 
 /**
@@ -19,7 +18,9 @@ const LOCAL_BIN = join('node_modules', '.bin')
  * under that name, `npx svc` in a checkout and in a project that has it among its dependencies.
  * @param script as in `process.argv[1]`
  */
-export function ownCommand (script: string, env: Readonly<Record<string, string | undefined>>, program = PROGRAM): OwnCommand {
+export function ownCommand (
+  script: string, env: Readonly<Record<string, string | undefined>>, program = programFile
+): OwnCommand {
   if (env.npm_command === 'exec' || dirname(script).endsWith(LOCAL_BIN)) return 'npx svc'
   if (basename(script) === 'svc') return 'svc'
   const own = real(program)

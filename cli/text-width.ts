@@ -1,4 +1,6 @@
-const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+let segmenter: Intl.Segmenter | null = null
+/** Made when a text needs it, which takes longer than all else that a command loads. */
+const graphemes = (text: string): Intl.Segments => (segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })).segment(text)
 const WIDE = /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u
 const INVISIBLE = /^[\p{M}\p{Cf}]+$/u
 /** One column each: nearly every name. The segmenter takes a microsecond for each character. */
@@ -10,7 +12,7 @@ const CONTROL_BUT_LINES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 export function textWidth (text: string): number {
   if (PLAIN.test(text)) return text.length
   let width = 0
-  for (const { segment } of graphemes.segment(text)) width += segmentWidth(segment)
+  for (const { segment } of graphemes(text)) width += segmentWidth(segment)
   return width
 }
 
@@ -20,7 +22,7 @@ export function truncate (text: string, width: number): string {
   if (PLAIN.test(text)) return width < 1 ? '' : `${text.slice(0, width - 1)}…`
   let kept = ''
   let used = 0
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     used += segmentWidth(segment)
     if (used > width - 1) break
     kept += segment

@@ -1,9 +1,10 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { PLUGIN_NAME_PATTERN } from '../../kernel/contract/schemas/names.js'
+import { packageRoot } from '../../kernel/config/package-root.js'
 import type { Cli } from '../cli.js'
 import { CliFailure, usageFailure } from '../failure.js'
-import { gatewayPackage, linkGateway } from './gateway-link.js'
+import { linkGateway } from './gateway-link.js'
 import { runNpm } from './npm.js'
 import type { TemplateKind } from './template-kinds.js'
 
@@ -48,7 +49,7 @@ export async function newPlugin (cli: Cli, text: string, kind: TemplateKind, ins
 }
 
 async function readTemplate (kind: TemplateKind): Promise<Template> {
-  const root = join(gatewayPackage, 'plugin-template')
+  const root = join(packageRoot, 'plugin-template')
   if (kind === 'engine') return { files: await filesBelow(root, new Set([...BUILT, 'kinds'])) }
   const [files, config, page] = await Promise.all([
     filesBelow(join(root, 'kinds', kind), BUILT),

@@ -1,13 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { CliFailure } from '../failure.js'
+import { programFile } from '../program-file.js'
 import { readableLogLine } from './log-line.js'
 
 const readySchema = z.looseObject({ url: z.string(), pid: z.number() })
-const bin = fileURLToPath(new URL('../svc.js', import.meta.url))
 
 const KEPT_LOG_LINES = 30
 /** Longer than the grace for running answers and the time engines get to stop. */
@@ -23,7 +22,7 @@ export class GatewayChild {
   readonly #exited: Promise<string>
 
   constructor (args: readonly string[], cwd: string) {
-    this.#child = spawn(process.execPath, [bin, 'serve', '--ready-json', '--stop-on-stdin-end', ...args], {
+    this.#child = spawn(process.execPath, [programFile, 'serve', '--ready-json', '--stop-on-stdin-end', ...args], {
       cwd, detached: true, stdio: ['pipe', 'pipe', 'pipe']
     })
     createInterface({ input: this.#child.stderr! }).on('line', line => {

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
+import { programFile } from '../program-file.js'
 import { askedBy, targetOf } from '../target.js'
 import { JOB_NAME, launchdPlist, MARK, systemdUnit, sysusersFile, UNIT_NAME, type GatewayUnit } from './gateway-unit.js'
 
@@ -18,7 +18,6 @@ interface Place { readonly file: string, readonly text: string }
 
 const isMac = process.platform === 'darwin'
 const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel']
-const program = fileURLToPath(new URL('../svc.js', import.meta.url))
 
 /** Makes the gateway a service of this machine: writes its files, and has it started where an init system answers. */
 export async function installGateway (cli: Cli, command: Command, { print, user = 'svc', folder }: GatewayServiceOptions): Promise<void> {
@@ -26,7 +25,7 @@ export async function installGateway (cli: Cli, command: Command, { print, user 
   const home = target.kind === 'home' && target.home !== null ? resolve(cli.process.cwd(), target.home) : null
   const unit: GatewayUnit = {
     node: process.execPath,
-    program: await realpath(program),
+    program: await realpath(programFile),
     home,
     user,
     groups: isMac ? [] : await knownGroups(),

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { constants, copyFile, link, lstat, mkdir, readdir, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { constants, copyFile, link, lstat, mkdir, readdir, readlink, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { packageRoot } from './plugin-home.js'
+import { hostPackage } from '../config/package-root.js'
 import { contentOf, filesOf, HOST_PACKAGE, type PackageSource } from './package-source.js'
 
 const LOADER = 'loader.mjs'
@@ -60,7 +60,7 @@ export class Generations {
         if (dependency.linked) await symlink(dependency.folder, place, 'dir')
         else await shareFiles(dependency.folder, place)
       }
-      await symlink(packageRoot, join(modules, HOST_PACKAGE), 'dir')
+      await symlink(hostPackage, join(modules, HOST_PACKAGE), 'dir')
       await writeFile(join(draft, LOADER), LOADER_CODE)
       await rm(folder, { recursive: true, force: true })
       await mkdir(dirname(folder), { recursive: true })
@@ -81,6 +81,8 @@ export async function importFrom (folder: string, name: string): Promise<unknown
 async function isWhole (folder: string, { name, content }: PackageSource): Promise<boolean> {
   const there = await lstat(join(folder, LOADER)).catch(() => null)
   if (there === null || there.size !== LOADER_CODE.length) return false
+  // another gateway made it, or this one before it moved: the plugin would get a contract of its own
+  if (await readlink(join(folder, 'node_modules', HOST_PACKAGE)).catch(() => null) !== hostPackage) return false
   return await contentOf(join(folder, 'node_modules', name)).catch(() => null) === content
 }
 

@@ -1,11 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { mkdir, readlink, rm, symlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { writeFileAtomic } from '../config/atomic-file.js'
-
-/** Root of this package: the nearest folder upwards that holds its package.json, built or not. */
-export const packageRoot = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))))
+import { hostPackage } from '../config/package-root.js'
 
 const LOADER = 'export const load = name => import(name)\n'
 const MANIFEST = `${JSON.stringify({ name: 'svc-plugins', private: true, description: 'Plugins of a svc gateway; managed by `svc plugin`' }, null, 2)}\n`
@@ -34,7 +31,7 @@ export function pluginFolder (stateDir: string, plugin: string): string {
 /** Installing packages may sweep the link away: it is set again after every change. */
 export async function linkHost (modules: string): Promise<void> {
   const link = join(modules, 'svc-gateway')
-  if (await readlink(link).catch(() => null) === packageRoot) return
+  if (await readlink(link).catch(() => null) === hostPackage) return
   await rm(link, { recursive: true, force: true })
-  await symlink(packageRoot, link, 'dir')
+  await symlink(hostPackage, link, 'dir')
 }

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { shippedProgram } from '../program.js'
 import type { Bar } from './lists.js'
 import { percentile } from './streams.js'
 
-const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
+const bin = shippedProgram()
 
 /** Medians in milliseconds of wall clock, from the start of the process. */
 export interface Starts {

@@ -1,9 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { bin } from '../program.js'
 
-const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
 const clock = new URL('./jumping-clock.js', import.meta.url).href
 
 const READY_MS = 90_000

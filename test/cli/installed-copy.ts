@@ -5,11 +5,12 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { pack as packTar } from 'tar-stream'
 import type { Test } from 'tap'
 import { buildFor } from '../../plugins/providers/llm-server/ref.js'
+import { shippedProgram } from '../program.js'
 import { root } from '../repository.js'
 import type { Finished } from './support.js'
 
@@ -37,9 +38,8 @@ export function installedCopy (t: Test): InstalledCopy {
   const prefix = mkdtempSync(join(tmpdir(), 'svc-installed-'))
   t.teardown(() => rmSync(prefix, { recursive: true, force: true }))
   const folder = join(prefix, 'lib/node_modules/svc-gateway')
-  for (const part of ['kernel', 'plugins', 'cli']) {
-    cpSync(join(root, 'dist', part), join(folder, 'dist', part), { recursive: true, filter: path => !path.endsWith('.map') })
-  }
+  const program = shippedProgram()
+  cpSync(dirname(program), join(folder, 'dist/lib'), { recursive: true, filter: path => !path.endsWith('.map') })
   cpSync(join(root, 'package.json'), join(folder, 'package.json'))
   const modules = join(folder, 'node_modules')
   mkdirSync(modules)
@@ -48,7 +48,7 @@ export function installedCopy (t: Test): InstalledCopy {
   }
   mkdirSync(join(prefix, 'bin'))
   const bin = join(prefix, 'bin/svc')
-  symlinkSync(join(folder, 'dist/cli/svc.js'), bin)
+  symlinkSync(join(folder, 'dist/lib/svc.cjs'), bin)
   return { bin, folder }
 }
 

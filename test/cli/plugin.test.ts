@@ -61,7 +61,7 @@ t.test('a folder is installed as a copy, allowed by its name, and taken away aga
   t.match(added.stdout, 'No gateway runs on this home')
   t.notOk(lstatSync(join(modules, 'svc-plugin-foo')).isSymbolicLink())
   t.notOk(existsSync(join(folder, 'ran')) || existsSync(join(modules, 'svc-plugin-foo/ran')), 'no script of it ran')
-  t.ok(existsSync(join(realpathSync(join(modules, 'svc-gateway')), 'eslint.config.js')), 'the host is linked, and whole')
+  t.ok(existsSync(join(realpathSync(join(modules, 'svc-gateway')), 'contract.js')), 'the host is linked, and whole')
   t.match(svcToml(), /# mine\n\[server\]\nport = 9001 # keep\n[^]*"other", "svc-plugin-foo"[^]*# list/)
 
   writeFileSync(join(folder, 'index.js'), 'export default 2\n')

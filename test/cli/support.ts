@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import type { CliProcess, Usual } from '../../cli/cli.js'
 import { main } from '../../cli/main.js'
 import type { SignalHandler } from '../../cli/interrupts.js'
+import { bin } from '../program.js'
 
-export const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
+export { bin }
 
 export interface Finished { readonly code: number, readonly stdout: string, readonly stderr: string }
 

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process'
 import * as fsPromises from 'node:fs/promises'
 import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
 import builtins from '../../plugins/index.js'
 import { readOnly, smallDisk } from '../mounts.js'
+import { bin } from '../program.js'
 import { chat, liveHome, readStream, startLive, writeHome } from './live-gateway.js'
 
 t.setTimeout(120_000)
@@ -146,7 +146,6 @@ const NOBODY = 65_534
 /** Whether another user can run this checkout at all. */
 function mayBeNobody (): boolean {
   if (process.getuid?.() !== 0) return false
-  const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
   return spawnSync(process.execPath, [bin, '--version'], { uid: NOBODY, gid: NOBODY }).status === 0
 }
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
-import { packageRoot } from '../../kernel/host/plugin-home.js'
+import { packageRoot } from '../../kernel/config/package-root.js'
 import type { TestEngine } from '../kernel/runtime/engines.js'
 
 const run = promisify(execFile)

@@ -4,10 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-
-const bin = fileURLToPath(new URL('../../cli/svc.js', import.meta.url))
+import { bin } from '../program.js'
 
 /** A gateway as an operator runs it: the real program, in a process of its own. */
 export interface LiveGateway {

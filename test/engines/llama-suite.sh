@@ -27,7 +27,7 @@ folder=$(realpath "$1")
 shift
 [ -f "$folder/utils.py" ] && [ -d "$folder/unit" ] || die "$folder has no utils.py and no unit/; give tools/server/tests of llama.cpp"
 suite=$here/llama-suite
-export SUITE_GATEWAY=$here/../../dist/cli/svc.js
+export SUITE_GATEWAY=$here/../../dist/lib/svc.cjs
 [ -f "$SUITE_GATEWAY" ] || die "the gateway is not built; run npm run build"
 ! (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null || die "something listens on port 8080, which the tests take"
 command -v llama-server >/dev/null || [ -n "${SVC_TEST_DOCKER_HOST:-}" ] || die "no llama-server here; run eval \"\$($here/up.sh)\""

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { packageRoot } from '../../kernel/host/plugin-home.js'
+import { packageRoot } from '../../kernel/config/package-root.js'
 import { until } from '../wire/wire-gateway.js'
 import { sh } from './shell.js'
 import type { Workshop } from './workshop.js'
@@ -115,7 +115,7 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
 
     t.notMatch(dev.text(), /import_failed/, 'what is loaded before the compiler has looked at it is what the compiler makes')
     await dev.interrupt()
-    t.match(dev.text(), /svc-plugin-my-routes is taken out of the gateway again\./)
+    t.match(dev.text(), /svc-plugin-my-routes is removed from the gateway again\./)
     t.notMatch(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /my-routes/)
   })
 }

@@ -2,8 +2,9 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { packageRoot } from '../../kernel/host/plugin-home.js'
+import { packageRoot } from '../../kernel/config/package-root.js'
 import { reservePorts } from '../ports.js'
+import { shippedProgram } from '../program.js'
 import { cleanEnv, sh, startNode, type Env, type Running } from './shell.js'
 
 /** What a newcomer has: the packed gateway, a copy of the template beside it, and its README. */
@@ -41,6 +42,8 @@ export async function openWorkshop (t: Test): Promise<Workshop> {
     npm_config_update_notifier: 'false'
   })
   await mkdir(gateway)
+  // npm would build, but runs no scripts here
+  shippedProgram()
   await sh(t, packageRoot, env, `npm pack --pack-destination '${folder}'`)
   await sh(t, gateway, env, `npm install '${folder}'/svc-gateway-*.tgz`)
   const [build, add, speak, remove, image, ...rest] = shellBlocks(await readFile(join(plugin, 'README.md'), 'utf8'))
@@ -48,7 +51,7 @@ export async function openWorkshop (t: Test): Promise<Workshop> {
   return {
     folder,
     plugin,
-    svc: join(gateway, 'node_modules', 'svc-gateway', 'dist', 'cli', 'svc.js'),
+    svc: join(gateway, 'node_modules', 'svc-gateway', 'dist', 'lib', 'svc.cjs'),
     env,
     commands: { build: build!, add: add!, speak: speak!, remove: remove!, image }
   }

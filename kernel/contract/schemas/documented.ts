@@ -13,6 +13,22 @@ export function patchShape (schema: z.ZodType): Record<string, unknown> {
   return asPatch(documentedShape(schema))
 }
 
+/**
+ * Metadata that is made when somebody reads it, for `schema.meta(...)`: what only the API document needs takes no time of
+ * a start.
+ */
+export function madeWhenRead (make: () => Record<string, unknown>): Record<string, unknown> {
+  let made: Record<string, unknown> | null = null
+  const content = (): Record<string, unknown> => made ??= make()
+  return new Proxy({}, {
+    // `id` names a schema for all documents: zod asks for it when the schema is made
+    has: (_, key) => key !== 'id' && key in content(),
+    get: (_, key) => Reflect.get(content(), key),
+    ownKeys: () => Reflect.ownKeys(content()),
+    getOwnPropertyDescriptor: (_, key) => ({ ...Reflect.getOwnPropertyDescriptor(content(), key), configurable: true })
+  })
+}
+
 function asPatch (shape: Json): Record<string, unknown> {
   const { properties, additionalProperties, required: _, default: __, ...rest } = shape
   const closed = properties === undefined ? additionalProperties : false

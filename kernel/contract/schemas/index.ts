@@ -33,6 +33,6 @@ export {
   reservedToolServerIds, TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerSchema, toolServerTransports
 } from './tool-server.js'
 export type { NamedToolServer, ToolServer, ToolServerInput, ToolServerTransport } from './tool-server.js'
-export { documentedShape, patchShape } from './documented.js'
+export { documentedShape, madeWhenRead, patchShape } from './documented.js'
 export { manifestSchema } from './manifest.js'
 export type { Manifest } from './manifest.js'

@@ -1,4 +1,4 @@
-import { modelsSchema, patchShape } from 'svc-gateway/plugin'
+import { madeWhenRead, modelsSchema, patchShape } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** The route says what is wrong with one that is not. */
@@ -68,7 +68,7 @@ export const storeChangedSchema = z.discriminatedUnion('status', [
 export const modelsSavedSchema = modelsSchema.extend({ scan: scanSchema })
 
 /** The config service checks a patch, together with what is there; here it is only described. */
-export const modelsPatchSchema = z.record(z.string(), z.unknown()).meta({
+export const modelsPatchSchema = z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
   description: 'What is not in the body stays; null takes a key back to its default',
   ...patchShape(modelsSchema)
-})
+})))

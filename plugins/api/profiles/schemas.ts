@@ -1,4 +1,4 @@
-import { documentedShape, NAME_PATTERN, nameSchema, profileSchema, slotTypeSchema } from 'svc-gateway/plugin'
+import { documentedShape, madeWhenRead, NAME_PATTERN, nameSchema, profileSchema, slotTypeSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** The format of the envelope, not of the release. */
@@ -59,7 +59,8 @@ const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version:
 
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcprofile.json`', ...documentedShape(incomingEnvelopeSchema) }),
+  envelope: z.record(z.string(), z.unknown())
+    .meta(madeWhenRead(() => ({ description: 'A `.svcprofile.json`', ...documentedShape(incomingEnvelopeSchema) }))),
   name: nameSchema.optional(),
   dry_run: z.boolean().default(false)
 })

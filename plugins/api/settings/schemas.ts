@@ -1,4 +1,4 @@
-import { applyClasses, patchShape, svcConfigSchema } from 'svc-gateway/plugin'
+import { applyClasses, madeWhenRead, patchShape, svcConfigSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const keys = z.array(z.string())
@@ -47,9 +47,9 @@ export const reloadedSchema = svcConfigSchema.extend({
 })
 
 /** The config service checks a patch, together with what is there; here it is only described. */
-export const patchSchema = z.record(z.string(), z.unknown()).meta({
+export const patchSchema = z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
   description: 'Tables merge, everything else replaces, null takes a key back to its default',
   ...patchShape(svcConfigSchema)
-})
+})))
 
 export const jsonSchemaSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) })

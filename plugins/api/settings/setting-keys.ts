@@ -11,22 +11,24 @@ export interface SettingsSchema {
 /** Dotted key to what a change of it takes. A key that is a table of free keys stands for all below it. */
 export type SettingKeys = ReadonlyMap<string, ApplyClass>
 
-const base = z.toJSONSchema(svcConfigSchema, { io: 'input' }) as SettingsSchema
+let own: SettingsSchema | null = null
+/** Made for the first that asks: a start does not. */
+const base = (): SettingsSchema => own ??= z.toJSONSchema(svcConfigSchema, { io: 'input' }) as SettingsSchema
 
 /** Types, bounds, defaults and descriptions from the schemas that check the file, settings of plugins included. Pure. */
 export function settingsSchema (settings: readonly PluginSetting[]): SettingsSchema {
   return settings.reduce((schema, { plugin, key, schema: type, description, apply }) => {
     const leaf = { ...z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' }), $schema: undefined, description, apply_class: apply }
     return withProperty(schema, ['plugins', 'config', plugin, ...key.split('.')], leaf as SettingsSchema)
-  }, base)
+  }, base())
 }
 
 /** Every key of the schema. Pure. */
 export function settingKeys (schema: SettingsSchema, path: readonly string[] = []): SettingKeys {
-  const own: ReadonlyArray<readonly [string, ApplyClass]> =
+  const here: ReadonlyArray<readonly [string, ApplyClass]> =
     schema.apply_class === undefined ? [] : [[path.join('.'), schema.apply_class]]
   const below = Object.entries(schema.properties ?? {}).flatMap(([key, inner]) => [...settingKeys(inner, [...path, key])])
-  return new Map([...own, ...below])
+  return new Map([...here, ...below])
 }
 
 /** What a change of a key takes; null for one that the schema does not know. Pure. */

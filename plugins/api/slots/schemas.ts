@@ -1,4 +1,4 @@
-import { argvSegmentNames, NAME_PATTERN, pullStates, slotConfigSchema, slotStateSchema } from 'svc-gateway/plugin'
+import { argvSegmentNames, madeWhenRead, NAME_PATTERN, pullStates, slotConfigSchema, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** Any text: a name that no slot can have is a slot that does not exist. */
@@ -12,11 +12,14 @@ export const forceQuerySchema = z.strictObject({
 })
 export const unloadBodySchema = z.strictObject({ force: z.boolean().optional() })
 
-const { properties: slotProperties = {} } = z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' })
-type Property = (typeof slotProperties)[string]
+type Properties = NonNullable<z.core.JSONSchema.BaseSchema['properties']>
+type Property = Properties[string]
+
+let ofSlot: Properties | null = null
+const slotProperties = (): Properties => ofSlot ??= z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' }).properties ?? {}
 
 function inner (table: string): Readonly<Record<string, Property>> {
-  return (slotProperties[table] as { readonly properties?: Readonly<Record<string, Property>> }).properties ?? {}
+  return (slotProperties()[table] as { readonly properties?: Readonly<Record<string, Property>> }).properties ?? {}
 }
 
 /** With null for every key, in tables too: it takes the key out. */
@@ -41,11 +44,11 @@ interface JsonSchema {
 }
 
 /** Keys of `[model]` and `[server]` that may be written flat, tables that may be one text, and old spellings. */
-const slotKeys: Readonly<Record<string, unknown>> = {
+const slotKeys = (properties = slotProperties()): Readonly<Record<string, unknown>> => ({
   ...nullable({
-    ...slotProperties,
-    model: { anyOf: [slotProperties.model, { type: 'string', description: 'The same as `model.default`' }] },
-    image: { anyOf: [slotProperties.image, { type: 'string', description: 'The same as `container_image`' }] },
+    ...properties,
+    model: { anyOf: [properties.model, { type: 'string', description: 'The same as `model.default`' }] },
+    image: { anyOf: [properties.image, { type: 'string', description: 'The same as `container_image`' }] },
     ctx_size: inner('model').context_size,
     context_size: inner('model').context_size,
     n_gpu_layers: inner('model').n_gpu_layers,
@@ -56,7 +59,7 @@ const slotKeys: Readonly<Record<string, unknown>> = {
   }),
   slot: { type: 'object', description: 'The same keys in a table', additionalProperties: true },
   defaults: { type: 'object', deprecated: true, additionalProperties: true }
-}
+})
 
 /**
  * Slot files have two placements and old spellings, so the configuration service checks them, not this schema: it
@@ -64,24 +67,24 @@ const slotKeys: Readonly<Record<string, unknown>> = {
  */
 const slotBody = z.record(z.string(), z.unknown())
 
-export const createBodySchema = slotBody.meta({
+export const createBodySchema = slotBody.meta(madeWhenRead(() => ({
   description: 'A slot file as JSON, with its `name`. `model` may be text; `ctx_size` is taken for `model.context_size`',
-  properties: { name: { type: 'string', pattern: NAME_PATTERN.source, description: 'Name of the new slot' }, ...slotKeys },
+  properties: { name: { type: 'string', pattern: NAME_PATTERN.source, description: 'Name of the new slot' }, ...slotKeys() },
   required: ['name'],
   additionalProperties: false
-})
+})))
 
-export const configBodySchema = slotBody.meta({
+export const configBodySchema = slotBody.meta(madeWhenRead(() => ({
   description: 'What changes: scalars and lists replace, tables merge one level deep, null removes a key',
-  properties: slotKeys,
+  properties: slotKeys(),
   additionalProperties: false
-})
+})))
 
-export const defaultsBodySchema = slotBody.meta({
+export const defaultsBodySchema = slotBody.meta(madeWhenRead(() => ({
   description: 'Keys of `[model]`: `default`, `context_size`, `n_gpu_layers`, ...; null removes a key',
   properties: nullable(inner('model')),
   additionalProperties: false
-})
+})))
 
 export const slotFileSchema = z.record(z.string(), z.unknown()).meta({ description: 'The slot file as it is written, as JSON' })
 

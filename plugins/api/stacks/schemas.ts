@@ -1,4 +1,4 @@
-import { capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, NAME_PATTERN, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, madeWhenRead, NAME_PATTERN, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 export const ENVELOPE_KIND = 'svc.stack'
@@ -143,7 +143,8 @@ const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version:
 
 /** The envelope itself is checked with a code of its own. */
 export const importBodySchema = z.strictObject({
-  envelope: z.record(z.string(), z.unknown()).meta({ description: 'A `.svcstack.json`', ...documentedShape(incomingEnvelopeSchema) }),
+  envelope: z.record(z.string(), z.unknown())
+    .meta(madeWhenRead(() => ({ description: 'A `.svcstack.json`', ...documentedShape(incomingEnvelopeSchema) }))),
   slug: z.string().meta({ pattern: NAME_PATTERN.source }).optional(),
   dry_run: z.boolean().default(false)
 })

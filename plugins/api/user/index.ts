@@ -1,4 +1,4 @@
-import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { core, definePlugin, defineRoute, madeWhenRead } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { layoutError } from './errors.js'
 import { LayoutFile } from './layout-file.js'
@@ -6,7 +6,7 @@ import { layoutSchema, reconciled, type Layout } from './layout.js'
 
 /** What is wrong is told with a code of its own, so this schema documents and checks nothing. */
 const bodySchema = z.record(z.string(), z.unknown())
-  .meta({ description: 'A layout of the dashboard', ...z.toJSONSchema(layoutSchema, { io: 'input' }) as Record<string, unknown> })
+  .meta(madeWhenRead(() => ({ description: 'A layout of the dashboard', ...z.toJSONSchema(layoutSchema, { io: 'input' }) as Record<string, unknown> })))
 
 const savedSchema = z.union([
   z.strictObject({

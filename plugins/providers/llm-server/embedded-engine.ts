@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url'
 import type { EmbeddedEngine } from './launch.js'
 import { installedFolder, LIBRARY } from './ref.js'
 
+/** Set where the bundle is made, which lies one folder deeper than what the compiler writes. */
+declare const SVC_BUNDLED: true | undefined
+
 /**
  * Where the embedded engine is, and where its library may be: next to the gateway, as in a checkout, or in the state
  * folder. Without the former it names the place where `npm install` would put it, so installing it needs no restart.
@@ -22,6 +25,7 @@ export function ownLibrary (): string {
   try {
     return createRequire(import.meta.url).resolve(LIBRARY)
   } catch {
-    return fileURLToPath(new URL(`../../../../node_modules/${LIBRARY}/dist/index.js`, import.meta.url))
+    const root = new URL(typeof SVC_BUNDLED === 'undefined' ? '../../../..' : '../../../../..', import.meta.url)
+    return fileURLToPath(new URL(`./node_modules/${LIBRARY}/dist/index.js`, root))
   }
 }

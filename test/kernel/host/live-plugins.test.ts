@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { packageRoot } from '../../../kernel/config/package-root.js'
 import type { PluginReport } from '../../../kernel/contract/index.js'
-import { packageRoot } from '../../../kernel/host/plugin-home.js'
 import {
   createTestGateway, FakeClock, FakeEngineRuntime, type TestGateway, type TestGatewayOptions
 } from '../../../kernel/testing/index.js'

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { Script } from 'node:vm'
+import { CodeCache } from './code-cache.js'
+import { nameSources } from './source-lines.js'
+
+/** Names the code of this bundle. Set where it is made. */
+declare const SVC_BUILD: string
+
+type Chunk = (
+  exports: object, require: (id: string) => unknown, module: { exports: object }, filename: string, dirname: string,
+  load: (specifier: string) => Promise<unknown>, urlOf: (path: string) => string
+) => void
+
+/** Long enough for a start: what it called is in the cache then. */
+const SAVED_AFTER_MS = 2_500
+
+const folder = fileURLToPath(new URL('.', import.meta.url))
+const requireOutside = createRequire(import.meta.url)
+const loaded = new Map<string, { exports: object }>()
+const cache = new CodeCache({ build: SVC_BUILD, folder, use: process.argv[2] === 'serve' ? 'serve' : 'command' })
+
+/** Loads a part of the bundle, once in a process: what is imported by two ways is one module. */
+export function loadChunk (name: string): object {
+  const known = loaded.get(name)
+  if (known !== undefined) return known.exports
+  const module = { exports: {} }
+  loaded.set(name, module)
+  const path = join(folder, name)
+  const cachedData = cache.read(name)
+  // the code is plain ASCII, so that V8 keeps a byte for each character
+  const script = new Script(`(function (exports, require, module, __filename, __dirname, __load, __urlOf) {${readFileSync(path, 'latin1')}\n})`, {
+    filename: path, ...(cachedData === undefined ? {} : { cachedData })
+  })
+  if (cachedData === undefined || script.cachedDataRejected === true) cache.missed(name, script)
+  const chunk = script.runInThisContext() as Chunk
+  chunk(module.exports, id => id.startsWith('./') ? loadChunk(id.slice(2)) : requireOutside(id), module, path, folder, id => import(id), urlOf)
+  return module.exports
+}
+
+/** Where a source lies as the bundle has it: what is beside it is found from there. */
+function urlOf (path: string): string {
+  return pathToFileURL(join(folder, path)).href
+}
+
+nameSources(folder)
+setTimeout(() => cache.save(), SAVED_AFTER_MS).unref()
+process.on('exit', () => cache.save())

@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Script } from 'node:vm'
+import { crc32 } from 'node:zlib'
+
+const CHECK_BYTES = 4
+/** Those of other builds are removed when nothing was written to them for that long. */
+const KEPT_MS = 30 * 86_400_000
+
+export interface CachedCode {
+  /** Names its content. */
+  readonly build: string
+  /** Where it lies: V8 keeps that for stack traces. */
+  readonly folder: string
+  /** What it is run for: V8 keeps the functions that were called. */
+  readonly use: string
+}
+
+/**
+ * What V8 made of the bundle's code, in the user's cache folder: a start that finds it compiles nothing. Nothing depends
+ * on it: what is missing, damaged, or from another release of Node is made anew, and a machine without a home for its user
+ * does without.
+ */
+export class CodeCache {
+  /** Null where there is no place that only this user can write to. */
+  readonly #folder: string | null
+  /** What was loaded without it, and is written by `save`. */
+  readonly #fresh = new Map<string, Script>()
+
+  constructor (code: CachedCode, env: Readonly<Record<string, string | undefined>> = process.env) {
+    const root = cacheRoot(env)
+    this.#folder = root === null ? null : join(root, 'svc', 'code', nameOf(code))
+    if (this.#folder !== null && isOpenToOthers(this.#folder)) this.#folder = null
+  }
+
+  read (name: string): Buffer | undefined {
+    if (this.#folder === null) return undefined
+    try {
+      const file = readFileSync(join(this.#folder, name))
+      const data = file.subarray(CHECK_BYTES)
+      return crc32(data) === file.readUInt32LE(0) ? data : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  /** A script that was loaded without what `read` gives. */
+  missed (name: string, script: Script): void {
+    if (this.#folder !== null) this.#fresh.set(name, script)
+  }
+
+  /** Writes what was missed. Never throws: a full disk or a read-only home leaves things as they are. */
+  save (): void {
+    const scripts = [...this.#fresh]
+    this.#fresh.clear()
+    if (this.#folder === null || scripts.length === 0) return
+    try {
+      if (mkdirSync(this.#folder, { recursive: true, mode: 0o700 }) !== undefined) this.#removeOld()
+      for (const [name, script] of scripts) {
+        const data = script.createCachedData()
+        const check = Buffer.alloc(CHECK_BYTES)
+        check.writeUInt32LE(crc32(data))
+        const path = join(this.#folder, name)
+        const draft = `${path}.${process.pid}`
+        writeFileSync(draft, Buffer.concat([check, data]), { mode: 0o600 })
+        renameSync(draft, path)
+      }
+    } catch {
+      // the next start tries again
+    }
+  }
+
+  #removeOld (): void {
+    const parent = join(this.#folder!, '..')
+    for (const name of readdirSync(parent)) {
+      const path = join(parent, name)
+      if (Date.now() - statSync(path).mtimeMs > KEPT_MS) rmSync(path, { recursive: true, force: true })
+    }
+  }
+}
+
+function nameOf ({ build, folder, use }: CachedCode): string {
+  return `${build}-${crc32(folder).toString(16)}-${process.version}-${process.arch}-${use}`
+}
+
+function cacheRoot (env: Readonly<Record<string, string | undefined>>): string | null {
+  const { XDG_CACHE_HOME: named = '', HOME: home = '' } = env
+  if (named.startsWith('/')) return named
+  // an account of the system may name a home that nobody made
+  return home.startsWith('/') && existsSync(home) ? join(home, '.cache') : null
+}
+
+/** V8 runs what it finds there. */
+function isOpenToOthers (folder: string): boolean {
+  const { uid, mode } = statSync(folder, { throwIfNoEntry: false }) ?? {}
+  return mode !== undefined && (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+}

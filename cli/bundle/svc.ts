@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+import type * as main from '../main.js'
+
+/** Set where the bundle is made. */
+declare const SVC_VERSION: string
+
+const [, , ...words] = process.argv
+if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
+  // scripts ask for it often: nothing else is loaded
+  process.stdout.on('error', () => {}).write(`svc ${SVC_VERSION}\n`)
+} else {
+  void import('./chunks.js')
+    .then(({ loadChunk }) => (loadChunk('main.cjs') as typeof main).main(process.argv, process))
+    .then(code => process.exit(code))
+}

@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import * as contract from '../../kernel/contract/index.js'
+import * as testing from '../../kernel/testing/index.js'
+import { shippedProgram } from '../program.js'
+import { root } from '../repository.js'
+
+const exec = promisify(execFile)
+const program = shippedProgram()
+
+t.test('what was compiled is kept for the user, and nothing depends on it', async t => {
+  const home = t.testdir()
+  const help = async (env: Record<string, string>): Promise<string> => {
+    const { stdout, stderr } = await exec(process.execPath, [program, 'slot', '--help'], { env })
+    t.equal(stderr, '')
+    return stdout
+  }
+  const text = await help({ HOME: home })
+  t.match(text, 'manage slots')
+  const code = join(home, '.cache/svc/code')
+  const folder = join(code, readdirSync(code)[0]!)
+  t.equal(statSync(folder).mode & 0o777, 0o700)
+  const files = readdirSync(folder).map(name => join(folder, name))
+  t.ok(files.some(file => file.endsWith('/main.cjs')))
+
+  for (const file of files) writeFileSync(file, readFileSync(file).fill(0x5a, 100))
+  t.equal(await help({ HOME: home }), text, 'a disk that lies')
+  for (const file of files) t.notOk(readFileSync(file).subarray(100).every(byte => byte === 0x5a), `${file} is written again`)
+
+  for (const file of files) writeFileSync(file, 'not ours')
+  chmodSync(folder, 0o777)
+  t.equal(await help({ HOME: home }), text, 'a folder that others may write to is neither read nor written')
+  t.equal(readFileSync(files[0]!, 'utf8'), 'not ours')
+
+  const absent = join(home, 'nobody')
+  t.equal(await help({ HOME: absent }), text)
+  t.notOk(existsSync(absent))
+  t.equal(await help({}), text)
+
+  mkdirSync(join(home, 'caches'))
+  t.equal(await help({ HOME: absent, XDG_CACHE_HOME: join(home, 'caches') }), text)
+  t.equal(readdirSync(join(home, 'caches/svc/code')).length, 1)
+})
+
+t.test('stack traces of what ships name functions, and with source maps the sources', async t => {
+  const home = t.testdir({ etc: { svc: { 'svc.toml': 'x = [' } } })
+  const trace = async (options: string): Promise<string> => await exec(process.execPath, [program, 'serve', '--home', home, '--port', '0'], {
+    env: { HOME: home, SVC_DEBUG: '1', NODE_OPTIONS: options }
+  }).then(() => '', ({ stderr }: { stderr: string }) => stderr)
+  t.match(await trace(''), /at async openKernel \(\S+\/dist\/lib\/\w+\.cjs:\d+:\d+\)/)
+  t.match(await trace('--enable-source-maps'), new RegExp(`at async openKernel \\(${root.replace(/\/$/, '')}/kernel/kernel-services\\.ts:\\d+:\\d+\\)`))
+})
+
+t.test('svc-gateway/plugin and svc-gateway/testing of what ships have what the sources export, as one module', async t => {
+  const script = `
+    const [plugin, again, testing] = await Promise.all(['plugin', 'plugin.js?again', 'testing'].map((name, i) =>
+      import(i === 1 ? '${join(root, 'dist/lib/plugin.js')}?again' : 'svc-gateway/' + name)))
+    const gateway = await testing.createTestGateway({ plugins: [plugin.definePlugin({ name: 'mine', kind: 'service', apiVersion: 1, register () {} })] })
+    const [{ state }] = gateway.gateway.report().filter(({ name }) => name === 'mine')
+    await gateway.close()
+    console.log(JSON.stringify({ plugin: Object.keys(plugin), testing: Object.keys(testing), same: again.SvcError === plugin.SvcError, state }))`
+  const { stdout } = await exec(process.execPath, ['--input-type=module', '--eval', script], { cwd: root, env: { HOME: t.testdir() } })
+  t.strictSame(JSON.parse(stdout), {
+    plugin: Object.keys(contract).sort(), testing: Object.keys(testing).sort(), same: true, state: 'active'
+  })
+})
