@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises'
 import type { Cli } from './cli.js'
 import { Interrupted } from './failure.js'
 
-/** Asks at the prompt. Where nobody can answer, as in a script, the command line is the answer. */
+/** Asks at the prompt. Without a terminal, as in a script, the command line is the answer. */
 export async function confirm (cli: Cli, question: string): Promise<boolean> {
   const { stdin, stderr } = cli.process
   if (stdin.isTTY !== true || stderr.isTTY !== true) return true

@@ -43,7 +43,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Nobody reads our output any more, as with `| head`: ends the command without a word. */
+/** Our output is no longer read, as with `| head`: ends the command silently. */
 export class PipeClosed extends Error {
   readonly exitCode = exitCodes.ok
 

@@ -64,7 +64,7 @@ async function problemList (error: unknown): Promise<{ summary: string | null, l
   return { summary, lines }
 }
 
-/** Resolves when everything is written, or nobody reads. */
+/** Resolves when everything is written, or is no longer read. */
 function flushed (stream: CliProcess['stdout']): Promise<void> {
   return new Promise(resolve => {
     if (stream.destroyed || stream.writableEnded) resolve()

@@ -70,7 +70,7 @@ export class Output {
   async write (text: string, signal?: AbortSignal): Promise<void> {
     if (this.#streams.stdout.write(text)) return
     await once(this.#streams.stdout, 'drain', signal === undefined ? {} : { signal }).catch((error: unknown) => {
-      // the reason says who ended it, the error of `once` only that somebody did
+      // the reason says what ended it, the error of `once` only that it ended
       signal?.throwIfAborted()
       throw error
     })

@@ -5,7 +5,7 @@ import { Interrupted } from './failure.js'
 
 const LONGEST_SECRET = 64 * 1024
 
-/** One line that nobody gets to see: typed at a prompt that shows nothing, or all of what is piped in. */
+/** One line that is not shown: typed at a prompt that shows nothing, or all of what is piped in. */
 export async function readSecret (cli: Cli, question: string): Promise<string> {
   const { stdin, stderr } = cli.process
   if (stdin.isTTY !== true) return await readAll(cli)

@@ -150,7 +150,7 @@ class GatewayRun implements Gateway {
       goOn()
       const baseUrl = this.#baseUrl = await this.#listen(kernel)
       const listeningMs = performance.now() - from
-      // both at once: from its first moment on, whoever calls waits for the plugins to start
+      // both at once: from its first moment on, callers wait for the plugins to start
       const outcomes = await Promise.allSettled([host.start(), kernel.lock.update(baseUrl)])
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
@@ -348,7 +348,7 @@ class GatewayRun implements Gateway {
     if (this.#alive !== null) clearInterval(this.#alive)
   }
 
-  /** Waits for running answers up to the grace, or until somebody is in a hurry; then ends them with an error event. */
+  /** Waits for running answers up to the grace, or until it is hurried; then ends them with an error event. */
   async #drain (active: Inference['dispatcher']['active']): Promise<void> {
     const { clock, config } = this.#kernel!
     const idle = active.idle()

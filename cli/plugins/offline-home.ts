@@ -9,7 +9,7 @@ import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
 import { requireHome } from '../offline/home/home-of.js'
 
-/** A download may take a while; whoever else wants to change the plugins waits for it. */
+/** A download may take a while; another change of the plugins waits for it. */
 const WAIT_MS = 120_000
 
 /**

@@ -5,7 +5,7 @@ import { CliFailure } from '../failure.js'
 import { createGatewayLog } from '../serve/gateway-log.js'
 
 /**
- * Runs `work` with a gateway of this process, on a port that nobody knows. It loads no slot: what is set up here is for the
+ * Runs `work` with a gateway of this process, on an unpublished port. It loads no slot: what is set up here is for the
  * gateway that comes. Pulls that have not ended go on there.
  */
 export async function withOwnGateway<T> (cli: Cli, home: string | undefined, work: (url: string) => Promise<T>): Promise<T> {

@@ -6,7 +6,7 @@ import { Interrupted } from '../failure.js'
 export class Prompt {
   readonly #cli: Cli
   readonly #lines: Interface
-  /** Standard input ended: there is nobody left to ask. */
+  /** Standard input ended: no answer can come any more. */
   readonly #gone = new AbortController()
 
   constructor (cli: Cli) {

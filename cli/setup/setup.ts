@@ -91,7 +91,7 @@ async function follow (cli: Cli, gateway: SetupGateway, outcome: Outcome): Promi
   return snapshots
 }
 
-/** Whoever is interrupted once the gateway has its order is told what becomes of it: pulls begin before it has answered. */
+/** A user who interrupts once the gateway has its order is told what becomes of it: pulls begin before it has answered. */
 async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -93,7 +93,7 @@ async function write ({ file, text }: Place): Promise<void> {
   await writeFile(file, text, { mode: 0o644 })
 }
 
-/** A file that somebody else wrote, or took over, stays as it is. */
+/** A file that another writer made, or took over, stays as it is. */
 function requireOurs (file: string, text: string): void {
   if (text.split('\n').slice(0, 2).some(line => line.includes(MARK))) return
   throw new CliFailure(`${file} was not written by this command, so it is left alone`, { hints: ['Move it away first; drop-ins beside it are the place for changes of yours.'] })

@@ -95,7 +95,7 @@ export class DraftFiles {
     return found
   }
 
-  /** Sets a file that nobody else may read, without reading it; null removes it. Whether there was one on this draft. */
+  /** Sets a file that only its owner may read, without reading it; null removes it. Whether there was one on this draft. */
   async putPrivate (file: string, content: string | null): Promise<boolean> {
     const key = keyOf('etc', file)
     const known = this.#files.get(key)
@@ -127,7 +127,7 @@ export class DraftFiles {
   }
 }
 
-/** Stands for a content that nobody needs to know; no text can be it. */
+/** Stands for content that is not needed; no text can be equal to it. */
 const UNREAD = '\0'
 
 function keyOf (root: FileChange['root'], file: string): string {

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { kindsOf, suggest } from './suggest.js'
 
-/** Whether short plain values may be shown. Only files do: whoever reads the message wrote the file. */
+/** Whether short plain values may be shown. Only files do: the reader of the message wrote the file. */
 export type Audience = 'file' | 'client'
 
 type RawIssue = z.core.$ZodRawIssue

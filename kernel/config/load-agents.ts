@@ -24,7 +24,7 @@ export async function loadAgents ({ etc }: Paths, previous: ConfigParts | null):
   if (loaded === null) {
     return { agents: previous?.agents ?? new Map(), agentFolder: { value: false, diagnostics: unlistable(agentFolder) } }
   }
-  // whoever comes close to the name of a file that no agent can have is denied rather than let in
+  // an agent whose name is close to that of an unusable file is denied rather than let in
   const misnamed = loaded.diagnostics.map(({ file }) => [stemOf(file).toLowerCase(), { value: null, diagnostics: [] }] as const)
   return { agents: new Map([...misnamed, ...loaded.files]), agentFolder: { value: true, diagnostics: loaded.diagnostics } }
 }

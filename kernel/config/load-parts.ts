@@ -18,7 +18,7 @@ import { readToml } from './toml-file.js'
 export interface LoadOptions {
   readonly paths: Paths
   readonly migrations?: readonly ConfigMigration[]
-  /** Whose facts files are read with: names of profiles that they bring are nobody else's. Default: nobody's. */
+  /** Whose facts files are read with: no other profile may have the names that they bring. Default: none. */
   readonly providers?: LaidProviders
   /** Files that plugins own. */
   readonly owned?: readonly ConfigFileDefinition[]

@@ -49,7 +49,7 @@ export function checkToolServer (id: string, { id: written, ...table }: Table, a
   for (const [key, names] of [['env', env], ['secrets', secrets]] as const) {
     for (const name of Object.keys(names).filter(isReservedVariable)) problem([key, name], 'cannot be set: it would change what runs')
   }
-  // keys of the gateway's own are nobody else's to get
+  // keys of the gateway itself are given to no other program
   for (const [name, key] of Object.entries(secrets)) if (/^SVC_/.test(key)) problem(['secrets', name], 'cannot be a key of the gateway itself')
   if (problems.length > 0 || checked.value === null) return { value: null, problems }
   return { value: { id, ...checked.value }, problems: [] }

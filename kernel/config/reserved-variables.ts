@@ -1,6 +1,6 @@
 /**
- * Variables that steer a process or its loader and are nobody's secret: the file becomes the environment of units, which
- * would run somebody else's code or another home with them.
+ * Variables that steer a process or its loader and are no secrets: the file becomes the environment of units, which
+ * would run foreign code or another home with them.
  */
 const reserved = new Set([
   'PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'PWD', 'TMPDIR', 'IFS', 'ENV', 'BASH_ENV', 'SHELLOPTS', 'PS4', 'CDPATH', 'GCONV_PATH',

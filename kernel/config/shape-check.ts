@@ -14,7 +14,7 @@ export interface Problem {
   readonly more?: number
 }
 
-/** Nobody reads a longer list, and what it costs to write one must not grow with what was sent. */
+/** A longer list is not read, and what it costs to write one must not grow with what was sent. */
 export const MAX_PROBLEMS = 50
 const MAX_KEY_LENGTH = 200
 

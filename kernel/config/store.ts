@@ -35,7 +35,7 @@ export interface ConfigServiceOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly withLock: WithLock
-  /** Whose facts files are read with until `use`. Default: nobody's. */
+  /** The providers whose facts files are read with until `use`. Default: none. */
   readonly providers?: LaidProviders
   /** The same of files that plugins own. Default: none. */
   readonly owned?: readonly ConfigFileDefinition[]

@@ -121,7 +121,7 @@ function isForeign ({ present, before, after }: FoundFile): boolean {
   return present !== before && present !== after
 }
 
-/** False only when somebody removed what was staged. */
+/** False only when the staged files were removed. */
 function canFinish (file: FoundFile): boolean {
   return file.after === null || file.present !== file.before || file.hasNext
 }

@@ -10,9 +10,9 @@ const registry: Folders = paths => [dirname(paths.registry)]
 const configFolders: Folders = paths => [paths.etc, paths.slots, join(paths.etc, 'mcp-servers'), ...registry(paths)]
 
 /**
- * Whoever writes through temporary files, by its source file, and the folders that it does that in: what dead writers left
+ * Every writer through temporary files, by its source file, and the folders that it does that in: what dead writers left
  * there goes at the next start. `test/architecture.test.ts` holds the list against the sources, both ways, so that a new
- * writer cannot be forgotten. Nobody else sweeps, since what a dead writer left may be needed to finish its change.
+ * writer cannot be forgotten. No other code sweeps, since what a dead writer left may be needed to finish its change.
  */
 export const tempWriters: Readonly<Record<string, Folders>> = {
   'kernel/config/journal.ts': etc,

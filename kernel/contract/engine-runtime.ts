@@ -15,7 +15,7 @@ export const LABEL_CONFIG = 'svc.config'
 export const LABEL_GENERATION = 'svc.generation'
 /** Type, device and picked GPU of the slot, `llm gpu-rocm 0`: what is known when the slot's file cannot be read later. */
 export const LABEL_PLACE = 'svc.place'
-/** On a program of an engine that runs once and serves nobody: what it is for. It has no slot. */
+/** On a program of an engine that runs once and serves no requests: what it is for. It has no slot. */
 export const LABEL_TASK = 'svc.task'
 /** On a program that runs beside the gateway, in place of the slot: which. */
 export const LABEL_DAEMON = 'svc.daemon'
@@ -194,7 +194,7 @@ export interface ContainerRuntime {
    * Tells once of every engine with the label `svc.instance` = `instance` that ends, also when it is stopped or
    * removed. What had ended before is not told unless `list` or `inspect` of this runtime showed it running: listen
    * first, then list. Survives a restart of the container engine: what ended meanwhile is told of after the
-   * reconnect. A listener that throws is logged and harms nobody. Returns the unsubscriber.
+   * reconnect. A listener that throws is logged and does not affect the others. Returns the unsubscriber.
    */
   onExit (instance: string, listener: (exit: EngineExit) => void): () => void
   /** Releases sockets, timers and watches; leaves engines alone. Idempotent. */

@@ -1,7 +1,7 @@
 const LONGEST_NAME = 200
 const LONGEST_TEXT = 4096
 const MAX_DEPTH = 8
-/** No language has such a word: a path, an address, or somebody's attempt. */
+/** No language has such a word: a path, an address, or an attack. */
 const LONG_WORD = /[^\s']{202,}/g
 /** Fields that hold names that users gave, with blanks or without. */
 const names: ReadonlySet<string> = new Set([
@@ -10,7 +10,7 @@ const names: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A name from a client, at a length that fits a message, a log line and an audit row. Whoever quotes input uses
+ * A name from a client, at a length that fits a message, a log line and an audit row. Code that quotes input uses
  * this; `SvcError` cuts what was forgotten.
  */
 export function shownName (name: string): string {

@@ -6,7 +6,7 @@ export const TOOL_NAME_PATTERN = /^[a-z0-9_]{1,48}$/
 /** A server's name is a segment of `/mcp/<server>`. */
 export const TOOL_SERVER_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
-/** Hints for the host of a model, which decides by them what it asks its user. They bind nobody. */
+/** Hints for the host of a model, which decides by them what it asks its user. They are not binding. */
 export interface ToolAnnotations {
   /** Changes nothing. */
   readonly readOnly?: boolean

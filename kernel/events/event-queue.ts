@@ -3,7 +3,7 @@ import { gapEvent } from './event-filter.js'
 
 /**
  * What one subscriber has not read yet: the events it starts with, then at most `capacity` new ones. Beyond that the oldest
- * of the new ones go, and the reader gets one gap in their place. Nobody ever waits for a reader.
+ * of the new ones go, and the reader gets one gap in their place. No writer ever waits for a reader.
  */
 export class EventQueue implements AsyncIterableIterator<GatewayEvent> {
   readonly #first: GatewayEvent[]

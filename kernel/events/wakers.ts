@@ -9,7 +9,7 @@ export class Wakers {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /** Wakes everybody for good. */
+  /** Wakes all waiters for good. */
   close (): void {
     this.#closed = true
     this.wake()

@@ -12,7 +12,7 @@ export interface HardwareMonitorOptions {
   readonly nvidia: NvidiaReader
 }
 
-/** A reading this young is good enough for everybody. */
+/** A reading this young is good enough for every caller. */
 const FRESH_MS = 5_000
 /** One this old is better than to wait; an older one would be a lie. */
 const SHOWN_MS = 30_000
@@ -20,7 +20,7 @@ const SHOWN_MS = 30_000
 const FIRST_LOOK_MS = 100
 const READ_TIMEOUT_MS = 2_000
 
-/** Takes readings of the machine for whoever asks (contract `HardwareService.read`), one at a time. */
+/** Takes readings of the machine for its callers (contract `HardwareService.read`), one at a time. */
 export class HardwareMonitor {
   readonly #options: HardwareMonitorOptions
   readonly #closing = new AbortController()

@@ -175,7 +175,7 @@ export class Boot {
       } finally {
         staged.seal()
       }
-      // a rejection that nobody waits for shows after this turn of the event loop, and counts as part of register
+      // an unhandled rejection shows after this turn of the event loop, and counts as part of register
       await new Promise(resolve => { setImmediate(resolve) })
       if (!isAlive(record)) return
       for (const ref of plugin.provides ?? []) {

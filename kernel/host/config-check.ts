@@ -21,7 +21,7 @@ export interface CheckedConfig {
   readonly providers: ProviderCatalog
   readonly plans: SlotPlans
   readonly plugins: readonly KnownPlugin[]
-  /** Null without a gateway: then nobody knows what tools there are. */
+  /** Null without a gateway: then the tools are unknown. */
   readonly tools: Pick<ToolCatalogue, 'all'> | null
 }
 
@@ -64,7 +64,7 @@ export interface GatewayCheckDeps extends Omit<CheckedConfig, 'config' | 'models
   readonly plugins: () => readonly KnownPlugin[]
 }
 
-/** Whoever asks whether the gateway lives must not wait for a disk that hangs. */
+/** A health check must not wait for a disk that hangs. */
 const PATIENCE_MS = 1_000
 
 /** The findings of a gateway that runs, kept as long as nothing changes that they come from. */

@@ -62,6 +62,6 @@ async function passGate (record: PluginRecord): Promise<SvcError | null> {
 export function unavailable (record: PluginRecord): SvcError {
   return svcError('plugin.unavailable',
     `plugin '${record.name}' behind this route is ${record.state}: ${record.message ?? 'see GET /api/plugins'}`,
-    // a plugin that ended any other way than by starting comes back only when somebody changes something
+    // a plugin that ended any other way than by starting comes back only when something is changed
     { details: { plugin: record.name, state: record.state, code: record.code }, heals: record.state === 'active' || record.state === 'booting' })
 }

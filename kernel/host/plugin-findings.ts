@@ -28,7 +28,7 @@ export function checkPluginTable ({ name, configSchema }: AnyPlugin, table: Read
   return checkShape(configSchema, table, { audience: 'file', userPath: path => ['plugins', 'config', name, ...path] })
 }
 
-/** Plugins that cannot be imported, tables that they do not take, and tables that nobody takes. Pure. */
+/** Plugins that cannot be imported, tables that they do not take, and tables that no plugin takes. Pure. */
 export function pluginFindings (plugins: readonly KnownPlugin[], tables: Tables): readonly Finding[] {
   const names = plugins.map(({ name }) => name)
   return [

@@ -201,7 +201,7 @@ export class PluginHost implements PluginService {
     return blamedByStack(error, this.#roots())
   }
 
-  /** A plugin's own asynchronous work failed and nobody waited for it. During the boot it falls for that. */
+  /** A plugin's own asynchronous work failed unhandled. During the boot it falls for that. */
   blame (name: string, error: unknown): void {
     const isIt = (record: PluginRecord): boolean => record.name === name || nameOf(record) === name
     const record = this.#records.find(isIt) ?? this.#boot.booting(name)
@@ -254,7 +254,7 @@ export class PluginHost implements PluginService {
       tableOf: record => JSON.stringify(this.#boot.tableOf(record))
     }, services)
     const { plan: { staying, settled, leaving }, ordered, fresh } = judged
-    // to mount every route anew takes some 50 ms of everybody's time
+    // to mount every route anew blocks all requests for some 50 ms
     if (leaving.length === 0 && fresh.length === 0) return []
     services.adopt(judged.services)
     this.#setRecords([...staying, ...inOrder(fresh, ordered), ...settled])

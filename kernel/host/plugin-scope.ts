@@ -4,7 +4,7 @@ import { sourcePlace } from './source-place.js'
 
 /**
  * Which plugin the running code belongs to, while plugins are brought up. Follows asynchronous work, so that a
- * rejection nobody waited for can be laid at the right door. Node pays for this with every promise and every
+ * unhandled rejection can be attributed to its plugin. Node pays for this with every promise and every
  * socket event of the process, so `leaveScopes` ends it once all plugins are up; from then on a stray failure is
  * laid at a plugin's door by the files in its stack (`blamedByStack`).
  */

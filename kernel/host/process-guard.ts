@@ -6,7 +6,7 @@ export interface GuardHandlers {
   readonly blame: (plugin: string, error: unknown) => void
   /** A failure of the gateway itself. */
   readonly fatal: (error: unknown) => void
-  /** A rejection with something that is no error: without a stack nobody can be blamed, and nothing is known to be broken. */
+  /** A rejection with something that is no error: without a stack no plugin can be blamed, and nothing is known to be broken. */
   readonly stray: (reason: unknown) => void
   /** What Node warns of, a leak for one: it would print that between the lines of the log. */
   readonly warning: (warning: Error) => void

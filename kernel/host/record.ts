@@ -68,7 +68,7 @@ export interface PluginRecord {
   waiting: Waiting | null
   /** Aborts when it has left: what it left behind in services ends. */
   readonly own: AbortController
-  /** Work of its own that failed and that nobody waited for: how often, and the last time. */
+  /** Work of its own that failed unhandled: how often, and the last time. */
   late: { readonly count: number, readonly last: string }
   /** Routes it really makes, found in the dry run. */
   routeKeys: ReadonlySet<string>

@@ -17,7 +17,7 @@ interface Line {
 
 /**
  * Requests of one connection, one after the other. A client may send many without waiting for answers, and leave: what
- * it left behind is never begun. Begun all at once, each would be served to its end for nobody.
+ * it left behind is never begun. Begun all at once, each would be served to its end although its client has left.
  */
 export class ConnectionTurns {
   readonly #serve: RequestListener

@@ -51,7 +51,7 @@ export class HttpServer {
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
-    // nobody reads the socket of an upgrade that is not one, so its end would never be seen
+    // the socket of a refused upgrade is not read, so its end would never be seen
     response.once('finish', () => socket.destroySoon())
     this.#listener?.(request, response)
   }

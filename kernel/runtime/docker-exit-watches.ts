@@ -7,7 +7,7 @@ interface Watched {
   readonly listeners: Set<(exit: EngineExit) => void>
 }
 
-/** One watch for each instance that somebody listens to, and what all of them should know. */
+/** One watch for each instance with listeners, and what all of them should know. */
 export class ExitWatches {
   readonly #deps: Omit<ExitWatchDeps, 'tell'>
   readonly #watched = new Map<string, Watched>()

@@ -22,7 +22,7 @@ export interface ExitWatchDeps {
 
 /**
  * Watches the ends of one instance's containers: an event stream that is opened again whenever it breaks, and a
- * list after each opening, because nobody tells of what ended in between.
+ * list after each opening, because what ended in between is not reported.
  */
 export class ExitWatch {
   readonly #deps: ExitWatchDeps
@@ -92,7 +92,7 @@ export class ExitWatch {
         filters: JSON.stringify(filters), abortSignal: opening.controller.signal
       } as object)) as Readable
       this.#stream = stream
-      stream.on('error', () => undefined) // whoever reads it is told; while nobody does, it must not end the process
+      stream.on('error', () => undefined) // its reader is told; without a reader it must not end the process
       await this.#reconcile()
       this.#planRelist(stream)
       return stream

@@ -58,7 +58,7 @@ export function portsOf (labels: Readonly<Record<string, string>>): Readonly<Rec
   try {
     return portsSchema.parse(JSON.parse(labels[LABEL_PORTS] ?? '{}'))
   } catch {
-    // somebody else's label: the engine has none that could be told
+    // another owner's label: the engine reports none
     return {}
   }
 }

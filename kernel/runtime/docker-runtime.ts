@@ -103,7 +103,7 @@ class DockerRuntime implements ContainerRuntime {
     const { name, labels, state } = toInspection(data, this.#engine.host)
     const { host, port } = wantedPort(data)
     if (state === 'running') return
-    // with the host's network nobody but the engine itself would notice, and only after a while
+    // with the host's network only the engine itself would notice, after a while
     if (host === null && this.#engine.endpoint.kind === 'socket') await assertPortsFree('0.0.0.0', { port, ports: portsOf(labels) })
     this.#exits.starting(id)
     await this.#engine.call(`starting ${name}`, async inner => {
@@ -236,7 +236,7 @@ class DockerRuntime implements ContainerRuntime {
   }
 
   /**
-   * For verbs whose goal may be reached already or by somebody else: an answer that says so, or that the container
+   * For verbs whose goal may already be reached, perhaps by another caller: an answer that says so, or that the container
    * is busy with just that, is fine. Any other is returned, and counts only when the goal is not reached after all.
    */
   async #tolerant (doing: string, withinMs: number, work: (signal: AbortSignal) => Promise<unknown>): Promise<SvcError | null> {

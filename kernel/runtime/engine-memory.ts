@@ -14,7 +14,7 @@ export interface EngineMemoryDeps {
 
 /**
  * Resident memory of running engines. Where this host's files do not tell it the container engine is asked, now and then and
- * by nobody who waits: `read` gives what was told last.
+ * without anyone waiting for it: `read` gives the latest value.
  */
 export class EngineMemory {
   readonly #deps: EngineMemoryDeps

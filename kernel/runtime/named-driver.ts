@@ -9,11 +9,11 @@ export interface NamedDriverDeps {
   readonly log: Logger
   /** Labels its engines. */
   readonly instance: string
-  /** Called with what was opened, before anybody uses it. */
+  /** Called with what was opened, before it is used. */
   readonly opened: (driver: ContainerRuntime) => void
 }
 
-/** A driver that is opened when it is needed. What it cannot do keeps back its own slots and nobody else. */
+/** A driver that is opened when it is needed. What it cannot do keeps back its own slots alone. */
 export class NamedDriver {
   readonly definition: RuntimeDefinition
   readonly #deps: NamedDriverDeps

@@ -195,7 +195,7 @@ export class EngineProcess {
   }
 
   async #signalGroup (signal: NodeJS.Signals): Promise<void> {
-    // checked right before, so that a number that went to somebody else is never signalled
+    // checked right before, so that a reused number is never signalled
     if (await this.#leaderLives()) sendSignal(-this.#record.leader!.group, signal)
   }
 

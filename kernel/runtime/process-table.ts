@@ -10,7 +10,7 @@ export function createProcessTable (platform: NodeJS.Platform): ProcessTable {
 
 /**
  * The living processes of one engine: the group of its first process, and whatever left that group but still
- * carries the engine's token. A pid or group number that went to somebody else is never among them: the group
+ * carries the engine's token. A reused pid or group number is never among them: the group
  * counts only while its first process is the one we started, or while a member carries the token.
  */
 export async function engineProcesses (

@@ -50,7 +50,7 @@ export class RuntimeSet implements ContainerRuntime {
     this.form = drivers[0].form
   }
 
-  /** Only where a driver has it: nobody is asked who could not answer. */
+  /** Only where a driver has it: no driver is asked that could not answer. */
   get memoryThere (): ContainerRuntime['memoryThere'] {
     return this.#open.some(({ memoryThere }) => memoryThere !== undefined) ? this.#memoryThere : undefined
   }
@@ -174,7 +174,7 @@ export class RuntimeSet implements ContainerRuntime {
 
   /**
    * Rejects when a driver of the gateway cannot tell: what it has must not be taken for gone. One of a plugin that cannot
-   * is left out, so that it holds up nobody else's slots.
+   * is left out, so that it does not hold up the slots of others.
    */
   async list (labels: Readonly<Record<string, string>>): Promise<readonly EngineInspection[]> {
     const lists = await Promise.all(this.#open.map(async driver => {
@@ -265,7 +265,7 @@ export class RuntimeSet implements ContainerRuntime {
     return await named.open()
   }
 
-  /** An engine that nobody has is the default's to answer for. */
+  /** An engine that no driver has is the default's to answer for. */
   async #owner (id: string): Promise<ContainerRuntime> {
     if (!this.#owners.has(id)) await this.inspect(id)
     return this.#owners.get(id) ?? this.#drivers[0]!

@@ -291,7 +291,7 @@ export class SlotManager implements SlotService {
     try {
       return await work(fleet.owner(name))
     } catch (error) {
-      // whoever waited for a slot that had to make room for images is told so
+      // those waiting for a slot that had to make room for images are told so
       if (isSvcError(error) && error.code === 'slot.stopped') gate.assertAllows(name)
       throw error
     }

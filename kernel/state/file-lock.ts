@@ -157,7 +157,7 @@ function hold (path: string, token: string, hasLife: boolean): HeldLock {
       try {
         if ((await readHolder(path))?.token === token) await unlink(path)
       } catch {
-        // a folder that is read-only for a moment: the file names a live process, so nobody else would ever take it over
+        // a folder that is read-only for a moment: the file names a live process, so no other process would ever take it over
         leftovers.set(path, token)
         removeLater(path, token, 0)
       }
@@ -178,7 +178,7 @@ function releaseAll (): void {
   for (const [path, token] of leftovers) removeOwn(path, token)
 }
 
-/** Whether nothing of that holding is left. Synchronous, so that nobody takes it meanwhile. */
+/** Whether nothing of that holding is left. Synchronous, so that no other process takes it meanwhile. */
 function removeOwn (path: string, token: string): boolean {
   try {
     if (readFileSync(path, 'utf8').includes(token)) unlinkSync(path)

@@ -85,7 +85,7 @@ export async function runningGateway (paths: Pick<Paths, 'state'>): Promise<Lock
 }
 
 /**
- * With the life lock in hand, whoever had it before is dead, also where the process table cannot say so: in a container,
+ * With the life lock in hand, its previous holder is dead, even where the process table cannot say so: in a container,
  * after a reboot. All that bears that one's name is left behind: locks, temporary files.
  */
 async function buryFormer (file: string): Promise<void> {

@@ -24,7 +24,7 @@ export function lockContent (token: string, text: string, hasLife: boolean): str
   return JSON.stringify({ token, pid: process.pid, text, ...(hasLife ? { life: true } : {}) }) + '\n'
 }
 
-/** Null when nobody holds it. */
+/** Null when it is not held. */
 export async function readHolder (path: string): Promise<LockHolder | null> {
   try {
     const [content, stats] = await Promise.all([readFile(path, 'utf8'), stat(path)])

@@ -1,6 +1,6 @@
 import type { Clock } from '../contract/index.js'
 
-/** The wall clock drifts, and is read a moment after the monotonic one; a larger difference means that somebody set it. */
+/** The wall clock drifts, and is read a moment after the monotonic one; a larger difference means that it was set. */
 const SET_BEYOND_MS = 500
 
 /**

@@ -19,7 +19,7 @@ export interface Bench {
   readonly instance: string
   readonly exits: EngineExit[]
   readonly spec: (wish: EngineWish) => EngineSpec
-  /** One that nobody uses. */
+  /** An unused one. */
   readonly freePort: () => Promise<number>
   make (wish?: Partial<EngineWish>): Promise<string>
   /** Makes, starts and waits until it answers. */

@@ -14,7 +14,7 @@ export interface RuntimeConformanceOptions {
   readonly open: () => Promise<ContainerRuntime>
   /** A launch of the small engine: `tinyProcess`, or `tinyContainer` with an image that has `node`. */
   readonly spec: (wish: EngineWish) => EngineSpec
-  /** A port that nobody uses. Default: one that the system gives. */
+  /** An unused port. Default: one that the system gives. */
   readonly port?: () => Promise<number>
 }
 

@@ -53,7 +53,7 @@ export const findChecks: readonly BenchCheck[] = [
     const next = await run({ port })
     t.ok(next.address, 'a removed engine has let go of its port')
   }),
-  check('ids that nobody has', async (t, { runtime }) => {
+  check('ids that do not exist', async (t, { runtime }) => {
     for (const id of ['0'.repeat(64), 'proc-000000000000000000000000', '../../etc']) {
       t.equal(await runtime.inspect(id), null)
       await runtime.stop(id, STOP_S)

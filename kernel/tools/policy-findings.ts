@@ -2,7 +2,7 @@ import type { ConfigSnapshot, Finding, ToolCatalogue, ToolEntry } from '../contr
 import { agentFile, configFiles } from '../config/parts.js'
 import { suggest } from '../config/suggest.js'
 
-/** Every tool, whoever may call it. */
+/** Every tool, for every agent. */
 type KnownTools = Pick<ToolCatalogue, 'all'>
 
 /**

@@ -12,7 +12,7 @@ interface ProcessCallParts {
 
 /**
  * The call of a route that came over no socket. `request` has an address and no headers; on `reply` a handler may set status
- * and headers, which nobody reads. Whatever else it wants of them is refused by name.
+ * and headers, which are not read. Whatever else it wants of them is refused by name.
  */
 export class ProcessCall implements RouteCall {
   readonly params: unknown

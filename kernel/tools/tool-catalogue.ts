@@ -11,7 +11,7 @@ const MOST_VIEWS = 256
 
 interface KeptSource {
   readonly source: ToolSource
-  /** Null until somebody looks again. */
+  /** Null until it is read again. */
   entries: ReadonlyMap<string, ToolEntry> | null
 }
 
@@ -20,7 +20,7 @@ export class Tools implements ToolCatalogue {
   readonly #deps: ToolRunDeps
   readonly #run: ToolRun
   #plugins: readonly ToolsOfPlugin[] = []
-  /** Made when somebody looks: the schemas of all tools cost more than the rest of a start of plugins. */
+  /** Made at the first read: the schemas of all tools cost more than the rest of a start of plugins. */
   #mounted: ReadonlyMap<string, ReadonlyMap<string, MountedTool>> | null = null
   readonly #sources = new Map<string, KeptSource>()
   #agents: AgentFiles | null = null

@@ -103,7 +103,7 @@ async function espeak (args: readonly string[], input = '', signal = new AbortCo
   const ended = once(child, 'close').then(([code]) => {
     if (code !== 0) throw new Refusal(500, 'espeak-ng failed; the log of the engine has its words')
   })
-  ended.catch(() => {}) // for whoever waits for it, later
+  ended.catch(() => {}) // a later waiter handles it
   child.stdin.on('error', () => {}) // it ended without reading: its exit code says why
   await once(child, 'spawn').catch((error: Error) => {
     throw new Refusal(503, `espeak-ng cannot be run (${error.message}); install it, on Debian with: apt-get install espeak-ng`)

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { definePlugin, defineProvider } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
-/** Absolute: nobody knows which folder the gateway was started in. */
+/** Absolute: the folder that the gateway is started in may be any. */
 const engine = fileURLToPath(new URL('./engine.js', import.meta.url))
 
 /** The image has the version of the package: `npm version` makes both new. */

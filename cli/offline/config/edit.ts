@@ -50,7 +50,7 @@ export async function editConfig (cli: Cli, paths: Paths, word: string): Promise
   await handOver(cli, paths, editable.file)
 }
 
-/** The text once it is valid; asks for another round while there is somebody to ask. */
+/** The text once it is valid; asks for another round while there is a user to ask. */
 async function acceptable (cli: Cli, paths: Paths, editable: EditableFile, folder: string): Promise<string> {
   const { file } = editable
   const copy = join(folder, file)
@@ -70,7 +70,7 @@ async function acceptable (cli: Cli, paths: Paths, editable: EditableFile, folde
   }
 }
 
-/** What the file itself has wrong, and what it makes wrong anywhere. What was wrong between the files before stops nobody. */
+/** What the file itself has wrong, and what it makes wrong anywhere. What was wrong between the files before does not count. */
 function isInTheWay (finding: Finding, file: string, old: readonly Finding[]): boolean {
   if (finding.severity === 'warning') return false
   const isOfFile = finding.code === 'validation.invalid' || finding.code === 'config.parse_error'

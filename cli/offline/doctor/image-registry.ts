@@ -35,7 +35,7 @@ export function imageAddress (image: string): ImageAddress {
 }
 
 /**
- * Asks for the manifest of an image as anybody may: without credentials, with the token that the registry gives to anyone.
+ * Asks for the manifest of an image anonymously: without credentials, with the token that the registry gives to anyone.
  * Gives its digest, null where the registry does not say it. Rejects with why it cannot be had.
  */
 export async function manifestDigest ({ base, name, reference }: ImageAddress, signal: AbortSignal): Promise<string | null> {

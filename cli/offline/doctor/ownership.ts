@@ -10,7 +10,7 @@ export interface PathFacts {
     readonly links: number
     readonly kind: 'file' | 'folder' | 'link' | 'other'
   } | null
-  /** It holds secrets: nobody but the owner may read it. */
+  /** It holds secrets: only the owner may read it. */
   readonly isSecret: boolean
 }
 
@@ -28,7 +28,7 @@ export interface Owner {
   readonly gid: number
 }
 
-/** Whether a path belongs to the gateway's user, and is open to nobody else who should not be there. Pure. */
+/** Whether a path belongs to the gateway's user, and is closed to users who should not be there. Pure. */
 export function judgePath ({ path, label, stats, isSecret }: PathFacts, owner: Owner): PathVerdict {
   if (stats === null) return { path, label, status: 'absent', detail: '', repair: null }
   // what a link leads to has its own place, and a link's own owner means nothing

@@ -87,7 +87,7 @@ async function repaired (cli: Cli, row: PathVerdict): Promise<PathVerdict> {
 function printRows ({ out }: Cli, rows: readonly PathVerdict[]): void {
   const shown = rows.filter(({ status, detail }) => status === 'drift' || detail.startsWith('fixed'))
   if (shown.length === 0) return out.line(`All ${rows.length} paths are as they should be.`)
-  // paths are long, and a path that is cut helps nobody
+  // paths are long, and a cut path is of no use
   for (const { status, path, detail } of shown) {
     out.line(`${out.paint(status === 'ok' ? 'green' : 'red', padTo(status, 5))} ${oneLine(path)}: ${detail}`)
   }

@@ -10,7 +10,7 @@ import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { Npm } from '../../plugins/npm.js'
 
-/** A download may take a while; whoever else wants to install waits for it. */
+/** A download may take a while; another install waits for it. */
 const WAIT_MS = 600_000
 const LOOK_MS = 500
 

@@ -44,7 +44,7 @@ export async function migrateLayout (cli: Cli, paths: Paths, options: LayoutOpti
   if (options.apply === true && refused > 0) throw new CliFailure(`${refused} links were not made: something else is in their place`)
 }
 
-/** Links below a root that is one itself, or shows another folder, would end up where nobody looks for them. */
+/** Links below a root that is one itself, or shows another folder, would end up where they are not looked for. */
 async function requireOrdinaryFolder (root: string): Promise<void> {
   const stats = await lstat(root).catch(() => null)
   if (stats?.isSymbolicLink() === true) throw usageFailure(`${root} is a symbolic link; name the folder that it leads to with --canonical-root`)

@@ -30,7 +30,7 @@ async function walk (root: string, folder: string, depth: number, found: string[
   }
 }
 
-/** Links to files count: somebody put them there. */
+/** Links to files count: they were put there deliberately. */
 async function isFile (path: string): Promise<boolean> {
   return await stat(path).then(stats => stats.isFile(), () => false)
 }

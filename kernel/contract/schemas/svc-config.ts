@@ -9,7 +9,7 @@ import { tomlValueSchema } from './toml-value.js'
  * here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
  */
 const port = z.int().min(1024).max(65535)
-/** No longer than somebody could want, and short enough for every timer and sum that these run into. */
+/** As long as is useful, and short enough for every timer and sum that these run into. */
 const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
 const YEAR_S = 365 * DAY_S

@@ -31,7 +31,7 @@ const toolChoiceSchema = z.preprocess(value => typeof value === 'number' ? {} : 
 const HEADER_OR_VARIABLE = /^[A-Za-z_][A-Za-z0-9_-]*$/
 
 /**
- * One tool server of somebody else. It is run by `command`, else as its `spec` says, else reached at its `url`. Holds no
+ * One third-party tool server. It is run by `command`, else as its `spec` says, else reached at its `url`. Holds no
  * secret: `secrets` names keys of api.env.
  */
 export const toolServerSchema = z.strictObject({

@@ -48,7 +48,7 @@ export interface DaemonStatus {
 export interface DaemonService {
   /** Whether containers can be run here. */
   readonly hasContainers: boolean
-  /** Ids of programs of this home that run, whoever started them. */
+  /** Ids of programs of this home that run. */
   found (): Promise<readonly string[]>
   /**
    * Makes sure that it runs: what already runs from an equal spec is adopted, anything else of that id is replaced. Fetches

@@ -29,7 +29,7 @@ export interface EngineTasks {
   check (task: EngineTask): Promise<void>
   /**
    * Fetches the image when it is not here, runs the program, and resolves with its exit code (137 is SIGKILL, null when
-   * nobody can tell) when it has ended and is removed. Rejects with the signal's reason once it is stopped and removed. What a
+   * unknown) when it has ended and is removed. Rejects with the signal's reason once it is stopped and removed. What a
    * gateway that was killed left of it, the next one removes at its start.
    */
   run (task: EngineTask, options: EngineTaskOptions): Promise<number | null>

@@ -40,7 +40,7 @@ export interface HardwareService {
   readonly defaultDevice: Device
   /**
    * What the machine does now. A reading of the last 5 seconds is given again; one of the last 30 is given at once while
-   * the next is taken; with none of these the caller waits for it. Takes one reading at a time, and none while nobody
+   * the next is taken; with none of these the caller waits for it. Takes one reading at a time, and none while no one
    * asks. Never rejects.
    */
   read (): Promise<HardwareReading>

@@ -36,7 +36,7 @@ export interface JobQuery {
 }
 
 /**
- * Rows of jobs in the state database. It keeps, it does not run: whoever owns a kind decides what becomes of its
+ * Rows of jobs in the state database. It keeps, it does not run: the owner of a kind decides what becomes of its
  * unfinished jobs after a restart. Every call is one short transaction and throws `state.database_failed` when the
  * database cannot take it (a full disk), with nothing changed.
  */

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { EngineAddress } from '../engine-client.js'
 
 /**
- * A program of somebody else that the gateway runs beside it and speaks to. Its environment is `env`, and as a process a few
+ * A third-party program that the gateway runs beside it and speaks to. Its environment is `env`, and as a process a few
  * names of the gateway's own.
  */
 export interface ProgramSpec {

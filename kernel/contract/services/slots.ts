@@ -96,7 +96,7 @@ export interface SlotLease {
   onRevoked (listener: (error: SvcError) => void): void
   /**
    * Must be called exactly once, on every exit.
-   * @param broken the connection to the engine broke: nobody else is sent there before it answers its health check
+   * @param broken the connection to the engine broke: no other request is sent there before it answers its health check
    */
   release (broken?: boolean): void
 }
@@ -222,7 +222,7 @@ export interface SlotDraft {
 }
 
 /**
- * The slots. Nobody outside asks for a state and then acts on it: `acquire` and `ensureReady` decide inside
+ * The slots. No outside code asks for a state and then acts on it: `acquire` and `ensureReady` decide inside
  * the slot's owner. Names that do not exist throw `slot.not_found`.
  */
 export interface SlotService {

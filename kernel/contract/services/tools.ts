@@ -164,7 +164,7 @@ export interface ToolCatalogue {
    */
   list (server: string, viewer: ToolViewer): readonly ToolEntry[]
   find (server: string, name: string): ToolEntry | null
-  /** Every tool of every server, whoever may call it. */
+  /** Every tool of every server, for every agent. */
   all (): readonly ToolEntry[]
   /**
    * Validates, asks the agent's file and the gate, runs, and writes the call down (`mcp.tool.invoked`, as an event and as an

@@ -7,7 +7,7 @@ export function isGone (res: ServerResponse): boolean {
 
 const PROBED = Symbol('who writes an answer')
 
-/** Whoever writes an answer and knows what can be written into it without changing it. */
+/** The writer of an answer, which knows what can be written into it without changing it. */
 export interface Probed {
   probe (): void
 }

@@ -210,7 +210,7 @@ export class ClientSink implements ReaderSink {
   #keepRefusal (chunk: Buffer): boolean {
     const refusal = this.#refusal!
     if (refusal.headers !== null && refusal.size + chunk.length > LONGEST_ERROR_BODY) {
-      // too long to be an error that anybody would reword
+      // too long to be an error worth rewording
       this.#refusal = null
       this.#phase = 'flowing'
       this.#res.writeHead(refusal.status, refusal.headers)

@@ -4,7 +4,7 @@ import type { EngineAddress } from '../../contract/index.js'
 const notForwarded = new Set([
   'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding',
   'upgrade', 'host', 'content-length', 'expect', 'origin', 'referer',
-  // whatever a client's SDK takes for a key: nobody behind the gateway is to see it
+  // whatever a client's SDK takes for a key: it must not be seen behind the gateway
   'authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie',
   // answers must stay readable for the meter and the error event
   'accept-encoding', 'content-encoding',

@@ -29,7 +29,7 @@ export class Attempt implements AnswerSink {
     this.#sink = sink
   }
 
-  /** Something else follows: whatever still comes is nobody's. */
+  /** Something else follows: whatever still comes is dropped. */
   get dropped (): boolean { return this.#state === 'dropped' }
 
   head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {

@@ -34,7 +34,7 @@ export class CallSink implements ReaderSink {
   get bytesOut (): number { return this.#bytesOut }
   get pendingBytes (): number { return this.#pending }
 
-  /** Nobody's connection has to be kept alive. */
+  /** There is no connection to keep alive. */
   hold (): void {}
 
   note (): boolean { return false }

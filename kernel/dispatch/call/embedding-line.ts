@@ -4,7 +4,7 @@ import { joinedBody, splitAnswer, type EmbeddingTexts } from '../body/embedding-
 import { without } from '../answer/headers.js'
 import { boardSlot } from './board-slot.js'
 
-/** Texts and bytes of one joined call: enough that calls cost nothing, few enough that nobody waits for many others. */
+/** Texts and bytes of one joined call: enough that calls cost nothing, few enough that no text waits for many others. */
 const MOST_TEXTS = 64
 const MOST_BYTES = 256 * 1024
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -157,7 +157,7 @@ export class EmbeddingLine {
     })
   }
 
-  /** Something is wrong with one of them, and nobody says with which. */
+  /** Something is wrong with one of them, and it is not known with which. */
   #halve (group: Group): void {
     const seats = [...group.seats]
     group.seats.clear()
@@ -221,7 +221,7 @@ function lineFull (slot: string, bytes: number): SvcError {
   })
 }
 
-/** Collects an answer, which is split before anybody gets a byte of it. */
+/** Collects an answer, which is split before any client gets a byte of it. */
 class WholeAnswer implements AnswerSink {
   readonly #done: (status: number, headers: readonly string[], body: Buffer) => void
   readonly #failed: (error: SvcError) => void

@@ -30,7 +30,7 @@ export interface ExchangeRequest {
 /** What a call needs of the connections. */
 export type Wires = Pick<Connections, 'to' | 'silence'>
 
-/** `unsent`: there was no connection, and nobody was told. */
+/** `unsent`: there was no connection, and the sink was told nothing. */
 export type ExchangeOutcome = 'ended' | 'failed' | 'aborted' | 'unsent'
 
 /** A request that meets a closed connection fails at once; what takes longer has been worked on. */
@@ -102,7 +102,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The client left, or nobody wants the answer any more. Frees the upstream's socket at once. */
+  /** The client left, or the answer is no longer wanted. Frees the upstream's socket at once. */
   abort (reason: Error): void {
     if (!this.#open || this.#aborted !== null) return
     this.#aborted = reason

@@ -1,10 +1,10 @@
 import type { Clock, Timer } from '../../contract/index.js'
 
-/** How often somebody is listened for, as a part of the limit, and at least. */
+/** How often the waits are looked at, as a part of the limit, and at least. */
 const LOOKS_PER_LIMIT = 8
 const LONGEST_PAUSE_MS = 1_000
 
-/** One wait for somebody else to say something. */
+/** One wait for the other side to send something. */
 export class Wait {
   readonly #watch: SilenceWatch
   readonly limitMs: number
@@ -29,7 +29,7 @@ export class Wait {
     this.#hasHeard = true
   }
 
-  /** Nobody reads what comes, so its silence means nothing. */
+  /** What comes is not being read, so silence means nothing. */
   pause (): void {
     this.#isPaused = true
   }
@@ -58,7 +58,7 @@ export class Wait {
 }
 
 /**
- * Whoever is waited for, and not for longer than some limit. One timer for all of them, and none while there is nobody: a timer
+ * Waits for the other side, each with its limit. One timer for all of them, and none while there are none: a timer
  * for each call, started, put off and cancelled thousands of times a second, costs a request more than all of its routing. A
  * silence is noticed up to a second, or a quarter of a shorter limit, late.
  */

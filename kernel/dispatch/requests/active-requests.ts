@@ -44,7 +44,7 @@ export interface ActiveRequest extends TokenCount {
  * Requests that have not been answered in full: the owner of "is anything still running". A plain list, from
  * which one is removed by putting the last in its place. A `Set` would do the same and keep the garbage collector
  * busy: with this much coming and going its outgrown tables hold on to finished requests until the next full
- * collection. Progress is fields that are written in place; nothing is made of them before somebody asks.
+ * collection. Progress is fields that are written in place; nothing is made of them before they are read.
  */
 export class ActiveRequests {
   readonly #active: ActiveRequest[] = []

@@ -6,7 +6,7 @@ export const PRIORITY_HEADER = 'x-svc-priority'
 const watched: ReadonlySet<SurfaceName> = new Set(['chat', 'completions', 'messages', 'responses'])
 
 /**
- * The class of a request in its slot's waiting line: what the client says, else low for text that nobody watches come,
+ * The class of a request in its slot's waiting line: what the client says, else low for text that is not streamed,
  * such as titles and tags that a page asks for beside the user's own message. Pure.
  */
 export function priorityOf (

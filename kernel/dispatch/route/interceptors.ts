@@ -15,7 +15,7 @@ export class Interceptors {
     }
   }
 
-  /** Whether somebody has taken the request over. */
+  /** Whether an interceptor has taken the request over. */
   take (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, view: BodyView): boolean {
     const entry = this.#bySurface.get(options.surface)
     if (entry === undefined || !(view.isTrue(entry.flag) || view.isObject(entry.flag))) return false

@@ -73,7 +73,7 @@ export class ModelLookup {
   /** The rows of `GET /v1/models`. */
   async rows (signal: AbortSignal, passed: readonly string[]): Promise<readonly ModelObject[]> {
     const { catalog, upstreams, token } = this.#deps
-    // the question is our own: whoever asks waits for this answer to give us his
+    // the question is our own: the gateway that asks waits for this answer before it gives its own
     if (passed.includes(token)) return catalog.models()
     await upstreams.refresh('untried', signal, passed)
     void upstreams.refresh('old', signal, passed)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /**
  * A file that bytes go through in order. It has no name: it is taken out of its folder as soon as it is open, so
- * that it is gone with whoever held it, a killed process too.
+ * that it is gone with its holder, even a killed process.
  */
 export class SpoolFile {
   readonly #handle: FileHandle

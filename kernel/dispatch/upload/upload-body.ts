@@ -43,7 +43,7 @@ export class UploadBody extends Readable {
     super({ highWaterMark: 64 * 1024 })
     this.#buffer = buffer
     this.#splice = new RangeSplice(replacement)
-    // who reads this is told by the stream; that nobody does any more is no failure of the process
+    // a reader is told by the stream; without one an error must not end the process
     this.on('error', () => {})
   }
 

@@ -9,7 +9,7 @@ const MOST_HELD_BYTES = 24 * 1024 * 1024
 const STEP_BYTES = 1024 * 1024
 const READ_BYTES = 256 * 1024
 /**
- * How long the sender waits for a reader before the rest goes to disk. A connection that nobody reads does not tell
+ * How long the sender waits for a reader before the rest goes to disk. A connection that is not read does not tell
  * that its client has left, and a client that leaves has to be noticed within 100 ms.
  */
 const STALL_MS = 25

@@ -24,7 +24,7 @@ const LONGEST_VALUE = 4096
 /** How long a client that was answered may go on sending before its connection is cut. */
 const LINGER_MS = 5_000
 
-/** The client's side of an upload: reads the form, finds one field in it, and keeps the bytes for whoever reads `body`. */
+/** The client's side of an upload: reads the form, finds one field in it, and keeps the bytes for the reader of `body`. */
 export class UploadSource {
   readonly #request: IncomingMessage
   readonly #options: UploadSourceOptions

@@ -22,7 +22,7 @@ export interface BreakerSettings {
   readonly openMs: number
 }
 
-/** How a call ended, as far as it tells of the upstream's health. `unknown`: the client left before anybody could say. */
+/** How a call ended, as far as it tells of the upstream's health. `unknown`: the client left before that was known. */
 export type Verdict = 'alive' | 'ill' | 'unknown'
 
 export interface Admission {

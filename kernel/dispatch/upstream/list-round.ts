@@ -8,7 +8,7 @@ export interface ListTurns {
   readonly ask: (upstream: Upstream) => Promise<unknown>
   /** Called after each answer. */
   readonly heard: () => void
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   readonly signal: AbortSignal
 }
 
@@ -31,7 +31,7 @@ export async function askInTurn (upstreams: readonly Upstream[], { clock, cap, a
   await Promise.all(answers)
 }
 
-/** Where nobody waits, only the answer ends a turn. */
+/** Where no caller waits, only the answer ends a turn. */
 function turnOf (answer: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return answer
   return new Promise(resolve => {

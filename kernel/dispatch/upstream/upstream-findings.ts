@@ -42,7 +42,7 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
 /** Secrets that the gateway has for itself. */
 const OWN_SECRETS = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
 
-/** A row that was written by hand counts; that it takes somebody else's key along is told. */
+/** A row that was written by hand counts; that it takes another upstream's key along is reported. */
 function checkKey (row: Upstream, all: readonly Upstream[], tell: Tell): void {
   const { name, url, auth_style: style, auth_value_env: variable } = row
   if (style === 'none' || variable === '') return

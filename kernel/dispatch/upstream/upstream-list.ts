@@ -78,7 +78,7 @@ async function fetchPage (
   return pageOf(Buffer.concat(chunks).toString('utf8'))
 }
 
-/** Anthropic gives 20 models a page unless it is asked for more; nobody else has pages, and some refuse what they do not know. */
+/** Anthropic gives 20 models a page unless it is asked for more; no other has pages, and some refuse unknown parameters. */
 function paging ({ auth_style: style }: Upstream, path: string, after: string | null): string {
   if (style !== 'anthropic' && after === null) return ''
   return `${path.includes('?') ? '&' : '?'}limit=1000${after === null ? '' : `&after_id=${encodeURIComponent(after)}`}`

@@ -121,7 +121,7 @@ export class UpstreamPool {
     })
   }
 
-  /** Whether `refresh` would ask anybody. */
+  /** Whether `refresh` would ask any upstream. */
   isDue (which: Due): boolean {
     return this.#due(which).length > 0
   }
@@ -161,7 +161,7 @@ export class UpstreamPool {
     })
   }
 
-  /** Asks those that are to be known before anybody needs them. */
+  /** Asks those that are to be known before they are needed. */
   warm (): void {
     void this.#fetchAll(this.all().filter(({ enabled, warmup_strategy: strategy }) => enabled && (strategy === 'always' || strategy === 'eager')), this.#stopped.signal)
   }

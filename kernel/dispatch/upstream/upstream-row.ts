@@ -12,7 +12,7 @@ export interface UpstreamRoute {
   readonly modelId: string
 }
 
-/** Characters. An id that is longer is nobody's model, and every list that shows it would suffer. */
+/** Characters. A longer id names no real model, and every list that shows it would suffer. */
 export const LONGEST_MODEL_ID = 512
 export const MOST_MODELS = 20_000
 const LONGEST_ROW_CHARS = 16 * 1024

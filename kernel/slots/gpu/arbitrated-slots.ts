@@ -20,6 +20,6 @@ export interface GpuSlots {
   /** Resolves when slots that were deleted have let go of their engines. */
   departed (): Promise<void>
   start (name: string, signal: AbortSignal): Promise<void>
-  /** Whether the engine itself says that it works, perhaps for somebody who came past the gateway. Never rejects. */
+  /** Whether the engine itself says that it works, perhaps for a client that bypasses the gateway. Never rejects. */
   engineBusy (name: string, signal: AbortSignal): Promise<boolean>
 }

@@ -14,7 +14,7 @@ export interface GpuCore {
   readonly pinned: boolean
   /** LLM slots to bring back. */
   readonly saved: readonly string[]
-  /** Somebody asked for the other mode while the way here could not be left. */
+  /** The other mode was asked for while this switch could not be left. */
   readonly turn: boolean
   /** Number of the write whose outcome is waited for. */
   readonly write: number

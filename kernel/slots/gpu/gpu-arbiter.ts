@@ -84,7 +84,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     this.#idle.arm()
   }
 
-  /** Decides nothing more, lets nobody wait; a switch under way is left to the next run. Comes before the slots close. */
+  /** Decides nothing more, lets no request wait; a switch under way is left to the next run. Comes before the slots close. */
   halt (): void {
     this.#closing.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
     this.#reloading?.abort(this.#closing.signal.reason)
@@ -182,7 +182,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     while (this.#core.phase !== 'img') {
       const { failure, turn } = this.#core
       if (failure.count > count) throw switchFailed(failure.message)
-      // somebody wants the GPU back more than this request wants it
+      // a request of higher priority wants the GPU back
       if (modeOf(this.#core) === 'llm' && !turn) throw imageModeEnded()
       await this.#changed(signal)
     }

@@ -8,7 +8,7 @@ const UNKNOWN_RETRY_S = 60
 export function imageMode (slot: string, restoreInMs: number | null): SvcError {
   const wait = restoreInMs === null ? UNKNOWN_RETRY_S : Math.max(LEAST_RETRY_S, Math.ceil(restoreInMs / 1000))
   return svcError('gpu.image_mode',
-    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was asked for a while, or when somebody ends image mode`,
+    `slot '${slot}' is down while its GPU is in image mode; it comes back when no image was asked for a while, or when image mode is ended`,
     { details: { slot, retry_after_s: wait } })
 }
 

@@ -26,7 +26,7 @@ interface Prepared {
 
 /** A task ends with its download half done and goes on from there: it needs no long farewell. */
 const STOP_S = 5
-/** More than it can have written before somebody listens. */
+/** More than it can have written before there is a listener. */
 const FIRST_LINES = 1_000
 
 /** Runs programs of engines over the runtime of the slots. Keeps nothing; every call cleans up after itself. */

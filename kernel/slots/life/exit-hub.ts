@@ -3,7 +3,7 @@ import type { ContainerRuntime, EngineExit } from '../../contract/engine-runtime
 const REMEMBERED = 256
 
 /**
- * Hands each engine's end to the one who cares, once. Ends that come before anybody asked are remembered, so
+ * Hands each engine's end to its listener, once. Ends that come before there is a listener are remembered, so
  * an engine that dies between `start` and the first look is not missed.
  */
 export class ExitHub {

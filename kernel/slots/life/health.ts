@@ -5,7 +5,7 @@ import {
 import { pause } from '../../async/waiting.js'
 
 /**
- * `refused` nobody listens; `silent` somebody does and says nothing in time; else what the provider makes of the
+ * `refused` nothing listens; `silent` something does and does not answer in time; else what the provider makes of the
  * answer, with its status where there is one to tell.
  */
 export type ProbeResult = HealthVerdict | 'refused' | 'silent' | HealthReport & { readonly status: number }

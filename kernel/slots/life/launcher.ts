@@ -58,7 +58,7 @@ interface Attempted {
 /** @param progress 0 to 1 of the phase, where it is known */
 export type Report = (phase: LaunchPhase, message: string, progress?: number | null) => void
 
-/** The code of a program that was killed: nobody but the system does that to an engine that loads. */
+/** The code of a program that was killed: only the system does that to an engine that loads. */
 const KILLED = 137
 const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, or take a smaller model or context_size'
 const TAIL_LINES = 20

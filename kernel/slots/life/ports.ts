@@ -13,7 +13,7 @@ export interface PortPool {
 }
 
 export interface PortClaims {
-  /** Nobody gets these. */
+  /** Given to no slot. */
   readonly held: ReadonlySet<number>
   /** What slots that do not run had last: given when nothing else is left. */
   readonly remembered: ReadonlySet<number>
@@ -28,7 +28,7 @@ export function portCandidates ({ start, end }: PortPool, { held, remembered, pr
   return [...new Set(ranked)].filter(port => !held.has(port))
 }
 
-/** Ports that somebody else knows a slot to have had. */
+/** Ports that a slot had before, as recorded elsewhere. */
 export interface FormerPorts {
   readonly port: number | null
   readonly ports?: Readonly<Record<string, number>>
@@ -42,7 +42,7 @@ type Chosen = ReadonlyMap<string, number>
 
 interface ClaimedPorts {
   readonly ports: EnginePorts
-  /** Those that nobody named a number for. */
+  /** Those without a number in the slot's file. */
   readonly chosen: Chosen
   readonly release: () => void
 }

@@ -2,7 +2,7 @@ import type { Clock, SlotMetrics } from '../../contract/index.js'
 
 /** What `read` averages over. */
 const WINDOW_S = 10
-/** The longest history that anybody can ask for. */
+/** The longest history that can be asked for. */
 export const KEPT_S = 3600
 
 /**

@@ -2,8 +2,8 @@ import { chmod, mkdir } from 'node:fs/promises'
 import type { MountSpec } from '../../contract/index.js'
 
 /**
- * Makes the folders that an engine writes to below its slot's own. They are open to everybody, because an engine may
- * run as any user of its container; the folder around them is the gateway's alone, so that on this host nobody else
+ * Makes the folders that an engine writes to below its slot's own. They are open to all users, because an engine may
+ * run as any user of its container; the folder around them is the gateway's alone, so that on this host no other user
  * gets there.
  */
 export async function makeMountPoints (stateDir: string, mounts: readonly MountSpec[]): Promise<void> {

@@ -31,7 +31,7 @@ export function namedDriver (asked: string | null): string | null {
   return asked === 'container' || asked === 'process' ? null : asked
 }
 
-/** Throws `slot.config_error` where a slot asks for a driver that nobody brings. */
+/** Throws `slot.config_error` where a slot asks for a driver that does not exist. */
 export function assertRuntime ({ name }: NamedSlotConfig, driver: string | null, { formOf, names }: RuntimeChoice): void {
   if (driver === null || formOf === undefined || formOf(driver) !== null) return
   const known = ['container', 'process', ...names?.() ?? []].join(', ')

@@ -25,7 +25,7 @@ export function lendAnother (core: ScheduledSlot, light: boolean, now: number): 
   return withInFlight(core, core.inFlight + 1, light ? core.light + 1 : core.light, now)
 }
 
-/** `release` that is not the last one and that nobody waits for, in the same way. */
+/** `release` that is not the last one and that no request waits for, in the same way. */
 export function takeOneBack (core: ScheduledSlot, generation: number, light: boolean, now: number): ScheduledSlot | null {
   if (core.state !== 'serving' || core.inFlight < 2 || core.waitingWorkers > 0 || generation !== core.generation || !canServe(core)) return null
   return withInFlight(core, core.inFlight - 1, light ? core.light - 1 : core.light, now)

@@ -15,7 +15,7 @@ export interface Engine {
 }
 
 /**
- * What somebody asks a slot for: `worker` a lease that occupies a worker, `lease` one that does not, `ready` nothing
+ * What a slot is asked for: `worker` a lease that occupies a worker, `lease` one that does not, `ready` nothing
  * but that the slot is up.
  */
 export type Wants = 'worker' | 'lease' | 'ready'
@@ -57,9 +57,9 @@ export interface ScheduledSlot {
   readonly wanted: boolean
   /** `drain` waits for requests in flight, `now` does not. */
   readonly stopping: 'no' | 'drain' | 'now'
-  /** A removal failed; it is tried again when somebody asks for something. */
+  /** A removal failed; it is tried again with the next request or verb. */
   readonly stuck: boolean
-  /** A connection to the engine broke: nobody is sent there before it has answered its health check again. */
+  /** A connection to the engine broke: no request is sent there before it has answered its health check again. */
   readonly suspect: boolean
   /** Only requests of the low class have asked for the launch: when the last of them leaves, it ends. */
   readonly chore: boolean

@@ -142,7 +142,7 @@ function release (step: Step, { generation, light, broken = false }: Extract<Slo
   const { core } = step
   if (generation !== core.generation || core.inFlight === 0) return
   set(step, { inFlight: core.inFlight - 1, light: light ? core.light - 1 : core.light, lastUsedAt: now })
-  // an engine that dies breaks its connections before anybody is told of its end
+  // an engine that dies breaks its connections before its end is reported
   if (broken && !core.suspect && core.engine !== null && canServe(core)) {
     set(step, { suspect: true })
     step.effects.push({ type: 'probe', engine: core.engine, generation })
@@ -328,7 +328,7 @@ function refuseAll (step: Step, refusal: Refusal): void {
   step.effects.push({ type: 'refuse', refusal })
 }
 
-/** The slot came up: everybody is let in, except those for whom there is no worker yet. */
+/** The slot came up: all are let in, except those for whom there is no worker yet. */
 function grantAll (step: Step, now: number): void {
   const { waitingLeases, waitingWorkers } = step.core
   if (!anybodyWaits(step.core)) return

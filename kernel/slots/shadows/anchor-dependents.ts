@@ -2,7 +2,7 @@ import {
   capabilityChildren, svcError, type CapabilityChild, type ConfigDraft, type NamedSlotConfig, type SvcError
 } from '../../contract/index.js'
 
-/** What was written down to be served by a slot's engine, and has nobody else. */
+/** What is configured to be served by a slot's engine, and by no other. */
 export interface AnchorCompany {
   /** Slots with a file that names it in `served_by`. */
   readonly slots: readonly string[]

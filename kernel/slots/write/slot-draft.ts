@@ -78,7 +78,7 @@ export class SlotChange implements SlotDraft {
     return this.#deps.troubles(this.config.slots.get(name)?.served_by ?? name, this.config)
   }
 
-  /** Throws what is wrong with a slot of this change. What is wrong with others, and was before, stops nobody. */
+  /** Throws what is wrong with a slot of this change. What was wrong with others before does not stop it. */
   guard (): void {
     if (this.#touched.size === 0) return
     const problem = this.check().find(({ slot, rule }) => this.#touched.get(slot)?.has(rule) === false)

@@ -1,6 +1,6 @@
 import type { DatabaseMigration } from './migration.js'
 
-/** The index on pending rows makes a second entry for the same thing impossible, whoever writes it. */
+/** The index on pending rows makes a second entry for the same thing impossible. */
 export const approvals: DatabaseMigration = {
   version: 4,
   name: 'approvals',

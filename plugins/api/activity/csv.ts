@@ -7,7 +7,7 @@ const columns = [
 
 export const csvTitles = `${columns.join(',')}\r\n`
 
-/** A spreadsheet would run what begins with one of these, and anybody may name a slot. */
+/** A spreadsheet would run what begins with one of these, and any client may name a slot. */
 const FORMULA: ReadonlySet<number> = new Set([...'=+-@\t\r'].map(sign => sign.charCodeAt(0)))
 const QUOTED = /[",\r\n]/
 

@@ -96,7 +96,7 @@ export class Overlay implements CapabilityOverlay {
     // the anchor serves other things too: its operator says when
     if (isOnNpu(child, selection) || !slots.names().includes(slot)) return
     if (!selection.enabled) {
-      // one that the overlay never had is somebody else's
+      // one that the overlay never had is not its own
       if (!slots.config(slot).enabled) await slots.unload(slot, { force: true, signal })
       return
     }

@@ -82,7 +82,7 @@ export class ImageFolder {
     const bytes = isImageName(name) ? this.#entries.get(name) ?? await this.#find(name) : null
     if (bytes === null) return null
     try {
-      // a link put there by somebody else leads nowhere
+      // a link that was put there leads nowhere
       const file = await open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW)
       // to the end of the line, unless it was thrown out meanwhile
       if (this.#entries.delete(name)) this.#entries.set(name, bytes)
@@ -91,13 +91,13 @@ export class ImageFolder {
       await utimes(this.#path(name), usedAtS, usedAtS).catch(ignore)
       return { file, bytes }
     } catch {
-      // somebody took it out of the folder
+      // it was removed from the folder
       this.#forget(name)
       return null
     }
   }
 
-  /** Size of a file that somebody put there since the start; null when there is none. */
+  /** Size of a file that was put there since the start; null when there is none. */
   async #find (name: string): Promise<number | null> {
     return await this.#inLine(async () => {
       const known = this.#entries.get(name)

@@ -47,7 +47,7 @@ export class Installer {
     })
   }
 
-  /** Selections of the overlay where nobody chose anything yet: what would serve each capability here, switched off. */
+  /** Selections of the overlay where nothing was chosen yet: what would serve each capability here, switched off. */
   seed (wanted: readonly WantedSlot[]): Promise<void> {
     return this.#inLine(async () => {
       const facts = this.#facts(await this.#models(wanted), false)

@@ -23,7 +23,7 @@ export interface PendingServices {
 
 /**
  * Slots that wait for their model. The wish stands in the slot's own file (`[meta] pending_model`), so it outlives the
- * gateway; the pull itself is the pull service's. Whoever pulls the model, the slots that wait for it get it.
+ * gateway; the pull itself is the pull service's. However the model is pulled, the slots that wait for it get it.
  */
 export class PendingSlots {
   readonly #services: PendingServices
@@ -83,7 +83,7 @@ export class PendingSlots {
       const isWanted = this.#waiting(id).some(({ meta }) => meta?.pull_wanted === true && meta.pull_failed === null)
       if (!isWanted || (pull !== null && pull.state !== 'completed')) continue
       const model = await this.#services.find(id)
-      // it parks the slots through the line that this stands in, so nobody may wait for it here
+      // it parks the slots through the line that this stands in, so it must not be waited for here
       if (model !== null) void this.fetch(model)
       else await this.#park(id, `no source is known for '${id}'`)
     }
@@ -114,7 +114,7 @@ export class PendingSlots {
     if (this.#services.loads()) this.#load(ready)
   }
 
-  /** One after the other, and nobody waits; the slot's own state tells what fails. Images take the GPU only when asked for. */
+  /** One after the other, in the background; the slot's own state tells what fails. Images take the GPU only when asked for. */
   #load (names: readonly string[]): void {
     const { slots } = this.#services
     this.#loading = this.#loading.then(async () => {
@@ -154,7 +154,7 @@ export class PendingSlots {
     return new Set([...this.#services.config.snapshot.slots.values()].flatMap(({ meta }) => meta?.pending_model ?? []))
   }
 
-  /** Null when nobody has pulled it. */
+  /** Null when it was never pulled. */
   #pullOf (id: string): PullSnapshot | null {
     try {
       return this.#services.pulls.status(id)

@@ -4,7 +4,7 @@ import { fittingContext, modelBudgetMb } from './memory-budget.js'
 import type { InstallModel } from './model-sources.js'
 import { slotKinds, type SlotKindName } from './slot-kinds.js'
 
-/** A slot that somebody wants to have. */
+/** A slot that is asked for. */
 export interface WantedSlot {
   readonly kind: SlotKindName
   readonly slot: string

@@ -20,7 +20,7 @@ const NOTES = /^-- (?:Journal begins|Logs begin|No entries|Reboot|Boot [0-9a-f]+
 /**
  * One journalctl, which is killed when the signal aborts or its lines are no longer read. Its lines come at the reader's
  * pace: a pipe that is full makes it wait.
- * @param started gets a promise of its end, which comes whether or not somebody reads on
+ * @param started gets a promise of its end, which comes whether or not it is read to the end
  */
 export async function* journalLines (
   command: string, query: LogQuery, follow: boolean, signal: AbortSignal, started: (exited: Promise<unknown>) => void

@@ -18,7 +18,7 @@ export function profileMisfits (slots: SlotService, draft: ConfigDraft, name: st
   return slots.check(all, draft.profiles).filter(({ slot, rule }) => rule === 'profile' && users.has(slot))
 }
 
-/** Throws `profiles.in_use` when a change made misfits; what did not suit before stops nobody. */
+/** Throws `profiles.in_use` when a change made misfits; what did not suit before does not count. */
 export function guardUsers (name: string, now: readonly Misfit[], before: readonly Misfit[]): void {
   const fresh = now.filter(({ slot }) => before.every(old => old.slot !== slot))
   if (fresh.length > 0) throw profileWouldNotFit(name, fresh)

@@ -53,7 +53,7 @@ export const envelopeSchema = z.strictObject({
   omitted: z.array(z.string()).optional().meta({ description: 'Flags that were left out: secrets, and paths of this host' })
 })
 
-/** An envelope that comes in: keys besides these are somebody else's, and a missing checksum is no wrong one. */
+/** An envelope that comes in: unknown keys are ignored, and a missing checksum is not a wrong one. */
 const incomingEnvelopeSchema = envelopeSchema.pick({ kind: true, schema_version: true, profile: true })
   .extend({ name: z.string().optional(), checksum: z.string().nullish() }).loose()
 

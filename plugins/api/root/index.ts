@@ -13,7 +13,7 @@ const frontSchema = z.strictObject({
   health: z.string()
 })
 
-/** What somebody finds who opens the bare address: where everything is. */
+/** The page at the bare address: where everything is. */
 export default definePlugin({
   name: 'api-root',
   kind: 'routes',

@@ -1,7 +1,7 @@
 import { svcError, type Upstream, type UpstreamService } from 'svc-gateway/plugin'
 
 /**
- * Throws `upstream.key_required` when a value would go to an upstream that nobody declared for it: an upstream may have named
+ * Throws `upstream.key_required` when a value would go to an upstream that was not declared for it: an upstream may have named
  * the variable long before it has a value. Upstreams where a template sends the same variable need no declaration.
  */
 export function guardKey (variable: string, declared: readonly string[], upstreams: UpstreamService): void {

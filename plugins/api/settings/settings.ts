@@ -62,7 +62,7 @@ export class Settings {
     const { config, models, plugins, slots } = this.#services
     const changed = await this.#audited(call, 'settings.reload', async note => {
       const keys = await this.#changing(note, async () => { await config.reload() })
-      // the registry is read when somebody looks; a slot may wait for what was mended in it
+      // the registry is read when it is asked for; a slot may wait for what was mended in it
       models.list()
       await plugins.reload()
       if (keys.length === 0) note({ after: { problems: config.snapshot.diagnostics.length } })
@@ -86,7 +86,7 @@ export class Settings {
     return keys
   }
 
-  /** Only what the patch touches: a table that was wrong before must not keep anybody from changing something else. */
+  /** Only what the patch touches: a table that was wrong before must not keep a user from changing something else. */
   #checkPlugins (next: SvcConfig, patch: Table): void {
     const tables = isTable(patch.plugins) && isTable(patch.plugins.config) ? Object.keys(patch.plugins.config) : []
     const fields = tables.flatMap(name => this.#services.plugins.checkConfig(name, next.plugins.config[name] ?? {})

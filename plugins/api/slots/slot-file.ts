@@ -5,7 +5,7 @@ type Table = Readonly<Record<string, unknown>>
 
 /**
  * The slot file as an object, with the keys of a `[slot]` table lifted to the top. Also that of a slot whose file
- * parses and is not valid: whoever repairs it has to see it. Throws `slot.not_found`, `config.parse_error`.
+ * parses and is not valid: its content is needed to repair it. Throws `slot.not_found`, `config.parse_error`.
  */
 export async function readSlotFile (services: LookupServices, name: string): Promise<Table> {
   const file = await services.config.readSlotFile(name)

@@ -32,7 +32,7 @@ function reasonOf ({ enabled, error, refreshed_at: refreshedAt }: UpstreamView):
   return refreshedAt === null ? 'a configured upstream whose models are not listed yet' : 'a configured upstream'
 }
 
-/** A user name or password in a URL is nobody's business here. */
+/** A user name or password in a URL is not shown. */
 function withoutCredentials (url: string): string {
   const parsed = new URL(url)
   if (parsed.username === '' && parsed.password === '') return url

@@ -55,7 +55,7 @@ export interface OpenedEnvelope {
   readonly checksumOk: boolean
 }
 
-/** Keys besides these are somebody else's and ignored; a missing checksum is no wrong one. */
+/** Unknown keys are ignored; a missing checksum is not a wrong one. */
 const incomingSchema = z.looseObject({
   kind: z.literal(ENVELOPE_KIND),
   schema_version: z.int().min(1),

@@ -31,7 +31,7 @@ export function byStatus (resolutions: readonly ModelResolution[]): Record<Model
   return { present: idsOf('present'), pullable: idsOf('pullable'), unresolvable: idsOf('unresolvable') }
 }
 
-/** What a stack may say of a model: no path of this host. One that nobody knows is its id alone. Pure. */
+/** What a stack may say of a model: no path of this host. An unknown one is its id alone. Pure. */
 export function metadataOf (id: string, model: Model | undefined, curated: readonly CuratedModel[]): StackModel {
   if (model !== undefined) {
     const { name, hf_repo, hf_filename, size_bytes, quant, capabilities, backends, mmproj } = model

@@ -13,7 +13,7 @@ export function slotChanges (before: Slots, after: Slots, named: readonly string
 }
 
 function slotChange (slot: string, before: NamedSlotConfig | undefined, after: NamedSlotConfig | undefined): SlotChangeView {
-  // of a slot that is made, only what somebody decided is worth telling
+  // of a slot that is made, only what was decided is worth telling
   const was = valuesOf(before ?? slotConfigSchema.parse({}))
   const is = valuesOf(after ?? slotConfigSchema.parse({}))
   const differs = (key: string): boolean => !isDeepStrictEqual(was.get(key) ?? null, is.get(key) ?? null)

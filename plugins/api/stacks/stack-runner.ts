@@ -102,7 +102,7 @@ export class StackRunner {
     slots.skipAutostart([...config.snapshot.slots.keys()].filter(name => !pointer.target.keep.includes(name)))
     const ending = new AbortController()
     const run = { ending, done: this.#converge(pointer, ending.signal) }
-    // whoever asked may be gone
+    // the caller may be gone
     run.done.catch(() => undefined)
     this.#run = run
     return run

@@ -28,7 +28,7 @@ export type SlimHost = z.output<typeof slimHostSchema> | z.output<typeof hostFai
 /** Where the machine's virtualization host comes into `/api/stats/hardware`. */
 export interface HostDisplay {
   /**
-   * `source` is asked at every answer and must be quick: it tells what is known and asks nobody. It resolves to null while no
+   * `source` is asked at every answer and must be quick: it tells what is known and asks no host. It resolves to null while no
    * host is configured. Null takes the source away.
    */
   show (source: (() => Promise<SlimHost | null>) | null): void

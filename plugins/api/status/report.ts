@@ -16,7 +16,7 @@ export interface StatusServices {
   readonly slots: SlotService
 }
 
-/** Answers from memory alone: whoever asks whether the gateway lives must not wait for an engine. */
+/** Answers from memory alone: a health check must not wait for an engine. */
 export async function statusReport (services: StatusServices): Promise<Status> {
   const { config, configCheck, dispatch, info, plugins, slots } = services
   const findings = await configCheck.findings()

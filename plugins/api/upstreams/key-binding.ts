@@ -11,13 +11,13 @@ export interface KeyFacts {
   readonly isSet: (variable: string) => boolean
 }
 
-/** Secrets of the gateway itself, which are nobody's key, set or not. */
+/** Secrets of the gateway itself, which are no upstream's key, set or not. */
 const OWN = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
 
 /**
- * Why an upstream may not use a key without being given it again: whoever writes an address must not get at what was
+ * Why an upstream may not use a key without being given it again: the writer of an address must not get at what was
  * written down for another one, or at what will be: a variable belongs to the address that named it first. A key goes where
- * an upstream sends it already, or where its template says; null when that is the case, or when nobody has named it. Pure.
+ * an upstream sends it already, or where its template says; null when that is the case, or when no row names it. Pure.
  */
 export function keyProblem (use: KeyUse, { present, templates, isSet }: KeyFacts): SvcError | null {
   const { name, auth_style: style, auth_value_env: variable, url } = use

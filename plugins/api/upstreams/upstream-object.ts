@@ -32,7 +32,7 @@ export function slotBacked ({ upstreams }: ConfigSnapshot): readonly UpstreamSta
   }))
 }
 
-/** A user name or password in a URL is nobody's business here. */
+/** A user name or password in a URL is not shown. */
 function withoutCredentials (url: string): string {
   const parsed = new URL(url)
   if (parsed.username === '' && parsed.password === '') return url

@@ -61,7 +61,7 @@ export class ComfyUi {
     return id
   }
 
-  /** Null as long as the prompt waits or runs, and for one that nobody knows. */
+  /** Null as long as the prompt waits or runs, and for an unknown one. */
   async history (promptId: string, signal: AbortSignal): Promise<HistoryEntry | null> {
     const json = await this.#get(`/history/${encodeURIComponent(promptId)}`, signal)
     return parse(historySchema, json, '/history')[promptId] ?? null

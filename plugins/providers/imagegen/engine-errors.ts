@@ -43,7 +43,7 @@ export function runFailed (entry: HistoryEntry): SvcError {
     { details: { node_id: node, node_type: type, exception_type: exception } })
 }
 
-/** Somebody emptied the engine's queue, or it was started anew. */
+/** The engine's queue was emptied, or the engine was started anew. */
 export function runLost (): SvcError {
   return svcError('dispatch.upstream_failed', 'the image job is no longer in the engine\'s queue: it was removed there')
 }

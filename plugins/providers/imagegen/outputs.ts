@@ -18,6 +18,6 @@ export async function pruneOutputs (folder: string, kept = KEPT): Promise<void> 
     const oldest = files.sort((a, b) => a.at - b.at).slice(0, files.length - kept)
     await Promise.all(oldest.map(({ name }) => unlink(join(folder, name))))
   } catch {
-    // somebody else's file, or gone meanwhile
+    // a foreign file, or gone meanwhile
   }
 }

@@ -15,7 +15,7 @@ export interface RunTellers {
   readonly board: RunBoard
 }
 
-/** Steps of a fast model come faster than anybody looks. */
+/** Steps of a fast model come faster than they are worth showing. */
 const LEAST_GAP_MS = 250
 
 /**

@@ -152,7 +152,7 @@ class RunWatch {
     this.#progressAt = this.#options.clock.monotonic()
   }
 
-  /** Until it is time to look again, something was heard, or nobody wants the images any more. */
+  /** Until it is time to look again, something was heard, or the images are no longer wanted. */
   async #pause (ms: number): Promise<void> {
     const { clock, signal } = this.#options
     if (!this.#heard && !signal.aborted) {

@@ -58,7 +58,7 @@ async function readJson (dataRoot: string, name: string): Promise<unknown> {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException
       if (code === 'ENOENT') continue
-      // what the system says has the path of the file in it, which is nobody's business
+      // what the system says has the path of the file in it, which is not shown
       throw comfyuiError('comfyui.workflow_read_error', `the file of workflow '${name}' cannot be read: ${code ?? message}`,
         { details: { workflow: name }, cause: error })
     }

@@ -41,7 +41,7 @@ function givenFlags (input: LaunchInput, fromModel: readonly string[]): { readon
 
 /**
  * Requests that the server works on at once: its `--parallel`, wherever that was set. More would wait inside it, where
- * nobody sees them. Null where the server chooses the number itself (0 and below). The sequences that this provider gives
+ * they cannot be seen. Null where the server chooses the number itself (0 and below). The sequences that this provider gives
  * an embedding slot are for the texts of one call: there it is the slot's workers.
  */
 export function parallelOf (input: LaunchSpecInput): number | null {

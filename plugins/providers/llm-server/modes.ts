@@ -43,7 +43,7 @@ export function modeFlags (input: LaunchInput, given: readonly Flag[], profile: 
 }
 
 /**
- * Whether the number of sequences is this provider's: nobody wrote one for an embedding slot of a small context. One in a
+ * Whether the number of sequences is this provider's: none is configured for an embedding slot of a small context. One in a
  * profile for chat was not. Calls are then as many at a time as the slot has workers. Pure.
  */
 export function choosesSequences (

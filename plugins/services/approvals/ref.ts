@@ -59,7 +59,7 @@ export interface ApprovalInbox {
   list (query: ApprovalListQuery): ApprovalPage
   get (id: string): Approval
   /**
-   * Runs the call, once, whoever else decides at the same moment, and whether its caller waits or not. Resolves when it has
+   * Runs the call, once, even if decided twice at a moment, and whether its caller waits or not. Resolves when it has
    * ended, also when it failed. Throws `approvals.already_resolved`.
    */
   approve (id: string, by: string): Promise<Approval>

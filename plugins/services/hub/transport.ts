@@ -32,7 +32,7 @@ const MAX_REDIRECTS = 6
 const CONNECT_MS = 30_000
 const MAX_ERROR_BYTES = 4096
 
-/** One HTTP exchange with the hub and whoever it redirects to. Closed with the plugin. */
+/** One HTTP exchange with the hub and the hosts that it redirects to. Closed with the plugin. */
 export class HubTransport {
   readonly #settings: () => HubSettings
   readonly #clock: Clock

@@ -25,7 +25,7 @@ export default definePlugin({
     ctx.provide(curatedRef, library.curated)
     ctx.onStart(() => {
       if (!config.snapshot.svc.models.auto_scan_on_start) return
-      // nobody waits for it: headers of many new files take their time
+      // it is not waited for: headers of many new files take their time
       void library.scan().then(
         ({ added }) => { if (added.length > 0) ctx.log.info({ models: added }, 'found models on disk and registered them') },
         (error: unknown) => { if (!isSvcError(error) || error.code !== 'gateway.stopping') ctx.log.warn({ err: error }, `the scan for models failed: ${messageOf(error)}`) }

@@ -21,7 +21,7 @@ export function merged (
   return { row: rowOf(next as NewModelRow), changed: keys.filter(key => !isDeepStrictEqual(next[key], withoutNulls(row)[key])) }
 }
 
-/** Leaves out what is the default anyway, so that the file holds what somebody said. */
+/** Leaves out what is the default anyway, so that the file holds only what was set. */
 export function rowOf (row: NewModelRow): NewModelRow {
   const isBlank = (value: unknown): boolean => value === null || value === '' || value === 0 || value === undefined ||
     (Array.isArray(value) && value.length === 0) || (isTable(value) && Object.keys(value).length === 0)

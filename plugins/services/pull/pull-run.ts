@@ -62,7 +62,7 @@ export class PullRun {
     const worker = async (): Promise<void> => {
       for (let i = line.shift(); i !== undefined && !any.aborted; i = line.shift()) hashes[i] = await this.#get(i, any)
     }
-    // the first failure ends the others; all of them are waited for, so that nobody writes when this is over
+    // the first failure ends the others; all of them are waited for, so that nothing is written when this is over
     const workers = Array.from({ length: Math.min(this.#deps.parallelFiles, files.length) }, async () => {
       try {
         await worker()

@@ -14,7 +14,7 @@ export interface PullWork {
   /** What its row keeps for the next run of the gateway. */
   readonly record: PullRecord
   readonly bytesDone: number
-  /** 0 while nobody knows. */
+  /** 0 while unknown. */
   readonly bytesTotal: number
   /** Bytes that it will still write. */
   readonly bytesToGo: number

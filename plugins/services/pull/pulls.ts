@@ -62,7 +62,7 @@ export class Pulls implements ModelPulls {
     this.#turns = new Turnstile(services.config.parallel_pulls)
   }
 
-  /** Takes up what the last run of the gateway left unfinished, and removes what nobody will come back for. */
+  /** Takes up what the last run of the gateway left unfinished, and removes what will not be resumed. */
   async resume (): Promise<void> {
     const { jobs, config } = this.#services
     // before anything is taken up, which makes the folder that an empty sweep would take away
@@ -195,7 +195,7 @@ export class Pulls implements ModelPulls {
     return turn
   }
 
-  /** Whoever asked for a pull that is taken up again does not see it fail: what may heal here is tried again. */
+  /** The failure of a resumed pull is not seen by the one who asked for it: what may heal here is tried again. */
   #again (error: unknown, tries: number): number | null {
     const { max_tries: most, retry_base_s: baseS } = this.#services.config
     return tries < most && isLocal(error) ? backoffS(baseS, tries) * 1000 : null
@@ -255,7 +255,7 @@ export class Pulls implements ModelPulls {
   }
 }
 
-/** Somebody else's download of the same model is joined, of another file under the same name refused. */
+/** Another caller's download of the same model is joined, of another file under the same name refused. */
 function refuseOther (request: PullRequest, record: PullRecord): void {
   if (isEngineRecord(record)) {
     if (request.hf_repo !== undefined) throw conflict(request.model_id, `${record.source} fetches the model of this id`)

@@ -14,7 +14,7 @@ export interface RetryRules {
 }
 
 const MAX_WAIT_S = 60
-/** Longest time a server may send us away for; longer, somebody should know. */
+/** Longest time a server may send us away for; longer, the user should know. */
 const MAX_RETRY_AFTER_S = 1800
 
 const final: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 import { readdir, rmdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** How long what a failed pull left is kept for somebody to come back. */
+/** How long what a failed pull left is kept for another try. */
 const KEEP_MS = 24 * 60 * 60_000
 
 /** Removes old part files that no unfinished job waits for. Never rejects: what stays costs space and nothing else. */

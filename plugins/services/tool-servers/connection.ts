@@ -96,7 +96,7 @@ async function greet (
   const { Client } = await import('@modelcontextprotocol/client')
   const changed = (kind: ChangeKind) => ({ autoRefresh: false, onChanged: () => onChange(kind) })
   const client = new Client({ name: 'svc', version: deps.version }, {
-    // nobody here can answer for the caller: a server that asks is told so
+    // the gateway cannot answer for the caller: a server that asks is told so
     capabilities: {},
     versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_MS } },
     inputRequired: { autoFulfill: false },

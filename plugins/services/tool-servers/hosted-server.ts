@@ -26,7 +26,7 @@ interface Failure {
   readonly heals: boolean
 }
 
-/** A server that could not be asked for its tools is asked again by itself, for nobody can call what is not listed. */
+/** A server that could not be asked for its tools is asked again by itself, for what is not listed cannot be called. */
 const LEARN_AGAIN_MS = 5_000
 
 /** One tool server: started or reached when it is needed, by one of many callers; paced when it fails; stopped when idle. */
@@ -114,7 +114,7 @@ export class HostedServer {
     this.#armIdle()
   }
 
-  /** From the call on nobody is sent to what runs now; resolves when it is gone. */
+  /** From the call on no request goes to what runs now; resolves when it is gone. */
   async stop (why: string): Promise<void> {
     this.#idle?.cancel()
     this.#again?.cancel()
@@ -233,7 +233,7 @@ export class HostedServer {
       const shown = isSvcError(reason) ? reason : mcpError('mcp.server_failed',
         `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason).message}${log.lastWords()}`,
         { details: { id: server.id }, cause: reason })
-      // whoever stopped it has told so
+      // the code that stopped it has told so
       if (this.#starting === starting) this.#fail(shown, null)
       throw shown
     } finally {

@@ -2,7 +2,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { Clock, Program } from 'svc-gateway/plugin'
 import { MAX_MESSAGE_BYTES, MessageReader, type ReadItem } from './message-reader.js'
 
-/** What it may write in a minute that nobody asked for: prints, notifications, answers to nothing. */
+/** What it may write in a minute unasked: prints, notifications, answers to nothing. */
 const UNASKED_BYTES = 8 * 1024 * 1024
 const WINDOW_MS = 60_000
 /** What may wait for a program that does not read. */
@@ -86,7 +86,7 @@ export class StdioTransport implements Transport {
     }
     this.#unasked += bytes
     if (this.#unasked <= UNASKED_BYTES) return true
-    onFlood(`writes more than ${UNASKED_BYTES / 1024 / 1024} MiB a minute to its standard output that nobody asked for`)
+    onFlood(`writes more than ${UNASKED_BYTES / 1024 / 1024} MiB a minute to its standard output unasked`)
     void this.close()
     return false
   }

@@ -111,7 +111,7 @@ export class OmniLoop {
   }
 
   #isOurs ({ function: { name } }: ToolCall): boolean {
-    // a name that nobody declared is told to the model, not to the client
+    // an undeclared name is told to the model, not to the client
     return this.#input.toolbox.has(name) || !this.#input.request.tools.some(tool =>
       (tool as { readonly function?: { readonly name?: unknown } } | null)?.function?.name === name)
   }

@@ -19,7 +19,7 @@ export interface StreamTimes {
 
 /**
  * Runs the loop for a client that reads a stream. What the model says is passed on as it comes, also in rounds that
- * end with calls of tools: nobody can know before. The calls themselves stay here.
+ * end with calls of tools: that cannot be known before. The calls themselves stay here.
  */
 export async function streamedAnswer (loop: OmniLoop, times: StreamTimes): Promise<AdaptedAnswer> {
   const first = await loop.chat()

@@ -1,7 +1,7 @@
 import type { FlagGrammar } from '../../../contract/index.js'
 import { flagKey, flagOf, isFlag } from './merge.js'
 
-/** Flags of `tokens` that the gateway owns, as they were spelled, whoever wrote them. Pure. */
+/** Flags of `tokens` that the gateway owns, as they were spelled. Pure. */
 export function managedFlags (tokens: readonly string[], grammar: FlagGrammar = {}): string[] {
   return flagsAmong(tokens, grammar, grammar.managed ?? [])
 }

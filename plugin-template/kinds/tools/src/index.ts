@@ -15,7 +15,7 @@ export default definePlugin({
       description: 'What a slot of the gateway does at the moment',
       input: z.object({ slot: z.string().meta({ description: 'Name of the slot' }) }),
       readOnly: true,
-      // what is thrown is told to whoever called the tool
+      // what is thrown is told to the tool's caller
       handler: async ({ input: { slot }, actor }) => {
         ctx.log.debug({ slot, actor }, 'slot_state')
         const { state, message, inFlight } = slots.status(slot)

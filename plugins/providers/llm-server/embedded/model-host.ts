@@ -19,7 +19,7 @@ export interface ModelHost {
   readonly pooling: Pooling | null
 }
 
-/** What a slot of a GPU says where nobody chose a number. */
+/** What a slot of a GPU says where no number was chosen. */
 const ALL_LAYERS = 999
 
 /** Below this size more threads only wait for each other. Bytes. */

@@ -24,7 +24,7 @@ export interface Fetched {
 }
 
 /**
- * Fetches what somebody else named, from a public address and no other: the name is resolved once, and the connection goes to
+ * Fetches what a third party named, from a public address and no other: the name is resolved once, and the connection goes to
  * what it was resolved to. Redirects are answers like any other. Throws `mcp.ssrf_blocked` and `mcp.manifest_fetch_failed`.
  */
 export async function fetchManifest (url: URL, deps: FetchDeps, signal: AbortSignal): Promise<Fetched> {
