@@ -16,6 +16,7 @@ import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { newModelStore, requireModelStore } from './model-store-check.js'
 import { configFiles, type ConfigParts } from './parts.js'
+import { poolProblem } from './port-pool.js'
 import { invalid } from './shape-check.js'
 import { recoverHome } from './recover-home.js'
 import { writeSecret } from './secrets-writer.js'
@@ -133,7 +134,9 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     const store = newModelStore(next.models, parts.svc.value?.models ?? null)
     if (store !== null) await requireModelStore(store)
     const problem = namesExtractionSlot(patch) ? extractionSlotProblem(next, parts.svc.value, snapshot.slots) : null
-    if (problem !== null) throw invalid('settings', [problem])
+    const pool = poolProblem(next.slots, parts.svc.value?.slots ?? null, providers)
+    const problems = [problem, pool].filter(found => found !== null)
+    if (problems.length > 0) throw invalid('settings', problems)
     check?.(next)
   })
 

@@ -14,8 +14,6 @@ const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
 const YEAR_S = 365 * DAY_S
 const GIB = 1024 ** 3
-/** No pool may hold it, whether there is such an engine or not. */
-const IMAGE_ENGINE_PORT = 8188
 const absolutePath = z.string().startsWith('/', { error: 'must be an absolute path' })
 const bareHost = z.string().regex(/^[^\s:/]+$/, { error: 'must be a bare host name or IPv4 address' })
 
@@ -87,8 +85,6 @@ export const slotsSchema = z.strictObject({
   stop_timeout_s: z.number().min(0).max(DAY_S).default(10).meta(live('How long an engine may take to stop before it is killed'))
 }).refine(s => s.port_range_end >= s.port_range_start, {
   path: ['port_range_end'], error: 'must not be below port_range_start'
-}).refine(s => s.port_range_start > IMAGE_ENGINE_PORT || s.port_range_end < IMAGE_ENGINE_PORT, {
-  path: ['port_range_end'], error: `must leave out ${IMAGE_ENGINE_PORT}, the port of the image engine: end the pool below it or start it above`
 })
 
 export const dispatcherSchema = z.strictObject({

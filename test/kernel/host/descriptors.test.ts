@@ -95,6 +95,48 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
   await gateway.close()
 })
 
+t.test('a descriptor says as much of its engine: other names, default types, a port of its own and profiles', async t => {
+  const runtime = new FakeEngineRuntime()
+  t.teardown(() => runtime.destroy())
+  const gateway = await createTestGateway({
+    runtime,
+    files: {
+      'etc/svc/engines/mynah.toml': `name = "mynah"
+apiVersion = 1
+image = "example.org/mynah:3"
+command = ["--port", "{port}"]
+needs_model = false
+slot_types = ["tts"]
+aliases = ["beo"]
+default_for = [{ type = "tts", device = "cpu" }]
+reserved_ports = [8090]
+[profiles.shrill]
+image = "example.org/mynah:shrill"
+flags = "--shrill"
+device_class = "cpu"
+[surfaces.speech]
+path = "/v1/audio/speech"
+`,
+      'etc/svc/svc.toml': '[slots]\nautostart = false\nport_range_start = 8089\nport_range_end = 8092\n',
+      'etc/svc/slots/voice.toml': 'type = "tts"\ndevice = "cpu"\nprofile = "shrill"\n',
+      'etc/svc/slots/aliased.toml': 'type = "tts"\nprovider = "beo"\n',
+      'etc/svc/slots/other.toml': 'type = "tts"\nprovider = "kokoro"\n'
+    },
+    plugins: [ttsCpu, slots, profiles]
+  })
+  t.teardown(() => gateway.close())
+  const { config } = gateway.gateway.kernel()
+  t.strictSame([...config.snapshot.slots].map(([name, { provider }]) => [name, provider]),
+    [['aliased', 'mynah'], ['other', 'tts-cpu'], ['voice', 'mynah']])
+  const answer = async (path: string): Promise<unknown> => await (await gateway.fetch(path)).json()
+  const { ports } = gateway.gateway.inference().fleet
+  t.strictSame([ports.expected('voice'), ports.expected('other')], [8090, 8089], 'its port, though another one is free, and no other engine gets it')
+  t.match(await answer('/api/slots/voice'), { profile: 'shrill', image: 'example.org/mynah:shrill' })
+  t.match(await answer('/api/profiles/shrill'), { seed: true, flags: '--shrill' })
+  await config.patchSvc({ slots: { port_range_start: 9000, port_range_end: 9001 } })
+  await t.rejects(config.patchSvc({ slots: { port_range_start: 8085 } }), { message: /must leave out 8090, the port of mynah/ }, 'a pool may not take it in')
+})
+
 t.test('a package cannot take an image, a profile or a name that somebody else has', async t => {
   const image = { tag: 'example.org/x:1' }
   const cases = [
