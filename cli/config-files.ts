@@ -1,2 +1,2 @@
-/** Words for the files that `svc config edit` opens, besides `slots/<name>`. */
+/** Words for the files that `svc config edit` opens, besides `slots/<name>` and `agents/<name>`. */
 export const editableNames = ['svc', 'upstreams', 'providers', 'profiles', 'stacks', 'capabilities'] as const

@@ -31,6 +31,7 @@ t.test('every file that operators write, from nothing', async t => {
   const home = homeOf(t, {})
   const written: ReadonlyArray<readonly [word: string, file: string, text: string, shown: RegExp]> = [
     ['slots/agent', 'slots/agent.toml', 'device = "cpu"', /^# Slot agent\..*\n\n# What the slot serves\n# type = "llm"\n[^]*\n# \[model\]\n/],
+    ['agents/hermes', 'agents/hermes.toml', '[agent]\nname = "hermes"', /^# What agent hermes may call\..*\n\n# schema_version = 1\n/],
     ['upstreams.toml', 'upstreams.toml', '[[upstream]]\nname = "up"\nurl = "http://127.0.0.1:9/v1"', /# \[\[upstream\]\]\n# name =\n[^]*# retries = 0\n/],
     ['providers', 'providers.toml', '[[provider]]\ncatalog_id = "openai"', /# \[\[provider\]\]\n# catalog_id =\n/],
     ['profiles', 'profiles.toml', '[profile.mine]\nimage = "cpu"\ndevice_class = "cpu"', /# \[profile\.my-profile\]\n[^]*# image =\n[^]*# device_class = "gpu"\n/],
@@ -51,7 +52,7 @@ t.test('every file that operators write, from nothing', async t => {
 
 t.test('a word that is no file', async t => {
   const home = homeOf(t, {})
-  for (const word of ['hardware', 'slots/../svc', 'slots/', '__proto__', 'constructor']) {
+  for (const word of ['hardware', 'slots/../svc', 'slots/', 'agents/../svc', 'agents/Hermes', '__proto__', 'constructor']) {
     t.match(await edit(home, word, 'true'), { code: 2, stderr: /is not a file that can be edited\n.*svc, upstreams, providers.*slots\/<name>/ }, word)
   }
   t.notOk(existsSync(join(home, 'etc')))
@@ -72,6 +73,7 @@ t.test('a draft that makes something wrong, in its own file or in another, stays
   const orphan = await edit(home, 'profiles', ': > "$0"')
   t.match(orphan, { code: 1, stderr: /profiles\.toml is not valid:\n {2}slots\/one\.toml: profile: no profile is named 'mine'/ })
   t.match(read(home, 'profiles.toml'), 'profile.mine')
+  t.match(await edit(home, 'agents/hermes', 'printf "[agent]\\nname = \\"pi\\"\\n" > "$0"'), { code: 1, stderr: /agents\/hermes\.toml is not valid:\n {2}agent\.name must be hermes/ })
   t.match(await edit(home, 'slots/two', 'echo "device = 5" > "$0"'), { code: 1, stderr: /slots\/two\.toml is not valid:\n {2}device must be one of/ })
 })
 

@@ -26,7 +26,7 @@ export function addConfigCommands (program: Command, cli: Cli): void {
     })
   config.command('edit')
     .description('change a configuration file in an editor: $EDITOR, else $VISUAL, else vi')
-    .argument('[file]', `which one: ${editableNames.join(', ')}, or slots/<name>`, 'svc')
+    .argument('[file]', `which one: ${editableNames.join(', ')}, slots/<name> or agents/<name>`, 'svc')
     .addOption(homeOption())
     .addHelpText('after', '\nWhat is edited is a copy. It replaces the file when it is valid, and is kept when it is not.')
     .addHelpText('after', '\nA gateway that runs on the home reads it at once.')

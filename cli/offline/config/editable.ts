@@ -1,14 +1,15 @@
 import { join } from 'node:path'
 import type { z } from 'zod'
 import {
-  capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema, slotConfigSchema, stackSchema, svcConfigSchema,
-  upstreamSchema, type Paths
+  AGENT_NAME_PATTERN, agentFileSchema, capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema,
+  slotConfigSchema, stackSchema, svcConfigSchema, upstreamSchema, type Paths
 } from '../../../kernel/contract/index.js'
 import { loadPart } from '../../../kernel/config/config-table.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
 import { loadSvc } from '../../../kernel/config/load-parts.js'
+import { loadAgents } from '../../../kernel/config/load-agents.js'
 import { loadSlot } from '../../../kernel/config/load-slots.js'
-import { configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
+import { agentFile, configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
 import { usageFailure } from '../../failure.js'
 import { editableNames } from '../../config-files.js'
 
@@ -31,9 +32,11 @@ export function editableFile (paths: Paths, word: string): EditableFile {
   const name = word.replace(/\.toml$/, '')
   const slot = /^slots\/(.+)$/.exec(name)?.[1]
   if (slot !== undefined && NAME_PATTERN.test(slot)) return slotEditable(paths, slot)
+  const agent = /^agents\/(.+)$/.exec(name)?.[1]
+  if (agent !== undefined && AGENT_NAME_PATTERN.test(agent)) return agentEditable(paths, agent)
   const found = (catalogs as Readonly<Record<string, Omit<EditableFile, 'lay'> & { readonly part: Loader }>>)[name]
   if (found === undefined || !Object.hasOwn(catalogs, name)) {
-    throw usageFailure(`'${word}' is not a file that can be edited`, [`There are: ${editableNames.join(', ')}, and slots/<name>.`])
+    throw usageFailure(`'${word}' is not a file that can be edited`, [`There are: ${editableNames.join(', ')}, slots/<name> and agents/<name>.`])
   }
   const { part, ...about } = found
   return { ...about, lay: async (parts, root) => ({ ...parts, ...await part({ ...paths, etc: root }) }) }
@@ -105,6 +108,21 @@ function slotEditable (paths: Paths, name: string): EditableFile {
       const others = [...parts.slots].filter(([other]) => other !== name)
       const slots = part === null ? others : [...others, [name, part] as const]
       return { ...parts, slots: new Map(slots.sort(([a], [b]) => a < b ? -1 : 1)) }
+    }
+  }
+}
+
+function agentEditable (paths: Paths, name: string): EditableFile {
+  return {
+    file: agentFile(name),
+    about: `What agent ${name} may call.`,
+    schema: agentFileSchema,
+    table: null,
+    meaning: false,
+    async lay (parts, root) {
+      const edited = (await loadAgents({ ...paths, etc: root }, null)).agents.get(name)
+      const others = [...parts.agents].filter(([other]) => other !== name)
+      return { ...parts, agents: new Map(edited === undefined ? others : [...others, [name, edited] as const]) }
     }
   }
 }

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Finding, Paths } from '../../../kernel/contract/index.js'
-import { configFiles, slotFile } from '../../../kernel/config/parts.js'
+import { agentFile, configFiles, slotFile, toolServerFile } from '../../../kernel/config/parts.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
@@ -31,8 +31,9 @@ export async function validateConfig (cli: Cli, paths: Paths, options: { readonl
 /** Every configuration file, as the gateway judges it. */
 export async function judgeFiles (paths: Paths, { parts, findings }: HomeCheck): Promise<readonly FileVerdict[]> {
   const files = new Set([
-    configFiles.svc, configFiles.providers, configFiles.upstreams,
-    ...Object.values(configFiles), ...[...parts.slots.keys()].map(slotFile), ...findings.map(({ file }) => file)
+    configFiles.svc, configFiles.providers, configFiles.upstreams, ...Object.values(configFiles),
+    ...[...parts.slots.keys()].map(slotFile), ...[...parts.agents.keys()].map(agentFile),
+    ...[...parts.toolServers.keys()].map(toolServerFile), ...findings.map(({ file }) => file)
   ])
   return await Promise.all([...files].map(async (file): Promise<FileVerdict> => {
     const problems = findings.filter(finding => finding.file === file).map(({ file: _, ...problem }) => problem)

@@ -341,10 +341,37 @@ t.test('the policy counts at once: what runs by itself, and what nobody may call
   t.match(await gateway.ask({}, 'pi', 'look'), { kind: 'failed', error: { code: 'mcp.tool_not_allowed' } })
   t.match(await gateway.ask({}, null, 'look'), { kind: 'failed', error: { code: 'mcp.tool_not_allowed' } })
   t.match(await gateway.ask(), { kind: 'failed', error: { code: 'mcp.tool_not_allowed' } })
-  t.same(gateway.tools!.list('admin', { agent: 'pi' }).map(({ name }) => name), ['approval_status'])
+  const offered = gateway.tools!.list('admin', { agent: 'pi' }).map(({ name }) => name)
+  t.same(['approval_status', 'look', 'model_pull'].map(name => offered.includes(name)), [true, false, false])
   const [waiting] = await gateway.list()
   await policy({ never: [], auto: [], ttl_s: 30 })
   const [sooner] = await gateway.list()
   t.equal(Math.round((waiting!.expires_at! - sooner!.expires_at!) / 10), (24 * 3600 - 30) / 10, 'entries that wait already have the new time')
   t.same(gateway.tools!.list('admin', { agent: 'careful' }).map(({ name, gated }) => `${name} ${gated}`), ['look true', 'model_pull true'])
+})
+
+t.test('a gated tool of an installed server waits in the same inbox, and its answer is kept in its own words', async t => {
+  const gateway = await inbox(t, { svc: '[approvals]\nauto = ["move"]\n' })
+  const remove = gateway.tools!.addServer({
+    id: 'files',
+    title: 'Files',
+    description: 'Elsewhere',
+    tools: () => [{
+      name: 'move', title: null, description: 'Moves', inputSchema: { type: 'object', properties: {} }, outputSchema: null, gated: true, primary: null, secrets: [], annotations: {}
+    }],
+    call: async (_name, { to }) => ({ content: [{ type: 'text', text: to === 'nowhere' ? 'no such place' : 'moved' }], isError: to === 'nowhere' })
+  })
+  const move = (to: string): Promise<ToolOutcome> =>
+    gateway.tools!.call('files', 'move', { to }, { agent: 'hermes', actor: 'mcp:hermes', signal: new AbortController().signal })
+  const first = idOf(await move('here'))
+  t.not(idOf(await move('nowhere')), first, 'without a primary argument all of them count')
+  t.equal(idOf(await move('here')), first)
+  const [nowhere] = await gateway.list()
+  t.match(await gateway.approve(first), { json: { approval: { server: 'files', state: 'executed', result: { content: [{ text: 'moved' }] } } } })
+  t.match(await gateway.approve(nowhere!.id), { json: { approval: { state: 'failed', error: { code: 'mcp.tool_failed', message: 'no such place' } } } })
+  t.match(await gateway.tools!.settled(first, new AbortController().signal), { kind: 'done', value: { content: [{ text: 'moved' }] } })
+  const late = idOf(await move('late'))
+  remove()
+  t.match(await gateway.approve(late), { json: { approval: { state: 'failed', error: { code: 'mcp.unknown_tool' } } } })
+  await gateway.call('PATCH', '/api/settings', { approvals: { auto: ['files/move'] } })
 })
