@@ -15,6 +15,8 @@ const commands: ReadonlyArray<readonly [route: RegExp, command: string]> = [
   [/GET \/api\/stacks(?![\w/])/g, 'svc stack list'],
   [/GET \/api\/capabilities(?![\w/])/g, 'svc capabilities list'],
   [/GET \/api\/agent\/approvals\?state=all/g, 'svc agent approvals list --state all'],
+  [/GET \/api\/mcp\/servers(?![\w/])/g, 'svc mcp list'],
+  [/POST \/api\/mcp\/([\w-]+)\/restart/g, 'svc mcp restart $1'],
   [/GET \/api\/requests(?![\w/])/g, 'svc ps'],
   [/POST \/api\/settings\/reload/g, 'svc config reload'],
   [/GET \/api\/status(?![\w/])/g, 'svc status']

@@ -61,6 +61,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./upstream/index.js')).addUpstreamCommands
   },
   {
+    usage: 'mcp',
+    about: 'manage tool servers, and connect programs to them',
+    load: async () => (await import('./mcp/index.js')).addMcpCommands
+  },
+  {
     usage: 'agent',
     about: 'decide what agents may do: calls that wait for you',
     load: async () => (await import('./agent/index.js')).addAgentCommands

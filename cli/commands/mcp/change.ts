@@ -1,0 +1,83 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { confirm } from '../../confirm.js'
+import { CliFailure, usageFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+import { oneServerSchema, serverSchema, toolCount } from './server-record.js'
+
+interface InstallOptions {
+  readonly id?: string
+  readonly env?: readonly string[]
+  readonly secret?: readonly string[]
+  readonly arg?: readonly string[]
+  readonly start: boolean
+  readonly json?: true
+}
+
+const installedSchema = z.looseObject({ installed: serverSchema, env_missing: z.array(z.string()) })
+const testedSchema = z.looseObject({ ok: z.boolean(), tools: z.number().nullable(), error: z.string().nullable() })
+
+export function addMcpInstall (mcp: Command, cli: Cli): void {
+  mcp.command('install <spec>')
+    .description('install a tool server: npm:<package>, uvx:<package>, oci://<image>, or the address of a server or its manifest')
+    .option('--id <id>', 'another id than its name makes')
+    .option('-e, --env <name=value...>', 'variables of its environment')
+    .option('-s, --secret <name=key...>', 'variables, or headers for an address, that get a key of api.env')
+    .option('-a, --arg <text...>', 'its arguments')
+    .option('--no-start', 'do not wait until it has told its tools')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples(
+      'svc mcp install npm:@modelcontextprotocol/server-everything', 'svc mcp install uvx:acme-notes --secret NOTES_TOKEN=ACME_KEY'
+    ))
+    .action(async (spec: string, { id, env, secret, arg, start, json }: InstallOptions, command: Command) => {
+      const client = cli.client(command)
+      const body = { spec, id, env: pairsOf('--env', env), secrets: pairsOf('--secret', secret), args: arg }
+      const answer = await client.raw({ method: 'POST', path: '/api/mcp/install', body, timeoutMs: 60_000 })
+      if (json === true) return cli.out.json(answer)
+      const { installed: { id: own }, env_missing: missing } = installedSchema.parse(answer)
+      cli.out.line(harmless(`Tool server ${own} is installed.`))
+      if (missing.length > 0) cli.out.line(harmless(`It asks for ${missing.join(', ')}: set them in mcp-servers/${own}.toml, or bind secrets there.`))
+      if (!start) return
+      const tested = await client.call({ method: 'POST', path: pathOf`/api/mcp/${own}/test`, timeoutMs: null }, testedSchema)
+      if (!tested.ok) throw new CliFailure(harmless(`it does not run: ${tested.error ?? 'no reason given'}`))
+      cli.out.line(`It runs and offers ${tested.tools ?? 0} tools. Connect a client: svc mcp connect <client> --server ${own}`)
+    })
+}
+
+export function addMcpUninstall (mcp: Command, cli: Cli): void {
+  mcp.command('uninstall <id>')
+    .description('end a tool server and remove its file')
+    .option('-f, --force', 'do not ask')
+    .addHelpText('after', examples('svc mcp uninstall notes'))
+    .action(async (id: string, options: { force?: true }, command: Command) => {
+      if (options.force !== true && !await confirm(cli, `Uninstall tool server ${id}?`)) throw new CliFailure('nothing was uninstalled')
+      await cli.client(command).call({ method: 'DELETE', path: pathOf`/api/mcp/${id}` }, z.unknown())
+      cli.out.line(harmless(`Tool server ${id} is uninstalled.`))
+    })
+}
+
+export function addMcpRestart (mcp: Command, cli: Cli): void {
+  mcp.command('restart <id>')
+    .description('start a tool server anew, without waiting after failures')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc mcp restart notes'))
+    .action(async (id: string, options: { json?: true }, command: Command) => {
+      const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/mcp/${id}/restart`, timeoutMs: null })
+      if (options.json === true) return cli.out.json(answer)
+      const { server } = oneServerSchema.parse(answer)
+      cli.out.line(harmless(`Tool server ${id} is ${server.state}, with ${toolCount(server)} tools.`))
+    })
+}
+
+/** Undefined where nothing was given. */
+function pairsOf (option: string, pairs: readonly string[] | undefined): Record<string, string> | undefined {
+  if (pairs === undefined) return undefined
+  return Object.fromEntries(pairs.map(pair => {
+    const at = pair.indexOf('=')
+    if (at < 1) throw usageFailure(`${option} takes name=value, such as ${option} MODE=ro`)
+    return [pair.slice(0, at), pair.slice(at + 1)]
+  }))
+}

@@ -1,0 +1,76 @@
+import { parse } from 'smol-toml'
+import type { Connection } from './mcp-clients.js'
+
+export type Merged =
+  | { readonly kind: 'same' }
+  | { readonly kind: 'changed', readonly text: string }
+  /** It cannot be done without risk to what the user has. */
+  | { readonly kind: 'refused', readonly why: string }
+
+/** The text of a client's configuration with a connection in it; everything else in it stays. Pure. */
+export function mergeConnection (before: string | null, name: string, connection: Connection): Merged {
+  if (before === null || before.trim() === '') {
+    const start = connection.format === 'yaml' && connection.text.startsWith('mcpServers') ? 'name: local\nversion: 1.0.0\nschema: v1\n' : ''
+    return { kind: 'changed', text: `${start}${connection.text}` }
+  }
+  if (connection.format === 'json') return mergeJson(before, name, connection)
+  return connection.format === 'toml' ? mergeToml(before, name, connection) : mergeYaml(before, connection)
+}
+
+function mergeJson (before: string, name: string, { path, entry }: Connection): Merged {
+  let whole: unknown
+  try {
+    whole = JSON.parse(before.replace(/^\uFEFF/, ''))
+  } catch {
+    return { kind: 'refused', why: 'it is not plain JSON (comments?), and rewriting it would lose what it holds besides' }
+  }
+  if (!isTable(whole)) return { kind: 'refused', why: 'it is no JSON object' }
+  let table = whole
+  for (const key of path) {
+    const inner = table[key] ?? {}
+    if (!isTable(inner)) return { kind: 'refused', why: `its ${key} is no object` }
+    table[key] = inner
+    table = inner
+  }
+  if (JSON.stringify(table[name]) === JSON.stringify(entry)) return { kind: 'same' }
+  table[name] = entry
+  const indent = /^\{\r?\n([ \t]+)/.exec(before)?.[1] ?? '  '
+  return { kind: 'changed', text: `${JSON.stringify(whole, null, indent)}\n` }
+}
+
+/** A table of its own at the end, or in place of the one that was written before. */
+function mergeToml (before: string, name: string, { text }: Connection): Merged {
+  const parsed = tomlOf(before)
+  if (parsed === null) return { kind: 'refused', why: 'it is no valid TOML' }
+  if (before.includes(text)) return { kind: 'same' }
+  const servers = parsed.mcp_servers
+  if (!isTable(servers) || servers[name] === undefined) {
+    const next = `${before.trimEnd()}\n\n${text}`
+    return tomlOf(next) === null ? { kind: 'refused', why: 'mcp_servers is written in a way that nothing can be added to' } : { kind: 'changed', text: next }
+  }
+  const own = new RegExp(`^\\[mcp_servers\\.${name}\\]\\n(?:(?!\\[).*\\n?)*`, 'm')
+  const next = before.replace(own, `${text}\n`)
+  const isDone = next !== before && tomlOf(next) !== null
+  return isDone ? { kind: 'changed', text: next } : { kind: 'refused', why: `it has an mcp_servers.${name} of another form` }
+}
+
+/** Nothing here reads YAML, so only what is surely right is done: a block of its own at the end. */
+function mergeYaml (before: string, { text }: Connection): Merged {
+  if (before.includes(text)) return { kind: 'same' }
+  const key = text.slice(0, text.indexOf(':'))
+  const isPlain = /^[\w-]+:/m.test(before) && !/^(---|\.\.\.|\t)/m.test(before)
+  if (new RegExp(`^["']?${key}["']?\\s*:`, 'm').test(before)) return { kind: 'refused', why: `it has ${key} already` }
+  return isPlain ? { kind: 'changed', text: `${before.trimEnd()}\n${text}` } : { kind: 'refused', why: 'its form is not one that a block can be added to' }
+}
+
+function tomlOf (text: string): Record<string, unknown> | null {
+  try {
+    return parse(text)
+  } catch {
+    return null
+  }
+}
+
+function isTable (value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,73 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { parse } from 'smol-toml'
+import { mcpClients } from '../../cli/commands/mcp/mcp-clients.js'
+import api from '../../plugins/api/mcp/index.js'
+import { hosted, oddServer, record } from '../plugins/services/tool-servers/hosted.js'
+import { run, type Finished } from './support.js'
+
+t.test('tool servers at the prompt, through a real gateway', async t => {
+  const gateway = await hosted(t, { off: record([], 'enabled = false\n') }, { plugins: [api] })
+  const svc = (...args: string[]): Promise<Finished> => run(['mcp', ...args, '--url', gateway.baseUrl])
+  t.match((await svc('list')).stdout, /^ID +STATE +TOOLS +PROVIDER +BUNDLED +NAME\noff +disabled +\? +user +no +off\n$/)
+  const installed = await svc('install', 'npm:@acme/none@1', '--no-start', '--env', 'A=b=c', '--secret', 'KEY=ACME_KEY')
+  t.match(installed, { code: 0, stdout: 'Tool server none is installed.\n' }, installed.stderr)
+  t.match(gateway.desk.get('none').server, { spec: 'npm:@acme/none@1', env: { A: 'b=c' }, secrets: { KEY: 'ACME_KEY' } })
+  t.match(await svc('install', 'npm:@acme/none@1'), { code: 1, stderr: /installed already/ })
+  t.match(await svc('install', 'gopher:x'), { code: 1, stderr: /none of npm:/ })
+  t.match(await svc('install', 'npm:x', '--env', 'A'), { code: 2, stderr: /--env takes name=value/ })
+  await gateway.gateway.kernel().config.change(draft => draft.toolServers.create('odd', { command: 'node', args: [oddServer], name: 'Odd' }))
+  t.match(await svc('restart', 'odd'), { code: 0, stdout: 'Tool server odd is running, with 11 tools.\n' })
+  t.match((await svc('status', 'odd')).stdout, /state +running\n[^]*tools +11\n[^]*  echo: Says it again\n/)
+  t.equal((JSON.parse((await svc('status', 'odd', '--json')).stdout) as { server: { id: string } }).server.id, 'odd')
+  t.match((await svc('logs', 'odd')).stdout, /Z state +starting\n[^]*Z state +ready, 11 tools/)
+  t.match(await svc('status', 'nothing'), { code: 1, stderr: /no tool server is installed as 'nothing'; see `svc mcp list`/ })
+  t.match((await svc('catalog', 'list', 'filesystem')).stdout, /npm:@modelcontextprotocol\/server-filesystem/)
+  t.match(await svc('uninstall', 'odd', '--force'), { code: 0, stdout: 'Tool server odd is uninstalled.\n' })
+  t.notOk(gateway.desk.list().some(({ server }) => server.id === 'odd'))
+
+  await t.test('connect prints or writes what each client needs, and leaves the rest of its file as it is', async t => {
+    const home = t.testdir()
+    const connect = (client: string, ...args: string[]): Promise<Finished> =>
+      run(['mcp', 'connect', client, '--server', 'off', '--url', gateway.baseUrl, ...args], { env: { HOME: home } })
+    const url = `${gateway.baseUrl}/mcp/off`
+    for (const client of mcpClients) {
+      const printed = await connect(client)
+      t.match(printed, { code: 0, stdout: new RegExp(url) }, `${client}: ${printed.stderr}`)
+      const { file, content } = JSON.parse((await connect(client, '--json')).stdout) as { file: string, content: string }
+      t.ok(file.startsWith(home), client)
+      const written = await connect(client, '--write')
+      t.match(written, { code: 0, stdout: `${file} is written.\n` }, `${client}: ${written.stderr}`)
+      t.ok((await readFile(file, 'utf8')).endsWith(content), client)
+      t.match((await connect(client, '--write')).stdout, 'has it already', client)
+    }
+    const json = join(home, 'own.json')
+    await writeFile(json, '{\n    "theme": "dark",\n    "mcpServers": { "mine": { "url": "http://x" } }\n}\n', { mode: 0o640 })
+    t.equal((await connect('cursor', '--write', '--file', json)).code, 0)
+    t.match(JSON.parse(await readFile(json, 'utf8')), { theme: 'dark', mcpServers: { mine: { url: 'http://x' }, svc: { url, headers: { 'X-svc-Agent': 'cursor' } } } })
+    t.equal((await stat(json)).mode & 0o777, 0o640)
+    t.match(await readFile(`${json}.svc-backup`, 'utf8'), /"theme": "dark",\n {4}"mcpServers": \{ "mine"/)
+
+    const toml = join(home, 'own.toml')
+    await writeFile(toml, '# mine\nmodel = "x"\n\n[mcp_servers.svc]\nurl = "http://old"\n\n[other]\na = 1\n')
+    t.equal((await connect('codex', '--write', '--file', toml)).code, 0)
+    t.match(await readFile(toml, 'utf8'), /^# mine\nmodel = "x"\n/)
+    t.match(parse(await readFile(toml, 'utf8')), { mcp_servers: { svc: { url } }, other: { a: 1 } })
+
+    const yaml = join(home, 'own.yaml')
+    await writeFile(yaml, 'model:\n  default: x # mine\n')
+    t.equal((await connect('hermes', '--write', '--file', yaml)).code, 0)
+    t.equal(await readFile(yaml, 'utf8'), `model:\n  default: x # mine\nmcp_servers:\n  svc:\n    url: ${url}\n    headers:\n      X-svc-Agent: hermes\n`)
+
+    const commented = join(home, 'commented.json')
+    for (const [file, text] of [[commented, '{ // mine\n  "mcp": {} }'], [yaml, 'mcp_servers: {}\n']] as const) {
+      await writeFile(file, text)
+      const refused = await connect(file === yaml ? 'hermes' : 'opencode', '--write', '--file', file)
+      t.match(refused, { code: 1, stderr: /was left as it is[^]*Add this by hand/ })
+      t.equal(await readFile(file, 'utf8'), text)
+    }
+    t.match(await connect('notepad'), { code: 2 })
+    t.match(await run(['mcp', 'connect', 'cursor', '--server', 'nothing', '--url', gateway.baseUrl]), { code: 1, stderr: /no tool server/ })
+  })
+})
