@@ -40,7 +40,7 @@ export function statusText ({ created, skipped, detail, error, pull_job_id: job 
 
 /** What became of an extension, in words. Pure. */
 export function extensionText ({ ext_id: id, installed, skipped, error }: Outcome['extensions'][number]): string {
-  if (installed) return `${id} is installed`
+  if (installed) return error == null ? `${id} is installed and runs` : `${id} is installed: ${error}`
   if (error != null) return `${id} is not installed: ${error}`
   return `${id} is skipped: ${skipReasons[skipped ?? ''] ?? skipped ?? 'no reason given'}`
 }
@@ -48,5 +48,6 @@ export function extensionText ({ ext_id: id, installed, skipped, error }: Outcom
 const skipReasons: Readonly<Record<string, string>> = {
   not_in_this_release: 'this release does not bring it',
   unknown_extension: 'it is unknown',
+  not_asked_for: 'svc service install brings it',
   made_with_its_slot: 'it is a slot and needs no installation'
 }

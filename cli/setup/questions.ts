@@ -37,7 +37,13 @@ const curatedSchema = z.looseObject({
 })
 type Curated = z.output<typeof curatedSchema>['models'][number]
 
-const stateSchema = z.looseObject({ extensions: z.array(z.string()).default([]) })
+const stateSchema = z.looseObject({
+  extensions: z.array(z.string()).default([]),
+  offers: z.array(z.looseObject({
+    id: z.string(), bytes: z.number().nullable(), licence: z.looseObject({ name: z.string(), note: z.string().nullable() })
+  })).default([])
+})
+type Offer = z.output<typeof stateSchema>['offers'][number]
 
 const storeSchema = z.looseObject({ effective: z.string() })
 
@@ -48,8 +54,9 @@ export async function askSelections (cli: Cli, client: ApiClient, known: Known):
   const prompt = new Prompt(cli)
   try {
     const storage = known.storage ?? await askStorage(cli, client, prompt)
-    const available = known.extensions ? (await client.call({ path: '/api/install/state' }, stateSchema)).extensions : []
-    const extensions = await askExtensions(prompt, available)
+    const { extensions: all, offers } = await client.call({ path: '/api/install/state' }, stateSchema)
+    const available = known.extensions ? all : []
+    const extensions = await askExtensions(prompt, available, offers)
     const { models } = await client.call({ path: '/api/install/curated-models' }, curatedSchema)
     const main = await askMain(cli, client, prompt, models)
     const agent = await askAgent(cli, prompt, available)
@@ -78,12 +85,22 @@ async function askStorage (cli: Cli, client: ApiClient, prompt: Prompt): Promise
 }
 
 /** Only what this release can bring. */
-async function askExtensions (prompt: Prompt, available: readonly string[]): Promise<Record<string, boolean>> {
+async function askExtensions (
+  prompt: Prompt, available: readonly string[], offers: readonly Offer[]
+): Promise<Record<string, boolean>> {
   const wanted: Record<string, boolean> = {}
   for (const [id, what] of [['openwebui', 'Open WebUI, a chat page'], ['comfyui', 'ComfyUI, images']] as const) {
-    if (available.includes(id) && await prompt.confirm(`Set up ${what}?`, false)) wanted[id] = true
+    const question = `Set up ${what}${factsOf(offers.find(each => each.id === id))}?`
+    if (available.includes(id) && await prompt.confirm(question, false)) wanted[id] = true
   }
   return wanted
+}
+
+/** What to know before: its size and its licence. Pure. */
+function factsOf (offer: Offer | undefined): string {
+  if (offer === undefined) return ''
+  const { bytes, licence: { name, note } } = offer
+  return ` (${[bytes === null ? null : sizeText(bytes), name, note].filter(fact => fact !== null).join(', ')})`
 }
 
 /** Null for no slot to chat with, or the one that is there. */

@@ -1,7 +1,7 @@
 import { defineRoute, whileConnected, type AnyRoute, type ConfigService, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { installError } from './errors.js'
-import { defaultExtensions, extensionOutcomes, wantsAgent } from './extensions.js'
+import { bringExtensions, defaultExtensions, wantsAgent, type ExtensionOrder } from './extensions.js'
 import { completeFirstRun, steadyModelList } from './first-run.js'
 import type { InstallApi } from './install-api.js'
 import { modelBudgetMb } from './memory-budget.js'
@@ -20,7 +20,7 @@ interface Order {
   readonly slots: readonly WantedSlot[]
   /** Seeds of the capability overlay. */
   readonly defaults: readonly WantedSlot[]
-  readonly extensions: Readonly<Record<string, boolean>>
+  readonly extensions: ExtensionOrder
   readonly storageDir: string | null
   readonly pull: boolean
 }
@@ -88,7 +88,8 @@ function tierOrder ({ config, slots }: InstallApi, tier: Tier, auto: boolean, bo
   const chosen = auto
     ? withWaiting(config, automatic(all, { slotNames: slots.names(), agent: wantsAgent(extensions) }))
     : { slots: all, defaults: [] }
-  return { ...chosen, extensions, storageDir: storage === undefined ? null : storagePath(storage), pull }
+  const order = { wanted: extensions, isAsked: body.extensions !== undefined }
+  return { ...chosen, extensions: order, storageDir: storage === undefined ? null : storagePath(storage), pull }
 }
 
 type Chosen = Pick<Order, 'slots' | 'defaults'>
@@ -109,7 +110,9 @@ function selectionOrder (body: SelectionsBody): Order {
     profile: row.profile ?? null
   }))
   const storageDir = storage === undefined ? null : storagePath(storage)
-  return { slots: npu ? withNpu(wanted) : wanted, defaults: [], extensions, storageDir, pull }
+  return {
+    slots: npu ? withNpu(wanted) : wanted, defaults: [], extensions: { wanted: extensions, isAsked: true }, storageDir, pull
+  }
 }
 
 function isAuto (tier: string): boolean {
@@ -129,7 +132,7 @@ async function fulfil (api: InstallApi, { slots: wanted, defaults, extensions, s
   return {
     model_ids: [...new Set(got.map(({ model_id: id }) => id))],
     slots: [...slots],
-    extensions: extensionOutcomes(extensions),
+    extensions: await bringExtensions(api.companions, extensions),
     warnings
   }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { libraryRef } from '../../services/library/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
 import { overlayRef } from '../capabilities/ref.js'
+import { companionsRef } from '../services/ref.js'
 import { applyRoutes } from './apply-routes.js'
 import { installError } from './errors.js'
 import { Installer } from './installer.js'
@@ -23,6 +24,7 @@ export default definePlugin({
   errors: installError,
   requires: {
     activity: core.activity,
+    companions: companionsRef,
     config: core.config,
     events: core.events,
     hardware: core.hardware,

@@ -1,11 +1,13 @@
 import type { ActivityLog, ConfigService, HardwareService, ModelRegistry, SlotService } from 'svc-gateway/plugin'
 import type { ModelLibrary } from '../../services/library/ref.js'
+import type { Companions } from '../services/ref.js'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
 import type { Installer } from './installer.js'
 import type { ModelFinder } from './model-finder.js'
 
 export interface InstallApi {
   readonly activity: ActivityLog
+  readonly companions: Companions
   readonly config: ConfigService
   readonly finder: ModelFinder
   readonly hardware: HardwareService

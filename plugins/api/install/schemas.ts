@@ -10,7 +10,14 @@ export const stateSchema = z.strictObject({
   has_default_slot: z.boolean(),
   openwebui_running: z.boolean().meta({ description: 'It answers' }),
   sentinel_path: z.string(),
-  extensions: z.array(z.string()).meta({ description: 'What this release can set up beside the gateway, by id' })
+  extensions: z.array(z.string()).meta({ description: 'What can be brought here to run beside the gateway, by id' }),
+  offers: z.array(z.strictObject({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    bytes: z.int().nullable().meta({ description: 'Disk that it takes; null if unknown' }),
+    licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() })
+  })).meta({ description: 'The same, with what to know before' })
 })
 
 export const probeSchema = z.strictObject({
@@ -59,7 +66,7 @@ export const applyBodySchema = z.strictObject({
   overrides: z.record(nameSchema, z.strictObject({
     model_id: z.string().optional(), device: deviceSchema.nullable().optional(), profile: z.string().min(1).nullable().optional()
   })).default({}).meta({ description: 'By slot name: what it gets instead' }),
-  extensions: extensionsSchema.optional().meta({ description: 'Default: openwebui, comfyui and hermes for `auto`, else none' }),
+  extensions: extensionsSchema.optional().meta({ description: 'Default: openwebui, comfyui and hermes for `auto`, else none; what comes from a registry is brought only when it is named here' }),
   pull
 })
 

@@ -129,6 +129,14 @@ export class ServiceManager implements Companions {
     return await (await this.begin(id, form)).done
   }
 
+  async bringUp (id: string): Promise<string | null> {
+    for (const verb of ['enable', 'start'] as const) {
+      const { ok, message } = await this.act(id, verb)
+      if (!ok) return message
+    }
+    return null
+  }
+
   /** What runs already goes on with what was installed. */
   async #takeUp (service: ServiceDescriptor, status: InstallStatus): Promise<InstallStatus> {
     await this.#inTurn(service.id, async () => {

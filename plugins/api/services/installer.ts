@@ -32,10 +32,11 @@ export class ServiceInstaller {
     this.#deps = deps
   }
 
-  /** In which forms it could be brought here now, best first. */
+  /** In which forms it could be brought here now, best first; none where nothing may be. */
   async forms ({ python, container }: ServiceDescriptor): Promise<readonly InstallForm[]> {
-    const { env, daemons } = this.#deps
+    const { env, daemons, downloads } = this.#deps
     const forms: InstallForm[] = []
+    if (!downloads) return forms
     if (python !== undefined && await findPython(python, env) !== null) forms.push('python')
     if (container !== undefined && daemons.hasContainers) forms.push('container')
     return forms

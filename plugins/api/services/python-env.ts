@@ -50,7 +50,9 @@ export async function installPython (program: PythonProgram, options: InstallOpt
       const overrides = join(place, 'overrides.txt')
       await writeFile(overrides, leaveOut.map(name => `${name}; sys_platform == 'never'\n`).join(''))
       onMessage(`installing ${wanted.join(', ')}`)
-      await run(join(place, 'bin/uv'), ['pip', 'install', '--python', join(place, 'bin/python'), '--overrides', overrides, ...wanted], options)
+      // compiled once here, or the first start takes that long
+      const how = ['--compile-bytecode', '--python', join(place, 'bin/python'), '--overrides', overrides]
+      await run(join(place, 'bin/uv'), ['pip', 'install', ...how, ...wanted], options)
     }
     const found = await versionOf(place, program.package, options.env)
     if (found === program.version) return name

@@ -35,6 +35,8 @@ export interface Companions {
   offers (): Promise<readonly ServiceOffer[]>
   /** Goes on when the caller leaves. Throws `services.unknown` or `services.cannot_install`, and rejects with what went wrong. */
   install (id: string, form?: InstallForm): Promise<InstallStatus>
+  /** Starts it, now and with the gateway. Null once it answers, else why it does not. Throws `services.unknown`. */
+  bringUp (id: string): Promise<string | null>
 }
 
 export const companionsRef = createServiceRef<Companions>('api-services.companions')

@@ -29,6 +29,7 @@ import profiles from '../../../plugins/api/profiles/index.js'
 import proxmox from '../../../plugins/api/proxmox/index.js'
 import requests from '../../../plugins/api/requests/index.js'
 import secrets from '../../../plugins/api/secrets/index.js'
+import services from '../../../plugins/api/services/index.js'
 import settings from '../../../plugins/api/settings/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 import stacks from '../../../plugins/api/stacks/index.js'
@@ -38,6 +39,7 @@ import upstreams from '../../../plugins/api/upstreams/index.js'
 import user from '../../../plugins/api/user/index.js'
 import { shippedFacts } from '../../providers.js'
 import imagegen from '../../../plugins/providers/imagegen/index.js'
+import companions from '../../../plugins/services/companions/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
@@ -48,6 +50,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   capabilities,
   chatTemplates,
   comfyui,
+  companions,
   config,
   docs,
   events,
@@ -69,6 +72,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   pull,
   requests,
   secrets,
+  services,
   settings,
   slots,
   stacks,
@@ -178,6 +182,8 @@ export async function api (t: Test, {
     ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
     ...(deviceNodes === undefined ? {} : { deviceNodes }),
     ...(fileOps === undefined ? {} : { fileOps }),
+    // nothing is brought from registries, and no systemd of this machine is asked
+    pluginConfig: { 'api-services': { downloads: false, systemctl: '/nonexistent' } },
     plugins: [...group, ...providers ?? [createFakeProviderPlugin(shippedFacts('imagegen'))]],
     files: {
       'etc/svc/svc.toml': `[slots]\nautostart = false\n${svc}`,

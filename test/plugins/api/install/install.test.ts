@@ -31,7 +31,8 @@ t.test('a bare machine, a tier, and slots that serve', async t => {
   const state = async (): Promise<unknown> => (await gateway.call('GET', '/api/install/state')).json
   const sentinel = join(gateway.home, 'var/lib/svc/.first_run_done')
   const fresh = {
-    first_run: true, has_models: false, has_default_slot: false, openwebui_running: false, sentinel_path: sentinel, extensions: []
+    first_run: true, has_models: false, has_default_slot: false, openwebui_running: false, sentinel_path: sentinel,
+    extensions: [], offers: []
   }
   t.same(await state(), fresh)
 
@@ -127,7 +128,7 @@ t.test('auto takes what chats of the largest tier that fits, and seeds the capab
     voice: { tts: { device: 'cpu', provider: 'tts-cpu', model: null, enabled: false } }
   })
   const second = await gateway.call('POST', '/api/install/apply', { tier: 'auto' })
-  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_in_this_release' }, {}, { ext_id: 'hermes' }] },
+  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_asked_for' }, { skipped: 'made_with_its_slot' }, { ext_id: 'hermes', skipped: 'not_in_this_release' }] },
     'there is one to chat with, and an agent wants one for code')
 })
 
@@ -141,7 +142,7 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
       { capability: 'stt', model_id: '', device: 'gpu-cuda' },
       { capability: 'embed', model_id: '', profile: 'nonsense' }
     ],
-    extensions: { pi: true },
+    extensions: { pi: true, openwebui: true },
     npu_opt_in: true
   })
   t.equal(status, 200)
@@ -151,7 +152,10 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
       { slot: 'mine', created: true, device: 'gpu-rocm', error: null }, { slot: 'stt', skipped: 'not_applicable_on_this_hardware' },
       { slot: 'embed', created: false, error: /nonsense/ }, { slot: 'npu', created: true, device: 'npu' }
     ],
-    extensions: [{ ext_id: 'pi', installed: false, skipped: 'not_in_this_release' }]
+    extensions: [
+      { ext_id: 'pi', installed: false, skipped: 'not_in_this_release' },
+      { ext_id: 'openwebui', installed: false, skipped: null, error: /nothing is brought from registries here/ }
+    ]
   })
   t.match(gateway.slots.config('mine'), { port: 8090, device: 'gpu-rocm', provider: 'llm-server' })
   t.equal(gateway.gateway.kernel().models.store, folder)

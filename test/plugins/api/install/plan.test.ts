@@ -1,13 +1,15 @@
 import t from 'tap'
 import {
-  hardwareSchema, slotConfigSchema, type Device, type FitStatus, type HardwareInfo, type NamedSlotConfig
+  hardwareSchema, slotConfigSchema, type Device, type FitStatus, type HardwareInfo, type NamedSlotConfig,
+  type ServiceDescriptor
 } from '../../../../kernel/contract/index.js'
 import type { Place } from '../../../../plugins/api/capabilities/ref.js'
-import { extensionOutcomes, wantsAgent } from '../../../../plugins/api/install/extensions.js'
+import { skipOf, wantsAgent } from '../../../../plugins/api/install/extensions.js'
 import { fittingContext, modelBudgetMb } from '../../../../plugins/api/install/memory-budget.js'
 import type { InstallModel } from '../../../../plugins/api/install/model-sources.js'
 import { activation } from '../../../../plugins/api/install/pending-slots.js'
 import { planSlot, type HostFacts, type SlotPlan, type WantedSlot } from '../../../../plugins/api/install/plan.js'
+import type { ServiceOffer } from '../../../../plugins/api/services/ref.js'
 import { automatic, tierSlots, waitingSlots } from '../../../../plugins/api/install/tier-slots.js'
 import { fittingTier, loadTiers, tierNamed } from '../../../../plugins/api/install/tiers.js'
 
@@ -192,11 +194,15 @@ t.test('slots that still wait', async t => {
   t.equal(waitingSlots(slots).length, 2)
 })
 
-t.test('an extension that this release does not have is skipped with the reason', async t => {
-  t.same(extensionOutcomes({ hermes: true, pi: false, winamp: true }), [
-    { ext_id: 'hermes', installed: false, skipped: 'not_in_this_release', error: null },
-    { ext_id: 'winamp', installed: false, skipped: 'unknown_extension', error: null }
-  ])
+t.test('an extension that cannot be brought, or that nobody named, is skipped with the reason', async t => {
+  const service = { python: {}, container: {} } as unknown as ServiceDescriptor
+  const offer = (installed: boolean): ServiceOffer => ({ service, forms: ['python'], bytes: 1, installed })
+  t.equal(skipOf('winamp', undefined, true), 'unknown_extension')
+  t.equal(skipOf('hermes', undefined, true), 'not_in_this_release')
+  t.equal(skipOf('comfyui', { ...offer(false), service: { slot: 'image' } as ServiceDescriptor }, true), 'made_with_its_slot')
+  t.equal(skipOf('openwebui', offer(false), false), 'not_asked_for', 'what is large and has a licence of its own is not brought by being on by default')
+  t.equal(skipOf('openwebui', offer(true), false), null)
+  t.equal(skipOf('openwebui', offer(false), true), null)
   t.equal(wantsAgent({ hermes: true }), true)
   t.equal(wantsAgent({ openwebui: true, hermes: false }), false)
 })
