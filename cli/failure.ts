@@ -27,7 +27,7 @@ export class CliFailure extends Error {
   }
 }
 
-/** What was typed makes no sense. */
+/** The command line is invalid. */
 export function usageFailure (message: string, hints: readonly string[] = []): CliFailure {
   return new CliFailure(message, { exitCode: exitCodes.usage, hints })
 }

@@ -13,7 +13,7 @@ export interface RowFile<S extends z.ZodType> extends RowList<S> {
   readonly file: string
 }
 
-/** The rows of one file on a draft (contract `ConfigRows`). Rows that are broken are rows all the same, and can be mended. */
+/** The rows of one file on a draft (contract `ConfigRows`). Rows that are broken are rows anyway, and can be mended. */
 export class DraftRows<S extends z.ZodType> implements ConfigRows<z.output<S>> {
   readonly #files: DraftFiles
   readonly #log: Logger

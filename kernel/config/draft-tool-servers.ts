@@ -6,7 +6,7 @@ import { checkShape, invalid } from './shape-check.js'
 import { mergeTables } from './svc-writer.js'
 import type { Table } from './toml-file.js'
 
-/** What `env` holds is often a secret all the same. */
+/** What `env` holds is often a secret anyway. */
 const MODE = 0o600
 
 /** The files of `mcp-servers/` on a draft. */

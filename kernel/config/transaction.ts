@@ -12,7 +12,7 @@ export interface FileChange {
   readonly root: 'etc' | 'state'
   readonly file: string
   readonly content: string | null
-  /** There must be no such file yet; one that appears all the same rejects with EEXIST as its cause. */
+  /** There must be no such file yet; one that appears anyway rejects with EEXIST as its cause. */
   readonly fresh: boolean
   /** The file has it afterwards; without it, a new one gets the usual mode and an old one keeps its own. */
   readonly mode?: number
@@ -49,7 +49,7 @@ export async function commitFiles (context: WriterContext, changes: readonly Fil
 
 /**
  * Finishes what a process that died had begun, or takes back what one could not finish. Called with the lock held. True
- * when there was something. Throws `config.write_failed`, and `config.parse_error` for a journal that makes no sense.
+ * when there was something. Throws `config.write_failed`, and `config.parse_error` for an invalid journal.
  */
 export async function recoverFiles (context: WriterContext): Promise<boolean> {
   const journal = await readJournal(context.paths)

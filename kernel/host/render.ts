@@ -7,7 +7,7 @@ import { mountPlugin, unavailable } from './mount.js'
 import { isAlive, type PluginRecord } from './record.js'
 import type { Services } from './services.js'
 
-/** A plugin that went through its dry run and cannot be mounted all the same. */
+/** A plugin that went through its dry run but cannot be mounted. */
 export interface Fallen {
   readonly record: PluginRecord
   readonly error: unknown

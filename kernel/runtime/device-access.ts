@@ -5,7 +5,7 @@ import { gpuVisibility, type Visibility } from './gpu-visibility.js'
 
 /**
  * What this host gives an engine on `device`. Throws `slot.load_failed` when the device is not there: an engine
- * that was started all the same would quietly run on the CPU.
+ * that was started anyway would quietly run on the CPU.
  */
 export function deviceAccess (
   device: Device, gpuIndex: number | null, form: 'container' | 'process', hardware: HardwareInfo,

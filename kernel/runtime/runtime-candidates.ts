@@ -9,7 +9,7 @@ export type DriverSetting = SvcConfig['runtime']['driver']
 export interface Candidate {
   /** For people: `DOCKER_HOST`, `the Docker socket`. */
   readonly source: string
-  /** The problem as text when the address makes no sense. */
+  /** The problem as text when the address is invalid. */
   readonly endpoint: DockerEndpoint | string
   readonly accepts: readonly EngineKind[]
 }

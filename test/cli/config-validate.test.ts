@@ -51,7 +51,7 @@ prefer = "path"
   'etc/svc/upstreams.toml': `[[upstream]]
 name = "cloud"
 url = "http://127.0.0.1:9/v1"
-fallback = ["one", "known", "svc/agent", "claud", "off/x", "cloud", "cloud/big"]
+fallback = ["one", "known", "svc/agent", "claud", "zz-unheard-of", "off/x", "cloud", "cloud/big"]
 [[upstream]]
 name = "off"
 url = "http://127.0.0.1:9/v1"
@@ -97,6 +97,7 @@ const expected: ReadonlyArray<readonly [file: string, path: string, code: string
   ['profiles.toml', 'profile.mine.flags', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['slots/greedy.toml', 'profile', 'slot.managed_arg_denied', 'error', /profile 'mine': --port is set by the gateway/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'claud' is not a known slot, model or upstream.*did you mean cloud\?/],
+  ['upstreams.toml', 'upstream.0.fallback', 'upstream.not_found', 'warning', /'zz-unheard-of' is not a known slot, model or upstream\. A model of an upstream is <upstream>\/<model>/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'warning', /'off' is switched off/],
   ['upstreams.toml', 'upstream.0.fallback', 'upstream.invalid', 'error', /names 'cloud' itself/],
   ['upstreams.toml', 'upstream.2.name', 'upstream.invalid', 'warning', /is the name of slot 'well'/],

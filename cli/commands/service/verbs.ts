@@ -20,7 +20,7 @@ export function addServiceVerbs (service: Command, cli: Cli): void {
   for (const verb of serviceVerbs) {
     service.command(`${verb} <service>`)
       .description(abouts[verb])
-      .option('--json', 'print the answer of the API; the exit code tells all the same')
+      .option('--json', 'print the answer of the API; the exit code is the same either way')
       .addHelpText('after', examples(`svc service ${verb} openwebui`))
       .action(async (id: string, options: { json?: true }, command: Command) => {
         const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/services/${id}/action`, body: { action: verb }, timeoutMs: null })

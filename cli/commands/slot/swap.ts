@@ -19,7 +19,7 @@ export function addSlotSwap (slot: Command, cli: Cli): void {
     })
 }
 
-/** A gateway whose installer is switched off keeps the model in the slot's configuration all the same. */
+/** A gateway whose installer is switched off keeps the model in the slot's configuration anyway. */
 async function persist (client: ApiClient, name: string, model: string): Promise<void> {
   try {
     await client.call({ method: 'PUT', path: pathOf`/api/install/slots/${name}/model`, body: { model_id: model } }, z.unknown())

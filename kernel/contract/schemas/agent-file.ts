@@ -20,7 +20,7 @@ const serverSchema = z.strictObject({
     env: z.string().regex(ENV_NAME_PATTERN, { error: 'must match [A-Za-z_][A-Za-z0-9_]*' }).optional().meta({ description: 'Variable that holds the token' })
   }).prefault({}),
   tools: z.strictObject({
-    allow: toolNames.meta({ description: 'Tools that the agent may call; those that the gateway gates wait for an operator all the same' }),
+    allow: toolNames.meta({ description: 'Tools that the agent may call; those that the gateway gates wait for an operator anyway' }),
     gated: toolNames.meta({ description: 'Tools whose calls wait for an operator' }),
     blocked: toolNames.meta({ description: 'Tools that the agent may not call; as are those that stand nowhere' })
   }).prefault({})

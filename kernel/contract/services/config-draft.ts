@@ -64,6 +64,6 @@ export interface ConfigDraft {
 }
 
 export interface ChangeOptions {
-  /** The draft is thrown away; everything that can be refused is refused all the same. */
+  /** The draft is thrown away; everything that can be refused is refused anyway. */
   readonly dryRun?: boolean
 }

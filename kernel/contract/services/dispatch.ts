@@ -136,7 +136,7 @@ export interface DispatchService {
   /**
    * Takes over those client requests of a surface whose body has a top-level flag that is true, or an object. `answer` gets the
    * request with the route's own options and uses `compose`, or returns false to let it go the plain way. One flag for
-   * each surface: throws `plugin.conflict`. Returns what takes it back.
+   * each surface: throws `plugin.conflict`. Returns the function that unregisters it.
    */
   intercept (surface: SurfaceName, flag: string, answer: Interceptor): () => void
   /** Who would serve a request for this model at this moment; null if none would. Starts nothing. */
@@ -161,7 +161,7 @@ export interface DispatchService {
   models (signal: AbortSignal, via?: string | readonly string[]): Promise<readonly ModelObject[]>
   /**
    * One row of that list; waits for upstreams that were never asked only while it is not there. Rejects with
-   * `model.not_loaded` for a name that is not listed and that a request would load all the same, else `model.not_found`.
+   * `model.not_loaded` for a name that is not listed and that a request would load anyway, else `model.not_found`.
    */
   model (id: string, signal: AbortSignal): Promise<ModelObject>
   upstreams (): readonly UpstreamView[]

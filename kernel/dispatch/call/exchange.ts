@@ -182,7 +182,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 /**
  * Whether a connection may have been closed before the request came. llama-server ends the connection behind each event
  * stream without saying so, so that the next request can be on its way into it already. A fresh connection that the
- * other side closes in good order was closed because of the request.
+ * other side closes cleanly was closed because of the request.
  */
 function isClosed (error: Error & { code?: string, socket?: { bytesRead?: number } | null }): boolean {
   if (error.code === 'UND_ERR_SOCKET') return (error.socket?.bytesRead ?? 0) > 0

@@ -119,7 +119,7 @@ function* virtualRows (deps: ModelRowsDeps, named: ReadonlySet<SlotRoute>): Gene
   }
 }
 
-/** Whether the slot has the role of the virtual name by itself, and not for want of another. */
+/** Whether the slot has the role of the virtual name by itself, and not for lack of another. */
 function plays ({ slots }: ModelRowsDeps, slot: SlotRoute, role: string): boolean {
   if (role === 'npu' && slot.isNpu) return true
   return slotRoleOf(slots.config(slot.name)) === (role === 'agent' ? 'primary' : role)

@@ -128,7 +128,7 @@ export class UpstreamPool {
 
   /**
    * Fetches the lists that are due, some at a time, and waits at most the prefetch timeout; what comes later is
-   * kept all the same.
+   * kept anyway.
    * @param passed gateways that the question came through: the more there are, the less each waits for the next
    * @param heard called after each list, or failure
    */

@@ -30,7 +30,7 @@ export interface SwapDeps {
 
 /**
  * Puts another model in force. All that can be known before is asked before anything stops; when the new engine does not
- * come up all the same, the slot goes back to what it ran, and the error says so. A caller who leaves changes nothing.
+ * come up nonetheless, the slot goes back to what it ran, and the error says so. A caller who leaves changes nothing.
  */
 export async function swapModel (deps: SwapDeps, name: string, model: string, signal: AbortSignal): Promise<void> {
   const { plans } = deps

@@ -99,7 +99,7 @@ export class SlotPorts {
     return this.current(name) ?? this.#candidates(name, MAIN, new Set())[0] ?? null
   }
 
-  /** The same of all its ports; 0 where there is none to be had. */
+  /** The same of all its ports; 0 where there is none available. */
   expectedAll (name: string): EnginePorts {
     const port = this.expected(name) ?? 0
     const given = new Set([port])

@@ -13,7 +13,7 @@ import { isServing } from '../schedule/slot-machine.js'
 import { WaitingLine, type InLine } from '../schedule/waiting-line.js'
 
 export interface AcquireTerms {
-  /** Wakes no engine that was put to rest: waits for one that is on its way, brings back one that failed. */
+  /** Wakes no unloaded engine: waits for one that is on its way, brings back one that failed. */
   readonly joins?: boolean
   /** Of the low class. */
   readonly low?: boolean
@@ -141,7 +141,7 @@ export class SlotOwner {
   /**
    * Ends everything: waiters are refused, a running load is cancelled, timers and watches stop. The engine
    * stays when `keepEngine`, also one that is still loading its model, so that the next gateway adopts it. Rejects
-   * when the engine cannot be removed; everything else has ended all the same.
+   * when the engine cannot be removed; everything else has ended anyway.
    */
   async close (keepEngine: boolean): Promise<void> {
     this.#closed = true

@@ -84,7 +84,7 @@ export type LaunchPhase = 'pulling' | 'starting' | 'warming'
 export type SlotInput =
   /**
    * `bound`: how many may wait for a lease. `joins`: waits for an engine that is on its way and brings back one that
-   * failed; wakes none that was put to rest. `low`: a request of the low class.
+   * failed; wakes none that was unloaded. `low`: a request of the low class.
    */
   | { readonly type: 'demand', readonly wants: Wants, readonly bound: number, readonly joins?: boolean, readonly low?: boolean }
   | { readonly type: 'leave', readonly wants: Wants }

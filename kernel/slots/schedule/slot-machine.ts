@@ -14,7 +14,7 @@ const followers: Readonly<Record<SlotState, readonly SlotState[]>> = {
 }
 
 /**
- * Transitions that the table does not list and that happen all the same, because something outside the slot
+ * Transitions that the table does not list and that happen anyway, because something outside the slot
  * decided: a verb that cuts a load or a busy slot short, an engine that exits, an engine that was adopted.
  */
 const forced: Readonly<Record<SlotState, readonly SlotState[]>> = {

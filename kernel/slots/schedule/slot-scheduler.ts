@@ -279,7 +279,7 @@ function unhealthy (step: Step, generation: number, message: string, now: number
   if (core.inFlight > 0 && step.core.state === 'error' && coolingDown(step.core, now) === null) set(step, { wanted: true })
 }
 
-/** The engine is gone from under its slot; null when it left in good order. */
+/** The engine is gone from under its slot; null when it stopped cleanly. */
 function gone (step: Step, message: string | null, now: number): void {
   const { core } = step
   const asked = core.stopping !== 'no'

@@ -133,7 +133,7 @@ export function engineRoutes (api: ComfyApi): AnyRoute[] {
         requests.cancelWaiting(slot.name)
         launches.cancelWaiting(slot.name)
         const client = slots.client(slot.name)
-        // not the client's signal alone: who asks and leaves wants it all the same
+        // not the client's signal alone: who asks and leaves wants it anyway
         if (client !== null) await engine.cancelAll(client, engineDeadline(new AbortController().signal))
         return { status: 'cancel_requested' as const }
       })

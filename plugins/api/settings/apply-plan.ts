@@ -35,7 +35,7 @@ export function driftedSlots (slots: SlotService): string[] {
   return slots.names().filter(name => slots.status(name).configDrift)
 }
 
-/** What an operator should know about settings that are valid all the same. Pure. */
+/** What an operator should know about settings that are valid anyway. Pure. */
 export function warningsOf ({ server, slots, models }: SvcConfig): string[] {
   return [
     ...isLoopback(server.host) ? [] : [`server.host ${server.host} lets anyone who reaches the port use and manage the gateway: there is no authentication`],

@@ -11,7 +11,7 @@ export function requireSlot ({ config, slots }: LookupServices, name: string): N
   return slots.config(name)
 }
 
-/** A slot whose file was broken when it was first read is no slot; its problems are known all the same. */
+/** A slot whose file was broken when it was first read is no slot; its problems are known anyway. */
 function unknownSlot (config: ConfigService, name: string): SvcError {
   const file = fileOf(name)
   const problems = config.snapshot.diagnostics.filter(diagnostic => diagnostic.file === file)

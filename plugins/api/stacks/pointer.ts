@@ -35,7 +35,7 @@ export type StackPointer = z.output<typeof pointerSchema>
 /** What is to run: slots to load, capabilities to apply, and all slots that stay up. */
 export type StackTarget = z.output<typeof targetSchema>
 
-/** The stack that was applied last; null for none, and for a file that makes no sense. */
+/** The stack that was applied last; null for none, and for an invalid file. */
 export async function readPointer ({ state }: Pick<Paths, 'state'>): Promise<StackPointer | null> {
   const text = await readFile(join(state, POINTER_FILE), 'utf8').catch(() => '')
   try {

@@ -54,7 +54,7 @@ export async function runGraph (options: RunOptions): Promise<RunResult> {
   try {
     await feed.ready(clock)
     signal.throwIfAborted()
-    // not the client's signal: a submission that is cut off may be queued all the same, under an id that only its answer tells
+    // not the client's signal: a submission that is cut off may be queued anyway, under an id that only its answer tells
     watch.promptId = await bounded(clock, CALL_TIMEOUT_MS, null, call =>
       engine.submit(graph, { clientId: watch.clientId, promptId: watch.promptId }, call))
     options.onQueued?.(watch.promptId)

@@ -14,7 +14,7 @@ export async function registerPulled (
   { library, models, log }: RegisterDeps, modelId: string, record: HubRecord, signal: AbortSignal
 ): Promise<void> {
   const path = record.files[0]!.dest
-  // weights without a header that we can read are weights all the same
+  // weights without a header that we can read are weights anyway
   const seen = await library.describe(path, signal).catch((error: unknown) => {
     signal.throwIfAborted()
     log.warn({ model: modelId, path, err: error }, `the header of a pulled file cannot be read: ${messageOf(error)}`)

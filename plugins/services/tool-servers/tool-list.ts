@@ -69,7 +69,7 @@ function readTool (row: unknown, taken: ReadonlySet<string>): OfferedTool | stri
     title: title?.slice(0, 200) ?? null,
     description: typeof row.description === 'string' ? row.description.slice(0, MAX_DESCRIPTION) : '',
     inputSchema: { ...input, properties: input.properties ?? {} },
-    // without it the tool works all the same
+    // without it the tool works anyway
     outputSchema: typeof output === 'string' ? null : output,
     annotations: Object.fromEntries(Object.entries(annotations)
       .filter((entry): entry is [string, boolean] => hints.includes(entry[0]) && typeof entry[1] === 'boolean'))

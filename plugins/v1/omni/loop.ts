@@ -105,7 +105,7 @@ export class OmniLoop {
     return runs
   }
 
-  /** Whether a failed answer only means that the GPU is with the image engine: the pictures are there all the same. */
+  /** Whether a failed answer only means that the GPU is with the image engine: the pictures are there anyway. */
   isOnlyGpu (error: unknown): boolean {
     return isSvcError(error) && error.code === 'gpu.image_mode' && this.images.length > 0
   }
