@@ -50,6 +50,7 @@ const builtins = [
   { name: 'api-stacks', load: () => import('./api/stacks/index.js') },
   { name: 'api-stats', load: () => import('./api/stats/index.js') },
   { name: 'api-status', load: () => import('./api/status/index.js') },
+  { name: 'api-tools', load: () => import('./api/tools/index.js') },
   { name: 'api-upstreams', load: () => import('./api/upstreams/index.js') },
   { name: 'api-user', load: () => import('./api/user/index.js') },
   { name: 'approvals', load: () => import('./services/approvals/index.js') },

@@ -7,7 +7,10 @@ export interface Failure {
   readonly why?: string
 }
 
-/** By their numbers in the list of such failures: C for what users report, F for where that touches promises of the gateway. */
+/**
+ * By their numbers in the list of such failures: C for what users report, F for where that touches
+ * promises of the gateway, T for what users of tool servers report.
+ */
 export const failures: Readonly<Record<string, Failure>> = {
   C1: {
     failure: 'The client has left, and the engine goes on for nobody.',
@@ -255,8 +258,10 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   C33: {
     failure: 'Agents cannot manage the gateway, and web pages can.',
-    shownBy: { 'kernel/http/http.test.ts': ['the Origin guard'] },
-    why: 'Web pages of another origin are refused. The tool servers (/mcp/admin, /mcp/memory) are not built yet.'
+    shownBy: {
+      'kernel/http/http.test.ts': ['the Origin guard'],
+      'plugins/mcp/admin.test.ts': ['a failing slot is found, swapped and checked, and every step stands in the activity under the agent\'s name']
+    }
   },
   C34: {
     failure: 'How long a model stays cannot be said for each, let alone for ever.',
@@ -346,5 +351,125 @@ export const failures: Readonly<Record<string, Failure>> = {
   F12: {
     failure: 'An SDK gives up on a slow load and its next try starts another one.',
     shownBy: { 'wire/broken-model.test.ts': ['a client that loses patience while a model loads, and asks again, joins the load'] }
+  },
+  T1: {
+    failure: 'Sessions that no client ends fill the memory.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a session is a name and no more: any id is taken, an ended one is gone, and thousands cost nothing'] }
+  },
+  T2: {
+    failure: 'A session that seems idle is closed in the middle of a call.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a session is a name and no more: any id is taken, an ended one is gone, and thousands cost nothing'] },
+    why: 'No session is ever closed by the gateway: there is nothing to close.'
+  },
+  T3: {
+    failure: 'A session expires while an agent thinks.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a session is a name and no more: any id is taken, an ended one is gone, and thousands cost nothing'] }
+  },
+  T4: {
+    failure: 'After a restart clients get 404 and never begin anew.',
+    shownBy: { 'plugins/mcp/clients.test.ts': ['${name}: a restart of the gateway in between goes unnoticed'] }
+  },
+  T5: {
+    failure: 'A dead session is answered 400, which no client recovers from.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a session is a name and no more: any id is taken, an ended one is gone, and thousands cost nothing'] }
+  },
+  T6: {
+    failure: 'A stale session of a server behind the gateway makes calls that do nothing.',
+    shownBy: {},
+    why: 'Clients of tool servers are the gateway\'s own, and begin anew when their server does: plugins/services/tool-servers.'
+  },
+  T7: {
+    failure: 'Sessions that change kill bridges.',
+    shownBy: { 'plugins/mcp/clients.test.ts': ['${name}: a restart of the gateway in between goes unnoticed'] }
+  },
+  T8: {
+    failure: 'A client that asks for a stream hangs or loops over the answer.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a client that looks for sign-in or for a stream that is not there hears at once that there is none'] }
+  },
+  T9: {
+    failure: 'A GET that is answered with text is asked again each second.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a client that looks for sign-in or for a stream that is not there hears at once that there is none'] }
+  },
+  T10: {
+    failure: 'A silent stream is cut on the way, and the answer is lost.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a call that says nothing for a while becomes a stream that is kept alive'] }
+  },
+  T11: {
+    failure: 'Open streams keep the gateway from stopping.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['clients hear that tools changed, on a stream that ends with the gateway and one for each session'] }
+  },
+  T12: {
+    failure: 'Behind another host name nothing works, and no setting helps.',
+    shownBy: {
+      'plugins/mcp/transport.test.ts': ['names of this machine only, and those that are allowed'],
+      'plugins/api/settings-live.test.ts': ['mcp.allowed_hosts']
+    }
+  },
+  T13: {
+    failure: 'Pages cannot call the server, or not read their session.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['names of this machine only, and those that are allowed'] }
+  },
+  T14: {
+    failure: 'Clients that accept one content type are refused.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['what is no message of the protocol is refused in its words'] }
+  },
+  T15: {
+    failure: 'Names of tools are too long, or have characters that models do not take.',
+    shownBy: {
+      'kernel/tools/tools.test.ts': ['a tool whose name or schema does not fit is left out alone, and named'],
+      'plugins/mcp/admin.test.ts': ['every tool of the gateway is listed with its class, words for a model and a schema that every client takes']
+    }
+  },
+  T16: {
+    failure: 'A choice at the root of a schema drops the tool, or all of them.',
+    shownBy: { 'kernel/tools/tools.test.ts': ['a tool whose name or schema does not fit is left out alone, and named'] }
+  },
+  T17: {
+    failure: 'One schema that a provider of models does not take fails every request.',
+    shownBy: {
+      'kernel/tools/tools.test.ts': ['a tool whose name or schema does not fit is left out alone, and named'],
+      'plugins/mcp/admin.test.ts': ['every tool of the gateway is listed with its class, words for a model and a schema that every client takes']
+    }
+  },
+  T18: {
+    failure: 'What clients show of an error is their complaint about its shape.',
+    shownBy: { 'plugins/mcp/clients.test.ts': ['${name}: lists, calls, hears of errors, approvals and progress, cancels'] }
+  },
+  T19: {
+    failure: 'An answer is too long for the client, and refused as a whole.',
+    shownBy: {
+      'kernel/tools/tools.test.ts': ['a long answer is an object of bounded length that says how to ask for less'],
+      'plugins/mcp/admin.test.ts': ['tools that only look answer short rows']
+    }
+  },
+  T20: {
+    failure: 'Clients give up after a minute on what takes longer.',
+    shownBy: {
+      'plugins/mcp/admin.test.ts': ['progress is told while a slot loads'],
+      'plugins/mcp/clients.test.ts': ['${name}: lists, calls, hears of errors, approvals and progress, cancels']
+    }
+  },
+  T21: {
+    failure: 'The list of tools fills the window of the model.',
+    shownBy: {
+      'plugins/mcp/admin.test.ts': ['every tool of the gateway is listed with its class, words for a model and a schema that every client takes'],
+      'kernel/tools/tools.test.ts': ['an agent with a file sees and calls what the file allows']
+    }
+  },
+  T22: {
+    failure: 'Clients do not hear that tools changed, and call what is gone.',
+    shownBy: {
+      'plugins/mcp/clients.test.ts': ['${name}: lists, calls, hears of errors, approvals and progress, cancels'],
+      'plugins/mcp/admin.test.ts': ['the tool that a package\'s route is comes with the package, and clients are told'],
+      'plugins/mcp/transport.test.ts': ['clients hear that tools changed, on a stream that ends with the gateway and one for each session']
+    }
+  },
+  T23: {
+    failure: 'A client looks for a way to sign in and is shown a page.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['a client that looks for sign-in or for a stream that is not there hears at once that there is none'] }
+  },
+  T24: {
+    failure: 'Answers reach the wrong client.',
+    shownBy: { 'plugins/mcp/transport.test.ts': ['many clients at once, all with the same request id: each gets its own answer'] }
   }
 }

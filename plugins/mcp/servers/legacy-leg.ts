@@ -81,8 +81,7 @@ export class LegacyLeg {
     if (session === null) return refuse(call, 400, TRANSPORT, 'a session ends with its Mcp-Session-Id')
     if (this.#deps.sessions.isEnded(session)) return noSession(call)
     this.#deps.sessions.end(session)
-    void call.reply.code(200).header('x-request-id', call.requestId).send()
-    return handled
+    return { ended: true }
   }
 
   async #batch (call: Call, server: ToolServerInfo, session: string | null, messages: readonly unknown[]): Promise<unknown> {
@@ -209,7 +208,7 @@ function accepted ({ reply, requestId }: Call): typeof handled {
   return handled
 }
 
-export function refuse ({ reply }: Pick<Call, 'reply'>, status: number, code: number, message: string): unknown {
-  void reply.code(status)
-  return jsonAnswer(errorText(null, code, message))
+export function refuse ({ reply, requestId }: Pick<Call, 'reply' | 'requestId'>, status: number, code: number, message: string): unknown {
+  void reply.code(status).header('x-request-id', requestId).type('application/json').send(errorText(null, code, message))
+  return handled
 }

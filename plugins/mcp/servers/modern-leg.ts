@@ -123,7 +123,13 @@ export class ModernLeg {
       identity: identityOf(call.request.headers, agentName(server.getClientVersion()?.name)),
       signal: AbortSignal.any([ctx.mcpReq.signal, call.signal]),
       requestId: call.requestId,
-      notify: takesEvents(call) ? (method, params) => { void ctx.mcpReq.notify({ method, params }).catch(() => {}) } : null,
+      notify: takesEvents(call)
+        ? (method, params) => {
+            // log lines are for who asked for them
+            if (method === 'notifications/message' && !asksForLog(ctx, sdk)) return
+            void ctx.mcpReq.notify({ method, params }).catch(() => {})
+          }
+        : null,
       wire: wireOf(ctx, server)
     })
     const answering = <T>(work: (ask: Ask, params: Params) => T | Promise<T>) =>
@@ -145,6 +151,10 @@ export class ModernLeg {
     }
     return server
   }
+}
+
+function asksForLog ({ mcpReq: { _meta: meta, envelope } }: ServerContext, sdk: Sdk): boolean {
+  return sdk.LOG_LEVEL_META_KEY in { ...meta, ...envelope }
 }
 
 function wireOf (ctx: ServerContext, server: Server): Omit<ToolWire, 'notify'> {

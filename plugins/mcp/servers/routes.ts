@@ -1,4 +1,4 @@
-import { defineRoute, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
+import { defineRoute, TOOL_SERVER_PATTERN, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { mcpError } from './errors.js'
 import { legacyVersions, refuse, type LegacyLeg } from './legacy-leg.js'
@@ -14,8 +14,17 @@ const place = {
   url: '/mcp/:server',
   // where a client that was set up for a server of older releases looks
   alsoAt: ['/mcp/:server/mcp'],
-  schema: { params: z.strictObject({ server: z.string().meta({ description: 'Tool server', examples: ['admin'] }) }) }
+  schema: {
+    params: z.strictObject({ server: z.string().meta({ description: 'Tool server', pattern: TOOL_SERVER_PATTERN.source, examples: ['admin'] }) })
+  }
 } as const
+
+const message = z.looseObject({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.number()]).nullish(),
+  method: z.string().optional(),
+  params: z.record(z.string(), z.unknown()).optional()
+}).meta({ title: 'McpMessage' })
 
 interface Legs {
   readonly tools: ToolCatalogue
@@ -39,7 +48,8 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
       bodyKind: 'buffer',
       bodyLimit: BODY_LIMIT,
       consumes: 'application/json',
-      produces: 'application/json',
+      schema: { ...place.schema, body: message, response: z.union([message, z.array(message)]) },
+      example: { jsonrpc: '2.0', id: 1, method: 'ping' },
       answers: [{ type: 'text/event-stream' }, { status: 202, description: 'A notification was taken' }],
       handler: async call => {
         const server = serverOf(call.params.server)
@@ -70,7 +80,7 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
       ...place,
       method: 'DELETE',
       summary: 'End a session of the older revisions',
-      answers: [{ status: 200, description: 'It is gone' }],
+      schema: { ...place.schema, response: z.strictObject({ ended: z.literal(true) }) },
       handler: call => {
         serverOf(call.params.server)
         return legacy.delete(call)

@@ -79,6 +79,25 @@ t.test('every tool of the gateway is listed with its class, words for a model an
   t.ok(JSON.stringify(tools).length < 50_000, `the list is ${JSON.stringify(tools).length} characters long`)
 })
 
+t.test('the tools that need no approval are a small OpenAPI document, whose operations run', async t => {
+  const { gateway } = await start(t)
+  const text = await (await gateway.fetch('/api/tools/openapi.json')).text()
+  const { servers, paths } = JSON.parse(text) as { servers: unknown, paths: Record<string, { post: { operationId: string } }> }
+  t.ok(text.length < 30_000, `${text.length} characters`)
+  t.strictSame(servers, [{ url: gateway.baseUrl }])
+  t.strictSame(Object.values(paths).map(({ post }) => post.operationId), [...catalogue.read, ...catalogue.write].sort())
+  const run = async (name: string, body: object = {}): Promise<unknown> => {
+    const headers = { 'content-type': 'application/json', 'x-svc-agent': 'page' }
+    const response = await gateway.fetch(`/api/tools/${name}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { status: response.status, ...await response.json() as object }
+  }
+  t.match(await run('slot_list'), { status: 200, count: 1, slots: [{ name: 'agent' }] })
+  t.match(await run('slot_status', { name: 'none' }), { status: 404, error: { code: 'slot.not_found' } })
+  t.match(await run('nothing'), { status: 404, error: { code: 'mcp.unknown_tool' } })
+  t.match(await run('slot_delete', { name: 'agent' }), { status: 'pending_approval', approval_id: String })
+  t.ok(gateway.slots.names().includes('agent'), 'nothing was done')
+})
+
 t.test('tools that only look answer short rows', async t => {
   const { gateway } = await start(t)
   const client = await connect(t, gateway)

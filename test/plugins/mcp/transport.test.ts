@@ -1,5 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import { once } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { core, definePlugin, defineTool, type ToolCatalogue, type ToolSource } from '../../../kernel/contract/index.js'
@@ -120,13 +122,19 @@ t.test('a session is a name and no more: any id is taken, an ended one is gone, 
   const arrive = async (count: number): Promise<void> => {
     for (let at = 0; at < count; at += 40) await Promise.all(Array.from({ length: 40 }, (_, i) => post(gateway, initialize(`client ${at + i}`))))
   }
-  await arrive(200)
-  const before = process.memoryUsage().heapUsed
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const held = (): number => {
+    gc()
+    return process.memoryUsage().heapUsed
+  }
+  await arrive(80)
+  const before = held()
   await arrive(2000)
   const health = await (await gateway.fetch('/api/plugins/mcp-servers')).json() as { health: object }
   t.match(health.health, { running: 0, streams: 0, ended: 1 })
-  const grown = process.memoryUsage().heapUsed - before
-  t.ok(grown < 60_000_000, `2,000 clients that never say goodbye hold ${Math.round(grown / 1e6)} MB, with what was not collected yet`)
+  const grown = held() - before
+  t.ok(grown < 5_000_000, `2,000 clients that never say goodbye hold ${Math.round(grown / 1e3)} kB`)
 })
 
 t.test('who calls: the header, else what the client calls itself, else nobody', async t => {
@@ -137,6 +145,22 @@ t.test('who calls: the header, else what the client calls itself, else nobody', 
   t.strictSame(await who({ 'mcp-session-id': id }), { agent: 'claude-code-dev', actor: 'mcp:claude-code-dev', private: false })
   t.strictSame(await who({ 'mcp-session-id': id, 'x-svc-agent': 'Hermes_1', 'x-svc-private': 'yes' }), { agent: 'Hermes_1', actor: 'mcp:Hermes_1', private: true })
   for (const name of ['private:x', 'a b', 'x'.repeat(65), '']) t.match(await who({ 'x-svc-agent': name }), { actor: 'mcp:anonymous' }, name)
+})
+
+t.test('many clients at once, all with the same request id: each gets its own answer', async t => {
+  const gateway = await start(t)
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'many', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {}
+  }
+  const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'who' }
+  const answers = await Promise.all(Array.from({ length: 60 }, async (_, i) => {
+    const own = { 'x-svc-agent': `agent-${i}` }
+    if (i % 2 === 0) return await post(gateway, call('who'), { ...own, 'mcp-session-id': 'one for all' })
+    return await post(gateway, ask('tools/call', { name: 'who', arguments: {}, _meta }), { ...own, ...modern })
+  }))
+  t.strictSame(answers.map(answer => (valueOf(answer) as { agent: string }).agent), answers.map((_, i) => `agent-${i}`))
 })
 
 t.test('a tool that hangs ends with its client: cancelled, or gone', async t => {
