@@ -3,6 +3,7 @@ import {
 } from '../contract/index.js'
 import { namesOf, shadowsOf, shadowStatus, type Shadow } from './shadows/shadows.js'
 import { unservedMessage } from './schedule/slot-errors.js'
+import { ASLEEP } from './schedule/slot-refusals.js'
 import type { SlotFleet } from './life/slot-fleet.js'
 
 export interface ShadowSlotsDeps {
@@ -75,7 +76,7 @@ export class ShadowSlots {
       if (this.#isServed(shadow)) return onBehalf(shadow, lease)
       lease.release()
     } catch (error) {
-      if (!isSvcError(error) || error.code !== 'npu.trio_unavailable') throw error
+      if (!isSvcError(error) || error.details.reason !== ASLEEP) throw error
     }
     throw unserved(shadow)
   }

@@ -124,7 +124,7 @@ export interface LaunchFailure {
 }
 
 export interface Refusal {
-  readonly code: 'slot.load_failed' | 'model.not_found' | 'slot.crash_looping' | 'slot.stopped' | 'slot.queue_full' | 'npu.trio_unavailable'
+  readonly code: 'slot.load_failed' | 'model.not_found' | 'slot.crash_looping' | 'slot.stopped' | 'slot.queue_full'
   readonly message: string
   readonly retryAfterS: number | null
   readonly cause: string

@@ -30,9 +30,11 @@ export function failedLoad ({ failure }: ScheduledSlot, now: number): Refusal {
   }
 }
 
-/** For one who may not start it. */
+/** Of a refusal to one who may not start the slot: who asked for another knows what to say of it. */
+export const ASLEEP = 'asleep'
+
 export function asleep ({ state }: ScheduledSlot): Refusal {
-  return { code: 'npu.trio_unavailable', message: `is ${state}`, retryAfterS: null, cause: state, logTail: [] }
+  return { code: 'slot.stopped', message: `is ${state}`, retryAfterS: null, cause: ASLEEP, logTail: [] }
 }
 
 export function queueFull ({ waitingWorkers, waitingLeases }: ScheduledSlot): Refusal {

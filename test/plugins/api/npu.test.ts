@@ -113,7 +113,7 @@ t.test('what there is to run', async t => {
 t.test('loading by hand: in the engine\'s spelling, or not at all', async t => {
   const gateway = await npuGateway(t, { plugins, anchor: 'device = "npu"\nenabled = false\n' })
   const load = (model_id: string): ReturnType<NpuGateway['call']> => gateway.call('POST', '/api/backends/npu/load', { model_id })
-  t.match(await load('Qwen2.5-7B-Instruct-Q4_K_M'), { status: 404, json: { error: { code: 'model.not_found', message: /no model of FastFlowLM; see GET \/api\/slots\/flm\/models/ } } })
+  t.match(await load('Qwen2.5-7B-Instruct-Q4_K_M'), { status: 404, json: { error: { code: 'model.not_found', message: /is not a model of FastFlowLM; see GET \/api\/slots\/flm\/models/ } } })
   t.match(await load('llama3.2-1b-FLM'), { status: 200, json: { slot: 'npu', state: 'ready', model_id: 'llama3.2:1b', created: false } })
   t.match(gateway.slots.config('npu'), { enabled: true, model: { default: 'llama3.2:1b' } })
   t.match(await load('gemma3'), { status: 200, json: { slot: 'npu', model_id: 'gemma3:1b', created: false } })
