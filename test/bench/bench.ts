@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { coldStartBar, measureColdStart, type ColdStart } from './cold-start.js'
+import { idleBars, measureIdle } from './idle.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
@@ -47,7 +48,8 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
   if (options.start) {
     const starts = await measureStarts(join(home, 'start'), ROUNDS)
     startLines(starts).forEach(say)
-    return finish({ starts }, startBars(starts))
+    const idle = await measureIdle(join(home, 'idle'), SECONDS * 15_000)
+    return finish({ starts, idle }, [...startBars(starts), ...idleBars(idle)])
   }
   const cold = options.lists ? null : await measureColdStart(join(home, 'cold'), ROUNDS)
   if (options.cold) return finish({ coldStart: cold }, [coldStartBar(cold!)])

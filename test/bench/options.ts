@@ -5,7 +5,7 @@ const flags = {
   json: 'print one JSON document in place of tables',
   lists: 'only the list routes of a home with 200 slots, 5,000 models and 50,000 audit rows',
   cold: 'only a request to a cold slot whose engine needs a second',
-  start: 'only how long commands and the gateway take to start, what an idle gateway holds, and which files each loads',
+  start: 'only how long commands and the gateway take to start, what an idle gateway holds and uses, and which files each loads',
   peers: 'only the table of other gateways: those of nginx, llama-swap, litellm and portkey that are on PATH, or that SVC_BENCH_<NAME> names',
   help: 'this text'
 } as const

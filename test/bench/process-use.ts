@@ -27,6 +27,11 @@ export function processUse (root: number): ProcessUse {
   return { cpuMs, rss }
 }
 
+/** What a process uses without those that it started. Zeros for one that is not there. */
+export function useOf (pid: number): ProcessUse {
+  return statOf(pid)?.use ?? { cpuMs: 0, rss: 0 }
+}
+
 function pids (): number[] {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger)
