@@ -10,7 +10,8 @@ export interface Frame {
   readonly column: number | undefined
 }
 
-const BEAT_MS = 100
+/** Both threads wake at each beat, also where nothing happens. */
+const BEAT_MS = 250
 
 /**
  * Notices when the event loop stands still for more than a second, and asks where: a thread of its own counts its beats,

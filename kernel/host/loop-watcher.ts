@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 /** The thread of `watchLoop`: its data are the beats of the loop that it watches. */
 const beats = workerData as Int32Array
-const LOOK_MS = 100
+const LOOK_MS = 250
 const BLOCKED_MS = 1_000
 
 let last = -1
