@@ -42,7 +42,7 @@ function furnished (folder: string, hub: string): Readonly<Record<string, string
   const slots = { agent: 'llm', embed: 'embedding', npu: 'llm', rerank: 'reranking', tts: 'tts', stt: 'transcription' }
   const model = (id: string): string => `[models."${id}"]\npath = "${folder}/qwen3-4b.gguf"\n`
   return {
-    'etc/svc/svc.toml': '[slots]\nautostart = false\n[models]\nauto_scan_on_start = false\n',
+    'etc/svc/svc.toml': '[slots]\nautostart = false\n[models]\nauto_scan_on_start = false\n[plugins.config.tool-servers]\nregistry = "http://127.0.0.1:9"\n',
     'etc/svc/api.env': `HF_ENDPOINT=${hub}\nSVC_AVAHI_SERVICES_DIR=${folder}/avahi\n`,
     'etc/svc/upstreams.toml': '[[upstream]]\nname = "openai"\nurl = "http://127.0.0.1:9"\nauth_value_env = "OPENAI_API_KEY"\n',
     'var/lib/svc/registry/registry.toml': ['qwen3-4b', 'qwen3:0.6b'].map(model).join(''),
@@ -52,10 +52,19 @@ function furnished (folder: string, hub: string): Readonly<Record<string, string
 }
 
 /** What is not there, or there already. These answers are about things, not about how they were asked for. */
-const about: Readonly<Record<string, readonly [status: number, code: string]>> = {
+const about: Readonly<Record<string, readonly [status: number, code: string | number]>> = {
   'GET /api/agent/approvals/0123456789abcdef0123456789abcdef': [404, 'approvals.not_found'],
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/approve': [404, 'approvals.not_found'],
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/deny': [404, 'approvals.not_found'],
+  'POST /api/mcp/catalog/refresh': [502, 'mcp.catalog_failed'],
+  'GET /api/mcp/resolve': [400, 'mcp.url_required'],
+  'PATCH /api/mcp/svc-admin/config': [409, 'mcp.bundled'],
+  'PATCH /api/mcp/svc-admin/tools': [409, 'mcp.bundled'],
+  'POST /api/mcp/svc-admin/test': [409, 'mcp.bundled'],
+  'POST /api/mcp/svc-admin/restart': [409, 'mcp.bundled'],
+  'DELETE /api/mcp/svc-admin': [409, 'mcp.bundled'],
+  'GET /mcp/admin': [405, -32000],
+  'DELETE /mcp/admin': [400, -32000],
   'POST /v1/images/generations': [404, 'model.not_loaded'],
   'POST /api/comfyui/pin': [404, 'gpu.img_slot_missing'],
   'POST /api/comfyui/restart': [404, 'gpu.img_slot_missing'],
@@ -101,7 +110,7 @@ t.test('every curl line of the page does what it is for when it is pasted', asyn
     leave.abort()
     unseen.delete(name)
     if (about[name] === undefined) t.ok(answer.status < 400, `${name} answers ${answer.status}`, { line, text: text.slice(0, 300) })
-    else t.strictSame([answer.status, (JSON.parse(text) as { error: { code: string } }).error.code], about[name], name)
+    else t.strictSame([answer.status, (JSON.parse(text) as { error: { code: string | number } }).error.code], about[name], name)
   }
   t.strictSame([...unseen], [], 'no exception without a line')
 })
