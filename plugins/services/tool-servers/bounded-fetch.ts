@@ -9,8 +9,8 @@ export function createAgent (): Dispatcher {
 }
 
 /**
- * A `fetch` that follows no redirect, which would carry secrets elsewhere, and whose answers, and single events in event
- * streams, are bounded.
+ * A `fetch` that follows no redirect (the transport follows those that stay at their origin), and whose answers, and single
+ * events in event streams, are bounded.
  */
 export function boundedFetch (dispatcher: Dispatcher): typeof globalThis.fetch {
   return async (input, init) => {

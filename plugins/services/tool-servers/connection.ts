@@ -14,6 +14,8 @@ const GRACE_S = 5
 /** Some older servers never answer what they do not know: silence this long means such a one. */
 const PROBE_MS = 3_000
 const RETRY_MS = 250
+/** A program that has closed its streams is about to end. */
+const EXIT_WITHIN_MS = 5_000
 
 export interface ConnectionDeps {
   readonly clock: Clock
@@ -96,7 +98,7 @@ async function greet (
   const { Client } = await import('@modelcontextprotocol/client')
   const changed = (kind: ChangeKind) => ({ autoRefresh: false, onChanged: () => onChange(kind) })
   const client = new Client({ name: 'svc', version: deps.version }, {
-    // the gateway cannot answer for the caller: a server that asks is told so
+    // nobody here can answer for the caller: a server that asks is told so
     capabilities: {},
     versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_MS } },
     inputRequired: { autoFulfill: false },
@@ -105,10 +107,12 @@ async function greet (
   })
   let end = (_why: string): void => {}
   const ended = new Promise<string>(resolve => { end = resolve })
+  /** The exit tells more than the end of a stream, and comes a moment later. */
+  const exit = async (): Promise<number | null | undefined> => program === null ? undefined
+    : await Promise.race([program.ended, pause(deps.clock, isOver(program) ? EXIT_WITHIN_MS : 0).then(() => undefined)])
   client.onclose = () => {
-    // the exit tells more than the end of a stream, and comes a moment later
     if (program === null) end('closed the connection')
-    else void Promise.race([program.ended, pause(deps.clock, 500).then(() => undefined)]).then(code => end(endText(code)))
+    else void exit().then(code => end(endText(code)))
   }
   void program?.ended.then(code => end(endText(code)))
   client.onerror = error => deps.log.add('state', messageOf(error))
@@ -116,9 +120,9 @@ async function greet (
   try {
     await client.connect(transport, options)
   } catch (error) {
+    const code = await exit()
     await client.close().catch(() => undefined)
     signal.throwIfAborted()
-    const code = program === null ? undefined : await Promise.race([program.ended, pause(deps.clock, 200).then(() => undefined)])
     throw code === undefined ? error : mcpError('mcp.server_failed', `tool server ${server.id} ${endText(code)}${deps.log.lastWords()}`, { cause: error })
   }
   return {
@@ -130,6 +134,10 @@ async function greet (
       await program?.stop(GRACE_S)
     }
   }
+}
+
+function isOver ({ pipes }: Program): boolean {
+  return pipes !== null && (pipes.stdout.readableEnded || pipes.stdout.destroyed)
 }
 
 function endText (code: number | null | undefined): string {

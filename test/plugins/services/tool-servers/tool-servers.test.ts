@@ -1,7 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import t from 'tap'
+import { z } from 'zod'
 import type { ToolOutcome } from '../../../../kernel/contract/index.js'
 import { createSystemClock } from '../../../../kernel/state/system-clock.js'
 import { hosted, record } from './hosted.js'
@@ -170,4 +176,75 @@ t.test('records come, change and go while the gateway runs', async t => {
   t.not(gateway.desk.get('late').status.pid, pid)
   await config.change(draft => draft.toolServers.delete('late'))
   t.equal(gateway.catalogue.server('late'), null)
+})
+
+t.test('nothing is left of a server whose gateway was killed, also when it does not end by itself', async t => {
+  const home = t.testdir({
+    etc: {
+      svc: {
+        'svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n',
+        'mcp-servers': { 'odd.toml': record(['--stubborn'], `[env]\nSTARTS = "${join(t.testdirName, 'starts')}"\n`) }
+      }
+    }
+  })
+  const program = fileURLToPath(new URL('doomed-gateway.js', import.meta.url))
+  const doomed = spawn(process.execPath, [program, home], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => doomed.kill('SIGKILL'))
+  await once(doomed.stdout, 'data')
+  const pids = readFileSync(join(home, 'starts'), 'utf8').trim().split('\n').map(Number)
+  t.equal(pids.length, 2, 'the server and a child of its own')
+  doomed.kill('SIGKILL')
+  await once(doomed, 'exit')
+  const lives = (pid: number): boolean => existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  t.ok(pids.every(lives), 'both ignore that their gateway is gone')
+  writeFileSync(join(home, 'etc/svc/mcp-servers/odd.toml'), record([], 'enabled = false\n'))
+  await hosted(t, {}, { home })
+  t.strictSame(pids.filter(lives), [])
+})
+
+t.test('a server with a url is reached over HTTP, with its token, in the revision that it speaks', async t => {
+  let token = 'Bearer right-token'
+  const seen: string[] = []
+  const hosts: string[] = []
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: 'far', version: '3.1' })
+    server.registerTool('add', { description: 'Adds', inputSchema: z.object({ a: z.number(), b: z.number() }) },
+      ({ a, b }) => ({ content: [{ type: 'text', text: String(a + b) }] }))
+    server.registerTool('huge', { description: 'Too much' }, () => ({ content: [{ type: 'text', text: 'x'.repeat(20 * 1024 * 1024) }] }))
+    return server
+  })
+  const web = createServer((request, response) => {
+    seen.push(request.headers.authorization ?? '')
+    hosts.push(request.headers.host ?? '')
+    if (request.url === '/moved') return response.writeHead(307, { location: `http://localhost:${request.socket.localPort}/mcp` }).end()
+    if (request.headers.authorization !== token) return response.writeHead(401).end()
+    void (async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const body = chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }
+      const headers = request.headers as Record<string, string>
+      const answer = await handler.fetch(new Request(`http://x${request.url}`, { method: request.method!, headers, ...body }))
+      response.writeHead(answer.status, Object.fromEntries(answer.headers))
+      if (answer.body !== null) for await (const chunk of answer.body) response.write(chunk)
+      response.end()
+    })()
+  })
+  await new Promise<void>(resolve => web.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise(resolve => {
+    web.closeAllConnections()
+    web.close(resolve)
+  }))
+  const url = `http://127.0.0.1:${(web.address() as AddressInfo).port}`
+  const far = (path: string): string => `url = "${url}${path}"\ntransport = "streamable-http"\n[secrets]\nAuthorization = "FAR_TOKEN"\n`
+  const gateway = await hosted(t, { far: far('/mcp'), moved: far('/moved') }, { files: { 'etc/svc/api.env': 'FAR_TOKEN="right-token"\n' } })
+  await Promise.all([gateway.reaches('far', 'reachable'), gateway.reaches('moved', 'unreachable')])
+  t.match(gateway.desk.get('far').status, { protocol: '2026-07-28', version: '3.1', pid: null })
+  t.equal(await gateway.text('far', 'add', { a: 2, b: 3 }), '5')
+  t.equal(failure(await gateway.call('far', 'huge')).code, 'mcp.server_ended')
+  t.equal(await gateway.text('far', 'add', { a: 1, b: 1 }), '2', 'and goes on')
+  token = 'Bearer another'
+  t.match(failure(await gateway.call('far', 'add', { a: 1, b: 1 })), { code: 'mcp.server_refused', message: /bind its token with secrets\.Authorization/ })
+  t.equal(gateway.desk.get('far').status.state, 'unreachable')
+  t.notOk(hosts.some(host => host.startsWith('localhost')), 'a redirect to another origin is not followed, for the token would go along')
+  t.ok(seen.every(header => header === 'Bearer right-token'))
 })
