@@ -102,7 +102,7 @@ export interface ToolSource {
   readonly description: string
   readonly instructions?: string | null
   readonly parts?: ToolServerParts
-  /** Read again after each change that `onChange` told; must not wait. Names that do not fit are left out. */
+  /** Read again after each change that `onChange` told; must not wait. Names are handed on as they are. */
   readonly tools?: () => ReadonlyArray<Omit<ToolEntry, 'server' | 'owner'>>
   /** Throws a `SvcError` for what failed before the tool answered. Must end when the signal aborts. */
   readonly call?: (name: string, args: Readonly<Record<string, unknown>>, caller: ToolCaller) => Promise<ToolContent>
