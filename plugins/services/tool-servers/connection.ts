@@ -32,6 +32,8 @@ export type ChangeKind = 'tools' | 'resources' | 'prompts'
 export interface Connection {
   readonly client: Client
   readonly pid: number | null
+  /** Over the standard streams of a program: it ends when that does. */
+  readonly isPiped: boolean
   /** Resolves with why, once it is over. */
   readonly ended: Promise<string>
   close (): Promise<void>
@@ -128,6 +130,7 @@ async function greet (
   return {
     client,
     pid: program?.pid ?? null,
+    isPiped: program !== null && program.pipes !== null,
     ended,
     async close () {
       await client.close().catch(() => undefined)

@@ -177,7 +177,7 @@ export class HostedServer {
     signal.throwIfAborted()
     const { id } = this.#server
     const isOver = endsConnection(error)
-    if (isOver && connection.pid !== null) {
+    if (isOver && connection.isPiped) {
       // the program has gone, or goes this moment: its last words tell most
       const why = await connection.ended
       throw mcpError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })

@@ -5,12 +5,17 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import t from 'tap'
 import { z } from 'zod'
 import type { ToolOutcome } from '../../../../kernel/contract/index.js'
 import { createSystemClock } from '../../../../kernel/state/system-clock.js'
-import { hosted, record } from './hosted.js'
+import approvalRoutes from '../../../../plugins/api/approvals/index.js'
+import mount from '../../../../plugins/mcp/servers/index.js'
+import approvals from '../../../../plugins/services/approvals/index.js'
+import { testEngine } from '../../../kernel/runtime/engines.js'
+import { hosted, oddServer, record } from './hosted.js'
 
 const failure = (outcome: ToolOutcome): { code: string, message: string, details: Readonly<Record<string, unknown>> } => {
   if (outcome.kind !== 'failed') throw new Error(`${outcome.kind} instead of a failure: ${JSON.stringify(outcome).slice(0, 300)}`)
@@ -247,4 +252,62 @@ t.test('a server with a url is reached over HTTP, with its token, in the revisio
   t.equal(gateway.desk.get('far').status.state, 'unreachable')
   t.notOk(hosts.some(host => host.startsWith('localhost')), 'a redirect to another origin is not followed, for the token would go along')
   t.ok(seen.every(header => header === 'Bearer right-token'))
+})
+
+t.test('clients of either revision use an installed server at its address, and its gated calls wait in the inbox', async t => {
+  const gateway = await hosted(t, { odd: record([], '[tools]\ngated = ["slow"]\n') }, { plugins: [mount, approvals, approvalRoutes] })
+  await gateway.reaches('odd', 'running')
+  for (const versionNegotiation of [{ mode: 'legacy' }, { mode: 'auto' }] as const) {
+    const client = new Client({ name: 'tester', version: '1' }, { versionNegotiation })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.baseUrl}/mcp/odd`)))
+    const { tools } = await client.listTools()
+    t.ok(tools.some(({ name }) => name === 'dotted_name'))
+    t.match(await client.callTool({ name: 'echo', arguments: { text: 'front door' } }), { content: [{ type: 'text', text: 'front door' }] })
+    t.match(await client.readResource({ uri: 'odd://one' }), { contents: [{ text: 'the first' }] })
+    t.match(await client.getPrompt({ name: 'greet' }), { messages: [{ content: { text: 'Hello' } }] })
+    t.match(await client.callTool({ name: 'crash' }), { isError: true, content: [{ text: /mcp\.server_ended/ }] })
+    await gateway.desk.restart('odd', new AbortController().signal)
+    t.match(JSON.stringify(await client.callTool({ name: 'slow' })), /pending_approval/)
+    await client.close()
+  }
+  const { approvals: [waiting] } = await (await gateway.fetch('/api/agent/approvals')).json() as { approvals: { id: string, tool: string }[] }
+  t.equal(waiting!.tool, 'slow')
+  const approved = await gateway.fetch(`/api/agent/approvals/${waiting!.id}/approve`, { method: 'POST' })
+  t.match(await approved.json(), { approval: { state: 'executed' } })
+})
+
+t.test('images run in the container engine, over their standard streams and over HTTP', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const script = readFileSync(oddServer, 'utf8').replace('process.argv.slice(2)', '[]')
+  const web = `require('http').createServer((request, response) => {
+    let body = ''
+    request.on('data', chunk => { body += chunk }).on('end', () => {
+      const message = request.method === 'POST' ? JSON.parse(body) : null
+      if (message === null || message.id === undefined) return response.writeHead(message === null ? 405 : 202).end()
+      const answers = {
+        initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'web', version: '1' } },
+        'tools/list': { tools: [{ name: 'where', inputSchema: { type: 'object' } }] },
+        'tools/call': { content: [{ type: 'text', text: 'in a container' }] }
+      }
+      const result = answers[message.method]
+      const answer = result === undefined ? { error: { code: -32601, message: 'no' } } : { result }
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...answer }))
+    })
+  }).listen(9000, '0.0.0.0')`
+  const image = (transport: string, args: readonly string[], more: string): string =>
+    `spec = "oci://${engine.nodeImage}"\ntransport = "${transport}"\nargs = ${JSON.stringify(args)}\n${more}`
+  const gateway = await hosted(t, {
+    box: image('stdio', ['node', '--input-type=module', '-e', script], '[secrets]\nTOKEN = "KEY"\n'),
+    web: image('streamable-http', ['node', '-e', web], 'port = 9000\n')
+  }, {
+    env: { PATH: process.env.PATH, DOCKER_HOST: engine.host },
+    files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', 'etc/svc/api.env': 'KEY="s3cret"\n' }
+  })
+  await Promise.all([gateway.reaches('box', 'running'), gateway.reaches('web', 'running')])
+  t.equal(await gateway.text('web', 'where'), 'in a container')
+  t.equal(await gateway.text('box', 'echo', { text: 'boxed' }), 'boxed')
+  t.match(JSON.parse(await gateway.text('box', 'surroundings')), { env: { TOKEN: 's3cret' } })
+  t.match(failure(await gateway.call('box', 'crash')), { code: 'mcp.server_ended', message: /exit code 7[^]*flux capacitor/ })
+  t.equal(await gateway.text('box', 'echo', { text: 'again' }), 'again')
 })
