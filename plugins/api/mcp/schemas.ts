@@ -83,7 +83,7 @@ export const manifestSchema = z.strictObject(resolvedSchema).meta({ title: 'Reso
 /** Empty and long addresses have codes of their own, so the schema tells of the bounds and lets them pass. */
 export const resolveQuerySchema = z.strictObject({
   url: z.string().default('').meta({ description: 'Address of a manifest or server, or a spec; 1 to 2048 characters', examples: ['npm:@modelcontextprotocol/server-everything'] })
-})
+}).meta({ required: ['url'] })
 
 export const catalogSchema = z.strictObject({
   items: z.array(z.strictObject({

@@ -57,7 +57,6 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/approve': [404, 'approvals.not_found'],
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/deny': [404, 'approvals.not_found'],
   'POST /api/mcp/catalog/refresh': [502, 'mcp.catalog_failed'],
-  'GET /api/mcp/resolve': [400, 'mcp.url_required'],
   'PATCH /api/mcp/svc-admin/config': [409, 'mcp.bundled'],
   'PATCH /api/mcp/svc-admin/tools': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/test': [409, 'mcp.bundled'],
