@@ -1,6 +1,7 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
 import {
-  messageOf, pause, redactLine, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs
+  messageOf, pause, redactLine, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs,
+  type ProgramSpec
 } from 'svc-gateway/plugin'
 import type { Dispatcher } from 'undici'
 import { boundedFetch } from './bounded-fetch.js'
@@ -11,8 +12,8 @@ import { StdioTransport } from './stdio-transport.js'
 
 /** How long a program may take to end when it is asked to. */
 const GRACE_S = 5
-/** Some older servers never answer what they do not know: silence this long means such a one. */
-const PROBE_MS = 3_000
+/** For a server that listens already. A program gets half of its time: it may have to be downloaded before it can answer. */
+const PROBE_MS = 10_000
 const RETRY_MS = 250
 /** A program that has closed its streams is about to end. */
 const EXIT_WITHIN_MS = 5_000
@@ -52,7 +53,22 @@ export async function connect (
     const transport = await httpTransport(launch.url, headersOf(server.env, secrets), deps)
     return await greet(server, transport, null, deps, onChange, signal)
   }
-  const program = await deps.programs.run({ purpose: `tool-server-${server.id}`, env: { ...server.env, ...secrets }, form: launch.form }, {
+  try {
+    return await run(server, launch.form, secrets, deps, onChange, signal, 'auto')
+  } catch (error) {
+    if ((error as { code?: unknown } | null)?.code !== 'REQUEST_TIMEOUT') throw error
+    deps.log.add('state', 'gives no answer to server/discover: it is greeted as an older server')
+    return await run(server, launch.form, secrets, deps, onChange, signal, 'legacy')
+  }
+}
+
+type Era = 'auto' | 'legacy'
+
+async function run (
+  server: NamedToolServer, form: ProgramSpec['form'], secrets: Readonly<Record<string, string>>, deps: ConnectionDeps,
+  onChange: (kind: ChangeKind) => void, signal: AbortSignal, era: Era
+): Promise<Connection> {
+  const program = await deps.programs.run({ purpose: `tool-server-${server.id}`, env: { ...server.env, ...secrets }, form }, {
     signal, onMessage: message => deps.log.add('state', message)
   })
   let flood: string | null = null
@@ -65,7 +81,7 @@ export async function connect (
       onNoise: text => deps.log.add('stdout', redactLine(text)),
       onFlood: why => { flood = why }
     })
-    const connection = await greet(server, transport, program, deps, onChange, signal)
+    const connection = await greet(server, transport, program, deps, onChange, signal, era)
     return { ...connection, ended: connection.ended.then(why => flood ?? why) }
   } catch (error) {
     await program.stop(0)
@@ -95,14 +111,14 @@ async function greetOverHttp (
 
 async function greet (
   server: NamedToolServer, transport: Transport, program: Program | null, deps: ConnectionDeps,
-  onChange: (kind: ChangeKind) => void, signal: AbortSignal
+  onChange: (kind: ChangeKind) => void, signal: AbortSignal, era: Era = 'auto'
 ): Promise<Connection> {
   const { Client } = await import('@modelcontextprotocol/client')
   const changed = (kind: ChangeKind) => ({ autoRefresh: false, onChanged: () => onChange(kind) })
   const client = new Client({ name: 'svc', version: deps.version }, {
     // nobody here can answer for the caller: a server that asks is told so
     capabilities: {},
-    versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_MS } },
+    versionNegotiation: { mode: era, probe: { timeoutMs: program?.pipes == null ? PROBE_MS : server.start_timeout_s * 500 } },
     inputRequired: { autoFulfill: false },
     listChanged: { tools: changed('tools'), resources: changed('resources'), prompts: changed('prompts') },
     jsonSchemaValidator: { getValidator: () => value => ({ valid: true, data: value as never, errorMessage: undefined }) }

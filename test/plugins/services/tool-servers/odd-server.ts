@@ -122,5 +122,6 @@ createInterface({ input: process.stdin }).on('line', line => {
     const { name, arguments: args = {}, _meta: meta } = params as Call
     return call(id, name, args, meta?.progressToken)
   }
-  send({ id, error: { code: -32601, message: `no method ${method}` } })
+  // some older servers never answer what they do not know
+  if (!has('--silent')) send({ id, error: { code: -32601, message: `no method ${method}` } })
 }).on('close', () => { if (!has('--stubborn')) process.exit(0) })

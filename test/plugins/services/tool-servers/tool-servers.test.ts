@@ -166,6 +166,12 @@ t.test('a server that cannot be run says why', async t => {
   t.match(JSON.parse(await gateway.text('keyless', 'surroundings')), { env: { A: 'value' } })
 })
 
+t.test('a server that never answers what it does not know is greeted as an older one', async t => {
+  const gateway = await hosted(t, { odd: record(['--silent'], 'start_timeout_s = 3\n') })
+  await gateway.reaches('odd', 'running')
+  t.equal(await gateway.text('odd', 'echo', { text: 'at last' }), 'at last')
+})
+
 t.test('records come, change and go while the gateway runs', async t => {
   const gateway = await hosted(t, {})
   const { config } = gateway.gateway.kernel()
