@@ -1,3 +1,4 @@
+import type * as sdk from '@modelcontextprotocol/server'
 import type { McpHttpHandler, Server, ServerContext } from '@modelcontextprotocol/server'
 import { handled, type RouteCall, type ToolServerInfo, type ToolWire } from 'svc-gateway/plugin'
 import { capabilitiesOf } from './capabilities.js'
@@ -12,7 +13,7 @@ const MOST_LISTENING = 64
 const GONE = 499
 const LIST_TTL_MS = 60_000
 
-type Sdk = typeof import('@modelcontextprotocol/server')
+type Sdk = typeof sdk
 type Call = Pick<RouteCall, 'request' | 'reply' | 'signal' | 'requestId'>
 
 export interface ModernDeps {
