@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import * as fsPromises from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { makeFolders } from './make-folders.js'
 import { livenessOf, parseToken, uniqueToken } from './process-identity.js'
 
 /** The file operations of a write; tests hand in ones that fail. */
@@ -120,7 +121,7 @@ async function moveIfAbsent (ops: FileOps, temp: string, target: string): Promis
 
 /** Also syncs the folders that get a new entry, so that the file in them survives a power failure. */
 export async function makeFolder (ops: FileOps, folder: string): Promise<void> {
-  const first = await ops.mkdir(folder, { recursive: true })
+  const first = await makeFolders(folder, { mkdir: ops.mkdir })
   if (first === undefined) return
   for (let made = folder; ; made = dirname(made)) {
     await syncFolder(ops, dirname(made))

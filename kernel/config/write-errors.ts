@@ -10,6 +10,7 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: 'permission denied; the user that runs the gateway must be able to write there',
   EISDIR: 'a folder is in its place; remove it',
   ENOTDIR: 'a folder on its path is a file; remove that file',
+  ENOENT: 'a folder on its path is not there and cannot be made; choose another place',
   EMFILE: 'the process has too many open files'
 }
 

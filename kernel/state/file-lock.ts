@@ -1,10 +1,11 @@
 import { constants, readFileSync, unlinkSync } from 'node:fs'
-import { copyFile, link, mkdir, rename, unlink, utimes, writeFile } from 'node:fs/promises'
+import { copyFile, link, rename, unlink, utimes, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { svcError } from '../contract/index.js'
 import { sweepTempFiles } from '../config/atomic-file.js'
 import type { WithLock } from '../config/locker.js'
+import { makeFolders } from '../config/make-folders.js'
 import { uniqueToken } from '../config/process-identity.js'
 import { SerialQueue } from '../async/serial-queue.js'
 import { writeFailed } from '../config/write-errors.js'
@@ -47,7 +48,7 @@ export async function acquireLock (path: string, options: LockOptions = {}): Pro
   const token = uniqueToken()
   const temp = join(dirname(path), `.${basename(path)}.${token}.tmp`)
   try {
-    await mkdir(dirname(path), { recursive: true })
+    await makeFolders(dirname(path))
     await writeFile(temp, lockContent(token, text, hasLife), { flag: 'wx' })
     return hold(path, await contend(path, temp, token, waitMs), hasLife)
   } catch (error) {

@@ -1,7 +1,7 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isSvcError, svcError, type Paths, type SvcError } from '../contract/index.js'
 import { sweepTempFiles } from '../config/atomic-file.js'
+import { makeFolders } from '../config/make-folders.js'
 import { declareDead, livenessOf, parseToken } from '../config/process-identity.js'
 import { acquireLock, type HeldLock } from './file-lock.js'
 import { kernelLock, type KernelLock } from './kernel-lock.js'
@@ -53,7 +53,7 @@ async function tryLock (paths: Paths, text: string, waitMs: number): Promise<Hel
   const file = join(paths.state, LOCK_FILE)
   const deadline = performance.now() + waitMs
   // a folder that cannot be made is told by the lock file, with its reason
-  await mkdir(paths.state, { recursive: true }).catch(() => undefined)
+  await makeFolders(paths.state).catch(() => undefined)
   const life = await kernelLock(join(paths.state, LIFE_FILE), waitMs)
   if (life === 'held') throw inUse(paths, await readHolder(file).catch(() => null))
   try {

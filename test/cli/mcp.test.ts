@@ -19,7 +19,9 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
   t.match(await svc('install', 'npm:x', '--env', 'A'), { code: 2, stderr: /--env takes name=value/ })
   await gateway.gateway.kernel().config.change(draft => draft.toolServers.create('odd', { command: 'node', args: [oddServer], name: 'Odd' }))
   t.match(await svc('restart', 'odd'), { code: 0, stdout: 'Tool server odd is running, with 11 tools.\n' })
-  t.match((await svc('status', 'odd')).stdout, /state +running\n[^]*tools +11\n[^]*  echo: Says it again\n/)
+  t.match((await svc('status', 'odd')).stdout, /state +running\n[^]*tools +11\n[^]*\nTOOL +APPROVAL +DESCRIPTION\n[^]*\necho +- +Says it again\n/)
+  const admin = (await run(['mcp', 'status', 'odd', '--url', gateway.baseUrl])).stdout
+  t.same(admin.split('\n').filter(line => line.length > 80), [], 'it fits a terminal')
   t.equal((JSON.parse((await svc('status', 'odd', '--json')).stdout) as { server: { id: string } }).server.id, 'odd')
   t.match((await svc('logs', 'odd')).stdout, /Z state +starting\n[^]*Z state +ready, 11 tools/)
   t.match(await svc('status', 'nothing'), { code: 1, stderr: /no tool server is installed as 'nothing'; see `svc mcp list`/ })

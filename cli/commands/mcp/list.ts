@@ -52,8 +52,14 @@ export function addMcpStatus (mcp: Command, cli: Cli): void {
         ['prompts', server.prompts === 0 ? null : String(server.prompts)],
         ['clients', server.connected.length === 0 ? null : harmless(server.connected.join(', '))]
       ])
-      cli.out.lines(server.tool_details.map(({ name, description, gated }) =>
-        harmless(`  ${name}${gated ? ' (waits for an approval)' : ''}: ${description.split('\n')[0]!.slice(0, 100)}`)))
+      if (server.tool_details.length > 0) {
+        cli.out.line()
+        cli.out.table([
+          { title: 'TOOL', cell: ({ name }) => harmless(name) },
+          { title: 'APPROVAL', cell: ({ gated }) => gated ? 'waits' : '-' },
+          { title: 'DESCRIPTION', cell: ({ description }) => harmless(description.split('\n')[0]!), flexible: true }
+        ], server.tool_details)
+      }
       for (const { name, reason } of server.dropped_tools) cli.out.line(harmless(`Tool ${name} is left out: ${reason}`))
     })
 }

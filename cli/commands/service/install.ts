@@ -24,7 +24,7 @@ const START_MS = 60_000
 const LOOK_EVERY_MS = 300
 
 const NOTE = 'With a name: the gateway brings that service, in an environment of its own or as a container.\n' +
-  'Without: the gateway itself becomes a service of this machine, as root: a unit of systemd,\nor a launchd job on macOS.'
+  'Without: the gateway itself becomes a service of this machine, as root: a unit of systemd, or a launchd job on macOS.'
 
 export function addServiceInstall (service: Command, cli: Cli): void {
   service.command('install [service]')

@@ -113,7 +113,7 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
   config ({ files }) {
     const broken = files.filter(file => file.problems.length === 0 ? file.status === 'broken' : file.problems.some(isOfFile))
     const present = files.filter(({ status, problems }) => status === 'ok' || problems.some(isProviderGone)).length
-    if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} files`)
+    if (broken.length === 0) return ok(present === 0 ? 'no files, so everything has its default' : `valid: ${present} file${present === 1 ? '' : 's'}`)
     return fail(`not valid: ${broken.map(({ file }) => file).join(', ')}`, '`svc config validate` says what is wrong.')
   },
   plugins ({ plugins, files }) {

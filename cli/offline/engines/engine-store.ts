@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
-import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { access, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Paths } from '../../../kernel/contract/index.js'
+import { makeFolders } from '../../../kernel/config/make-folders.js'
 import { packageRoot } from '../../../kernel/config/package-root.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { libraryCheck } from '../../../plugins/providers/llm-server/embedded-engine.js'
@@ -85,7 +86,7 @@ export class EngineStore {
 
   async #exclusively (work: () => Promise<void>): Promise<void> {
     try {
-      await makeFolder(this.#root)
+      await makeFolders(this.#root)
       await createWithLock({ text: 'svc engine', waitMs: WAIT_MS })(join(this.#root, '.install.lock'), async () => {
         await this.#sweep()
         await work()
@@ -160,14 +161,6 @@ function buildsFor (gpu: LibraryGpu | null): string[] {
 async function libraryVersion (): Promise<string> {
   const { peerDependencies } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { peerDependencies: Record<string, string> }
   return peerDependencies[LIBRARY]!.replace(/^\D+/, '')
-}
-
-/** On a read-only disk Node's `recursive` says that a folder is missing; the plain call says what is so. */
-async function makeFolder (path: string): Promise<void> {
-  await mkdir(path, { recursive: true }).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-    await mkdir(path)
-  })
 }
 
 export function canRead (path: string): Promise<boolean> {

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import {
   svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
@@ -7,6 +6,7 @@ import {
   type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
   type ResolvedArgv, type SlotWish
 } from '../../contract/index.js'
+import { makeFolders } from '../../config/make-folders.js'
 import { invalid } from '../../config/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
@@ -379,7 +379,7 @@ function takesModel (provider: EngineProvider): boolean {
 
 /** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
 async function makeStore (path: string): Promise<void> {
-  await mkdir(path, { recursive: true }).catch((error: unknown) => {
+  await makeFolders(path).catch((error: unknown) => {
     throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] flm_store in svc.toml`,
       { cause: error, details: { path } })
   })

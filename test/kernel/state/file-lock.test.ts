@@ -20,7 +20,7 @@ t.test('a text that cannot be written is refused with its reason', async t => {
   const folder = t.testdir()
   const lock = await acquireLock(join(folder, 'deep/a.lock'))
   rmSync(join(folder, 'deep'), { recursive: true })
-  await t.rejects(lock.update('http://127.0.0.1:8080'), { code: 'config.write_failed', message: /deep\/a\.lock cannot be written: ENOENT/ })
+  await t.rejects(lock.update('http://127.0.0.1:8080'), { code: 'config.write_failed', message: /deep\/a\.lock cannot be written: a folder on its path is not there/ })
   await lock.release()
 })
 
