@@ -90,8 +90,12 @@ function cacheRoot (env: Readonly<Record<string, string | undefined>>): string |
   return home.startsWith('/') && existsSync(home) ? join(home, '.cache') : null
 }
 
-/** V8 runs what it finds there. */
+/** V8 runs what it finds there. What cannot be looked at, as in the home of another user, is no place of this one. */
 function isOpenToOthers (folder: string): boolean {
-  const { uid, mode } = statSync(folder, { throwIfNoEntry: false }) ?? {}
-  return mode !== undefined && (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+  try {
+    const { uid, mode } = statSync(folder)
+    return uid !== process.getuid?.() || (mode & 0o022) !== 0
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
+  }
 }

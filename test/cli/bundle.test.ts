@@ -40,6 +40,9 @@ t.test('what was compiled is kept for the user, and nothing depends on it', asyn
   t.notOk(existsSync(absent))
   t.equal(await help({}), text)
 
+  writeFileSync(join(home, 'no-folder'), '')
+  t.equal(await help({ HOME: home, XDG_CACHE_HOME: join(home, 'no-folder') }), text, 'a place that cannot be looked at')
+
   mkdirSync(join(home, 'caches'))
   t.equal(await help({ HOME: absent, XDG_CACHE_HOME: join(home, 'caches') }), text)
   t.equal(readdirSync(join(home, 'caches/svc/code')).length, 1)
