@@ -1,6 +1,8 @@
 const LONGEST_NAME = 200
 const LONGEST_TEXT = 4096
 const MAX_DEPTH = 8
+/** Nothing beyond it is looked at: what is told is shorter by far, and the patterns are for texts, not for files. */
+const MOST_READ = 1024 * 1024
 /** No language has such a word: a path, an address, or an attack. */
 const LONG_WORD = /[^\s']{202,}/g
 /** Fields that hold names that users gave, with blanks or without. */
@@ -20,7 +22,7 @@ export function shownName (name: string): string {
 /** A message without the length of what it quotes: names in quotes, and words that are no words. */
 export function shownMessage (text: string): string {
   if (text.length <= LONGEST_NAME) return text
-  const named = text.replace(/'([^']*)'/g, (quoted, name: string) => name.length <= LONGEST_NAME ? quoted : `'${shownName(name)}'`)
+  const named = text.slice(0, MOST_READ).replace(/'([^']*)'/g, (quoted, name: string) => name.length <= LONGEST_NAME ? quoted : `'${shownName(name)}'`)
   return cut(named.replace(LONG_WORD, shownName), LONGEST_TEXT)
 }
 

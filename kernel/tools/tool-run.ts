@@ -92,7 +92,7 @@ export class ToolRun {
     const { events, activity, clean } = this.#deps
     const { word, end, error } = spoken(outcome)
     const severity = end === 'error' ? 'warn' : 'info'
-    const shown = redact(hidden(args, entry?.secrets ?? []), clean)
+    const shown = redact(hidden(args, entry), clean)
     const message = `${actor} called ${server}/${name}: ${word}`
     const approval = {
       ...(approvedBy === undefined ? {} : { approved_by: approvedBy }),
@@ -134,9 +134,12 @@ function flat (args: Args): Args {
   return typeof inner === 'object' && inner !== null && !Array.isArray(inner) && Object.keys(rest).length === 0 ? inner as Args : args
 }
 
-function hidden (args: Args, secrets: readonly string[]): Args {
-  if (secrets.length === 0) return args
-  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, secrets.includes(key) ? HIDDEN : value]))
+/** Where one argument is a secret, one that the tool does not have may hold it: it is refused, and written down all the same. */
+function hidden (args: Args, entry: ToolEntry | null): Args {
+  if (entry === null || entry.secrets.length === 0) return args
+  const { secrets, inputSchema: { properties } } = entry
+  const isShown = (key: string): boolean => !secrets.includes(key) && Object.hasOwn((properties ?? {}) as object, key)
+  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, isShown(key) ? value : HIDDEN]))
 }
 
 function primaryOf ({ primary }: ToolEntry, args: Args): string | null {

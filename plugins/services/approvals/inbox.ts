@@ -164,7 +164,7 @@ export class Inbox implements ApprovalInbox, ApprovalGate {
       state,
       args: withoutSecrets(row, clean),
       result: outcome.kind === 'done' ? keptResult(outcome.value, clean) : null,
-      error: outcome.kind === 'failed' ? outcome.error : null
+      error: outcome.kind === 'failed' ? { ...outcome.error, message: clean(outcome.error.message) } : null
     }
     let finished: ApprovalRow | null = null
     try {

@@ -1,5 +1,8 @@
-import { isSvcError, messageOf, svcError, type SvcError } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, svcError, type CleanText, type SvcError } from 'svc-gateway/plugin'
 import { mcpError } from './errors.js'
+
+/** Of a server's own words. */
+const MOST_SAID = 16_384
 
 interface SdkFailure {
   readonly code?: unknown
@@ -7,11 +10,14 @@ interface SdkFailure {
   readonly data?: unknown
 }
 
-/** A failure of the SDK's, or of a server, in the gateway's words. Pure. */
-export function callError (id: string, what: string, error: unknown): SvcError {
+/**
+ * A failure of the SDK's, or of a server, in the gateway's words. Pure.
+ * @param clean what a server says may repeat the secret that it was given
+ */
+export function callError (id: string, what: string, error: unknown, clean: CleanText): SvcError {
   if (isSvcError(error)) return error
   const { code, status, data } = (typeof error === 'object' && error !== null ? error : {}) as SdkFailure
-  const message = messageOf(error)
+  const message = clean(messageOf(error).slice(0, MOST_SAID))
   const options = { details: { id }, cause: error }
   if (dataCode(data) === 'mcp.answer_too_large') return mcpError('mcp.answer_too_large', `${what} of tool server ${id}: ${message}`, options)
   if (code === 'REQUEST_TIMEOUT') {
@@ -25,7 +31,7 @@ export function callError (id: string, what: string, error: unknown): SvcError {
   }
   // the server's own answer
   if (typeof code === 'number') return svcError('mcp.tool_failed', `${what} of tool server ${id} failed: ${message}`, { ...options, details: { id, rpc_code: code } })
-  return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${rootMessage(error)}`, options)
+  return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${clean(rootMessage(error).slice(0, MOST_SAID))}`, options)
 }
 
 /** Whether the connection is over with such a failure, and has to be made anew. Pure. */

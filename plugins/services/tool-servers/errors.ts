@@ -7,7 +7,7 @@ export const mcpError = defineErrors('mcp', {
   server_ended: { status: 502, heals: true, when: 'the tool server ended or broke off during a call' },
   server_refused: { status: 502, when: 'the tool server asks the gateway for a token, or does not take the one it has' },
   call_timeout: { status: 504, heals: true, when: 'the tool server was silent during a call for longer than configured' },
-  answer_too_large: { status: 502, when: 'the answer of the tool server is larger than anything that is taken' },
+  answer_too_large: { status: 502, when: 'the answer of the tool server is larger, or nested deeper, than anything that is taken' },
   input_required: { status: 501, when: 'the tool asks its caller for input, which the gateway does not pass on' },
   spec_unsupported: { status: 400, when: 'the spec of a tool server is of no kind that the gateway can run or reach' },
   url_required: { status: 400, when: 'no address or spec of a tool server is given' },

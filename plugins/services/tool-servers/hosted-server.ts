@@ -8,7 +8,7 @@ import { mcpError } from './errors.js'
 import { answerSchema, keyOf, learn, type Learned } from './learned.js'
 import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
 import { launchOf } from './spec.js'
-import { isGated, offered } from './tool-list.js'
+import { isDeeper, isGated, offered } from './tool-list.js'
 
 export interface HostedServerDeps extends ConnectionDeps {
   readonly events: EventBus
@@ -28,6 +28,7 @@ interface Failure {
 
 /** A server that could not be asked for its tools is asked again by itself, for what is not listed cannot be called. */
 const LEARN_AGAIN_MS = 5_000
+const MOST_LEVELS = 64
 
 /** One tool server: started or reached when it is needed, by one of many callers; paced when it fails; stopped when idle. */
 export class HostedServer {
@@ -52,6 +53,8 @@ export class HostedServer {
     this.#deps = deps
     this.#learned = deps.recall(server.id, keyOf(server))
   }
+
+  readonly #clean = (text: string): string => this.#deps.config.withoutSecrets(text)
 
   get server (): NamedToolServer { return this.#server }
 
@@ -161,9 +164,14 @@ export class HostedServer {
     try {
       const connection = await this.#ready(signal)
       const timeout = this.#server.call_timeout_s * 1000
-      return await connection.client.request({ method, params: { ...params } }, answerSchema,
+      const answer = await connection.client.request({ method, params: { ...params } }, answerSchema,
         { ...options, signal, timeout, resetTimeoutOnProgress: true })
         .catch((error: unknown) => this.#requestFailed(connection, error, what, signal))
+      // what nobody could write down again, neither for a client nor in a row
+      if (isDeeper(answer, MOST_LEVELS)) {
+        throw mcpError('mcp.answer_too_large', `${what} of tool server ${this.#server.id}: the answer is nested deeper than ${MOST_LEVELS} levels`, { details: { id: this.#server.id } })
+      }
+      return answer
     } catch (error) {
       if (isRetry || !isLostSession((error as Error).cause)) throw error
       return await this.#request(method, params, signal, what, options, true)
@@ -182,7 +190,7 @@ export class HostedServer {
       const why = await connection.ended
       throw mcpError('mcp.server_ended', `tool server ${id} ${why} during ${what}${this.#deps.log.lastWords()}`, { details: { id }, cause: error })
     }
-    const shown = callError(id, what, error)
+    const shown = callError(id, what, error, this.#clean)
     if (isOver && this.#connection === connection) {
       this.#connection = null
       void connection.close()
@@ -231,7 +239,7 @@ export class HostedServer {
       await connection?.close()
       const reason: unknown = starting.signal.aborted ? starting.signal.reason : error
       const shown = isSvcError(reason) ? reason : mcpError('mcp.server_failed',
-        `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason).message}${log.lastWords()}`,
+        `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason, this.#clean).message}${log.lastWords()}`,
         { details: { id: server.id }, cause: reason })
       // the code that stopped it has told so
       if (this.#starting === starting) this.#fail(shown, null)

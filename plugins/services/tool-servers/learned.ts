@@ -7,6 +7,8 @@ import { readTools, type ToolList } from './tool-list.js'
 const LIST_TIMEOUT_MS = 30_000
 const MAX_PAGES = 64
 const MAX_ROWS = 1_000
+/** Characters of its name, and of its version. */
+const MOST_WORD = 200
 /** Whatever a server answers: it is read row by row, and its results are handed on as they are. */
 export const answerSchema = z.looseObject({})
 
@@ -42,8 +44,8 @@ export async function learn ({ client }: Connection, signal: AbortSignal): Promi
     prompts: prompts.length,
     hasResources: has.resources !== undefined,
     hasPrompts: has.prompts !== undefined,
-    name,
-    version,
+    name: name.slice(0, MOST_WORD),
+    version: version.slice(0, MOST_WORD),
     instructions: client.getInstructions()?.slice(0, 4_000) ?? null
   }
 }

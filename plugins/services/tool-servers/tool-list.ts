@@ -99,7 +99,7 @@ function freeName (own: string, taken: ReadonlySet<string>): string {
   }
 }
 
-function isDeeper (value: unknown, levels: number): boolean {
+export function isDeeper (value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some(inner => isDeeper(inner, levels - 1))
 }

@@ -200,7 +200,8 @@ function sourceOf (host: HostedServer, onChange: NonNullable<ToolSource['onChang
     })),
     async call (name, args, { signal, progress }) {
       const answer = await host.call(name, args, { signal, ...(progress === undefined ? {} : { progress }) })
-      return { ...answer, content: answer.content ?? [] }
+      // a server may answer anything
+      return { ...answer, content: Array.isArray(answer.content) ? answer.content : [] }
     },
     async request (method, params, { signal }) {
       if (!passedMethods.includes(method as PassedMethod)) {

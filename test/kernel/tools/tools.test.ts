@@ -92,6 +92,14 @@ t.test('each call is an event and an audit row, without secrets', async t => {
   t.match(records, [{
     actor: 'mcp:bob', target: 'shop/item_buy', outcome: 'ok', category: 'mcp', before: { item_id: 'a', amount: 1, note: '***', api_key: '***' }
   }])
+  // what is refused is written down as well: a secret in the wrong place is one all the same
+  for (const misplaced of [{ remark: 'for my eyes' }, { item_id: 'a', amount: 1, args: { note: 'for my eyes' } }, JSON.parse('{"__proto__": {"note": "for my eyes"}}') as object]) {
+    t.match(await tools.call('shop', 'item_buy', { ...misplaced }, caller()), { kind: 'failed' })
+  }
+  const refused = await (await gateway.fetch('/api/activity?action=mcp.tool.invoked&limit=4')).text()
+  t.match(refused, /"remark":"\*\*\*"/)
+  t.notMatch(refused, /for my eyes/)
+  await tools.call('shop', 'item_buy', { item_id: 'a', amount: 1 }, caller())
   const { events } = await (await gateway.fetch('/api/events?type=mcp.*')).json() as { events: unknown[] }
   t.match(events.at(-1), { type: 'mcp.tool.invoked', source: 'mcp:shop', data: { server: 'shop', tool: 'item_buy', client: 'bob', gated: false, outcome: 'ok' } })
   t.notMatch(JSON.stringify([records, events]), /for my eyes|sk-1/)

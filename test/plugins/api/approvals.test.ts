@@ -351,7 +351,7 @@ t.test('the policy counts at once: what runs by itself, and what nobody may call
 })
 
 t.test('a gated tool of an installed server waits in the same inbox, and its answer is kept in its own words', async t => {
-  const gateway = await inbox(t, { svc: '[approvals]\nauto = ["move"]\n' })
+  const gateway = await inbox(t, { svc: '[approvals]\nauto = ["move"]\n', files: { 'etc/svc/api.env': 'FILES_KEY="s3cret-value"\n' } })
   const remove = gateway.tools!.addServer({
     id: 'files',
     title: 'Files',
@@ -359,7 +359,7 @@ t.test('a gated tool of an installed server waits in the same inbox, and its ans
     tools: () => [{
       name: 'move', title: null, description: 'Moves', inputSchema: { type: 'object', properties: {} }, outputSchema: null, gated: true, primary: null, secrets: [], annotations: {}
     }],
-    call: async (_name, { to }) => ({ content: [{ type: 'text', text: to === 'nowhere' ? 'no such place' : 'moved' }], isError: to === 'nowhere' })
+    call: async (_name, { to }) => ({ content: [{ type: 'text', text: to === 'nowhere' ? 'no such place for s3cret-value' : 'moved' }], isError: to === 'nowhere' })
   })
   const move = (to: string): Promise<ToolOutcome> =>
     gateway.tools!.call('files', 'move', { to }, { agent: 'hermes', actor: 'mcp:hermes', signal: new AbortController().signal })
@@ -368,7 +368,7 @@ t.test('a gated tool of an installed server waits in the same inbox, and its ans
   t.equal(idOf(await move('here')), first)
   const [nowhere] = await gateway.list()
   t.match(await gateway.approve(first), { json: { approval: { server: 'files', state: 'executed', result: { content: [{ text: 'moved' }] } } } })
-  t.match(await gateway.approve(nowhere!.id), { json: { approval: { state: 'failed', error: { code: 'mcp.tool_failed', message: 'no such place' } } } })
+  t.match(await gateway.approve(nowhere!.id), { json: { approval: { state: 'failed', error: { code: 'mcp.tool_failed', message: 'no such place for ***' } } } })
   t.match(await gateway.tools!.settled(first, new AbortController().signal), { kind: 'done', value: { content: [{ text: 'moved' }] } })
   const late = idOf(await move('late'))
   remove()

@@ -42,7 +42,7 @@ if (has('--stubborn')) {
 
 const tools: object[] = [
   { name: 'echo', title: 'Echo', description: 'Says it again', inputSchema: { $schema: 'x', type: 'object', properties: { text: { type: 'string' } } }, annotations: { readOnlyHint: true } },
-  ...['surroundings', 'crash', 'flood', 'big', 'hang', 'change', 'elicit', 'slow', 'cancelled'].map(name => ({ name, description: name, inputSchema: schema })),
+  ...['surroundings', 'crash', 'flood', 'big', 'hang', 'change', 'elicit', 'slow', 'cancelled', 'nest', 'complain'].map(name => ({ name, description: name, inputSchema: schema })),
   { name: 'dotted.name', description: 'has a name that clients refuse', inputSchema: { type: 'object' } },
   ...has('--bad-schemas')
     ? [
@@ -83,6 +83,9 @@ function call (id: number | string, name: string, args: { readonly text?: string
     }
     case 'big': return answer(text('x'.repeat((args.mib ?? 50) * 1024 * 1024)))
     case 'hang': return
+    // JSON.stringify would not get to the end of it
+    case 'nest': process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":{"content":[],"more":${'['.repeat(100_000)}${']'.repeat(100_000)}}}\n`); return
+    case 'complain': return send({ id, error: { code: -32000, message: `the key ${process.env.ODD_TOKEN} is wrong ${'x'.repeat((args.mib ?? 0) * 1024 * 1024)}` } })
     case 'cancelled': return answer(text(String(cancelled)))
     case 'change':
       tools.push({ name: 'extra', description: 'was not there before', inputSchema: schema })
@@ -104,6 +107,7 @@ createInterface({ input: process.stdin }).on('line', line => {
   if (method === 'notifications/cancelled') cancelled++
   if (id === undefined) return
   if (method === 'initialize') {
+    if (has('--complains')) return send({ id, error: { code: -32000, message: `the key ${process.env.ODD_TOKEN} is wrong` } })
     return send({
       id,
       result: {

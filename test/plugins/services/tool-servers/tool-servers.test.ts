@@ -77,7 +77,7 @@ t.test('a server that crashes in a call fails that call with its last words, and
 })
 
 t.test('what a server should not write harms nobody else', async t => {
-  const gateway = await hosted(t, { odd: record(), flood: record() })
+  const gateway = await hosted(t, { odd: record(), flood: record() }, { plugins: [mount] })
   await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('flood', 'running')])
   const { pid } = gateway.desk.get('odd').status
 
@@ -87,6 +87,23 @@ t.test('what a server should not write harms nobody else', async t => {
     t.match(echo, { kind: 'content', content: { content: [{ text: 'beside it' }] } })
     t.equal((await gateway.text('odd', 'big', { mib: 2 })).length, 2 * 1024 * 1024, 'one of 2 MiB is fine')
     t.equal(gateway.desk.get('odd').status.pid, pid, 'and the server lives on')
+  })
+
+  await t.test('an answer that is nested too deeply fails its own call, for clients of either revision', async t => {
+    t.match(failure(await gateway.call('odd', 'nest')), { code: 'mcp.answer_too_large', message: /nested deeper than 64 levels/ })
+    for (const versionNegotiation of [{ mode: 'auto' }, { mode: 'legacy' }] as const) {
+      const client = new Client({ name: 'x', version: '1' }, { versionNegotiation })
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.baseUrl}/mcp/odd`)))
+      t.match(await client.callTool({ name: 'nest', arguments: {} }), { isError: true, content: [{ text: /mcp\.answer_too_large/ }] })
+      await client.close()
+    }
+    t.equal(gateway.desk.get('odd').status.pid, pid)
+  })
+
+  await t.test('a refusal of 8 MiB is cut', async t => {
+    const { code, message } = failure(await gateway.call('odd', 'complain', { mib: 8 }))
+    t.equal(code, 'mcp.tool_failed')
+    t.ok(message.length < 5_000, `${message.length} characters`)
   })
 
   await t.test('a flood of messages ends the server that sends them', async t => {
@@ -164,6 +181,20 @@ t.test('a server that cannot be run says why', async t => {
   await gateway.gateway.kernel().config.setSecret('NOT_SET', 'value')
   await gateway.desk.start('keyless', new AbortController().signal)
   t.match(JSON.parse(await gateway.text('keyless', 'surroundings')), { env: { A: 'value' } })
+})
+
+t.test('a server that repeats its secret in a refusal tells it to nobody', async t => {
+  const key = '[secrets]\nODD_TOKEN = "ODD_KEY"\n'
+  const gateway = await hosted(t, { odd: record([], key), complains: record(['--complains'], key) }, {
+    files: { 'etc/svc/api.env': 'ODD_KEY="s3cret-value"\n' }
+  })
+  await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('complains', 'failed')])
+  const { message } = failure(await gateway.call('odd', 'complain'))
+  const { error } = gateway.desk.get('complains').status
+  for (const text of [message, error]) {
+    t.match(text, /the key .+ is wrong/)
+    t.notMatch(text, /s3cret-value/)
+  }
 })
 
 t.test('a server that never answers what it does not know is greeted as an older one', async t => {
