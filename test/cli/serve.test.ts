@@ -107,6 +107,7 @@ t.test('an approved call that a crash cut off is told as such at the next start,
   const watch = watching.run('agent', 'approvals', 'watch', '--url', url)
   const second = await ask(url)
   await watching.shows('stdout', `${second.slice(0, 8)} buy for hermes:`)
+  t.match(watching.stderr.text, 'Ctrl-C ends this')
   t.match(await svc('approve', 'ffffffff'), { code: 1, stderr: /no call that waits has an id that begins with ffffffff/ })
   t.match(await svc('list', '--state', 'some'), { code: 2 })
   t.match(await svc('deny', second.slice(0, 6), '--reason', 'not today'), { code: 0, stdout: 'buy for hermes is denied.\n' })

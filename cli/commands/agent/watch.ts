@@ -10,6 +10,7 @@ export function addApprovalsWatch (approvals: Command, cli: Cli): void {
     .option('--json', 'print each event as a line of JSON')
     .addHelpText('after', examples('svc agent approvals watch', 'svc agent approvals watch --json | jq .entry.tool'))
     .action(async ({ json }: { json?: true }, command: Command) => {
+      if (json !== true) cli.out.note('Calls that wait for you are shown as they come; Ctrl-C ends this.')
       for await (const { data } of cli.client(command).events({ path: '/api/agent/approvals/events' })) {
         if (json === true) await cli.out.write(`${data}\n`, cli.signal)
         else await cli.out.write(`${lineOf(data)}\n`, cli.signal)

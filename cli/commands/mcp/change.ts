@@ -1,18 +1,21 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { ApiFailure } from '../../api-failure.js'
+import { pathOf, type ApiClient } from '../../client.js'
+import { shellText } from '../../../kernel/contract/shell-words.js'
 import { confirm } from '../../confirm.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { harmless } from '../../text-width.js'
-import { oneServerSchema, serverSchema, toolCount } from './server-record.js'
+import { oneServerSchema, serverSchema } from './server-record.js'
 
 interface InstallOptions {
   readonly id?: string
   readonly env?: readonly string[]
   readonly secret?: readonly string[]
   readonly arg?: readonly string[]
+  readonly direct?: true
   readonly start: boolean
   readonly json?: true
 }
@@ -27,23 +30,29 @@ export function addMcpInstall (mcp: Command, cli: Cli): void {
     .option('-e, --env <name=value...>', 'variables of its environment')
     .option('-s, --secret <name=key...>', 'variables, or headers for an address, that get a key of api.env')
     .option('-a, --arg <text...>', 'its arguments')
+    .option('--direct', 'reach the server at an address without asking what is there; for those of private networks')
     .option('--no-start', 'do not wait until it has told its tools')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', examples(
-      'svc mcp install npm:@modelcontextprotocol/server-everything', 'svc mcp install uvx:acme-notes --secret NOTES_TOKEN=ACME_KEY'
+      'svc mcp install npm:@modelcontextprotocol/server-everything', 'svc mcp install uvx:acme-notes --secret NOTES_TOKEN=ACME_KEY',
+      'svc mcp install http://127.0.0.1:3000/mcp --direct --id notes'
     ))
-    .action(async (spec: string, { id, env, secret, arg, start, json }: InstallOptions, command: Command) => {
+    .action(async (spec: string, { id, env, secret, arg, direct, start, json }: InstallOptions, command: Command) => {
       const client = cli.client(command)
-      const body = { spec, id, env: pairsOf('--env', env), secrets: pairsOf('--secret', secret), args: arg }
-      const answer = await client.raw({ method: 'POST', path: '/api/mcp/install', body, timeoutMs: 60_000 })
+      const body = { ...direct === true ? { manifest: remoteOf(spec, id) } : { spec }, id, env: pairsOf('--env', env), secrets: pairsOf('--secret', secret), args: arg }
+      const answer = await install(client, spec, body)
       if (json === true) return cli.out.json(answer)
       const { installed: { id: own }, env_missing: missing } = installedSchema.parse(answer)
       cli.out.line(harmless(`Tool server ${own} is installed.`))
       if (missing.length > 0) cli.out.line(harmless(`It asks for ${missing.join(', ')}: set them in mcp-servers/${own}.toml, or bind secrets there.`))
       if (!start) return
       const tested = await client.call({ method: 'POST', path: pathOf`/api/mcp/${own}/test`, timeoutMs: null }, testedSchema)
-      if (!tested.ok) throw new CliFailure(harmless(`it does not run: ${tested.error ?? 'no reason given'}`))
-      cli.out.line(`It runs and offers ${tested.tools ?? 0} tools. Connect a client: svc mcp connect <client> --server ${own}`)
+      if (!tested.ok) {
+        throw new CliFailure(harmless(`it does not run: ${tested.error ?? 'no reason given'}`), {
+          hints: [`\`svc mcp logs ${own}\` shows what it wrote, \`svc mcp restart ${own}\` tries again, \`svc mcp uninstall ${own}\` takes it away.`]
+        })
+      }
+      cli.out.line(`It runs and offers ${toolsText(tested.tools ?? 0)}. Connect a client: svc mcp connect <client> --server ${own}`)
     })
 }
 
@@ -68,8 +77,31 @@ export function addMcpRestart (mcp: Command, cli: Cli): void {
       const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/mcp/${id}/restart`, timeoutMs: null })
       if (options.json === true) return cli.out.json(answer)
       const { server } = oneServerSchema.parse(answer)
-      cli.out.line(harmless(`Tool server ${id} is ${server.state}, with ${toolCount(server)} tools.`))
+      cli.out.line(harmless(`Tool server ${id} is ${server.state}, with ${server.tools < 0 ? 'tools that are not known yet' : toolsText(server.tools)}.`))
     })
+}
+
+/** The record of a server that nobody is asked about first. */
+function remoteOf (address: string, id: string | undefined): { url: string, transport: string } {
+  if (!/^https?:/.test(address)) throw usageFailure('--direct takes the address of a server, http://… or https://…')
+  if (id === undefined) throw usageFailure('--direct needs --id <id>: nothing is asked that could tell its name')
+  return { url: address, transport: 'streamable-http' }
+}
+
+async function install (client: ApiClient, spec: string, body: object): Promise<unknown> {
+  try {
+    return await client.raw({ method: 'POST', path: '/api/mcp/install', body, timeoutMs: 60_000 })
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.code !== 'mcp.ssrf_blocked') throw error
+    throw new CliFailure(error.message, {
+      hints: [`If a tool server is there: \`svc mcp install ${shellText([spec])} --direct --id <id>\``],
+      cause: error, ...error.trace === null ? {} : { trace: error.trace }
+    })
+  }
+}
+
+function toolsText (count: number): string {
+  return `${count} tool${count === 1 ? '' : 's'}`
 }
 
 /** Undefined where nothing was given. */

@@ -7,6 +7,7 @@ import { pathOf } from '../../client.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { messageOf } from '../../../kernel/contract/errors.js'
+import { shellText } from '../../../kernel/contract/shell-words.js'
 import { mergeConnection } from './config-merge.js'
 import { connectionOf, mcpClients, type McpClient } from './mcp-clients.js'
 import { oneServerSchema } from './server-record.js'
@@ -19,12 +20,15 @@ interface ConnectOptions {
   readonly json?: true
 }
 
+const DEFAULT_SERVER = 'admin'
+const DEFAULT_NAME = 'svc'
+
 export function addMcpConnect (mcp: Command, cli: Cli): void {
   mcp.command('connect')
     .addArgument(new Argument('<client>', 'the program').choices(mcpClients))
     .description('print what makes a program use the tools of this gateway, or write it to its configuration')
-    .option('--server <id>', 'which tool server', 'admin')
-    .option('--name <name>', 'under which the program knows it', 'svc')
+    .option('--server <id>', 'which tool server', DEFAULT_SERVER)
+    .option('--name <name>', 'under which the program knows it', DEFAULT_NAME)
     .option('--write', 'write it; what is there stays, and a copy of it is kept')
     .option('--file <path>', 'another file than the usual one')
     .option('--json', 'print client, file and content as JSON')
@@ -45,7 +49,12 @@ export function addMcpConnect (mcp: Command, cli: Cli): void {
       cli.out.line()
       cli.out.lines(connection.text.trimEnd().split('\n'))
       cli.out.line()
-      cli.out.line(`\`svc mcp connect ${client} --write\` writes it there.`)
+      const given = [
+        ...server === DEFAULT_SERVER ? [] : [`--server ${server}`],
+        ...name === DEFAULT_NAME ? [] : [`--name ${name}`],
+        ...file === undefined ? [] : [`--file ${shellText([file])}`]
+      ].map(option => `${option} `).join('')
+      cli.out.line(`\`svc mcp connect ${client} ${given}--write\` writes it there.`)
     })
 }
 
