@@ -58,7 +58,7 @@ t.test('the NPU is given a model and freed again', async t => {
 t.test('an engine with models of its own', async t => {
   const gateway = await api(t, { providers: [...engines.filter(({ name }) => name !== 'provider-npu-rt'), npuRt], files })
   const load = (model_id: string) => gateway.call('POST', '/api/backends/npu/load', { model_id })
-  t.match(await load('npu-only'), { status: 404, json: { error: { code: 'model.not_found', param: 'model_id', message: /no model of FastFlowLM/ } } })
+  t.match(await load('npu-only'), { status: 404, json: { error: { code: 'model.not_found', param: 'model_id', message: /'npu-only' is not a model of FastFlowLM/ } } })
   t.match(await load('llama3.2-1b-FLM'), { status: 502, json: { error: { code: 'slot.load_failed' } } })
   t.match(gateway.slots.config('npu-llama3-2-1b'), {
     provider: 'npu-rt', port: undefined, model: { default: 'llama3.2:1b', context_size: null }

@@ -60,7 +60,7 @@ t.test('files: preview, scan, and rows that were chosen', async t => {
   t.match(of('broken.gguf'), { kind: 'unknown', confidence: 0, problem: /cut short|header/ })
   t.match(of('paint.safetensors'), { suggested_capabilities: ['image'], kind: 'model', problem: null })
   t.match(of('vae.safetensors'), { problem: /goes with an image model/ })
-  t.match(of('who-knows.safetensors'), { kind: 'unknown', problem: /nothing tells/ })
+  t.match(of('who-knows.safetensors'), { kind: 'unknown', problem: /nothing says/ })
   t.match((await gateway.call('POST', '/api/models/scan/preview', { paths: [store], recursive: false })).json, { count: 3 })
   t.match((await gateway.call('POST', '/api/models/scan/preview', { paths: ['/nowhere'] })).json, { count: 0 })
   for (const body of [{}, { paths: [] }, { paths: ['relative'] }]) t.equal((await gateway.call('POST', '/api/models/scan/preview', body)).status, 400)
