@@ -28,12 +28,24 @@ async function statOf ({ stat }: Pick<ServiceDescriptor, 'stat'>, origin: string
   if (stat === undefined) return null
   try {
     const answer = await ask(`${origin}${stat.path}`)
-    const text = await answer.text()
-    const value = answer.ok && text.length <= MOST_BYTES ? stat.value(JSON.parse(text)) : null
+    const text = await beginning(answer)
+    const value = answer.ok && text !== null ? stat.value(JSON.parse(text)) : null
     return value === null ? null : { label: stat.label, value }
   } catch {
     return null
   }
+}
+
+/** Null for what is longer than any status page: whatever took the port may send without an end. */
+async function beginning ({ body }: Response): Promise<string | null> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > MOST_BYTES) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function ask (address: string): Promise<Response> {

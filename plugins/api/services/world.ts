@@ -72,13 +72,13 @@ async function worldOf (deps: WorldDeps, service: ServiceDescriptor, dataDir: st
   }
 }
 
-/** Kept in a file that only the gateway's user reads. */
+/** Kept in a file that only the gateway's user reads. An empty one was left by a gateway that was killed while it made it. */
 async function secretOf (folder: string): Promise<string> {
   const file = join(folder, 'secret')
   const known = await readFile(file, 'utf8').catch(() => '')
   if (known !== '') return known
   const made = randomBytes(32).toString('hex')
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  await writeFile(file, made, { mode: 0o600, flag: 'wx' })
+  await writeFile(file, made, { mode: 0o600 })
   return made
 }

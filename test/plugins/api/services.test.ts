@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -178,7 +180,8 @@ t.test('a service of a third party runs as a container of the gateway: wired, su
   })
   gateway = await gatewayOf(t, {
     runtime, plugins: [notes], settings: { downloads: true, services: { notes: { port: 4888, env: { EXTRA: 'yes' } } } },
-    files: { 'etc/svc/slots/chat.toml': 'type = "llm"\n' }
+    // an empty secret is what a gateway that was killed leaves behind
+    files: { 'etc/svc/slots/chat.toml': 'type = "llm"\n', 'var/lib/svc/plugin-state/api-services/notes/secret': '' }
   })
   t.match(await gateway.row('notes'), { managed: true, runs_as: 'container', up: false, unit_state: { active_state: 'inactive' } })
   const first = await gateway.act('notes', 'start')
@@ -207,6 +210,27 @@ t.test('a service of a third party runs as a container of the gateway: wired, su
   t.equal((await gateway.call('DELETE', '/services/notes/install?data=true')).status, 204)
   t.match(await gateway.row('notes'), { installation: { state: 'absent' }, unit_state: { unit_file_state: 'disabled' } })
   t.strictSame(await readdir(join(gateway.home, 'var/lib/svc/plugin-state/api-services')).catch(() => []), [])
+})
+
+t.test('what listens in the place of a service and never ends its answer is not read to the end', async t => {
+  let sent = 0
+  const chunk = Buffer.alloc(64 * 1024, 'x')
+  const web = createServer((request, reply) => {
+    if (request.url === '/health') return void reply.end('ok')
+    const more = (): void => {
+      do sent += chunk.length
+      while (reply.write(chunk) && !reply.destroyed)
+    }
+    reply.on('drain', more)
+    more()
+  })
+  await new Promise<void>(resolve => web.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { web.closeAllConnections(); web.close() })
+  const { port } = web.address() as AddressInfo
+  const notes = pluginOf({ id: 'notes', port, loopback: true, stat: { path: '/endless', label: 'words', value: () => 'read' } })
+  const gateway = await gatewayOf(t, { plugins: [notes] })
+  t.match(await gateway.row('notes'), { up: true, stat: null })
+  t.ok(sent > 0 && sent < 32 * 1024 * 1024, `${sent} bytes were taken`)
 })
 
 t.test('a package of Python is installed in an environment of its own, adopted by the next gateway, and leaves nothing', async t => {
