@@ -1,6 +1,6 @@
 import {
   ANONYMOUS_AGENT, svcError, TOOL_SERVER_PATTERN, type AgentFiles, type ApprovalGate, type ToolCaller, type ToolCatalogue,
-  type ToolEntry, type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolViewer
+  type ToolEntry, type ToolOutcome, type ToolServerInfo, type ToolSource, type ToolView, type ToolViewer
 } from '../contract/index.js'
 import type { Args } from './own-tool.js'
 import { noGate, ToolRun, type ToolRunDeps } from './tool-run.js'
@@ -13,6 +13,8 @@ interface KeptSource {
   readonly source: ToolSource
   /** Null until it is read again. */
   entries: ReadonlyMap<string, ToolEntry> | null
+  /** Null until it is made again, and for a server that shows no other's tools. */
+  view: ToolView | null
 }
 
 /** Tools of plugins, routes and sources as one catalogue. */
@@ -62,15 +64,15 @@ export class Tools implements ToolCatalogue {
     const key = this.#agents === null ? server : `${server} ${agent ?? ''}`
     const known = this.#lists.get(key)
     if (known !== undefined) return known
-    const all = this.#entriesOf(server)
-    const list = this.#seenBy(agent ?? ANONYMOUS_AGENT, all)
+    const list = this.#viewOf(server)?.list({ agent }) ?? this.#seenBy(agent ?? ANONYMOUS_AGENT, this.#entriesOf(server))
     if (this.#lists.size >= MOST_VIEWS) this.#lists.clear()
     this.#lists.set(key, list)
     return list
   }
 
   find (server: string, name: string): ToolEntry | null {
-    return this.#own.get(server)?.get(name)?.tool.entry ?? this.#entriesOfSource(server).get(name) ?? null
+    return this.#own.get(server)?.get(name)?.tool.entry ?? this.#entriesOfSource(server).get(name) ??
+      this.#viewOf(server)?.find(name) ?? null
   }
 
   all (): readonly ToolEntry[] {
@@ -78,10 +80,19 @@ export class Tools implements ToolCatalogue {
   }
 
   async call (server: string, name: string, args: Args, caller: ToolCaller): Promise<ToolOutcome> {
-    const entry = this.find(server, name)
+    const view = this.#viewOf(server)
+    const target = view?.target(name, args) ?? null
+    // once only: the target is no view
+    if (target !== null) return await this.#call(target.server, target.name, target.args, caller)
+    // a view's own tools show and call what the file allows: it need not list them
+    return await this.#call(server, name, args, caller, view === null)
+  }
+
+  async #call (server: string, name: string, args: Args, caller: ToolCaller, hasFile = true): Promise<ToolOutcome> {
     return await this.#run.call({
-      server, name, args, caller, entry,
-      file: this.#agents?.classify(caller.agent ?? ANONYMOUS_AGENT, server, name) ?? null,
+      server, name, args, caller,
+      entry: this.find(server, name),
+      file: hasFile ? this.#agents?.classify(caller.agent ?? ANONYMOUS_AGENT, server, name) ?? null : null,
       own: this.#own.get(server)?.get(name) ?? null,
       source: this.#sources.get(server)?.source ?? null,
       gate: this.#gate
@@ -118,7 +129,7 @@ export class Tools implements ToolCatalogue {
       kept.entries = null
       this.#changed()
     }) ?? (() => {})
-    this.#sources.set(id, { source, entries: null })
+    this.#sources.set(id, { source, entries: null, view: null })
     this.#changed()
     return () => {
       if (this.#sources.get(id)?.source !== source) return
@@ -156,6 +167,12 @@ export class Tools implements ToolCatalogue {
     return this.#mounted ??= toolsOf(this.#plugins)
   }
 
+  #viewOf (server: string): ToolView | null {
+    const kept = this.#sources.get(server)
+    if (kept?.source.view === undefined) return null
+    return kept.view ??= kept.source.view()
+  }
+
   #entriesOf (server: string): readonly ToolEntry[] {
     const own = [...this.#own.get(server)?.values() ?? []].map(({ tool }) => tool.entry)
     return Object.freeze([...own, ...this.#entriesOfSource(server).values()].sort((a, b) => a.name < b.name ? -1 : 1))
@@ -181,6 +198,7 @@ export class Tools implements ToolCatalogue {
 
   #changed (): void {
     this.#lists.clear()
+    for (const kept of this.#sources.values()) kept.view = null
     for (const listener of this.#listeners) {
       try {
         listener()

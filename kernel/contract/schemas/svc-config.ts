@@ -50,7 +50,9 @@ export const mcpSchema = z.strictObject({
   allowed_hosts: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
     .meta(live('Host names that may be used for /mcp besides those of [server] allowed_hosts; `*` allows all')),
   allowed_origins: z.array(z.string()).max(MAX_LIST_ENTRIES).default([])
-    .meta(live('Web origins that may call /mcp besides those of [server] allowed_origins; when empty, those of the allowed hosts may'))
+    .meta(live('Web origins that may call /mcp besides those of [server] allowed_origins; when empty, those of the allowed hosts may')),
+  all_tools: z.int().min(2).max(1000).default(100)
+    .meta(live('Tools that /mcp/all lists; where there are more, some are reached by its tool_search and tool_call'))
 })
 
 export const runtimeDrivers = ['auto', 'docker', 'podman', 'process'] as const

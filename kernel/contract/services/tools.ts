@@ -92,6 +92,23 @@ export interface ToolServerInfo {
   readonly source: ToolSource | null
 }
 
+/** The tools of other servers as they are offered by one that has none but its own. Names mean the same tool for every viewer. */
+export interface ToolView {
+  readonly list: (viewer: ToolViewer) => readonly ToolEntry[]
+  readonly find: (name: string) => ToolEntry | null
+  /**
+   * The call of another server, which is no view, that a call means; everything about it counts: the agent's file, approvals,
+   * what is written down. Null: it means none, and a plugin's tool of this server answers.
+   */
+  readonly target: (name: string, args: Readonly<Record<string, unknown>>) => ToolTarget | null
+}
+
+export interface ToolTarget {
+  readonly server: string
+  readonly name: string
+  readonly args: Readonly<Record<string, unknown>>
+}
+
 /**
  * A tool server that comes and goes while the gateway runs, or words and resources for one whose tools come from plugins.
  * Its tools are called with arguments as they came: it validates them itself.
@@ -107,6 +124,8 @@ export interface ToolSource {
   /** Throws a `SvcError` for what failed before the tool answered. Must end when the signal aborts. */
   readonly call?: (name: string, args: Readonly<Record<string, unknown>>, caller: ToolCaller) => Promise<ToolContent>
   readonly request?: ToolPassage
+  /** For a server that offers the tools of others. Made anew after each change of the catalogue; must not wait. */
+  readonly view?: () => ToolView
   /** Tells changes of tools, resources and prompts; returns what unregisters the listener. */
   readonly onChange?: (listener: () => void) => () => void
 }

@@ -87,6 +87,7 @@ t.test('what cannot be is refused, each with its code', async t => {
     ['POST', '/install', { manifest: { id: 'x', command: 'node', url: 'https://a.example/mcp' } }, 400, 'mcp.manifest_invalid'],
     ['POST', '/install', { manifest: { id: 'x', command: 'node', env: { LD_PRELOAD: '/x' } } }, 400, 'mcp.manifest_invalid'],
     ['POST', '/install', { manifest: { id: 'admin', command: 'node' } }, 409, 'mcp.id_reserved'],
+    ['POST', '/install', { manifest: { id: 'all', command: 'node' } }, 409, 'mcp.id_reserved'],
     ['POST', '/install', { spec: 'gopher:x' }, 400, 'mcp.spec_unsupported'],
     ['POST', '/install', { spec: 'npm:--eval' }, 400, 'mcp.spec_unsupported'],
     ['GET', '/resolve', undefined, 400, 'mcp.url_required'],

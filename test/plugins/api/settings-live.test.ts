@@ -3,6 +3,8 @@ import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, FakeClock, type TestGateway } from '../../../kernel/testing/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
+import mcpAll from '../../../plugins/mcp/all/index.js'
+import mcpServers from '../../../plugins/mcp/servers/index.js'
 import library from '../../../plugins/services/library/index.js'
 import audioRoutes from '../../../plugins/v1/audio/index.js'
 import { live, Proofs, settled } from './live-gateway.js'
@@ -55,6 +57,20 @@ prove('mcp.allowed_origins', async t => {
   t.equal(await statusWith(gateway, { origin }, '/mcp/admin'), 404)
   t.equal(await statusWith(gateway, { origin: 'https://tools.example' }, '/mcp/admin'), 403, 'only those named')
   t.equal(await statusWith(gateway, { origin }), 403)
+})
+
+prove('mcp.all_tools', async t => {
+  const gateway = await live(t, { plugins: [mcpAll, mcpServers], svc: '[mcp]\nall_tools = 2\n' })
+  const names = async (): Promise<readonly string[]> => {
+    const response = await gateway.fetch('/mcp/all', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    })
+    const { result } = await response.json() as { result: { tools: Array<{ name: string }> } }
+    return result.tools.map(({ name }) => name)
+  }
+  t.strictSame(await names(), ['tool_search', 'tool_call'])
+  await gateway.change({ mcp: { all_tools: 1000 } })
+  t.ok((await names()).includes('admin_slot_list'))
 })
 
 prove('server.log_level', async t => {
