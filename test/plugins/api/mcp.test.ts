@@ -61,7 +61,7 @@ t.test('a tool server is installed, looked at, changed and uninstalled', async t
   t.match((await ask('GET', '/clients')).body, { count: 1, clients: [{ id: 'tester', role: 'App', connected_to: ['odd'] }] })
   const logs = await ask('GET', '/odd/logs?limit=50')
   t.match((logs.body.events as { kind: string, message: string }[]).map(({ kind, message }) => `${kind} ${message}`),
-    [/^state starting/, /^state ready, 11 tools/, /^call mcp:tester called odd\/slow/, /^call mcp:tester called odd\/echo/])
+    [/^state starting/, /^state ready, 13 tools/, /^call mcp:tester called odd\/slow/, /^call mcp:tester called odd\/echo/])
 
   t.match(await ask('POST', '/odd/stop'), { status: 200, body: { server: { state: 'stopped', pid: null, tools: 2 } } })
   t.match(await ask('POST', '/odd/test'), { status: 200, body: { ok: true, tools: 2, error: null } })
