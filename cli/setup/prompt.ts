@@ -1,6 +1,11 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { Cli } from '../cli.js'
 import { Interrupted } from '../failure.js'
+import { foldLines } from '../text-width.js'
+
+const LEAST_ROOM = 20
+/** Columns that are left for a short answer. */
+const ANSWER_ROOM = 8
 
 /** Questions at the prompt, on standard error, so that results can be piped. */
 export class Prompt {
@@ -20,7 +25,7 @@ export class Prompt {
   /** Asks until the answer will do: `read` returns what it means, or undefined after saying what is wrong with it. */
   async ask<T> (question: string, read: (answer: string) => T | undefined): Promise<T> {
     for (;;) {
-      const value = read((await this.#line(`${question} `)).trim())
+      const value = read((await this.#line(question)).trim())
       if (value !== undefined) return value
     }
   }
@@ -63,10 +68,16 @@ export class Prompt {
     this.#lines.close()
   }
 
+  /** What is wider than the terminal is shown before, folded; the last line of it stands beside the cursor. */
   async #line (question: string): Promise<string> {
+    const { stderr } = this.#cli.process
+    const room = stderr.isTTY === true ? Math.max(LEAST_ROOM, (stderr.columns ?? this.#cli.out.width) - ANSWER_ROOM) : Infinity
+    const lines = foldLines(question.trimEnd(), room)
+    const last = lines.pop() ?? ''
+    if (lines.length > 0) this.#cli.out.note(lines.join('\n'))
     const signal = AbortSignal.any([this.#cli.signal, this.#gone.signal])
     try {
-      return await this.#lines.question(question, { signal })
+      return await this.#lines.question(`${last} `, { signal })
     } catch (error) {
       signal.throwIfAborted()
       throw error

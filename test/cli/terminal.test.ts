@@ -69,6 +69,13 @@ t.test('no line of a start, of setup and of the reports is wider than a terminal
   const setup = terminal(t, home, 'setup')
   await setup.shows('models be stored?')
   setup.type('\r')
+  const [base] = /http:\/\/127[^\s/]*/.exec(serve.lines().join('\n')) ?? []
+  // offered where it can be brought: with a Python or a container engine
+  const { extensions } = await (await fetch(`${base}/api/install/state`)).json() as { extensions: readonly string[] }
+  if (extensions.includes('openwebui')) {
+    await setup.shows('Set up Open WebUI')
+    setup.type('n\r')
+  }
   await setup.shows('Which one?')
   setup.type('y\r')
   await setup.shows('is not one of these')
