@@ -36,11 +36,12 @@ export async function writeHome (home: string, files: Readonly<Record<string, st
  * Killed after the test when it still runs.
  * @param user number of the user who runs it; only root may choose
  * @param wrapper a command that runs the program, with its arguments
+ * @param port 0 takes any free one
  */
 export async function startLive (
-  t: Test, home: string, env: Readonly<Record<string, string>> = {}, user?: number, wrapper: readonly string[] = []
+  t: Test, home: string, env: Readonly<Record<string, string>> = {}, user?: number, wrapper: readonly string[] = [], port = 0
 ): Promise<LiveGateway> {
-  const command = [...wrapper, process.execPath, bin, 'serve', '--home', home, '--port', '0', '--ready-json', '--check-answers']
+  const command = [...wrapper, process.execPath, bin, 'serve', '--home', home, '--port', String(port), '--ready-json', '--check-answers']
   const child: ChildProcess = spawn(command[0]!, command.slice(1), {
     env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], ...(user === undefined ? {} : { uid: user, gid: user })
   })

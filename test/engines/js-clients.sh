@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: js-clients.sh sdks|promptfoo|openapi
+# usage: js-clients.sh sdks|promptfoo|openapi|mcp
 #
 # Installs client libraries from the npm registry, in the versions written here, into a folder of their own and prints
 # its name. With all there already it does nothing else.
@@ -21,8 +21,15 @@ case ${1:-} in
     wanted=(promptfoo@0.121.20 "@libsql/linux-$machine-gnu@0.5.29")
     options=(--omit=optional --omit=peer --ignore-scripts) ;;
   openapi) wanted=(openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3) ;;
+  mcp)
+    # the inspector asks for a newer Node.js than its command line needs, and its page is not wanted
+    wanted=(
+      @ai-sdk/mcp@1.0.101 @langchain/core@1.4.0 @langchain/mcp-adapters@1.1.4
+      @modelcontextprotocol/sdk@1.32.2 mcp-remote@0.15.1 @modelcontextprotocol/inspector@2.12.0
+    )
+    options=(--engine-strict=false --ignore-scripts) ;;
   -h | --help) usage; exit 0 ;;
-  *) wrong_usage "which: sdks, promptfoo or openapi?" ;;
+  *) wrong_usage "which: sdks, promptfoo, openapi or mcp?" ;;
 esac
 
 folder=$clients_dir/js-$1

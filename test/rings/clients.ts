@@ -32,13 +32,13 @@ export function lacking (t: Test, why: string): null {
   return null
 }
 
-/** A folder in which the scripts of `test/rings/js` find the packages that were installed in another one. */
-export async function scriptsBeside (t: Test, installed: string): Promise<string> {
+/** A copy of the scripts of `test/rings/js`, or of `mcp` beside them, that finds the packages installed in another folder. */
+export async function scriptsBeside (t: Test, installed: string, scripts: 'js' | 'mcp'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-ring-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  await cp(join(root, 'test/rings/js'), folder, { recursive: true })
+  for (const name of new Set(['js', scripts])) await cp(join(root, 'test/rings', name), join(folder, name), { recursive: true })
   await symlink(join(installed, 'node_modules'), join(folder, 'node_modules'))
-  return folder
+  return join(folder, scripts)
 }
 
 /**

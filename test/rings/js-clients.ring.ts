@@ -19,7 +19,7 @@ async function runAll (t: Test, url: string, engine: string, scripts: string): P
 t.test('JavaScript clients as they come', async t => {
   const installed = await brought(t, 'js-clients.sh', 'sdks')
   if (installed === null) return
-  const scripts = await scriptsBeside(t, installed)
+  const scripts = await scriptsBeside(t, installed, 'js')
   await t.test('on engines in containers', async t => {
     const gateway = await containerGateway(t)
     if (gateway === null) return
