@@ -33,7 +33,7 @@ async def names(client):
     return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
 
 
-def tries(mode):
+def tries(mode, revision):
     def connected():
         http = create_mcp_http_client(headers={"X-svc-Agent": AGENT})
         return mcp.Client(streamable_http_client(f"{URL}/mcp/admin", http_client=http), mode=mode)
@@ -41,6 +41,7 @@ def tries(mode):
     @check(f"{mode}: lists the tools")
     async def _():
         async with connected() as client:
+            assert client.protocol_version == revision, client.protocol_version
             all_names = await names(client)
             assert len(all_names) > 50 and {"slot_list", "model_pull", "approval_status"} <= set(all_names), all_names
 
@@ -90,5 +91,5 @@ def tries(mode):
             assert len(await names(client)) > 50
 
 
-tries("legacy")
-tries("auto")
+tries("legacy", "2025-11-25")
+tries("auto", "2026-07-28")
