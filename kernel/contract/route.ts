@@ -76,8 +76,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly consumes?: string
   /** Content type of the success answer for the OpenAPI document; default `application/json`. */
   readonly produces?: string
-  /** Further success answers for the OpenAPI document: another status, another content type. */
-  readonly answers?: ReadonlyArray<{ readonly status?: number | '2XX' | '3XX', readonly type?: string, readonly description?: string }>
+  /** Further success answers for the OpenAPI document: another status, another content type, null for one without a body. */
+  readonly answers?: ReadonlyArray<{ readonly status?: number | '2XX' | '3XX', readonly type?: string | null, readonly description?: string }>
   /** A body that works, for the OpenAPI document. */
   readonly example?: unknown
   /** The tool of a tool server that this route is. Not for event streams, raw bodies, or handlers that take over the reply. */

@@ -59,7 +59,8 @@ export function responsesOf (route: AnyRoute, answer: Json | null): Json {
   return { ...responses, default: { description: 'Error', content: { 'application/json': { schema: errorOf(route) }, ...otherErrorsOf(route) } } }
 }
 
-function contentFor (type: string | undefined, status: number | string | undefined, answer: Json | null): Json {
+function contentFor (type: string | null | undefined, status: number | string | undefined, answer: Json | null): Json {
+  if (type === null) return {}
   if (type !== undefined) return { [type]: contentOf(type) }
   // an answer without a body, or the usual one under another status
   return status === 204 || status === 304 || status === 302 || answer === null ? {} : { 'application/json': { schema: answer } }

@@ -145,8 +145,6 @@ export const testedSchema = z.strictObject({
   ok: z.boolean(), latency_ms: z.int(), tools: z.int().nullable(), protocol: z.string().nullable(), error: z.string().nullable()
 })
 
-export const actionParamsSchema = idParamsSchema.extend({ action: z.enum(['restart', 'start', 'stop']) })
-
 export const logsQuerySchema = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(100) })
 export const logsSchema = z.strictObject({
   server: z.string(),

@@ -3,11 +3,14 @@ import { mcpError } from './errors.js'
 import { asManifestFailure, planInstallation } from './install.js'
 import type { McpApi } from './mcp-api.js'
 import {
-  actionParamsSchema, configBodySchema, idParamsSchema, installBodySchema, installedSchema, logsQuerySchema, logsSchema,
+  configBodySchema, idParamsSchema, installBodySchema, installedSchema, logsQuerySchema, logsSchema,
   oneServerSchema, serversSchema, testedSchema, toolsBodySchema, uninstalledSchema
 } from './schemas.js'
 
 const TAG = 'Tool servers'
+
+const serverActions = ['restart', 'start', 'stop'] as const
+const actionSummaries = { restart: 'Restart a tool server', start: 'Start a tool server', stop: 'Stop a tool server' } as const
 
 /** Tool servers as rows, and what an operator does with installed ones. */
 export function serverRoutes (api: McpApi): AnyRoute[] {
@@ -143,22 +146,22 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
         return { ok: error === null, latency_ms: ms, tools: tools?.length ?? null, protocol, error }
       }
     }),
-    defineRoute({
+    ...serverActions.map(action => defineRoute({
       method: 'POST',
-      url: '/api/mcp/:id/:action',
+      url: `/api/mcp/:id/${action}`,
       tag: TAG,
-      summary: 'Start, stop or restart a tool server',
+      summary: actionSummaries[action],
       description: 'start and restart answer when it does, without waiting for a back-off. One that is stopped starts with the next call; PATCH /api/mcp/{id}/config disables it.',
-      schema: { params: actionParamsSchema, response: oneServerSchema },
+      schema: { params: idParamsSchema, response: oneServerSchema },
       handler: call => {
-        const { params: { id, action }, signal } = call
+        const { params: { id }, signal } = call
         api.requireInstalled(id)
         return api.audited(call, action, id, async () => {
           await (action === 'stop' ? servers.stop(id) : servers[action](id, signal))
           return { server: api.row(id) }
         })
       }
-    })
+    }))
   ]
 }
 

@@ -1,4 +1,7 @@
-import { defineRoute, TOOL_SERVER_PATTERN, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
+import {
+  defineRoute, errorEnvelope, TOOL_SERVER_PATTERN, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo,
+  type WireDialect
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { mcpError } from './errors.js'
 import { legacyVersions, refuse, type LegacyLeg } from './legacy-leg.js'
@@ -9,22 +12,46 @@ const BODY_LIMIT = 4 * 1024 * 1024
 /** Deeper than anything that a tool takes. */
 const MOST_LEVELS = 64
 
+const id = z.union([z.string(), z.number()])
+const message = z.looseObject({
+  jsonrpc: z.literal('2.0'),
+  id: id.optional(),
+  method: z.string().optional(),
+  params: z.record(z.string(), z.unknown()).optional()
+}).meta({ title: 'McpMessage' })
+const answer = z.looseObject({ jsonrpc: z.literal('2.0'), id: id.nullish() }).meta({ title: 'McpAnswer' })
+
+/** What is wrong with a message is told as JSON-RPC does, what is wrong with the request as everywhere else. */
+const dialect: WireDialect = {
+  failureSchema: {
+    title: 'McpFailure',
+    type: 'object',
+    required: ['error'],
+    properties: {
+      jsonrpc: { const: '2.0' },
+      id: { type: ['string', 'number', 'null'] },
+      error: {
+        type: 'object',
+        required: ['code', 'message'],
+        properties: { code: { type: ['integer', 'string'] }, message: { type: 'string' } },
+        additionalProperties: true
+      }
+    },
+    additionalProperties: true
+  },
+  failure: errorEnvelope
+}
+
 const place = {
   tag: 'Tool servers',
   url: '/mcp/:server',
   // where a client that was set up for a server of older releases looks
   alsoAt: ['/mcp/:server/mcp'],
+  dialect,
   schema: {
     params: z.strictObject({ server: z.string().meta({ description: 'Tool server', pattern: TOOL_SERVER_PATTERN.source, examples: ['admin'] }) })
   }
 } as const
-
-const message = z.looseObject({
-  jsonrpc: z.literal('2.0'),
-  id: z.union([z.string(), z.number()]).nullish(),
-  method: z.string().optional(),
-  params: z.record(z.string(), z.unknown()).optional()
-}).meta({ title: 'McpMessage' })
 
 interface Legs {
   readonly tools: ToolCatalogue
@@ -48,9 +75,9 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
       bodyKind: 'buffer',
       bodyLimit: BODY_LIMIT,
       consumes: 'application/json',
-      schema: { ...place.schema, body: message, response: z.union([message, z.array(message)]) },
+      schema: { ...place.schema, body: message, response: z.union([answer, z.array(answer)]) },
       example: { jsonrpc: '2.0', id: 1, method: 'ping' },
-      answers: [{ type: 'text/event-stream' }, { status: 202, description: 'A notification was taken' }],
+      answers: [{ type: 'text/event-stream' }, { status: 202, type: null, description: 'A notification was taken' }],
       handler: async call => {
         const server = serverOf(call.params.server)
         if (!/^application\/json\s*(;|$)/i.test(call.request.headers['content-type'] ?? '')) {

@@ -1,11 +1,14 @@
 import { z } from 'zod'
 
+// told, not checked here: the tool-calling loop reads its own part of the body
+const namesSchema = z.array(z.string().meta({ minLength: 1, maxLength: 130 })).meta({ maxItems: 128 })
+
 export const chatBodySchema = z.looseObject({
   model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', pattern: '\\S' }),
   messages: z.array(z.looseObject({ role: z.string() })),
   stream: z.boolean().optional(),
   omni: z.union([
-    z.boolean(), z.strictObject({ servers: z.array(z.string()).optional(), tools: z.array(z.string()).optional() })
+    z.boolean(), z.strictObject({ servers: namesSchema.optional(), tools: namesSchema.optional() })
   ]).optional().meta({
     description: 'Opt in to the tool-calling loop: true for the tools that slots serve; `servers` adds those of tool servers, `tools` names single ones. Never reaches the engine'
   })

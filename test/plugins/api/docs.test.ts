@@ -61,6 +61,8 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'PATCH /api/mcp/svc-admin/tools': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/test': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/restart': [409, 'mcp.bundled'],
+  'POST /api/mcp/svc-admin/start': [409, 'mcp.bundled'],
+  'POST /api/mcp/svc-admin/stop': [409, 'mcp.bundled'],
   'DELETE /api/mcp/svc-admin': [409, 'mcp.bundled'],
   'GET /mcp/admin': [405, -32000],
   'DELETE /mcp/admin': [400, -32000],
