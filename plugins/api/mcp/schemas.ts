@@ -129,9 +129,10 @@ export const configBodySchema = z.strictObject({
   enabled: z.unknown().optional().meta({ type: 'boolean' }),
   secrets: z.record(z.string(), z.string().nullable()).optional().meta({ description: 'Merged as env is' }),
   args: settings.args,
-  idle_stop_s: z.int().optional(),
-  start_timeout_s: z.int().optional(),
-  call_timeout_s: z.int().optional()
+  // the record judges them, as those of a file; the document tells of the bounds
+  idle_stop_s: z.int().optional().meta({ minimum: 0, maximum: 604_800 }),
+  start_timeout_s: z.int().optional().meta({ minimum: 1, maximum: 3_600 }),
+  call_timeout_s: z.int().optional().meta({ minimum: 1, maximum: 86_400 })
 })
 
 const names = z.array(z.string().min(1).max(128)).max(512).optional()
