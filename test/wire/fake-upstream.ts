@@ -8,6 +8,8 @@ export interface FakeUpstream {
   readonly url: string
   /** Requests besides those for the model list, in order. */
   readonly calls: readonly SeenRequest[]
+  /** How often its model list was asked for. */
+  readonly listings: number
   /** Resolves with the n-th of them (from 0) as soon as it has come. */
   call (n: number): Promise<SeenRequest>
   /** What the next calls get, one each; the last one stays. */
@@ -32,6 +34,7 @@ export async function fakeUpstream (t: Test, ids: readonly string[] = ['gpt-9'],
     engine,
     url: `${engine.origin}/v1`,
     get calls () { return calls() },
+    get listings () { return engine.requests.filter(isList).length },
     call: async n => {
       for (let seen = 0; calls().length <= n; seen++) await engine.request(seen)
       return calls()[n]!
