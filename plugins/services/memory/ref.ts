@@ -1,0 +1,1 @@
+export type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from './engine.js'
