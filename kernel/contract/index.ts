@@ -68,6 +68,8 @@ export {
   errorEnvelope, errorType, isSvcError, mayHeal, messageOf, retryAfterS, retryHeader, SvcError, svcError
 } from './errors.js'
 export type { ErrorEnvelope, SvcErrorOptions } from './errors.js'
+export { jsonBounds, jsonExcess } from './json-bounds.js'
+export type { JsonBounds } from './json-bounds.js'
 export { shownFacts, shownMessage, shownName } from './shown-text.js'
 export { errorCodes, isErrorCode } from './error-codes.js'
 export type { ErrorCode, ErrorRow } from './error-codes.js'

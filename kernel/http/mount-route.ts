@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { z } from 'zod'
 import {
-  handled, isJsonAnswer, isSse, svcError, type AnyRoute, type BodyKind, type Clock,
+  handled, isJsonAnswer, isSse, jsonExcess, svcError, type AnyRoute, type BodyKind, type Clock,
   type Logger, type SvcError
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
@@ -9,7 +9,6 @@ import type { BodyReads } from './body-reads.js'
 import { answerCheck } from './answer-check.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
-import { jsonExcess } from './json-bounds.js'
 import { bodyKindOf, checkPart } from './route-input.js'
 import { sendSse, type OpenStreams } from './sse-reply.js'
 

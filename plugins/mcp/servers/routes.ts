@@ -1,6 +1,6 @@
 import {
-  defineRoute, errorEnvelope, TOOL_SERVER_PATTERN, type AnyRoute, type RouteCall, type ToolCatalogue, type ToolServerInfo,
-  type WireDialect
+  defineRoute, errorEnvelope, jsonBounds, jsonExcess, TOOL_SERVER_PATTERN, type AnyRoute, type RouteCall, type ToolCatalogue,
+  type ToolServerInfo, type WireDialect
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { mcpError } from './errors.js'
@@ -9,8 +9,8 @@ import type { ModernLeg } from './modern-leg.js'
 import { INVALID_REQUEST, isObject, PARSE_ERROR, TRANSPORT } from './rpc.js'
 
 const BODY_LIMIT = 4 * 1024 * 1024
-/** Deeper than anything that a tool takes. */
-const MOST_LEVELS = 64
+/** Those of `/api`, with room for a tool that takes a table of numbers. */
+const bounds = { ...jsonBounds, values: 100_000 }
 
 const id = z.union([z.string(), z.number()])
 const message = z.looseObject({
@@ -83,14 +83,13 @@ export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
         if (!/^application\/json\s*(;|$)/i.test(call.request.headers['content-type'] ?? '')) {
           return refuse(call, 415, TRANSPORT, 'send messages as application/json')
         }
+        const excess = jsonExcess(call.body, bounds)
+        if (excess !== null) return refuse(call, 400, INVALID_REQUEST, excess.message)
         let body: unknown
         try {
           body = JSON.parse(call.body.toString('utf8'))
         } catch {
           return refuse(call, 400, PARSE_ERROR, 'the body is not valid JSON')
-        }
-        if (isDeeper(body, MOST_LEVELS)) {
-          return refuse(call, 400, INVALID_REQUEST, `the body is nested deeper than ${MOST_LEVELS} levels`)
         }
         const isLegacy = isPlainlyLegacy(call, body) || await modern.isLegacy(call, body)
         return await (isLegacy ? legacy.post(call, server, body) : modern.post(call, server, body))
@@ -124,9 +123,4 @@ function isPlainlyLegacy ({ request: { headers } }: Pick<RouteCall, 'request'>, 
     const meta = isObject(message) && isObject(message.params) ? message.params._meta : undefined
     return isObject(meta) && Object.keys(meta).some(key => key.startsWith('io.modelcontextprotocol/'))
   })
-}
-
-function isDeeper (value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some(item => isDeeper(item, levels - 1))
 }

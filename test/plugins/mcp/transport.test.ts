@@ -68,6 +68,8 @@ t.test('what is no message of the protocol is refused in its words', async t => 
     ['no message', post(gateway, { hello: 1 }), 400, -32600],
     ['an empty batch', post(gateway, []), 400, -32600],
     ['too deep', post(gateway, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`), 400, -32600],
+    ['too many values', post(gateway, ask('ping', { a: Array.from({ length: 100_000 }, () => []) })), 400, -32600],
+    ['too many arguments', post(gateway, call('who', Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`a${i}`, 1])))), 400, -32600],
     ['an unknown revision', post(gateway, ask('ping'), { 'mcp-protocol-version': '1999-01-01' }), 400, -32000],
     ['an unknown method', post(gateway, ask('tools/frobnicate')), 200, -32601],
     ['no name', post(gateway, ask('tools/call')), 200, -32602],

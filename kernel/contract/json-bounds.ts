@@ -1,7 +1,14 @@
-import { svcError, type SvcError } from '../contract/index.js'
+import { svcError, type SvcError } from './errors.js'
+
+export interface JsonBounds {
+  readonly depth: number
+  /** Of one object. */
+  readonly keys: number
+  readonly values: number
+}
 
 /** What a JSON body of `/api` may look like. Everything behind the door may recurse on it, and walk it once. */
-export const jsonBounds = { depth: 64, keys: 1_000, values: 10_000 } as const
+export const jsonBounds = { depth: 64, keys: 1_000, values: 10_000 } as const satisfies JsonBounds
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -9,13 +16,15 @@ const COMMA = 0x2c
 const [OPEN_LIST, CLOSE_LIST, OPEN_TABLE, CLOSE_TABLE] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Why a JSON text is deeper or larger than anything that `/api` takes; null when it is not, or is no JSON at all: that is
- * for the parser to say. One pass, no recursion, nothing kept but a counter for each level.
+ * Why a JSON text is deeper or larger than `bounds` (`request.too_complex`); null when it is not, or is no JSON at all: that
+ * is for the parser to say. One pass, no recursion, nothing kept but a counter for each level.
  */
-export function jsonExcess (text: Buffer): SvcError | null {
+export function jsonExcess (text: Buffer, bounds: JsonBounds = jsonBounds): SvcError | null {
   // what could not hold too much of anything however it is written
-  if (text.length <= jsonBounds.depth) return null
-  const keys = new Int32Array(jsonBounds.depth + 1)
+  if (text.length <= bounds.depth) return null
+  const tooMuch = (what: string, bound: keyof JsonBounds, unit: string): SvcError =>
+    svcError('request.too_complex', `the JSON body ${what}; ${bounds[bound]} ${unit} are allowed`, { details: { [`max_${bound}`]: bounds[bound] } })
+  const keys = new Int32Array(bounds.depth + 1)
   let depth = 0
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -23,15 +32,15 @@ export function jsonExcess (text: Buffer): SvcError | null {
     if (byte === QUOTE) {
       at = endOfString(text, at)
     } else if (byte === OPEN_LIST || byte === OPEN_TABLE) {
-      if (++depth > jsonBounds.depth) return tooMuch('is nested too deeply', 'depth', 'levels')
+      if (++depth > bounds.depth) return tooMuch('is nested too deeply', 'depth', 'levels')
       values++
       // a list counts no keys
       keys[depth] = byte === OPEN_TABLE ? 1 : -text.length
     } else if (byte === CLOSE_LIST || byte === CLOSE_TABLE) {
       depth = Math.max(depth - 1, 0)
     } else if (byte === COMMA) {
-      if (++values > jsonBounds.values) return tooMuch('holds too many values', 'values', 'values')
-      if (++keys[depth]! > jsonBounds.keys) return tooMuch('has an object with too many keys', 'keys', 'keys')
+      if (++values > bounds.values) return tooMuch('holds too many values', 'values', 'values')
+      if (++keys[depth]! > bounds.keys) return tooMuch('has an object with too many keys', 'keys', 'keys')
     }
   }
   return null
@@ -45,9 +54,4 @@ function endOfString (text: Buffer, from: number): number {
     if (escapes % 2 === 0) return quote
   }
   return text.length
-}
-
-function tooMuch (what: string, bound: keyof typeof jsonBounds, unit: string): SvcError {
-  const most = jsonBounds[bound]
-  return svcError('request.too_complex', `the JSON body ${what}; ${most} ${unit} are allowed`, { details: { [`max_${bound}`]: most } })
 }
