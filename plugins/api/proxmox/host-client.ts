@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from 'svc-gateway/plugin'
 import { Agent, request, type Dispatcher } from 'undici'
 import type { z } from 'zod'
@@ -23,6 +24,7 @@ export async function askHost ({ clock, settings, signal }: HostQuestion): Promi
     patience.abort(new HostTrouble(`gave no complete answer within ${PATIENCE_MS / 1000} seconds; check host, port and the network`))
   })
   const either = AbortSignal.any([signal, patience.signal])
+  setMaxListeners(0, either) // some for each connection and request
   const dispatcher = new Agent({
     // a handshake that is under way belongs to no request: the signal ends it too
     connect: { rejectUnauthorized: settings.verify_ssl, timeout: 0, signal: either }, headersTimeout: 0, bodyTimeout: 0
