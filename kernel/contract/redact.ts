@@ -12,10 +12,10 @@ export type CleanText = (text: string) => string
  * A copy that JSON can hold, with every value under a secret's key replaced: api_key, apikey, key, token,
  * secret, password, credential, authorization, at any depth, however it is spelled, also as the end of a longer name
  * (`HF_TOKEN`, `x-api-key`). `clean` sees every other text, keys included. Cuts what is deeper than 12 levels or refers to
- * itself. Never throws for plain data.
+ * itself, and what comes after the first `most` items and members. Never throws for plain data.
  */
-export function redact (value: unknown, clean: CleanText = text => text): unknown {
-  return copy(value, { above: new Set(), clean }, 0)
+export function redact (value: unknown, clean: CleanText = text => text, most = Infinity): unknown {
+  return copy(value, { above: new Set(), clean, left: most }, 0)
 }
 
 export function isSecretKey (key: string): boolean {
@@ -27,6 +27,8 @@ export function isSecretKey (key: string): boolean {
 interface Walk {
   readonly above: Set<object>
   readonly clean: CleanText
+  /** Items and members that are still looked at. */
+  left: number
 }
 
 function copy (value: unknown, walk: Walk, depth: number): unknown {
@@ -40,8 +42,8 @@ function copy (value: unknown, walk: Walk, depth: number): unknown {
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
   if (depth >= MAX_DEPTH || above.has(value)) return '[…]'
   above.add(value)
-  const result = Array.isArray(value) ? value.map(item => copy(item, walk, depth + 1))
-    : Object.fromEntries(entriesOf(value).map(([key, item]) =>
+  const result = Array.isArray(value) ? first(value, walk).map(item => copy(item, walk, depth + 1))
+    : Object.fromEntries(first(entriesOf(value), walk).map(([key, item]) =>
         [clean(key), hides(key, item) ? REDACTED : copy(item, walk, depth + 1)]))
   above.delete(value)
   return result
@@ -49,6 +51,12 @@ function copy (value: unknown, walk: Walk, depth: number): unknown {
 
 function entriesOf (value: object): readonly (readonly [string, unknown])[] {
   return value instanceof Map ? [...value].map(([key, item]) => [String(key), item] as const) : Object.entries(value)
+}
+
+function first<T> (all: readonly T[], walk: Walk): readonly T[] {
+  const taken = all.length > walk.left ? all.slice(0, walk.left) : all
+  walk.left -= taken.length
+  return taken
 }
 
 /** Whether a secret is set is no secret. */

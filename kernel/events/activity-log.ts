@@ -1,9 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import {
-  messageOf, redact, shownMessage, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
+  messageOf, shownMessage, shownName, type ActivityFailure, type ActivityLog, type ActivityNote, type ActivityQuery,
   type ActivityRow, type CleanText, type Clock, type Logger, type NewActivity, type Timer
 } from '../contract/index.js'
 import type { ActivityStore } from './activity-store.js'
+import { MOST_JSON, rowValue } from './row-value.js'
 import { Wakers } from './wakers.js'
 
 export interface ActivitySettings {
@@ -37,8 +38,6 @@ export interface OwnedActivityLog extends ActivityLog {
 
 /** Rows between two prunings: the table may be this much longer than `max_rows`. */
 const PRUNE_EVERY = 200
-/** Most characters of JSON that `before` and `after` of a row have together. */
-const MOST_JSON = 32 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 /** How long, and how many, rows of `recordSoon` wait. */
 const SOON_MS = 200
@@ -150,8 +149,8 @@ async function* follow (
 }
 
 function complete (row: NewActivity, clock: Clock, clean: CleanText): Omit<ActivityRow, 'id'> {
-  const before = shown(row.before, clean, MOST_JSON)
-  const after = shown(row.after, clean, MOST_JSON - before.length)
+  const before = rowValue(row.before, clean)
+  const after = rowValue(row.after, clean, MOST_JSON - before.length)
   return {
     ts: new Date(clock.now()).toISOString(),
     kind: row.kind ?? 'action',
@@ -168,12 +167,4 @@ function complete (row: NewActivity, clock: Clock, clean: CleanText): Omit<Activ
     duration_ms: row.duration_ms ?? null,
     request_id: row.request_id ?? null
   }
-}
-
-/** Without secrets, every name and text at the length of a name: a row says what changed, the files have it whole. */
-function shown (value: unknown, clean: CleanText, most: number): { readonly value: unknown, readonly length: number } {
-  if (value === undefined || value === null) return { value: null, length: 0 }
-  const safe = redact(value, text => shownName(clean(text)))
-  const length = JSON.stringify(safe)?.length ?? 0
-  return length > most ? { value: { truncated: true, length }, length: 0 } : { value: safe, length }
 }

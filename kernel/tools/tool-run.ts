@@ -1,7 +1,8 @@
 import {
-  ANONYMOUS_AGENT, isSvcError, messageOf, redact, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock,
+  ANONYMOUS_AGENT, isSvcError, messageOf, svcError, type ActivityLog, type ApprovalGate, type CleanText, type Clock,
   type EventBus, type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
 } from '../contract/index.js'
+import { rowValue } from '../events/row-value.js'
 import { requestIdOf } from '../http/request-id.js'
 import type { Args } from './own-tool.js'
 import type { MountedTool } from './plugin-tools.js'
@@ -92,7 +93,7 @@ export class ToolRun {
     const { events, activity, clean } = this.#deps
     const { word, end, error } = spoken(outcome)
     const severity = end === 'error' ? 'warn' : 'info'
-    const shown = redact(hidden(args, entry), clean)
+    const { value: shown } = rowValue(hidden(args, entry), clean)
     const message = `${actor} called ${server}/${name}: ${word}`
     const approval = {
       ...(approvedBy === undefined ? {} : { approved_by: approvedBy }),

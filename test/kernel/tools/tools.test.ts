@@ -107,6 +107,19 @@ t.test('each call is an event and an audit row, without secrets', async t => {
   t.equal(all.filter(({ kind, action }) => kind === 'event' && action === 'mcp.tool.invoked').length, 0, 'one row for a call')
 })
 
+t.test('what is written down of a call is short, however much it brings', async t => {
+  const texts = Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`text_${i}`, 'y'.repeat(1000)]))
+  for (const [amount, shown] of [
+    [Array.from({ length: 90_000 }, (_, i) => ({ i })), { truncated: true }], [texts, { truncated: true }], ['z'.repeat(1_000_000), { amount: `${'z'.repeat(200)}…` }]
+  ] as const) {
+    t.match(await tools.call('shop', 'item_list', { amount }, caller()), { kind: 'done' })
+    const { records } = await (await gateway.fetch('/api/activity?action=mcp.tool.invoked&limit=1')).json() as { records: unknown[] }
+    const event = ((await (await gateway.fetch('/api/events?type=mcp.tool.invoked')).json()) as { events: Array<{ data: { args: unknown } }> }).events.at(-1)!
+    t.match([records, event], [[{ before: shown }], { data: { args: shown } }])
+    t.ok(JSON.stringify([records, event]).length < 3_000, 'in the row and in the event')
+  }
+})
+
 t.test('a tool whose name or schema does not fit is left out alone, and named', async t => {
   const plugin = await (await gateway.fetch('/api/plugins/shop')).json() as { state: string, tools: string[], tool_problems: Array<{ tool: string, message: string }> }
   t.equal(plugin.state, 'active')
