@@ -16,6 +16,9 @@ const newest = legacyVersions[0]
 /** A call that takes longer becomes a stream where the client takes one: proxies end what is silent. */
 const PATIENCE_MS = 5_000
 const MOST_IN_BATCH = 100
+/** Of a batch: a list that is asked for a hundred times is a hundred times as long. */
+const MOST_CHARACTERS = 1024 * 1024
+const SHORT = 1024
 
 export interface LegacyDeps {
   readonly methods: Methods
@@ -96,7 +99,7 @@ export class LegacyLeg {
       this.#note(session, message)
       return null
     }))
-    const texts = answers.filter(answer => answer !== null)
+    const texts = fitting(messages, answers)
     return texts.length === 0 ? accepted(call) : jsonAnswer(`[${texts.join(',')}]`)
   }
 
@@ -164,6 +167,20 @@ export class LegacyLeg {
         return await methods.pass(ask, method, params)
     }
   }
+}
+
+/** Answers of calls are always told: they have happened. */
+function fitting (messages: readonly unknown[], answers: ReadonlyArray<string | null>): readonly string[] {
+  let room = MOST_CHARACTERS
+  return answers.flatMap((text, i) => {
+    const message = messages[i]
+    if (text === null) return []
+    if (text.length > Math.max(room, SHORT) && isMessage(message) && message.method !== 'tools/call') {
+      return [errorText(message.id ?? null, INVALID_REQUEST, 'the answers of this batch are too long together; ask for this one by itself')]
+    }
+    room -= text.length
+    return [text]
+  })
 }
 
 function initialized (server: ToolServerInfo, { protocolVersion }: Params, version: string): object {

@@ -84,6 +84,13 @@ t.test('what is no message of the protocol is refused in its words', async t => 
   t.match(await post(gateway, ask('ping'), {}, '/mcp/shop/mcp/'), { status: 200, body: { result: {} } }, 'a slash at the end')
   t.match((await post(gateway, [ask('ping', {}, 1), { jsonrpc: '2.0', method: 'notifications/initialized' }, ask('nope', {}, 'b')])).body as unknown,
     [{ id: 1, result: {} }, { id: 'b', error: { code: -32601 } }], 'a batch')
+  const lists = await post(gateway, Array.from({ length: 100 }, (_, id) => id === 98 ? call('who', {}, id) : ask(id === 99 ? 'ping' : 'tools/list', {}, id)), {}, '/mcp/admin')
+  const answers = lists.body as unknown as Array<{ id: number, result?: unknown, error?: unknown }>
+  t.ok(JSON.stringify(answers).length < 1_100_000, 'the answers of a batch have one bound')
+  t.same(answers.map(({ id }) => id), [...answers.keys()], 'each has one')
+  t.match([answers[0], ...answers.slice(97)], [
+    { result: { tools: Array } }, { error: { code: -32600, message: /ask for this one by itself/ } }, { error: { code: -32602 } }, { result: {} }
+  ], 'a list that has no room is asked for again')
   for (const note of [{ jsonrpc: '2.0', method: 'notifications/initialized' }, { jsonrpc: '2.0', id: 5, result: {} }]) {
     t.equal((await post(gateway, note)).status, 202)
   }
