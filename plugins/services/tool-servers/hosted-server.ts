@@ -7,7 +7,7 @@ import { connect, type ChangeKind, type Connection, type ConnectionDeps } from '
 import { mcpError } from './errors.js'
 import { answerSchema, keyOf, learn, type Learned } from './learned.js'
 import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
-import { launchOf } from './spec.js'
+import { isRemote } from './spec.js'
 import { isDeeper, isGated, offered } from './tool-list.js'
 
 export interface HostedServerDeps extends ConnectionDeps {
@@ -221,7 +221,7 @@ export class HostedServer {
       mcpError('mcp.server_failed', `tool server ${server.id} did not answer within its start_timeout_s of ${server.start_timeout_s} s`)))
     this.#failure = null
     log.begin()
-    this.#tell('starting', launchOf(server).kind === 'remote' ? 'connecting' : 'starting')
+    this.#tell('starting', isRemote(server) ? 'connecting' : 'starting')
     let connection: Connection | null = null
     try {
       connection = await connect(server, this.#deps, kind => this.#changed(kind), starting.signal)
@@ -319,9 +319,9 @@ export class HostedServer {
 
   #state (): ServerState {
     if (!this.#server.enabled) return 'disabled'
-    const isRemote = launchOf(this.#server).kind === 'remote'
-    if (this.#connection !== null) return isRemote ? 'reachable' : 'running'
-    if (this.#failure !== null) return isRemote ? 'unreachable' : 'failed'
+    const isFar = isRemote(this.#server)
+    if (this.#connection !== null) return isFar ? 'reachable' : 'running'
+    if (this.#failure !== null) return isFar ? 'unreachable' : 'failed'
     if (this.#opening !== null) return 'starting'
     return 'stopped'
   }

@@ -35,6 +35,11 @@ export type Launch =
   | { readonly kind: 'program', readonly form: ProgramSpec['form'] }
   | { readonly kind: 'remote', readonly url: string }
 
+/** Whether a server is reached and not run, also where its spec is of no use. Pure. */
+export function isRemote ({ command, spec, url }: NamedToolServer): boolean {
+  return command === undefined && (url !== undefined || /^https?:/.test(spec))
+}
+
 /** How a server is run or reached. Throws `mcp.spec_unsupported`. Pure. */
 export function launchOf ({ id, command, args, spec, url, transport, port }: NamedToolServer): Launch {
   if (command !== undefined) return { kind: 'program', form: { kind: 'process', command, args } }

@@ -171,12 +171,13 @@ t.test('a server is started once for all who wait, stopped when it is idle, and 
 t.test('a server that cannot be run says why', async t => {
   const gateway = await hosted(t, {
     dies: record(['--dies']), absent: 'command = "no-such-program-here"\n', keyless: record([], '[secrets]\nA = "NOT_SET"\n'),
-    off: record([], 'enabled = false\n')
+    option: 'spec = "npm:--eval"\n', off: record([], 'enabled = false\n')
   })
-  await Promise.all(['dies', 'absent', 'keyless'].map(id => gateway.reaches(id, 'failed')))
+  await Promise.all(['dies', 'absent', 'keyless', 'option'].map(id => gateway.reaches(id, 'failed')))
   t.match(gateway.desk.get('dies').status.error, /ended with exit code 3; it last wrote: no licence file/)
   t.match(gateway.desk.get('absent').status.error, /no-such-program-here is not installed/)
   t.match(gateway.desk.get('keyless').status.error, /needs NOT_SET, which api.env does not have/)
+  t.match(gateway.desk.list().find(({ server }) => server.id === 'option')?.status, { state: 'failed', error: /has the spec 'npm:--eval', which is none of/ })
   t.equal(gateway.desk.get('off').status.state, 'disabled')
   await gateway.gateway.kernel().config.setSecret('NOT_SET', 'value')
   await gateway.desk.start('keyless', new AbortController().signal)
