@@ -69,8 +69,10 @@ export class LegacyLeg {
       tell: method => queue.push({ jsonrpc: '2.0', method }),
       end: () => queue.end()
     }
-    if (!sessions.open(session, stream)) return refuse(call, 503, TRANSPORT, 'too many clients listen; try again later')
+    if (!sessions.hasRoom(session)) return refuse(call, 503, TRANSPORT, 'too many clients listen; try again later')
+    // a place is taken only by a stream that is read: not by HEAD, nor for a client that has left already
     return sse(async function* (signal) {
+      if (!sessions.open(session, stream)) return
       try {
         yield* queue.events(signal)
       } finally {

@@ -55,10 +55,15 @@ export class SoftSessions {
     if (id !== null && (typeof request === 'string' || typeof request === 'number')) this.#running.get(keyOf(id, request))?.abort(new Error('the client cancelled the call'))
   }
 
+  /** Whether a stream of this session would be taken. */
+  hasRoom (id: string): boolean {
+    return this.#streams.has(id) || this.#streams.size < MOST_STREAMS
+  }
+
   /** One for each session, the newest. False: there are too many. */
   open (id: string, stream: SessionStream): boolean {
+    if (!this.hasRoom(id)) return false
     const before = this.#streams.get(id)
-    if (before === undefined && this.#streams.size >= MOST_STREAMS) return false
     this.#streams.set(id, stream)
     before?.end()
     return true

@@ -214,6 +214,9 @@ t.test('clients hear that tools changed, on a stream that ends with the gateway 
   const gateway = await start(t)
   const listen = async (session: string): Promise<Response> =>
     await gateway.fetch('/mcp/shop', { headers: { 'accept': 'text/event-stream', 'mcp-session-id': session } })
+  const looked = await Promise.all(Array.from({ length: 65 }, (_, i) =>
+    gateway.fetch('/mcp/shop', { method: 'HEAD', headers: { 'accept': 'text/event-stream', 'mcp-session-id': `head-${i}` } })))
+  t.ok(looked.every(({ status }) => status === 200), 'who only looks at the headers takes no place')
   const [older, other] = [await listen('a'), await listen('b')]
   const newest = await listen('a')
   t.equal(await older.text(), '', 'the older stream of the session ended')
