@@ -72,6 +72,7 @@ async function run (
     signal, onMessage: message => deps.log.add('state', message)
   })
   let flood: string | null = null
+  const flooded = new AbortController()
   try {
     if (program.pipes === null) return await greetOverHttp(server, program, deps, onChange, signal)
     readLines(program.pipes.stderr, line => deps.log.add('stderr', redactLine(line)))
@@ -79,9 +80,13 @@ async function run (
       clock: deps.clock,
       pipes: program.pipes,
       onNoise: text => deps.log.add('stdout', redactLine(text)),
-      onFlood: why => { flood = why }
+      onFlood: why => {
+        flood = why
+        // also one that was not greeted yet
+        flooded.abort()
+      }
     })
-    const connection = await greet(server, transport, program, deps, onChange, signal, era)
+    const connection = await greet(server, transport, program, deps, onChange, AbortSignal.any([signal, flooded.signal]), era)
     return { ...connection, ended: connection.ended.then(why => flood ?? why) }
   } catch (error) {
     await program.stop(0)

@@ -5,7 +5,7 @@ const SHOWN = 200
 
 export type ReadItem =
   | { readonly kind: 'message', readonly value: unknown, readonly bytes: number }
-  /** A line that is no JSON: the program prints where the protocol is spoken. */
+  /** A line that is no message, blank ones included: the program prints where the protocol is spoken. */
   | { readonly kind: 'noise', readonly text: string, readonly bytes: number }
   /** A line over the bound, of which nothing was kept but the id of the request that it answers, if it has one. */
   | { readonly kind: 'oversize', readonly id: string | number | null, readonly bytes: number }
@@ -53,7 +53,10 @@ export class MessageReader {
       return
     }
     const text = (held.length === 1 ? held[0]! : Buffer.concat(held)).toString('utf8').trim()
-    if (text === '') return
+    if (text === '') {
+      yield { kind: 'noise', text, bytes }
+      return
+    }
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -62,7 +65,10 @@ export class MessageReader {
       return
     }
     // a batch, which one revision of the protocol allows
-    for (const each of Array.isArray(value) ? value as unknown[] : [value]) yield { kind: 'message', value: each, bytes }
+    const messages = Array.isArray(value) ? value as unknown[] : [value]
+    if (messages.length === 0) yield { kind: 'noise', text, bytes }
+    // together they count once
+    for (const each of messages) yield { kind: 'message', value: each, bytes: bytes / messages.length }
   }
 }
 

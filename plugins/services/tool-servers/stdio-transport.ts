@@ -4,6 +4,8 @@ import { MAX_MESSAGE_BYTES, MessageReader, type ReadItem } from './message-reade
 
 /** What it may write in a minute unasked: prints, notifications, answers to nothing. */
 const UNASKED_BYTES = 8 * 1024 * 1024
+/** What a line counts for at the least: reading it costs something, too. */
+const LINE_BYTES = 100
 const WINDOW_MS = 60_000
 /** What may wait for a program that does not read. */
 const UNREAD_BYTES = 16 * 1024 * 1024
@@ -69,7 +71,7 @@ export class StdioTransport implements Transport {
   }
 
   #take (item: ReadItem): void {
-    if (item.kind === 'noise') this.#options.onNoise(item.text)
+    if (item.kind === 'noise' && item.text !== '') this.#options.onNoise(item.text)
     const answers = item.kind === 'oversize' ? item.id : item.kind === 'message' ? answeredId(item.value) : null
     const isAsked = answers !== null && this.#asked.delete(answers)
     if (!isAsked && !this.#mayPass(item.bytes)) return
@@ -84,7 +86,7 @@ export class StdioTransport implements Transport {
       this.#windowFrom = now
       this.#unasked = 0
     }
-    this.#unasked += bytes
+    this.#unasked += Math.max(bytes, LINE_BYTES)
     if (this.#unasked <= UNASKED_BYTES) return true
     onFlood(`writes more than ${UNASKED_BYTES / 1024 / 1024} MiB a minute to its standard output unasked`)
     void this.close()

@@ -33,6 +33,11 @@ if (has('--dies')) {
   process.exit(3)
 }
 if (has('--prints')) process.stdout.write('Welcome to the odd server!\n')
+if (has('--blank')) process.stdout.write('\n'.repeat(9 * 1024 * 1024))
+if (has('--batch')) {
+  const params = { level: 'info', data: 'x'.repeat(1_000) }
+  process.stdout.write(`${JSON.stringify(Array.from({ length: 400 }, () => ({ jsonrpc: '2.0', method: 'notifications/message', params })))}\n`)
+}
 if (has('--stubborn')) {
   process.on('SIGTERM', () => {})
   const child = spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1e9)'], { stdio: 'ignore' })

@@ -77,7 +77,8 @@ t.test('a server that crashes in a call fails that call with its last words, and
 })
 
 t.test('what a server should not write harms nobody else', async t => {
-  const gateway = await hosted(t, { odd: record(), flood: record() }, { plugins: [mount] })
+  const servers = { odd: record(['--batch']), flood: record(), blank: record(['--blank']) }
+  const gateway = await hosted(t, servers, { plugins: [mount] })
   await Promise.all([gateway.reaches('odd', 'running'), gateway.reaches('flood', 'running')])
   const { pid } = gateway.desk.get('odd').status
 
@@ -104,6 +105,12 @@ t.test('what a server should not write harms nobody else', async t => {
     const { code, message } = failure(await gateway.call('odd', 'complain', { mib: 8 }))
     t.equal(code, 'mcp.tool_failed')
     t.ok(message.length < 5_000, `${message.length} characters`)
+  })
+
+  await t.test('a flood of blank lines ends the server that sends them, and a batch of messages counts once', async t => {
+    await gateway.reaches('blank', 'failed')
+    t.match(gateway.desk.get('blank').status.error, /writes more than 8 MiB a minute/)
+    t.equal(gateway.desk.get('odd').status.pid, pid)
   })
 
   await t.test('a flood of messages ends the server that sends them', async t => {
