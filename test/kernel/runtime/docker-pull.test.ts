@@ -94,19 +94,18 @@ for (const kind of ['docker', 'podman'] as const) {
 
     bench('an abort ends the transfer, and the next pull completes', async (t, { runtime, registry, name, push }) => {
       await push('1', [8 * MB])
-      const slow = await slowRegistry(registry, MB)
+      const slow = await slowRegistry(registry, MB / 4)
       t.teardown(slow.close)
       const leaving = new AbortController()
       const reason = new Error('gateway stops')
       const image = `${slow.address}/${name}:1`
       const pulling = runtime.pull(image, null, () => undefined, leaving.signal)
       await Promise.race([pulling, eventually('the layer is on its way', () => slow.open() > 0)])
-      const start = performance.now()
       leaving.abort(reason)
       await t.rejects(pulling, reason)
-      t.ok(performance.now() - start < 3_000, 'at once for the caller')
       await eventually('the engine hangs up on the registry', () => slow.open() === 0)
-      t.ok(performance.now() - start < 7_000, 'long before the layer was through')
+      t.equal(slow.sent(), 0, 'before the layer was through')
+      slow.hurry()
       t.equal(await runtime.imagePresent(image, null, quiet), false)
       await runtime.pull(image, null, () => undefined, quiet)
       t.equal(await runtime.imagePresent(image, null, quiet), true)

@@ -40,12 +40,18 @@ export interface SlowRegistry {
   readonly address: string
   /** Layers being fetched right now. */
   readonly open: () => number
+  /** Layers that went out whole. */
+  readonly sent: () => number
+  /** From here on it is as fast as the other. */
+  readonly hurry: () => void
   readonly close: () => Promise<void>
 }
 
 /** A registry in front of another that hands layers out slowly and hears when the engine hangs up. */
 export async function slowRegistry (registry: string, bytesPerSecond: number): Promise<SlowRegistry> {
   let open = 0
+  let sent = 0
+  let isSlow = true
   const server: Server = createServer((incoming, outgoing) => {
     const upstream = request(`http://${registry}${incoming.url}`, { method: incoming.method, headers: { ...incoming.headers, host: registry } })
     incoming.pipe(upstream)
@@ -64,10 +70,11 @@ export async function slowRegistry (registry: string, bytesPerSecond: number): P
       try {
         for await (const chunk of response) {
           outgoing.write(chunk)
-          await new Promise(resolve => setTimeout(resolve, (chunk as Buffer).length / bytesPerSecond * 1000))
+          if (isSlow) await new Promise(resolve => setTimeout(resolve, (chunk as Buffer).length / bytesPerSecond * 1000))
           if (outgoing.destroyed) return
         }
         outgoing.end()
+        sent += 1
       } catch {
         outgoing.destroy() // the other side went away, which is what the test wants
       }
@@ -77,6 +84,8 @@ export async function slowRegistry (registry: string, bytesPerSecond: number): P
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     open: () => open,
+    sent: () => sent,
+    hurry () { isSlow = false },
     async close () {
       server.closeAllConnections()
       server.close()

@@ -163,11 +163,16 @@ t.test('those who stand in line for a lock that another process keeps wait once,
   const path = join(t.testdir(), 'a.lock')
   const child = start(t, 'hold', path)
   await once(child, 'message')
-  const withLock = createWithLock({ waitMs: 2_000 })
-  const from = performance.now()
-  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => withLock(path, async () => undefined)))
-  t.strictSame(outcomes.map(outcome => outcome.status === 'rejected' && isSvcError(outcome.reason) && outcome.reason.code), Array(10).fill('config.locked'))
-  t.ok(performance.now() - from < 12_000, 'ten times two seconds it would be')
+  const withLock = createWithLock({ waitMs: 500 })
+  const wait = async (count: number): Promise<{ ms: number, outcomes: Array<PromiseSettledResult<unknown>> }> => {
+    const from = performance.now()
+    const outcomes = await Promise.allSettled(Array.from({ length: count }, () => withLock(path, async () => undefined)))
+    return { ms: performance.now() - from, outcomes }
+  }
+  const { ms: alone } = await wait(1)
+  const { ms: together, outcomes } = await wait(20)
+  t.strictSame(outcomes.map(outcome => outcome.status === 'rejected' && isSvcError(outcome.reason) && outcome.reason.code), Array(20).fill('config.locked'))
+  t.ok(together < alone * 10, `one waits ${Math.round(alone)} ms, twenty ${Math.round(together)}`)
   child.kill('SIGKILL')
   await once(child, 'exit')
   t.equal(await withLock(path, async () => 'free'), 'free')

@@ -63,10 +63,8 @@ t.test('audio flows as it is made, with the engine\'s content type; leaving stop
   const part = await gateway.speak({ model: 'tts', input: 'x' }, client.signal)
   const { value } = await part.body!.getReader().read()
   t.equal(value?.[0], 0, 'the first piece is here while the engine still works')
-  const from = performance.now()
   client.abort()
   t.equal(await (await engine.request(n)).closed, 'aborted')
-  t.ok(performance.now() - from < 2_000, `${(performance.now() - from).toFixed(1)} ms`)
 })
 
 t.test('the usual names of speech models reach the only slot of their type', async t => {

@@ -136,10 +136,8 @@ t.test('while the slot loads, the upload waits on disk and its client is free', 
   const file = randomBytes(8 * MIB)
   const form = formOf(['model', 'stt'], ['file', file])
   const upload = startUpload(gateway.baseUrl)
-  const sent = performance.now()
   await upload.send(form)
   upload.end()
-  t.ok(performance.now() - sent < 10_000, 'the whole upload is taken before the engine is there')
   const requests = gateway.gateway.inference().requests
   await until(() => requests.list()[0]?.bytes_in === form.length, 'all of it is here')
   t.match(requests.list()[0], { model: 'stt', slot: 'stt', phase: 'loading', bytes_in: form.length })
@@ -165,12 +163,9 @@ t.test('a client that leaves frees everything at once, in every phase', async t 
   const { dispatcher, slots, requests } = gateway.gateway.inference()
   const form = formOf(['model', 'stt'], ['file', randomBytes(4 * MIB)])
   const leaves = async (name: string, upload: SlowUpload, engine?: SeenUpload): Promise<void> => {
-    const from = performance.now()
     upload.leave()
     if (engine !== undefined) t.equal(await engine.closed, 'aborted', name)
     await until(() => dispatcher.active.size === 0, name)
-    const took = performance.now() - from
-    t.ok(took < 2_000, `${name}: ${took.toFixed(1)} ms`)
     await nothingLeft(t, gateway)
   }
   const partly = async (bytes: Buffer): Promise<SlowUpload> => {
