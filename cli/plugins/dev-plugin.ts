@@ -155,6 +155,8 @@ async function follow (
   let [seen, loaded]: [string | null, string | null] = [null, null]
   const logs = new Set<string>()
   for (;;) {
+    // an `npm install` meanwhile takes the link away; while one is at work, the next look sets it
+    await linkGateway(folder).catch(() => {})
     await transpiler?.update()
     const stamp = await settledStamp(folder, cli.signal)
     // a build that comes to the same result is no change

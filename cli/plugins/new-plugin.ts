@@ -45,7 +45,7 @@ export async function newPlugin (cli: Cli, text: string, kind: TemplateKind, ins
   const shown = relative(cli.process.cwd(), folder) || '.'
   cli.out.line(`Load it, and load it anew at each change, with: svc plugin dev ${shown}`)
   cli.out.line(`Test it with: cd ${shown} && ${install ? '' : 'npm install && svc plugin link && '}npm run build && npm test`)
-  if (kind === 'tools') cli.out.note('This release loads tools and has no tool server yet, so they cannot be called.')
+  if (kind === 'tools') cli.out.line(`Agents call its tools at /mcp/${name} of the gateway it is loaded into.`)
 }
 
 async function readTemplate (kind: TemplateKind): Promise<Template> {
@@ -85,5 +85,5 @@ function readme (kind: TemplateKind, page: string): string {
   const titles: Readonly<Record<TemplateKind, string>> = { engine: '', routes: 'Routes, state, events and timers', service: 'A service', tools: 'A tool' }
   const section = page.split(/^## /m).find(part => part.startsWith(titles[kind])) ?? ''
   const text = section.slice(titles[kind].length).trim().replace(/\[`[^`]*(src\/[^`]+)`\]\([^)]*\)/, '`$1`')
-  return `# svc-plugin-example\n\nA plugin for the svc gateway.\n\n${text}\n\n\`\`\`sh\nsvc plugin dev .\n\`\`\`\n\nbuilds it, loads it into a gateway and loads it anew at each change. \`npm run build && npm test\` tests it; after an \`npm install\`, \`svc plugin link\` first.\n`
+  return `# svc-plugin-example\n\nA plugin for the svc gateway.\n\n${text}\n\n\`\`\`sh\nsvc plugin dev .\n\`\`\`\n\nbuilds it, loads it into a gateway and loads it anew at each change. \`npm run build && npm test\` tests it. \`npm install\` has \`svc plugin link\` run where \`svc\` is on PATH: npm takes the link to the gateway away.\n`
 }

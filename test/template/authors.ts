@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -57,7 +58,9 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
 
   await t.test('svc plugin new writes plugins that build and pass their tests', async t => {
     for (const kind of SHARED) {
-      t.match(await script(`svc plugin new my-${kind} --kind ${kind} --no-install`), /npm install && npx svc plugin link && npm run build && npm test/)
+      const written = await script(`svc plugin new my-${kind} --kind ${kind} --no-install`)
+      t.match(written, /npm install && npx svc plugin link && npm run build && npm test/)
+      if (kind === 'tools') t.match(written, '/mcp/my-tools')
       await script(`rm -r my-${kind}/node_modules && ln -s '${shop.plugin}/node_modules' my-${kind}/node_modules`)
     }
     t.match(await script('svc plugin new my-routes --kind routes'), /cd my-routes && npm run build && npm test/)
@@ -113,9 +116,26 @@ export async function authorChecks (t: Test, shop: Workshop): Promise<void> {
     await edit(source, text => text.replace(MISTAKE, ''))
     await said
 
+    const others = (text: string): Promise<string> => script(`${text} --home '${home}'`)
+    for (const kind of ['service', 'tools']) t.match(await others(`svc plugin add ./my-${kind}`), new RegExp(`Plugin my-${kind} is active`))
+    t.match(await others('svc plugin list'), /^my-routes +active[^]*^my-service +active[^]*^my-tools +active/m, 'each of them loads, and leaves the linked one alone')
+    const called = await fetch(`${url}/mcp/my-tools`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'accept': 'application/json, text/event-stream' },
+      body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slot_state","arguments":{"slot":"none"}}}'
+    })
+    t.match(await called.text(), /slot\.not_found/, 'agents call its tool where `svc plugin new` says')
+    t.match(await others('svc plugin remove my-service'), /svc-plugin-my-service is removed/, 'by the name that the list shows')
+
+    const isLinked = (): boolean => existsSync(join(folder, 'node_modules/svc-gateway/package.json'))
+    await sh(t, folder, shop.env, 'npm install')
+    await until(isLinked, 'dev links the gateway again')
+
     t.notMatch(dev.text(), /import_failed/, 'what is loaded before the compiler has looked at it is what the compiler makes')
     await dev.interrupt()
     t.match(dev.text(), /svc-plugin-my-routes is removed from the gateway again\./)
     t.notMatch(await readFile(join(home, 'etc/svc/svc.toml'), 'utf8'), /my-routes/)
+    await sh(t, folder, { ...shop.env, npm_config_ignore_scripts: 'false' }, 'npm install')
+    t.ok(isLinked(), 'npm install, which takes the link away, has it set again')
   })
 }
