@@ -78,8 +78,12 @@ async function reports (client: ApiClient): Promise<PluginRow[]> {
 async function storedRows (cli: Cli, home: OfflineHome): Promise<PluginRow[]> {
   const { plugins } = home.paths
   const store = new PluginStore(plugins, new Npm(plugins, cli.env, cli.signal))
-  const [installed, allow] = await Promise.all([store.list(), home.allowed()])
-  const missing = allow.filter(name => !installed.some(each => each.name === name))
+  const [kept, allow] = await Promise.all([store.list(), home.allowed()])
+  const others = allow.filter(name => !kept.some(each => each.name === name))
+  // `svc plugin dev` links a folder without installing it
+  const linked = (await Promise.all(others.map(name => store.find(name)))).filter(each => each !== null)
+  const installed = [...kept, ...linked]
+  const missing = others.filter(name => !linked.some(each => each.name === name))
   return [
     ...installed.map(({ name, version, kind, integrity }) => {
       const allowed = allow.includes(name)

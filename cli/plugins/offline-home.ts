@@ -1,5 +1,5 @@
-import { mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import type { ConfigService, Logger, Paths } from '../../kernel/contract/index.js'
 import { createConfigService } from '../../kernel/config/store.js'
 import { linkHost, preparePluginHome } from '../../kernel/host/plugin-home.js'
@@ -61,16 +61,23 @@ export class OfflineHome {
 
   /**
    * Runs `work` of npm while the link that makes plugins find this gateway is out of its way: npm would look into the
-   * gateway's own packages, and sweep the link away.
+   * gateway's own packages, and sweep the link away. Folders that `svc plugin dev` has linked stay linked, but for `removed`.
    */
-  async withoutHost<T> (work: () => Promise<T>): Promise<T> {
+  async withoutHost<T> (work: () => Promise<T>, removed: string | null = null): Promise<T> {
     const modules = join(this.paths.plugins, 'node_modules')
+    const linked = (await linksIn(modules)).filter(({ name }) => name !== removed)
     try {
       await rm(join(modules, 'svc-gateway'), { recursive: true, force: true })
       return await work()
     } finally {
       await mkdir(modules, { recursive: true })
       await linkHost(modules)
+      for (const { name, folder } of linked) {
+        const link = join(modules, name)
+        await mkdir(dirname(link), { recursive: true })
+        // what was installed in its place stays
+        await symlink(folder, link, 'dir').catch((error: NodeJS.ErrnoException) => { if (error.code !== 'EEXIST') throw error })
+      }
     }
   }
 
@@ -97,6 +104,21 @@ export class OfflineHome {
     }
     return { debug: quiet, info: quiet, warn, error: quiet }
   }
+}
+
+interface LinkedFolder {
+  readonly name: string
+  readonly folder: string
+}
+
+/** Packages that are links, by their names. */
+async function linksIn (modules: string): Promise<LinkedFolder[]> {
+  const top = await readdir(modules, { withFileTypes: true })
+  const scopes = top.filter(({ name }) => name.startsWith('@'))
+  const scoped = await Promise.all(scopes.map(({ name }) => readdir(join(modules, name), { withFileTypes: true })))
+  const entries = [...top, ...scoped.flat()].filter(entry => entry.isSymbolicLink())
+  const links = entries.map(({ parentPath, name }) => join(parentPath, name))
+  return await Promise.all(links.map(async link => ({ name: relative(modules, link), folder: await readlink(link) })))
 }
 
 function notWritable (error: unknown, folder: string): unknown {

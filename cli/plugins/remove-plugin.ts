@@ -3,7 +3,7 @@ import type { Cli } from '../cli.js'
 import { pathOf, type ApiClient } from '../client.js'
 import { CliFailure, usageFailure } from '../failure.js'
 import { addressOf } from '../offline/home/running-gateway.js'
-import { packageOf, pluginListSchema } from '../plugin-report.js'
+import { packageOf, pluginListSchema, type PluginReport } from '../plugin-report.js'
 import { dependentsOf, type Dependents } from '../offline/plugin-dependents.js'
 import { slotRecordSchema } from '../slot-record.js'
 import { Npm } from './npm.js'
@@ -13,16 +13,21 @@ import { PluginStore } from './plugin-store.js'
 import { reloadPlugins } from './reload.js'
 
 /**
- * Unloads the slots that run on a package, takes it off the allow-list, has the gateway of this home drop it, and uninstalls
+ * Removes a package by its name, or by the name of a plugin that it has in the gateway of this home.
+ *
+ * Unloads the slots that run on it, takes it off the allow-list, has the gateway of this home drop it, and uninstalls
  * it, in this order. What depends on it is listed, and removed from under it only with `force`.
  */
-export async function removePlugin (cli: Cli, name: string, paths: Paths, force: boolean): Promise<void> {
-  if (!isPackageName(name)) throw usageFailure(`'${name}' is not the name of a package`, ['`svc plugin list` shows what is installed.'])
+export async function removePlugin (cli: Cli, asked: string, paths: Paths, force: boolean): Promise<void> {
+  if (!isPackageName(asked)) throw usageFailure(`'${asked}' is not the name of a package`, ['`svc plugin list` shows what is installed.'])
   const home = new OfflineHome(cli, paths)
   const store = new PluginStore(home.paths.plugins, new Npm(home.paths.plugins, cli.env, cli.signal))
   const url = await addressOf(home.paths)
   const client = url === null ? null : cli.clientAt(url)
-  const dependents = client === null ? await dependentsOf(paths, cli.env, name) : await askDependents(client, name)
+  // a gateway that does not answer is no reason to keep a plugin
+  const reports = client === null ? [] : await client.call({ path: '/api/plugins' }, pluginListSchema).catch(() => [])
+  const name = await packageNamed(asked, reports, home, store)
+  const dependents = client === null ? await dependentsOf(paths, cli.env, name) : dependentsIn(reports, name)
   if (!force) refuseDependents(name, dependents)
   const reloaded = await home.exclusively(async () => {
     const installed = await store.find(name)
@@ -38,7 +43,7 @@ export async function removePlugin (cli: Cli, name: string, paths: Paths, force:
     const reloaded = await reloadPlugins(cli, home, name).catch((error: unknown) => error as Error)
     // a request may have started one again until then
     if (client !== null && !(reloaded instanceof Error)) await unload(client, dependents.slots)
-    if (installed !== null) await home.withoutHost(() => store.remove(name))
+    if (installed !== null) await home.withoutHost(() => store.remove(name), name)
     return reloaded
   })
   cli.signal.throwIfAborted()
@@ -50,11 +55,18 @@ export async function removePlugin (cli: Cli, name: string, paths: Paths, force:
   }
 }
 
-/** A gateway that does not answer is no reason to keep a plugin. */
-async function askDependents (client: ApiClient, name: string): Promise<Dependents> {
-  const reports = await client.call({ path: '/api/plugins' }, pluginListSchema).catch(() => [])
-  const own = reports.filter(report => packageOf(report) === name)
-  const all = own.map(({ dependents }) => dependents)
+/** The name of a package goes before that of a plugin in another one. */
+async function packageNamed (
+  name: string, reports: readonly PluginReport[], home: OfflineHome, store: PluginStore
+): Promise<string> {
+  const report = reports.find(report => report.name === name)
+  const found = report === undefined ? null : packageOf(report)
+  if (found === null || await store.find(name) !== null || (await home.allowed()).includes(name)) return name
+  return found
+}
+
+function dependentsIn (reports: readonly PluginReport[], name: string): Dependents {
+  const all = reports.filter(report => packageOf(report) === name).map(({ dependents }) => dependents)
   return { slots: all.flatMap(({ slots }) => slots), plugins: all.flatMap(({ plugins }) => plugins) }
 }
 

@@ -55,6 +55,16 @@ t.test('mistakes that authors make: each is told with the file, the line and the
     t.match(stderr, says, name)
   }
 
+  const get = async <T>(path: string): Promise<T> => await (await fetch(`${url}${path}`)).json() as T
+  const { plugins } = await get<{ plugins: Array<{ name: string, state: string }> }>('/api/plugins')
+  const failed = plugins.filter(({ state }) => state === 'failed').map(({ name }) => `plugin ${name}`)
+  t.ok(failed.includes('plugin throws') && failed.includes('plugin svc-plugin-m1'), 'with the package\'s name where there is no other')
+  const health = await get<{ status: string, degraded_by: string[] }>('/api/health')
+  t.strictSame([health.status, health.degraded_by.sort()], ['degraded', failed.sort()], 'the gateway says what is unhealthy')
+  const doctor = (await onHome('doctor', '--plain')).stdout
+  t.match(doctor, /^OK {3}config /m, 'svc.toml is as good as ever')
+  t.match(doctor, /^WARN plugins .*throws: plugin\.register_failed.*index\.js:4: boom/m)
+
   const late = built(plugin('late', `${route('/api/test/late')}
 ctx.onStart(() => { setTimeout(() => {
   Promise.reject(new Error('nobody waits'))
@@ -103,6 +113,14 @@ ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/greeter', summary: 'x'
   const refused = await svc('plugin', 'reload')
   t.match(refused, { code: 1, stderr: /greeter: 1\.0\.0 active, a changed one failed: plugin\.config_invalid at config: .*word must be/ })
   t.same(await greeting(), { word: 'moin' }, 'what ran goes on')
+  const lasting = (version: string): string => pack('svc-plugin-lasting', { 'index.js': plugin('lasting', '') }, { version, svc: { apiVersion: 1, kind: 'routes', reload: 'restart' } })
+  t.match(await onHome('plugin', 'add', lasting('0.1.0')), { code: 0, stdout: /Plugin lasting is active/ })
+  const waits = /lasting: 0\.1\.0 active, 0\.2\.0 waits for a restart/
+  t.match(await onHome('plugin', 'add', lasting('0.2.0')), { code: 0, stdout: waits })
+  t.match((await onHome('plugin', 'list')).stdout, waits)
+  t.match((await onHome('doctor', '--plain')).stdout, new RegExp(`^WARN plugins .*${waits.source}`, 'm'))
+  t.match(await (await fetch(`${url}/api/plugins/lasting`)).json(), { state: 'active', version: '0.1.0', waiting: { version: '0.2.0', state: 'restart' } })
+
   const patched = await fetch(`${url}/api/settings`, {
     method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"plugins":{"config":{"greeter":{"word":"ahoj"}}}}'
   })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -157,14 +157,24 @@ t.test('what depends on a plugin keeps it, or is unloaded first', async t => {
   t.match(await plugin('remove', 'svc-plugin-foo', '--force'), { code: 0, stdout: /is removed\.\n[^]*Slot agent has no engine any more/, stderr: /^Unloading slot agent\.\n$/ })
   t.strictSame(done, ['unload, installed', 'reload', 'unload, installed'])
   t.notOk(existsSync(join(modules, 'svc-plugin-foo')))
+  t.equal((await plugin('add', pack('svc-plugin-foo'))).code, 0)
+  t.match(await plugin('remove', 'foo'), { code: 1, stderr: /plugin door depend on svc-plugin-foo; nothing was removed\n[^]*svc plugin remove svc-plugin-foo --force/ }, 'the name that the list shows')
+  t.match(await plugin('remove', 'foo', '--force'), { code: 0, stdout: /^svc-plugin-foo is removed\.\n/ })
+  t.notOk(existsSync(join(modules, 'svc-plugin-foo')))
+  t.match(await plugin('remove', 'foo', '--force'), { code: 1, stderr: /svc-plugin-foo is not installed/ })
 })
 
 t.test('list shows what the gateway says and what lies on the disk', async t => {
-  const { plugin, pack, home } = sandbox(t, '[plugins]\nallow = ["svc-plugin-gone"]\n')
+  const { plugin, pack, home, modules } = sandbox(t, '[plugins]\nallow = ["svc-plugin-gone", "svc-plugin-mine"]\n')
   t.equal((await plugin('add', pack('svc-plugin-foo'))).code, 0)
+  symlinkSync(pack('svc-plugin-mine'), join(modules, 'svc-plugin-mine'))
+  t.match((await plugin('list')).stdout, /svc-plugin-mine +installed +provider/, 'a linked folder is there')
+  t.equal((await plugin('add', pack('svc-plugin-foo'))).code, 0)
+  t.ok(existsSync(join(modules, 'svc-plugin-mine/package.json')), 'and stays, whatever else is installed')
   const { url } = await runningGateway(t, home, { 'GET /api/plugins': { plugins: [
     report('llm-server', 'active', { origin: 'builtin' }),
-    report('svc-plugin-foo'),
+    report('svc-plugin-foo', 'active', { version: '1.0.0', waiting: { version: '2.0.0', state: 'restart', message: 'x' } }),
+    report('svc-plugin-mine'),
     report('svc-plugin-gone', 'failed', { code: 'plugin.import_failed', phase: 'discover', message: 'is not installed', origin: 'package:svc-plugin-gone' })
   ] } })
   const { stdout, code } = await plugin('list')
@@ -172,8 +182,8 @@ t.test('list shows what the gateway says and what lies on the disk', async t => 
   t.notMatch(stdout, /llm-server/, 'what somebody added is what a list is asked for')
   t.match(stdout, /^1 built in, active: svc plugin list --all$/m)
   t.match((await plugin('list', '--all')).stdout, /llm-server +active +provider +builtin/)
-  for (const line of [/foo +active/, /gone +missing/, /! gone: plugin\.import_failed at discover: is not installed/]) t.match(stdout, line)
-  t.match(JSON.parse((await plugin('list', '--json')).stdout), { plugins: [{ package: null }, { package: { version: '1.0.0' } }, { package: { allowed: true } }] })
+  for (const line of [/foo +active/, /! foo: 1\.0\.0 active, 2\.0\.0 waits for a restart/, /mine +active/, /gone +missing/, /! gone: plugin\.import_failed at discover: is not installed/]) t.match(stdout, line)
+  t.match(JSON.parse((await plugin('list', '--json')).stdout), { plugins: [{ package: null }, { package: { version: '1.0.0' } }, { package: { integrity: null } }, { package: { allowed: true } }] })
   const named = await run(['plugin', 'list', '--url', url])
   t.match(named.stdout, /gone +failed/, 'a gateway that is named need not be of this home')
 })

@@ -59,7 +59,7 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     })
   plugin.command('link [folder]')
     .description('let the package in a folder find this gateway as svc-gateway, for its build and its tests')
-    .addHelpText('after', '\nnpm install takes the link away; new and dev set it by themselves.')
+    .addHelpText('after', '\nnpm install takes the link away; the script `dependencies` of a package.json that `new` wrote, and `dev`, set it again.')
     .addHelpText('after', examples('svc plugin link'))
     .action(async (folder: string | undefined) => {
       const { linkCommand } = await import('../../plugins/gateway-link.js')
@@ -69,6 +69,7 @@ export function addPluginCommands (program: Command, cli: Cli): void {
     .description('uninstall a plugin and take it off the allow-list')
     .option('--force', 'also when slots or other plugins depend on it; the slots are unloaded first')
     .addOption(homeOption())
+    .addHelpText('after', '\nTakes the name of its package, or the one that `svc plugin list` shows.')
     .addHelpText('after', examples('svc plugin remove svc-plugin-foo'))
     .action(async (name: string, options: { force?: true }, command: Command) => {
       const { removePlugin } = await import('../../plugins/remove-plugin.js')
