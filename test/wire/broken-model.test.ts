@@ -128,6 +128,8 @@ t.test('a launch that cannot succeed is refused at once, starts nothing, and is 
   t.equal(gateway.runtime.started.length, 0, 'no engine was started')
   await gateway.slots.update('agent', { model: { default: 'fake-model' } })
   t.equal((await gateway.chat({})).status, 200, 'the file of the slot is mended')
+  await gateway.gateway.kernel().models.put('lost', { path: '/dev/null' })
+  t.equal((await gateway.chat({ model: 'fileless' })).status, 200, 'the row of the model is')
 })
 
 t.test('a port that another program has: nothing is started, and the first request after that program has gone is served', async t => {

@@ -110,8 +110,9 @@ t.test('a stream that breaks off ends with one error event and no [DONE]', async
     const events = text.split('\n\n').filter(event => event !== '')
     t.equal(response.status, 200, name)
     t.notMatch(text, /\[DONE\]/, name)
-    const last = JSON.parse(events.at(-1)!.replace(/^data: /, '')) as { error: { code: string, details: object } }
-    t.match(last.error, { code: 'dispatch.upstream_failed', type: 'server_error', details: { slot: 'agent' } }, name)
+    const last = JSON.parse(events.at(-1)!.replace(/^data: /, '')) as { error: { code: string, message: string, details: object } }
+    t.match(last.error, { code: 'dispatch.upstream_failed', type: 'server_error', details: { slot: 'agent', cause: /^(UND_ERR|E[A-Z])/ } }, name)
+    t.notMatch(last.error.message, /[A-Z]{3,}_|ECONN/, `${name}: codes of libraries are no words for people`)
     for (const event of events) t.doesNotThrow(() => { JSON.parse(event.replace(/^data: /, '')) }, `${name}: every event is whole`)
   }
   engine.answer({ headers: { 'content-type': 'application/json' }, chunks: ['{"half":'], dieAfter: 1 })

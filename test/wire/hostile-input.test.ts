@@ -3,9 +3,13 @@ import { METHODS, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../kernel/testing/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeClock, FakeEngineRuntime } from '../../kernel/testing/index.js'
 import builtins from '../../plugins/index.js'
+import models from '../../plugins/api/models/index.js'
+import hub from '../../plugins/services/hub/index.js'
+import library from '../../plugins/services/library/index.js'
 import { distinctPlaces } from '../../plugins/services/library/model-walk.js'
+import pull from '../../plugins/services/pull/index.js'
 import { HostileRequests, seeded, type ApiDocument } from '../hostile/requests.js'
 import { send } from '../hostile/send.js'
 import { processorMs } from '../processor-time.js'
@@ -163,6 +167,16 @@ t.test('folders that are named again, or lie in each other, are looked at once',
   const paths = Array.from({ length: 63 }, (_, i) => spelled[i % spelled.length])
   const { json } = await gateway.call('POST', '/api/models/scan/preview', { paths })
   t.equal(json.count, 1)
+  let [isSlow, passed] = [false, 0]
+  const clock = new FakeClock()
+  const monotonic = clock.monotonic.bind(clock)
+  clock.monotonic = () => monotonic() + (isSlow ? passed += 3_000 : passed)
+  const slow = await api(t, { clock, group: [hub, library, models, pull] })
+  await writeFile(join(root, 'a/n.gguf'), 'no header')
+  t.match((await slow.call('POST', '/api/models/scan/preview', { paths: [root] })).json, { count: 2, truncated: undefined })
+  isSlow = true
+  t.match((await slow.call('POST', '/api/models/scan/preview', { paths: [root] })).json, { count: 0, truncated: true }, 'after some seconds what was found is all')
+  isSlow = false
   t.strictSame((await distinctPlaces([`${root}/a`, `${root}/a/b`, `${root}/a/`], false)).length, 2)
 })
 

@@ -158,7 +158,8 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
   let gate = Promise.resolve()
   let fails = false
   const more = '[models.lost]\npath = "/nowhere/lost.gguf"\n[models.judge]\npath = "/dev/null"\ncapabilities = ["rerank"]\n' +
-    '[models.giant]\npath = "/dev/null"\nsize_bytes = 9000000000000\n'
+    '[models.giant]\npath = "/dev/null"\nsize_bytes = 9000000000000\n' +
+    '[models.far]\npath = "/dev/null"\ndefaults = { profile = "far" }\n'
   const gateway = await wireGateway(t, {
     onStart: () => {
       if (fails && slots.status('agent').modelId === 'other') throw new Error('no memory for it')
@@ -166,6 +167,7 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
     },
     plugins: [createFakeProviderPlugin({ name: 'filed', takesModel: true })],
     files: {
+      'etc/svc/profiles.toml': '[profile.far]\nimage = "example.org/far:1"\ndevice_class = "cpu"\n',
       'etc/svc/slots/agent.toml': slotFile('').replace('"fake"', '"filed"'),
       'var/lib/svc/registry/registry.toml': registry + more
     }
@@ -202,17 +204,22 @@ t.test('a swap that fails leaves the slot on its model, and a later one takes ov
     t.equal(await code(slots.swap('agent', 'nobody')), 'model.not_found')
     t.equal(slots.status('agent').generation, before)
   })
-  t.test('nothing stops for a model that could not be loaded: its file, its type, its size', async t => {
+  t.test('nothing stops for a model that could not be loaded: its file, its type, its size, its image', async t => {
+    const { runtime } = gateway
+    runtime.imagePresent = () => Promise.resolve(slots.status('agent').modelId === 'far')
+    runtime.pull = () => Promise.reject(new Error('manifest unknown'))
     const before = slots.status('agent')
     t.equal(before.state, 'ready')
     for (const [model, message] of [
       ['lost', /cannot be given 'lost'.*cannot be read at \/nowhere\/lost\.gguf; it goes on with 'fake-model'/],
       ['judge', /'judge' is a model for rerank and the slot is of type llm/],
-      ['giant', /does not fit cpu/]
+      ['giant', /does not fit cpu/],
+      ['far', /cannot be given 'far': .*manifest unknown; it goes on with 'fake-model'/]
     ] as const) {
       await t.rejects(slots.swap('agent', model), { code: 'slot.config_error', param: 'model', message }, model)
       t.match(slots.status('agent'), { state: 'ready', generation: before.generation, modelId: 'fake-model' }, model)
     }
+    runtime.imagePresent = () => Promise.resolve(true)
   })
   t.test('one that fails goes back to what ran, and says so', async t => {
     fails = true

@@ -124,6 +124,7 @@ t.test('a second start on the same home adopts what runs, and answers at once', 
   t.equal((await second.chat({})).status, 200)
   t.equal(runtime.started.length, 1, 'the same engine')
   t.match(second.gateway.inference().slots.status('agent'), { adopted: true, state: 'ready' })
+  t.equal(second.logs.filter(({ message }) => /adopt/.test(message)).length, 1, 'and one line says so')
   await runtime.crash('agent')
   t.equal((await second.chat({})).status, 200, 'an adopted engine that dies is replaced')
   t.equal(runtime.started.length, 2)

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { FileOps } from '../../../kernel/config/atomic-file.js'
-import type { AnyPlugin } from '../../../kernel/contract/index.js'
+import type { AnyPlugin, Clock } from '../../../kernel/contract/index.js'
 import type { LogOptions, PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import {
   createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type FakeEngineRuntimeOptions, type TestGateway
@@ -167,6 +167,7 @@ export interface ApiOptions extends FakeEngineRuntimeOptions {
   readonly machine?: { readonly root: string, readonly env?: Readonly<Record<string, string>> }
   readonly deviceNodes?: readonly string[]
   readonly fileOps?: FileOps
+  readonly clock?: Clock
 }
 
 export const AGENT = 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = 8081\n[model]\ndefault = "fake-model"\n'
@@ -174,7 +175,7 @@ export const REGISTRY = '[models.fake-model]\npath = "/dev/null"\n[models.other-
 
 /** A gateway with the whole group, slot `agent`, two models, and engines that do as the test says. */
 export async function api (t: Test, {
-  files = {}, svc = '', providers, group = apiPlugins, machine, deviceNodes, fileOps, ...runtimeOptions
+  files = {}, svc = '', providers, group = apiPlugins, machine, deviceNodes, fileOps, clock, ...runtimeOptions
 }: ApiOptions = {}): Promise<Api> {
   const runtime = new ScriptedRuntime(runtimeOptions)
   const gateway = await createTestGateway({
@@ -182,6 +183,7 @@ export async function api (t: Test, {
     ...(machine === undefined ? {} : { hardwareRoot: machine.root, env: machine.env ?? {} }),
     ...(deviceNodes === undefined ? {} : { deviceNodes }),
     ...(fileOps === undefined ? {} : { fileOps }),
+    ...(clock === undefined ? {} : { clock }),
     // nothing is brought from registries, and no systemd of this machine is asked
     pluginConfig: { 'api-services': { downloads: false, systemctl: '/nonexistent' } },
     plugins: [...group, ...providers ?? [createFakeProviderPlugin(shippedFacts('imagegen'))]],
