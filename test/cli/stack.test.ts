@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { textWidth } from '../../cli/text-width.js'
-import { stack, stacksApi } from '../plugins/api/stacks/host.js'
+import { CPU_ONLY, stack, stacksApi } from '../plugins/api/stacks/host.js'
 import { fakeApi, FakeProcess, run } from './support.js'
 
 t.test('a stack from a snapshot to its end, and over to another host', async t => {
@@ -66,6 +66,11 @@ t.test('what does not run ends with 1', async t => {
     t.match(stderr, /stack far is in force, but not all of it runs\n[^]*slot:agent: .*not-here/)
   }
   t.match((await run(['stack', 'list', '--url', gateway.baseUrl])).stdout, /far +active, not all runs/)
+})
+
+t.test('the list says which built-in stacks are for other machines', async t => {
+  const gateway = await stacksApi(t, CPU_ONLY, { deviceNodes: [] })
+  t.match((await run(['stack', 'list', '--url', gateway.baseUrl], { columns: 120 })).stdout, /saber +not for this host: no gpu-/)
 })
 
 t.test('on a terminal it asks, after it has shown what would change', async t => {

@@ -29,6 +29,11 @@ export const stack = {
   ]
 }
 
+/** Instead of its GPU and its NPU: nothing. */
+export const CPU_ONLY: Readonly<Record<string, string>> = {
+  'etc/svc/hardware.json': JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', ram_mb: 65_536 })
+}
+
 /** New slots get ports that nobody else on this machine uses meanwhile: a dry run tells the one that is free. */
 export const { toml: PORT_POOL } = await reservePorts()
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { bodyChecksum } from '../../../../kernel/contract/index.js'
 import { refused } from '../support.js'
-import { stack, stacksApi } from './host.js'
+import { CPU_ONLY, stack, stacksApi } from './host.js'
 
 t.test('the catalogue: built in, created, replaced, deleted', async t => {
   const gateway = await stacksApi(t)
@@ -141,5 +141,15 @@ t.test('a snapshot, and applying it, changes nothing', async t => {
     t.ok(preview.summary.every((line: string) => line.startsWith('load slot ')), slug)
     t.same(preview.creates, [])
     t.notOk(preview.changes.some(({ changed }: { changed: boolean }) => changed))
+  }
+})
+
+t.test('a model that only an engine without a device here has is not here', async t => {
+  for (const [gateway, status, lacks] of [[await stacksApi(t), 'present', false], [await stacksApi(t, CPU_ONLY, { deviceNodes: [] }), 'unresolvable', true]] as const) {
+    await gateway.call('POST', '/api/stacks', { slug: 'mine', stack: { name: 'Mine', slots: [{ slot: 'vec', type: 'embedding', model: 'npu-embed', device: 'cpu' }] } })
+    const { json: envelope } = await gateway.call('POST', '/api/stacks/mine/export')
+    t.match((await gateway.call('POST', '/api/stacks/import', { envelope, dry_run: true })).json, { resolutions: [{ model_id: 'npu-embed', status }] })
+    const { stacks } = (await gateway.call('GET', '/api/stacks')).json
+    t.equal(stacks.some(({ seed, lacks }: { seed: boolean, lacks: string[] }) => seed && lacks.length > 0), lacks, 'and a built-in stack says what it would need')
   }
 })
