@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { bin } from './support.js'
 
 const SCRIPT = '/usr/bin/script'
+const CURL = '/usr/bin/curl'
 const COLUMNS = 80
 const CONTROL = /\u001b\[[0-9;?]*[A-Za-z]/g
 
@@ -59,6 +61,14 @@ t.test('no line of a start, of setup and of the reports is wider than a terminal
   const serve = terminal(t, home, 'serve', '--port', '0')
   await serve.shows(' is ready at ')
   await serve.shows('coder failed')
+  const banner = serve.lines()
+  t.match(banner.find(line => line.startsWith('engines ')), /engines +child processes, no container engine$/)
+  t.match(banner.find(line => line.startsWith('chat ')), /svc chat --url http:\S+ --slot coder$/)
+  if (existsSync(CURL)) {
+    const [first, last] = [banner.findIndex(line => line.startsWith('curl ')), banner.findIndex(line => line.includes('"messages"'))]
+    const pasted = await promisify(execFile)('sh', ['-c', banner.slice(first, last + 1).join('\n')])
+    t.match(JSON.parse(pasted.stdout), { error: { code: 'model.not_found', message: /a-model-that-is-nowhere/ } }, 'what is copied from the screen runs')
+  }
   for (const args of [['status'], ['doctor'], ['slot', 'list'], ['stack', 'list'], ['model', 'catalog'], ['capabilities', 'set', 'embed', '--model', 'nomic-embed-text-v1.5-q8_0'],
     ['slot', 'load', 'coder'], ['slot', 'create', 'x', '--hardware', 'cuda', '--model', '/nowhere.gguf']]) {
     const shown = terminal(t, home, ...args)
