@@ -123,6 +123,9 @@ t.test('the docs page puts /v1 first, renders Markdown and filters its list by a
   const page = await docsPage(openapi)
 
   t.match(page.groups()[0], 'Chat and text', 'what clients of models use comes first')
+  const html = await (await gateway.fetch('/api/docs')).text()
+  t.ok(html.indexOf('<main') < html.indexOf('<nav'), 'the routes come before the list of groups')
+  t.match(html, /@media \(max-width: 50rem\) \{[^]*\.page \{ display: block \}/, 'and on a phone nothing puts it elsewhere')
   t.ok(page.text.indexOf('/v1/chat/completions') < page.text.indexOf('/api/activity'))
   t.notMatch(page.groups().join(), /api-|v1-/, 'groups have names for people')
   t.ok(page.texts('code').includes('stream: true'), 'Markdown in descriptions is shown as what it means')

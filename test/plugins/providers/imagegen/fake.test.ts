@@ -47,6 +47,9 @@ t.test('the fake refuses a damaged graph as the engine does', async t => {
       t.strictSame(Object.keys(nodeErrors), [node], `${what}: only the node at fault`)
     }
   }
+  const high = good()
+  high.sampler!.inputs.cfg = 101
+  t.match(validatePrompt(high as PromptGraph, nodeTable(CHECKPOINTS)).nodeErrors.sampler?.errors, [{ message: 'Value 101.0 bigger than max of 100.0' }])
   const two = { ...good(), more: { class_type: 'PreviewImage', inputs: {} } }
   t.match(validatePrompt(two as PromptGraph, nodeTable(CHECKPOINTS)), { valid: true, outputs: ['save'], nodeErrors: { more: {} } }, 'one good output runs')
   const text = good()
