@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
-import type { Clock, Logger } from '../contract/index.js'
+import { svcError, type Clock, type Logger } from '../contract/index.js'
 import { assertPortsFree } from './port-check.js'
 import { childEnvironment, ENGINE_ID_VARIABLE } from './process-env.js'
 import { engineGone, recordNotWritten, spawnFailed, undying } from './process-errors.js'
@@ -10,7 +10,7 @@ import type { ProgramPipes } from '../contract/engine-runtime.js'
 import type { ProcessRecord, RecordStore } from './process-record.js'
 import { engineProcesses, type ProcessTable } from './process-table.js'
 import { SerialQueue } from '../async/serial-queue.js'
-import { pollUntil, settlesWithin } from '../async/waiting.js'
+import { abortable, pollUntil, settlesWithin } from '../async/waiting.js'
 
 /** How long killed processes may take to vanish; longer means one hangs in the kernel. */
 const GONE_WITHIN_MS = 10_000
@@ -42,7 +42,7 @@ export class EngineProcess {
   #removed = false
   #ended: { promise: Promise<void>, resolve: () => void }
   readonly #turns = new SerialQueue()
-  #released = false
+  readonly #released = new AbortController()
 
   constructor (record: ProcessRecord, deps: ProcessDeps) {
     this.#record = record
@@ -81,20 +81,22 @@ export class EngineProcess {
     return pipes
   }
 
-  /** SIGTERM to the group, SIGKILL after `timeoutS`; resolves when every process of the engine is gone. */
+  /**
+   * SIGTERM to the group, SIGKILL after `timeoutS`; resolves when every process of the engine is gone. Rejects with
+   * `gateway.stopping` when the engine is released before that.
+   */
   async stop (timeoutS: number): Promise<void> {
     await this.#turns.run(() => Promise.resolve()) // a start under way comes first
     if (!this.running) return
-    const { clock } = this.#deps
-    const ended = this.#ended.promise
+    this.#released.signal.throwIfAborted()
     if (timeoutS > 0) {
       // a second SIGTERM makes some engines drop what they are finishing
       if (!this.#askedToStop) await this.#signalGroup('SIGTERM')
       this.#askedToStop = true
-      if (await settlesWithin(clock, timeoutS * 1000, ended)) return
+      if (await this.#endsWithin(timeoutS * 1000)) return
     }
     await this.#killAll()
-    if (await settlesWithin(clock, GONE_WITHIN_MS, ended)) return
+    if (await this.#endsWithin(GONE_WITHIN_MS)) return
     throw undying(this.#record)
   }
 
@@ -110,7 +112,7 @@ export class EngineProcess {
    * when something of it survived the first attempt there is more to do here.
    */
   async refresh (): Promise<void> {
-    if (!this.running || this.#released) return
+    if (!this.running || this.#released.signal.aborted) return
     if (this.#child !== null) {
       if (this.#childExit !== undefined) await this.#settle(this.#childExit)
       return
@@ -118,9 +120,12 @@ export class EngineProcess {
     if (!await this.#leaderLives()) await this.#settle(null)
   }
 
-  /** From here on nothing is recorded or told; the processes go on. Resolves when no write is under way. */
+  /**
+   * From here on nothing is recorded or told; the processes go on, and a `stop` that waits for their end rejects with
+   * `gateway.stopping`. Resolves when no write is under way.
+   */
   async release (): Promise<void> {
-    this.#released = true
+    this.#released.abort(svcError('gateway.stopping', `the gateway stops before engine ${this.#record.spec.name} has ended`))
     await this.#turns.run(() => Promise.resolve())
   }
 
@@ -166,7 +171,7 @@ export class EngineProcess {
    */
   async #settle (exitCode: number | null): Promise<void> {
     const over = await this.#turns.run(async () => {
-      if (!this.running || this.#released) return false
+      if (!this.running || this.#released.signal.aborted) return false
       if (!await this.#clearGroup()) {
         this.#deps.log.warn({ engine: this.#record.id }, undying(this.#record).message)
         return false
@@ -180,6 +185,13 @@ export class EngineProcess {
     if (!over) return
     this.#ended.resolve()
     this.#deps.onEnded(this)
+  }
+
+  async #endsWithin (ms: number): Promise<boolean> {
+    const { signal } = this.#released
+    const settled = await settlesWithin(this.#deps.clock, ms, abortable(this.#ended.promise, signal))
+    if (this.running) signal.throwIfAborted()
+    return settled
   }
 
   async #clearGroup (): Promise<boolean> {

@@ -45,6 +45,8 @@ export class HostedServer {
   #idle: Timer | null = null
   #again: Timer | null = null
   readonly #closing = new AbortController()
+  /** What is being ended: a program may take its time. */
+  readonly #ending = new Set<Promise<void>>()
   /** Ends one start, for those that only want the process gone. */
   #starting = new AbortController()
 
@@ -127,12 +129,14 @@ export class HostedServer {
     this.#starting.abort(mcpError('mcp.server_ended', `tool server ${this.#server.id} was stopped: ${why}`))
     this.#starting = new AbortController()
     await opening?.catch(() => undefined)
-    await connection?.close()
+    if (connection !== null) await this.#end(connection)
   }
 
+  /** Resolves when nothing of it runs any more, whatever ended it. */
   async close (): Promise<void> {
     this.#closing.abort(svcError('gateway.stopping', 'the gateway is shutting down'))
     await this.stop('the gateway stops')
+    await Promise.all(this.#ending)
   }
 
   /** Throws `mcp.unknown_tool` and what the server fails with. */
@@ -193,7 +197,7 @@ export class HostedServer {
     const shown = callError(id, what, error, this.#clean)
     if (isOver && this.#connection === connection) {
       this.#connection = null
-      void connection.close()
+      void this.#end(connection)
       if (!isLostSession(error)) this.#fail(shown, this.#readyAt)
     }
     throw shown
@@ -236,7 +240,7 @@ export class HostedServer {
       void open.ended.then(why => this.#over(open, why))
       return connection
     } catch (error) {
-      await connection?.close()
+      if (connection !== null) await this.#end(connection).catch(() => undefined)
       const reason: unknown = starting.signal.aborted ? starting.signal.reason : error
       const shown = isSvcError(reason) ? reason : mcpError('mcp.server_failed',
         `tool server ${server.id} cannot be used: ${callError(server.id, 'the greeting', reason, this.#clean).message}${log.lastWords()}`,
@@ -254,8 +258,16 @@ export class HostedServer {
   #over (connection: Connection, why: string): void {
     if (this.#connection !== connection) return
     this.#connection = null
-    void connection.close()
+    void this.#end(connection)
     this.#fail(mcpError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
+  }
+
+  /** What cannot be ended stands in its log, also where nobody waits for the end. */
+  #end (connection: Connection): Promise<void> {
+    const ending = connection.close().finally(() => { this.#ending.delete(ending) })
+    this.#ending.add(ending)
+    ending.catch((error: unknown) => this.#deps.log.add('state', messageOf(error)))
+    return ending
   }
 
   #fail (error: SvcError, readyAt: number | null): void {
@@ -313,7 +325,7 @@ export class HostedServer {
     const { idle_stop_s: idleS } = this.#server
     if (this.#running > 0 || idleS === 0 || this.#connection === null) return
     this.#idle = this.#deps.clock.setTimer(idleS * 1000, () => {
-      if (this.#running === 0) void this.stop(`idle for ${idleS} s`)
+      if (this.#running === 0) this.stop(`idle for ${idleS} s`).catch(() => undefined)
     })
   }
 

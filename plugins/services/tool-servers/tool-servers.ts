@@ -35,6 +35,8 @@ export class ToolServers implements ToolServerDesk {
   readonly #deps: ToolServersDeps
   readonly #catalog: Catalog
   readonly #members = new Map<string, Member>()
+  /** Ends of servers whose record is gone. */
+  readonly #leaving = new Set<Promise<void>>()
   #agent: ReturnType<typeof createAgent> | null = null
   #toLearn: HostedServer[] = []
   #learning = 0
@@ -55,14 +57,16 @@ export class ToolServers implements ToolServerDesk {
       this.#members.delete(id)
       member.leave()
       this.#deps.table.delete(id)
-      void member.host.close()
+      const leaving = this.#close(member.host).finally(() => { this.#leaving.delete(leaving) })
+      this.#leaving.add(leaving)
     }
     for (const [id, server] of toolServers) {
       const member = this.#members.get(id)
       if (member === undefined) {
         this.#join(server)
       } else if (member.host.server !== server) {
-        void member.host.update(server).then(() => this.#learnSoon(member.host))
+        void member.host.update(server).catch((error: unknown) => this.#notEnded(id, error))
+          .then(() => this.#learnSoon(member.host))
         member.tell()
       }
     }
@@ -112,8 +116,17 @@ export class ToolServers implements ToolServerDesk {
     this.#isClosed = true
     const members = [...this.#members.values()]
     for (const { leave } of members) leave()
-    await Promise.all(members.map(({ host }) => host.close()))
+    await Promise.all([...members.map(({ host }) => this.#close(host)), ...this.#leaving])
     await this.#agent?.destroy()
+  }
+
+  /** Never rejects: what does not end is told, and nothing else waits for it. */
+  async #close (host: HostedServer): Promise<void> {
+    await host.close().catch((error: unknown) => this.#notEnded(host.server.id, error))
+  }
+
+  #notEnded (id: string, error: unknown): void {
+    this.#deps.warn({ id, err: error }, `the program of tool server ${id} did not end: ${messageOf(error)}`)
   }
 
   #join (server: NamedToolServer): void {

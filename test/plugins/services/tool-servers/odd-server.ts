@@ -38,6 +38,7 @@ if (has('--batch')) {
   const params = { level: 'info', data: 'x'.repeat(1_000) }
   process.stdout.write(`${JSON.stringify(Array.from({ length: 400 }, () => ({ jsonrpc: '2.0', method: 'notifications/message', params })))}\n`)
 }
+if (has('--ends-slowly')) process.on('SIGTERM', () => {})
 if (has('--stubborn')) {
   process.on('SIGTERM', () => {})
   const child = spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1e9)'], { stdio: 'ignore' })
@@ -133,4 +134,7 @@ createInterface({ input: process.stdin }).on('line', line => {
   }
   // some older servers never answer what they do not know
   if (!has('--silent')) send({ id, error: { code: -32601, message: `no method ${method}` } })
-}).on('close', () => { if (!has('--stubborn')) process.exit(0) })
+}).on('close', () => {
+  if (has('--ends-slowly')) setTimeout(() => process.exit(0), 400)
+  else if (!has('--stubborn')) process.exit(0)
+})

@@ -228,6 +228,20 @@ t.test('records come, change and go while the gateway runs', async t => {
   t.equal(gateway.catalogue.server('late'), null)
 })
 
+t.test('the gateway ends after the servers that it was about to end, removed ones too', async t => {
+  const slow = record(['--ends-slowly'])
+  const gateway = await hosted(t, { removed: slow, stopped: slow })
+  const pids = await Promise.all(['removed', 'stopped'].map(async id => {
+    await gateway.reaches(id, 'running')
+    return gateway.desk.get(id).status.pid!
+  }))
+  const stopping = gateway.desk.stop('stopped')
+  await gateway.gateway.kernel().config.change(draft => draft.toolServers.delete('removed'))
+  await gateway.close()
+  t.strictSame(pids.filter(lives), [])
+  await stopping
+})
+
 t.test('nothing is left of a server whose gateway was killed, also when it does not end by itself', async t => {
   const home = t.testdir({
     etc: {
@@ -245,7 +259,6 @@ t.test('nothing is left of a server whose gateway was killed, also when it does 
   t.equal(pids.length, 2, 'the server and a child of its own')
   doomed.kill('SIGKILL')
   await once(doomed, 'exit')
-  const lives = (pid: number): boolean => existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   t.ok(pids.every(lives), 'both ignore that their gateway is gone')
   writeFileSync(join(home, 'etc/svc/mcp-servers/odd.toml'), record([], 'enabled = false\n'))
   await hosted(t, {}, { home })
@@ -356,3 +369,7 @@ t.test('images run in the container engine, over their standard streams and over
   t.match(failure(await gateway.call('box', 'crash')), { code: 'mcp.server_ended', message: /exit code 7[^]*flux capacitor/ })
   t.equal(await gateway.text('box', 'echo', { text: 'again' }), 'again')
 })
+
+function lives (pid: number): boolean {
+  return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+}
