@@ -54,6 +54,7 @@ const builtins = [
   { name: 'api-upstreams', load: () => import('./api/upstreams/index.js') },
   { name: 'api-user', load: () => import('./api/user/index.js') },
   { name: 'approvals', load: () => import('./services/approvals/index.js') },
+  { name: 'memory-engine', load: () => import('./services/memory-engine/index.js') },
   { name: 'mcp-all', load: () => import('./mcp/all/index.js') },
   { name: 'mcp-admin', load: () => import('./mcp/admin/index.js') },
   { name: 'mcp-servers', load: () => import('./mcp/servers/index.js') },

@@ -1,0 +1,216 @@
+import { Worker } from 'node:worker_threads'
+import { buffer } from 'node:stream/consumers'
+import type { Readable } from 'node:stream'
+import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
+import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
+
+export interface EmbeddedOptions {
+  /** Of the database. */
+  readonly path: () => string
+  /** What serves the steps that need a model, at this moment. */
+  readonly abilities: () => Abilities
+  /** Does what the thread cannot. Rejects where there is no answer; must honour the signal. */
+  readonly run: (errand: Errand, signal: AbortSignal) => Promise<ErrandAnswer>
+  readonly log: (level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void
+}
+
+/** Headers that mean something to the engine. */
+const readHeaders = ['content-type', 'host'] as const
+const HEAP_MB = 1024
+const STATUS_TIMEOUT_MS = 3000
+
+interface Pending {
+  readonly resolve: (answer: EngineAnswer) => void
+  readonly reject: (error: Error) => void
+}
+
+/** A thread, from its start to its end. */
+interface Thread {
+  readonly worker: Worker
+  readonly pending: Map<number, Pending>
+  readonly errands: Map<number, AbortController>
+  readonly opened: Promise<void>
+  readonly ended: Promise<void>
+}
+
+/** The engine in a thread of its own, which is started with the first request. */
+export class EmbeddedEngine implements MemoryEngine {
+  readonly name = 'embedded'
+  readonly #options: EmbeddedOptions
+  #thread: Thread | null = null
+  #count = 0
+  /** A thread that closes holds the database until it has ended. */
+  #closing: Promise<void> = Promise.resolve()
+
+  constructor (options: EmbeddedOptions) {
+    this.#options = options
+  }
+
+  async request (request: EngineRequest): Promise<EngineAnswer> {
+    const { method, path, query, signal } = request
+    signal.throwIfAborted()
+    const body = request.body === null || Buffer.isBuffer(request.body) ? request.body : await collected(request.body, signal)
+    await this.#closing
+    const thread = this.#thread ??= this.#start()
+    thread.worker.ref()
+    await thread.opened
+    if (signal.aborted) {
+      letGo(thread)
+      throw signal.reason
+    }
+    const id = ++this.#count
+    const headers = Object.fromEntries(readHeaders.flatMap(name => {
+      const value = request.headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }))
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        if (!settled(thread, id)) return
+        send(thread, { kind: 'abort', id })
+        reject(signal.reason as Error)
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      thread.pending.set(id, {
+        resolve: answer => { signal.removeEventListener('abort', leave); resolve(answer) },
+        reject: error => { signal.removeEventListener('abort', leave); reject(error) }
+      })
+      send(thread, { kind: 'request', id, method, path, query, headers, body })
+    })
+  }
+
+  async status (): Promise<EngineStatus> {
+    const { embed, rerank, chat } = this.#options.abilities()
+    const steps = { vectors: embed.why, rerank: rerank.why, extraction: chat.why }
+    const bound = AbortSignal.timeout(STATUS_TIMEOUT_MS)
+    try {
+      const [version, banks] = await Promise.all(['/version', '/v1/default/banks'].map(path =>
+        this.request({ method: 'GET', path, query: path.endsWith('banks') ? 'limit=1' : '', headers: {}, body: null, signal: bound })
+          .then(({ body }) => JSON.parse((body as Buffer).toString('utf8')) as Record<string, unknown>)))
+      return {
+        reachable: true, version: version!.api_version as string, features: version!.features as Record<string, boolean>,
+        banks: banks!.total as number, degraded: false, detail: null, steps
+      }
+    } catch (error) {
+      const detail = bound.aborted ? `the memory engine did not answer within ${STATUS_TIMEOUT_MS} ms` : (error as Error).message
+      return { reachable: false, version: null, features: {}, banks: null, degraded: true, detail, steps }
+    }
+  }
+
+  /** What serves the steps that need a model may have changed. */
+  abilitiesChanged (): void {
+    if (this.#thread !== null) send(this.#thread, { kind: 'abilities', abilities: this.#options.abilities() })
+  }
+
+  async close (): Promise<void> {
+    const thread = this.#thread
+    this.#thread = null
+    if (thread !== null) {
+      thread.worker.ref()
+      send(thread, { kind: 'close' })
+      this.#closing = thread.ended
+    }
+    await this.#closing
+  }
+
+  #start (): Thread {
+    const worker = new Worker(new URL('./worker.js', import.meta.url), {
+      execArgv: [], workerData: { path: this.#options.path(), abilities: this.#options.abilities() },
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB }
+    })
+    worker.unref()
+    const gate = deferred<void>()
+    gate.promise.catch(() => {})
+    const ended = deferred<void>()
+    const thread: Thread = { worker, pending: new Map(), errands: new Map(), opened: gate.promise, ended: ended.promise }
+    const over = (error: Error): void => {
+      if (this.#thread === thread) this.#thread = null
+      gate.reject(error)
+      for (const { reject } of thread.pending.values()) reject(error)
+      for (const control of thread.errands.values()) control.abort(error)
+      thread.pending.clear()
+      thread.errands.clear()
+    }
+    worker.on('message', (message: FromEngine) => {
+      if (message.kind === 'opened') gate.resolve()
+      else if (message.kind === 'broken') over(new Error(message.message))
+      else this.#take(thread, message)
+    })
+    worker.on('error', error => {
+      this.#options.log('warn', 'the thread of the memory engine failed', { error: String(error) })
+      over(new Error(`the memory engine failed: ${(error as Error).message}`))
+    })
+    worker.on('exit', () => {
+      over(new Error('the memory engine stopped'))
+      ended.resolve()
+    })
+    return thread
+  }
+
+  #take (thread: Thread, message: Exclude<FromEngine, { kind: 'opened' | 'broken' }>): void {
+    switch (message.kind) {
+      case 'answer': {
+        const { status, headers, body: bytes } = message
+        const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+        return settled(thread, message.id)?.resolve({ status, headers, body })
+      }
+      case 'dropped': return settled(thread, message.id)?.reject(new Error('the memory engine is closing'))
+      case 'log': return this.#options.log(message.level, message.message, message.fields)
+      case 'errand': return void this.#run(thread, message.id, message.errand)
+      case 'errand-off': return thread.errands.get(message.id)?.abort(new Error('no longer wanted'))
+      case 'closed': return
+    }
+  }
+
+  async #run (thread: Thread, id: number, errand: Errand): Promise<void> {
+    const control = new AbortController()
+    thread.errands.set(id, control)
+    try {
+      const answer = await this.#options.run(errand, control.signal)
+      send(thread, { kind: 'errand-done', id, answer })
+    } catch (error) {
+      send(thread, { kind: 'errand-failed', id, message: (error as Error).message })
+    } finally {
+      thread.errands.delete(id)
+    }
+  }
+}
+
+/** Takes a request out of those that wait. */
+function settled (thread: Thread, id: number): Pending | undefined {
+  const pending = thread.pending.get(id)
+  thread.pending.delete(id)
+  letGo(thread)
+  return pending
+}
+
+/** A thread that is waited for keeps the process alive, and no other does. */
+function letGo (thread: Thread): void {
+  if (thread.pending.size === 0) thread.worker.unref()
+}
+
+function send (thread: Thread, message: ToEngine): void {
+  thread.worker.postMessage(message)
+}
+
+async function collected (body: Readable, signal: AbortSignal): Promise<Buffer> {
+  const leave = (): void => void body.destroy(signal.reason as Error)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await buffer(body)
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+interface Deferred<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+  readonly reject: (error: Error) => void
+}
+
+function deferred<T> (): Deferred<T> {
+  let resolve!: (value: T) => void
+  let reject!: (error: Error) => void
+  const promise = new Promise<T>((done, failed) => { resolve = done; reject = failed })
+  return { promise, resolve, reject }
+}

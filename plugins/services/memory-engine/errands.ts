@@ -1,0 +1,53 @@
+import { request } from 'undici'
+import { svcError, type CallAnswer, type ConfigSnapshot, type DispatchService, type SurfaceName } from 'svc-gateway/plugin'
+import type { Abilities, Ability, AbilityName, Errand, ErrandAnswer } from './messages.js'
+
+const surfaces: Readonly<Record<AbilityName, { readonly surface: SurfaceName, readonly path: string }>> = {
+  embed: { surface: 'embeddings', path: '/embeddings' },
+  rerank: { surface: 'rerank', path: '/rerank' },
+  chat: { surface: 'chat', path: '/chat/completions' }
+}
+const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024
+const LARGEST_WEB_ANSWER_BYTES = 64 * 1024
+
+/** What the gateway itself does for the engine: requests to models, on the path of a client's request, and webhooks. */
+export async function runErrand (
+  dispatch: DispatchService, requestId: string, errand: Errand, signal: AbortSignal
+): Promise<ErrandAnswer> {
+  if (errand.to === 'web') {
+    const { statusCode, body } = await request(errand.url, {
+      method: errand.method as 'POST', headers: errand.headers, body: errand.body, signal
+    })
+    return { status: statusCode, body: await bounded(body, LARGEST_WEB_ANSWER_BYTES) }
+  }
+  const answer: CallAnswer = await dispatch.call({
+    ...surfaces[errand.to], body: Buffer.from(errand.body), priority: errand.background ? 'low' : 'normal', requestId, signal
+  })
+  return { status: answer.status, body: await bounded(answer.body, LARGEST_ANSWER_BYTES) }
+}
+
+async function bounded (body: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > limitBytes) throw svcError('dispatch.upstream_failed', `the answer is larger than ${limitBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** What the configuration has for each step: the operator's default of its type, else the first slot that is enabled. Pure. */
+export function abilitiesOf (snapshot: ConfigSnapshot): Abilities {
+  return {
+    embed: slotOf(snapshot, 'embedding', 'recall runs on text alone'),
+    rerank: slotOf(snapshot, 'reranking', 'the fused order stands'),
+    chat: slotOf(snapshot, 'llm', 'texts are kept as they are')
+  }
+}
+
+function slotOf ({ slots }: ConfigSnapshot, type: 'embedding' | 'reranking' | 'llm', effect: string): Ability {
+  const fitting = [...slots.values()].filter(slot => slot.type === type && slot.enabled)
+  const slot = fitting.find(each => each.default) ?? fitting[0]
+  return slot === undefined ? { model: null, why: `there is no enabled slot of type ${type}, so ${effect}` } : { model: slot.name, why: null }
+}

@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { EmbeddedEngine } from './embedded-engine.js'
+import { abilitiesOf, runErrand } from './errands.js'
+import { embeddedMemoryRef } from './ref.js'
+
+/** Memory that needs nothing beside the gateway: banks, retain and recall in a database of its own. */
+export default definePlugin({
+  name: 'memory-engine',
+  kind: 'service',
+  apiVersion: 1,
+  requires: { config: core.config, dispatch: core.dispatch },
+  provides: [embeddedMemoryRef],
+  register (ctx) {
+    const { config, dispatch } = ctx.services
+    let errands = 0
+    const engine = new EmbeddedEngine({
+      path: () => join(config.paths.state, 'memory', 'memory.db'),
+      abilities: () => abilitiesOf(config.snapshot),
+      run: (errand, signal) => runErrand(dispatch, `memory-${++errands}`, errand, signal),
+      log: (level, message, fields) => ctx.log[level](fields, message)
+    })
+    ctx.provide(embeddedMemoryRef, engine)
+    let unfollow = (): void => {}
+    ctx.onStart(() => { unfollow = config.onChange(() => engine.abilitiesChanged()) })
+    ctx.onStop(async () => {
+      unfollow()
+      await engine.close()
+    })
+  }
+})

@@ -1,0 +1,67 @@
+/** What the gateway and the engine's thread say to each other. */
+
+/** A request of the wire. Paths and queries as the client sent them. */
+export interface RequestMessage {
+  readonly kind: 'request'
+  readonly id: number
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | null
+}
+
+/** A step that needs a model: what serves it, or why nothing does. */
+export type Ability = { readonly model: string, readonly why: null } | { readonly model: null, readonly why: string }
+export const abilityNames = ['embed', 'rerank', 'chat'] as const
+export type AbilityName = typeof abilityNames[number]
+export type Abilities = Readonly<Record<AbilityName, Ability>>
+
+/** A JSON request to a model, as a client of `/v1` sends it. */
+export interface ModelErrand {
+  readonly to: AbilityName
+  readonly body: Uint8Array
+  /** No client waits for it. */
+  readonly background: boolean
+}
+
+/** A request to an address outside. */
+export interface WebErrand {
+  readonly to: 'web'
+  readonly url: string
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+/** What the thread asks the gateway for: each needs something that the thread does not have. */
+export type Errand = ModelErrand | WebErrand
+
+/** Whatever the status is. */
+export interface ErrandAnswer {
+  readonly status: number
+  readonly body: Uint8Array
+}
+
+export type ToEngine =
+  | RequestMessage
+  /** The client left. */
+  | { readonly kind: 'abort', readonly id: number }
+  | { readonly kind: 'abilities', readonly abilities: Abilities }
+  | { readonly kind: 'errand-done', readonly id: number, readonly answer: ErrandAnswer }
+  /** It could not be sent, or was not answered. */
+  | { readonly kind: 'errand-failed', readonly id: number, readonly message: string }
+  /** Finish what is being written, close the database, answer `closed`. */
+  | { readonly kind: 'close' }
+
+export type FromEngine =
+  | { readonly kind: 'opened' }
+  /** The database cannot be used. */
+  | { readonly kind: 'broken', readonly message: string }
+  | { readonly kind: 'answer', readonly id: number, readonly status: number, readonly headers: Readonly<Record<string, string>>, readonly body: Uint8Array }
+  /** The request was given up; nothing is answered. */
+  | { readonly kind: 'dropped', readonly id: number }
+  | { readonly kind: 'errand', readonly id: number, readonly errand: Errand }
+  | { readonly kind: 'errand-off', readonly id: number }
+  | { readonly kind: 'log', readonly level: 'info' | 'warn', readonly message: string, readonly fields: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'closed' }

@@ -1,0 +1,85 @@
+import type Libsql from 'libsql'
+
+/** What a column holds. */
+export type Cell = string | number | bigint | Buffer | null
+
+interface Prepared {
+  all (values: readonly Cell[]): unknown[]
+  run (values: readonly Cell[]): { changes: number, lastInsertRowid: number | bigint }
+}
+
+const MOST_STATEMENTS = 400
+
+/**
+ * The one place where values are bound to statements. libsql takes a single object for named parameters, and a single
+ * buffer for one too, which ends the process: here values are always an array.
+ */
+export class Store {
+  readonly #connection: Libsql.Database
+  readonly #statements = new Map<string, Prepared>()
+  #depth = 0
+
+  constructor (connection: Libsql.Database) {
+    this.#connection = connection
+  }
+
+  all<T> (sql: string, values: readonly Cell[] = []): T[] {
+    return this.#prepared(sql).all(values) as T[]
+  }
+
+  /** The first row. */
+  get<T> (sql: string, values: readonly Cell[] = []): T | undefined {
+    return this.#prepared(sql).all(values)[0] as T | undefined
+  }
+
+  /** How many rows were changed, by this statement and not by its triggers. */
+  run (sql: string, values: readonly Cell[] = []): { readonly changes: number, readonly rowid: number } {
+    const { changes, lastInsertRowid } = this.#prepared(sql).run(values)
+    return { changes, rowid: Number(lastInsertRowid) }
+  }
+
+  /** Several statements without values. */
+  exec (sql: string): void {
+    this.#connection.exec(sql)
+  }
+
+  /**
+   * Runs `work` in one transaction, which is rolled back when it throws. Inside of another one it is part of that.
+   * `work` must not wait for anything.
+   */
+  transaction<T> (work: () => T): T {
+    if (this.#depth > 0) return work()
+    this.#connection.exec('BEGIN IMMEDIATE')
+    this.#depth++
+    try {
+      const result = work()
+      this.#connection.exec('COMMIT')
+      return result
+    } catch (error) {
+      if (this.#connection.inTransaction) this.#connection.exec('ROLLBACK')
+      throw error
+    } finally {
+      this.#depth--
+    }
+  }
+
+  /** Folds the write-ahead log into the file. */
+  close (): void {
+    this.#statements.clear()
+    try {
+      this.#connection.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch {
+      // another process reads; the next one to open the file folds the log in
+    }
+    this.#connection.close()
+  }
+
+  #prepared (sql: string): Prepared {
+    const known = this.#statements.get(sql)
+    if (known !== undefined) return known
+    const statement = this.#connection.prepare(sql) as unknown as Prepared
+    if (this.#statements.size >= MOST_STATEMENTS) this.#statements.delete(this.#statements.keys().next().value!)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+}

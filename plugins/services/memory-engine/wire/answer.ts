@@ -1,0 +1,54 @@
+import type { Core } from '../core.js'
+
+/** What a handler gets. */
+export interface WireCall {
+  readonly core: Core
+  /** The parts of the path, decoded, by their names in the route's pattern. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal
+  /** Names of the query and the body that nothing here reads; they are named in `x-ignored-params`. */
+  readonly ignored: Set<string>
+}
+
+export interface WireAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+export type Handler = (call: WireCall) => WireAnswer | Promise<WireAnswer>
+
+export interface WireRoute {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** `/v1/default/banks/{bank_id}/memories`; a last `{key*}` takes the rest of the path. */
+  readonly path: string
+  readonly handler: Handler
+}
+
+/** The path of a bank, and what its parts begin with. */
+export const BANK = '/v1/default/banks/{bank_id}'
+
+export function json (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: Buffer.from(JSON.stringify(value)) }
+}
+
+/** A refusal as the wire has it: `{"detail": …}`. */
+export class WireError extends Error {
+  readonly status: number
+  readonly detail: unknown
+
+  constructor (status: number, detail: unknown) {
+    super(typeof detail === 'string' ? detail : JSON.stringify(detail))
+    this.status = status
+    this.detail = detail
+  }
+}
+
+export function bankNotFound (bankId: string): WireError {
+  return new WireError(404, `Bank '${bankId}' not found`)
+}

@@ -1,0 +1,133 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { Core, Outside } from './core.js'
+import { startBackground } from './background.js'
+import type { Abilities, Errand, ErrandAnswer, FromEngine, RequestMessage, ToEngine } from './messages.js'
+import { answerRequest } from './router.js'
+import { openStore } from './store/open.js'
+import { wallTime } from './store/clock.js'
+
+/*
+ * The engine's thread: it owns the database and the vectors, so that no scan and no transaction holds up the gateway.
+ */
+
+const port = parentPort!
+const { path, abilities: first } = workerData as { readonly path: string, readonly abilities: Abilities }
+
+function send (message: FromEngine, transfer: readonly ArrayBuffer[] = []): void {
+  port.postMessage(message, transfer)
+}
+
+interface Pending {
+  readonly resolve: (answer: ErrandAnswer) => void
+  readonly reject: (error: Error) => void
+}
+
+class Errands implements Outside {
+  abilities = first
+  #count = 0
+  readonly #pending = new Map<number, Pending>()
+  readonly #listeners = new Set<() => void>()
+
+  onAbilities (listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  changed (abilities: Abilities): void {
+    this.abilities = abilities
+    for (const listener of this.#listeners) listener()
+  }
+
+  async run (errand: Errand, signal: AbortSignal): Promise<ErrandAnswer> {
+    signal.throwIfAborted()
+    const id = ++this.#count
+    let left = (): void => {}
+    try {
+      return await new Promise<ErrandAnswer>((resolve, reject) => {
+        this.#pending.set(id, { resolve, reject })
+        left = () => {
+          send({ kind: 'errand-off', id })
+          reject(signal.reason as Error)
+        }
+        signal.addEventListener('abort', left)
+        send({ kind: 'errand', id, errand })
+      })
+    } finally {
+      this.#pending.delete(id)
+      signal.removeEventListener('abort', left)
+    }
+  }
+
+  done (id: number, answer: ErrandAnswer): void {
+    this.#pending.get(id)?.resolve(answer)
+  }
+
+  failed (id: number, message: string): void {
+    this.#pending.get(id)?.reject(new Error(message))
+  }
+}
+
+const errands = new Errands()
+const ends = new AbortController()
+const running = new Map<number, AbortController>()
+
+function open (): Core | null {
+  try {
+    return {
+      store: openStore(path),
+      outside: errands,
+      hooks: { retaining: [], retained: [], answered: [] },
+      now: wallTime,
+      log: (level, message, fields = {}) => send({ kind: 'log', level, message, fields }),
+      closing: ends.signal
+    }
+  } catch (error) {
+    send({ kind: 'broken', message: (error as Error).message })
+    return null
+  }
+}
+
+async function take (core: Core, { id, method, path, query, headers, body }: RequestMessage): Promise<void> {
+  const control = new AbortController()
+  running.set(id, control)
+  try {
+    const answer = await answerRequest(core, {
+      method, path, query, headers, signal: control.signal,
+      body: body === null ? Buffer.alloc(0) : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    })
+    const bytes = new Uint8Array(answer.body)
+    if (control.signal.aborted) send({ kind: 'dropped', id })
+    else send({ kind: 'answer', id, status: answer.status, headers: answer.headers, body: bytes }, [bytes.buffer])
+  } catch (error) {
+    if (control.signal.aborted) return send({ kind: 'dropped', id })
+    core.log('warn', 'a request of the memory engine failed', { method, path, error: (error as Error).stack })
+    const body = new Uint8Array(Buffer.from(JSON.stringify({ detail: 'Internal server error' })))
+    send({ kind: 'answer', id, status: 500, headers: { 'content-type': 'application/json' }, body }, [body.buffer])
+  } finally {
+    running.delete(id)
+  }
+}
+
+function close (core: Core): void {
+  ends.abort(new Error('the memory engine is closing'))
+  for (const control of running.values()) control.abort(ends.signal.reason)
+  core.store.close()
+  send({ kind: 'closed' })
+  port.close()
+}
+
+const core = open()
+if (core !== null) {
+  startBackground(core)
+  send({ kind: 'opened' })
+  port.on('message', (message: ToEngine) => {
+    switch (message.kind) {
+      case 'request': return void take(core, message)
+      case 'abort': return running.get(message.id)?.abort(new Error('the client left'))
+      case 'abilities': return errands.changed(message.abilities)
+      case 'errand-done': return errands.done(message.id, message.answer)
+      case 'errand-failed': return errands.failed(message.id, message.message)
+      case 'close': return close(core)
+    }
+  })
+}

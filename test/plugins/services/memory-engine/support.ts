@@ -1,0 +1,45 @@
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { EmbeddedEngine, type EmbeddedOptions } from '../../../../plugins/services/memory-engine/embedded-engine.js'
+import type { Abilities } from '../../../../plugins/services/memory-engine/messages.js'
+
+export interface Answer<T = Record<string, unknown>> {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[]>>
+  readonly body: T
+}
+
+export const noModels: Abilities = {
+  embed: { model: null, why: 'there is none' }, rerank: { model: null, why: 'there is none' }, chat: { model: null, why: 'there is none' }
+}
+
+export interface Wire {
+  readonly engine: EmbeddedEngine
+  readonly path: string
+  /** A path below `/v1/default/banks/` unless it begins with a slash; what is no buffer is sent as JSON. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
+  readonly call: <T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer<T>>
+}
+
+/** An engine on a folder of the test; with `options` of its own, such as a path or models. */
+export function openEngine (t: Test, options: Partial<EmbeddedOptions> = {}): Wire {
+  const path = options.path?.() ?? join(t.testdir(), 'memory', 'memory.db')
+  const engine = new EmbeddedEngine({
+    abilities: () => noModels, run: () => Promise.reject(new Error('no models here')), log: () => {}, ...options, path: () => path
+  })
+  t.teardown(() => engine.close())
+  return { engine, path, call: callsOf(engine) }
+}
+
+export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] {
+  return async <T>(method: string, target: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const [path = '', query = ''] = (target.startsWith('/') ? target : `/v1/default/banks/${target}`).split('?')
+    const sent = body === undefined ? null : Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
+    const answer = await engine.request({
+      method, path, query, body: sent, signal: new AbortController().signal,
+      headers: { ...sent === null ? {} : { 'content-type': 'application/json' }, ...headers }
+    })
+    const text = (answer.body as Buffer).toString('utf8')
+    return { status: answer.status, headers: answer.headers, body: (text === '' ? null : JSON.parse(text)) as T }
+  }
+}
