@@ -1,10 +1,16 @@
 import type { Core } from './core.js'
 import { routes as bankRoutes } from './banks/routes.js'
+import { routes as directiveRoutes } from './models/directive-routes.js'
+import { routes as operationRoutes } from './operations/routes.js'
+import { routes as webhookRoutes } from './webhooks/routes.js'
 import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
 
 /** Every call of the wire. */
-const table: readonly WireRoute[] = [...serviceRoutes, ...bankRoutes]
+const table: readonly WireRoute[] = [
+  ...serviceRoutes, ...bankRoutes,
+  ...operationRoutes, ...directiveRoutes, ...webhookRoutes
+]
 
 export interface WireRequest {
   readonly method: string

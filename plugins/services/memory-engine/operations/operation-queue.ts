@@ -1,0 +1,169 @@
+import type { Core } from '../core.js'
+import { wireTime } from '../wire/times.js'
+import { laneOf, retryAfter, retryPauseMs, type Operation, type OperationType } from './operation.js'
+import type { OperationTable } from './operation-table.js'
+
+/** What a piece of work may use while it runs. */
+export interface Run {
+  /** Aborted when the operation is cancelled or the engine closes. */
+  readonly signal: AbortSignal
+  progress (stage: string, processed: number | null, total: number | null, detail?: Readonly<Record<string, number>>): void
+  /**
+   * Writes what the work came to, in one transaction with the operation's end: it is completed with its effect, or neither is
+   * there. `write` returns what goes into `result_metadata`. Throws the signal's reason if the operation was cancelled meanwhile.
+   */
+  commit (write: () => Readonly<Record<string, unknown>>, details?: Readonly<Record<string, unknown>>): void
+}
+
+/** Does one piece of work and ends it with `run.commit`. It may be called again after a crash at any of its steps. */
+export type Work = (operation: Operation, run: Run) => Promise<void>
+
+export interface QueueDeps {
+  readonly core: Core
+  readonly table: OperationTable
+  /** Told after an operation ended, outside of its transaction. */
+  readonly ended: (operation: Operation, startedAt: number) => void
+}
+
+const AT_ONCE = 4
+const LOOK_AHEAD = 64
+/** A timer holds no longer pause than this; the queue then looks again. */
+const LONGEST_TIMER_MS = 60_000
+
+/** Runs the operations of all banks, one at a time for each lane, and survives the end of the process at any moment. */
+export class OperationQueue {
+  readonly #deps: QueueDeps
+  readonly #works = new Map<OperationType, Work>()
+  readonly #running = new Map<string, { readonly lane: string, readonly abort: AbortController }>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor (deps: QueueDeps) {
+    this.#deps = deps
+  }
+
+  /** Every type has its work before `start`. */
+  handle (type: OperationType, work: Work): void {
+    this.#works.set(type, work)
+  }
+
+  start (): void {
+    const { core, table } = this.#deps
+    table.resume()
+    core.closing.addEventListener('abort', () => {
+      if (this.#timer !== null) clearTimeout(this.#timer)
+      for (const { abort } of this.#running.values()) abort.abort(core.closing.reason)
+    })
+    this.wake()
+  }
+
+  /** Looks for work; call it after adding some. */
+  wake (): void {
+    const { core, table } = this.#deps
+    if (core.closing.aborted) return
+    const lanes = new Set([...this.#running.values()].map(({ lane }) => lane))
+    if (this.#running.size < AT_ONCE) {
+      for (const next of table.runnable(LOOK_AHEAD)) {
+        const lane = laneOf(next)
+        if (lanes.has(lane) || this.#running.size >= AT_ONCE) continue
+        lanes.add(lane)
+        this.#begin(next.id, lane)
+      }
+    }
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    const at = table.nextRetryAt()
+    this.#timer = at === null ? null : setTimeout(() => this.wake(), Math.min(LONGEST_TIMER_MS, Math.max(0, at - core.now()) + 1))
+    this.#timer?.unref()
+  }
+
+  /** Ends it if it waits or runs; its children too. Nothing that it has not committed stays. */
+  cancel (id: string): void {
+    const { core: { store }, table } = this.#deps
+    const operation = table.get(id)
+    if (operation === null) return
+    const all = [operation, ...table.children(id)].filter(({ status }) => status === 'pending' || status === 'processing')
+    store.transaction(() => {
+      for (const each of all) table.cancel(each.id)
+      if (operation.parentId !== null) table.settleParent(operation.parentId)
+    })
+    for (const each of all) this.#running.get(each.id)?.abort.abort(new Error('the operation was cancelled'))
+    this.wake()
+  }
+
+  #begin (id: string, lane: string): void {
+    const { core, table } = this.#deps
+    core.store.transaction(() => {
+      table.begin(id)
+      const { parentId } = table.get(id)!
+      if (parentId !== null) table.settleParent(parentId)
+    })
+    const abort = new AbortController()
+    this.#running.set(id, { lane, abort })
+    void this.#run(table.get(id)!, abort.signal).catch((error: unknown) => {
+      core.log('warn', 'an operation of the memory engine could not be ended', { operation: id, error: (error as Error).message })
+    }).finally(() => {
+      this.#running.delete(id)
+      this.wake()
+    })
+  }
+
+  async #run (operation: Operation, signal: AbortSignal): Promise<void> {
+    const { core, table, ended } = this.#deps
+    const startedAt = core.now()
+    const work = this.#works.get(operation.type)
+    try {
+      // what is begun while `wake` looks at the list must not end within it
+      await Promise.resolve()
+      if (work === undefined) throw new Error(`no work is known for operations of type ${operation.type}`)
+      await work(operation, this.#runOf(operation, signal))
+      if (!core.closing.aborted && table.get(operation.id)?.status === 'processing') throw new Error(
+        'the work ended without a result'
+      )
+    } catch (error) {
+      // the database is closed: what ran is taken up at the next start
+      if (!core.closing.aborted) this.#failed(operation, error, signal)
+    }
+    if (core.closing.aborted) return
+    const now = table.get(operation.id)
+    if (now === null || now.status === 'pending' || now.status === 'processing') return
+    table.prune(now.bankId)
+    ended(now, startedAt)
+  }
+
+  #runOf (operation: Operation, signal: AbortSignal): Run {
+    const { core, table } = this.#deps
+    return {
+      signal,
+      progress: (stage, processed, total, detail) => {
+        signal.throwIfAborted()
+        table.progress(operation.id, { stage, at: wireTime(core.now()), processed, total, detail: detail ?? null })
+      },
+      commit: (write, details) => {
+        signal.throwIfAborted()
+        core.store.transaction(() => {
+          // a request may have cancelled or deleted it since the last look
+          if (table.get(operation.id)?.status !== 'processing') throw new Error('the operation was cancelled')
+          const result = write()
+          table.complete(operation.id, result, details ?? null)
+          if (operation.parentId !== null) table.settleParent(operation.parentId)
+        })
+      }
+    }
+  }
+
+  #failed (operation: Operation, error: unknown, signal: AbortSignal): void {
+    const { core, table } = this.#deps
+    // cancelled or deleted meanwhile
+    if (signal.aborted || table.get(operation.id)?.status !== 'processing') return
+    const message = error instanceof Error ? error.message : String(error)
+    const details = (error as { details?: Readonly<Record<string, unknown>> | null }).details ?? null
+    const retry = retryAfter(operation, error)
+    core.log('warn', retry === null ? 'an operation of the memory engine failed' : 'an operation of the memory engine failed and is tried again', {
+      operation: operation.id, type: operation.type, error: message
+    })
+    core.store.transaction(() => {
+      if (retry === null) table.fail(operation.id, message, details)
+      else table.postpone(operation.id, retry, message, core.now() + retryPauseMs(retry))
+      if (operation.parentId !== null) table.settleParent(operation.parentId)
+    })
+  }
+}

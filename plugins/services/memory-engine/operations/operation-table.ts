@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto'
+import type { Store } from '../store/store.js'
+import { parentStatus, type Operation, type OperationProgress, type OperationStatus, type OperationType } from './operation.js'
+
+interface Row {
+  readonly id: string
+  readonly bank_id: string
+  readonly type: OperationType
+  readonly status: OperationStatus
+  readonly parent_id: string | null
+  readonly sub_batch_index: number | null
+  readonly items_count: number
+  readonly document_id: string | null
+  readonly filename: string | null
+  readonly mental_model_id: string | null
+  readonly payload: string | null
+  readonly result: string
+  readonly details: string | null
+  readonly error: string | null
+  readonly retry_count: number
+  readonly next_retry_at: number | null
+  readonly progress: string | null
+  readonly created_at: number
+  readonly updated_at: number
+  readonly completed_at: number | null
+}
+
+export interface NewOperation {
+  readonly id?: string
+  readonly bankId: string
+  readonly type: OperationType
+  readonly parentId?: string | null
+  readonly subBatchIndex?: number
+  readonly itemsCount?: number
+  readonly documentId?: string | null
+  readonly filename?: string | null
+  readonly mentalModelId?: string | null
+  readonly payload?: unknown
+  readonly result?: Readonly<Record<string, unknown>>
+}
+
+export interface OperationFilter {
+  readonly status?: string | null
+  readonly type?: string | null
+  readonly excludeParents?: boolean
+  readonly limit: number
+  readonly offset: number
+}
+
+const WITHOUT_PAYLOAD = `id, bank_id, type, status, parent_id, sub_batch_index, items_count, document_id, filename, mental_model_id,
+  NULL AS payload, result, details, error, retry_count, next_retry_at, progress, created_at, updated_at, completed_at`
+
+/** How many operations of a bank are kept when they are over. */
+const KEPT = 1000
+
+/** The rows of the queue. Every method is one statement or runs in the caller's transaction. */
+export class OperationTable {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor (store: Store, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  add (operation: NewOperation): Operation {
+    const { id = randomUUID(), bankId, type } = operation
+    const now = this.#now()
+    this.#store.run(`INSERT INTO operations (id, bank_id, type, status, parent_id, sub_batch_index, items_count, document_id, filename,
+      mental_model_id, payload, result, created_at, updated_at) VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+      id, bankId, type, operation.parentId ?? null, operation.subBatchIndex ?? null, operation.itemsCount ?? 0,
+      operation.documentId ?? null, operation.filename ?? null, operation.mentalModelId ?? null,
+      operation.payload === undefined ? null : JSON.stringify(operation.payload), JSON.stringify(operation.result ?? {}), now, now
+    ])
+    return this.get(id)!
+  }
+
+  get (id: string, bankId?: string): Operation | null {
+    const row = this.#store.get<Row>('SELECT * FROM operations WHERE id = ?', [id])
+    return row === undefined || (bankId !== undefined && row.bank_id !== bankId) ? null : operationOf(row)
+  }
+
+  list (bankId: string, filter: OperationFilter): { readonly total: number, readonly operations: readonly Operation[] } {
+    const where = ['bank_id = ?']
+    const values: Array<string | number> = [bankId]
+    for (const key of ['status', 'type'] as const) {
+      const value = filter[key]
+      if (value === undefined || value === null) continue
+      where.push(`${key} = ?`)
+      values.push(value)
+    }
+    if (filter.excludeParents === true) where.push(`type != 'batch_retain'`)
+    const clause = where.join(' AND ')
+    const { total } = this.#store.get<{ total: number }>(`SELECT count(*) AS total FROM operations WHERE ${clause}`, values)!
+    const rows = this.#store.all<Row>(`SELECT ${WITHOUT_PAYLOAD} FROM operations WHERE ${clause}
+      ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`, [...values, filter.limit, filter.offset])
+    return { total, operations: rows.map(operationOf) }
+  }
+
+  children (parentId: string): readonly Operation[] {
+    return this.#store.all<Row>(
+      `SELECT ${WITHOUT_PAYLOAD} FROM operations WHERE parent_id = ? ORDER BY sub_batch_index`, [parentId]
+    ).map(operationOf)
+  }
+
+  /** Those that may run now, oldest first. A parent never does: its children do. */
+  runnable (limit: number): ReadonlyArray<Pick<Operation, 'id' | 'bankId' | 'type'>> {
+    return this.#store.all<Row>(`SELECT id, bank_id, type FROM operations WHERE status = 'pending' AND type != 'batch_retain'
+      AND (next_retry_at IS NULL OR next_retry_at <= ?) ORDER BY created_at, rowid LIMIT ?`, [this.#now(), limit])
+      .map(({ id, bank_id: bankId, type }) => ({ id, bankId, type }))
+  }
+
+  /** When the next one may run that waits for its pause to end; null if none does. */
+  nextRetryAt (): number | null {
+    return this.#store.get<{ at: number | null }>(`SELECT min(next_retry_at) AS at FROM operations
+      WHERE status = 'pending' AND next_retry_at > ?`, [this.#now()])?.at ?? null
+  }
+
+  /** One of this kind that waits in the bank, not yet begun. */
+  waiting (bankId: string, type: OperationType, mentalModelId?: string): Operation | null {
+    const row = this.#store.get<Row>(`SELECT * FROM operations WHERE bank_id = ? AND type = ? AND status = 'pending'
+      AND (? IS NULL OR mental_model_id = ?) ORDER BY created_at LIMIT 1`, [bankId, type, mentalModelId ?? null, mentalModelId ?? null])
+    return row === undefined ? null : operationOf(row)
+  }
+
+  begin (id: string): void {
+    this.#set(id, { status: 'processing', error: null, next_retry_at: null })
+  }
+
+  complete (id: string, result: Readonly<Record<string, unknown>>, details: Readonly<Record<string, unknown>> | null): void {
+    const now = this.#now()
+    this.#set(id, {
+      status: 'completed', payload: null, error: null, completed_at: now, next_retry_at: null,
+      result: JSON.stringify({ ...this.get(id)!.result, ...result }), ...details !== null && { details: JSON.stringify(details) }
+    })
+  }
+
+  fail (id: string, error: string, details: Readonly<Record<string, unknown>> | null): void {
+    this.#set(id, {
+      status: 'failed', error, completed_at: this.#now(), next_retry_at: null,
+      ...details !== null && { details: JSON.stringify(details) }
+    })
+  }
+
+  postpone (id: string, retryCount: number, error: string, nextRetryAt: number): void {
+    this.#set(id, { status: 'pending', error, retry_count: retryCount, next_retry_at: nextRetryAt })
+  }
+
+  cancel (id: string): void {
+    this.#set(id, { status: 'cancelled', payload: null, completed_at: this.#now(), next_retry_at: null })
+  }
+
+  /** Pending as on its first day. */
+  restart (id: string): void {
+    this.#set(id, {
+      status: 'pending', error: null, details: null, retry_count: 0, next_retry_at: null, completed_at: null, progress: null
+    })
+  }
+
+  progress (id: string, progress: OperationProgress): void {
+    this.#set(id, { progress: JSON.stringify(progress) })
+  }
+
+  /** What ran when the process ended runs again. */
+  resume (): void {
+    this.#store.run(`UPDATE operations SET status = 'pending' WHERE status = 'processing' AND type != 'batch_retain'`, [])
+  }
+
+  /** Brings a parent to the state of its children. */
+  settleParent (parentId: string): void {
+    const children = this.children(parentId)
+    const parent = this.get(parentId)
+    if (parent === null || children.length === 0) return
+    const status = parentStatus(children.map(child => child.status))
+    if (status === parent.status) return
+    const error = children.find(child => child.status === 'failed')?.error ?? null
+    const result = status !== 'completed' ? {} : {
+      unit_ids_count: children.reduce((sum, child) => sum + Number(child.result.unit_ids_count ?? 0), 0),
+      extraction_errors_count: children.reduce((sum, child) => sum + Number(child.result.extraction_errors_count ?? 0), 0)
+    }
+    const over = status === 'completed' || status === 'failed' || status === 'cancelled'
+    this.#set(parentId, {
+      status, error, completed_at: over ? this.#now() : null, result: JSON.stringify({ ...parent.result, ...result })
+    })
+  }
+
+  delete (id: string): void {
+    this.#store.run('DELETE FROM operations WHERE id = ? OR parent_id = ?', [id, id])
+  }
+
+  /** Forgets the oldest of those that are over. */
+  prune (bankId: string): void {
+    this.#store.run(`DELETE FROM operations WHERE bank_id = ? AND status IN ('completed', 'cancelled') AND seq <=
+      (SELECT seq FROM operations WHERE bank_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})`, [bankId, bankId])
+  }
+
+  byStatus (bankId: string): Readonly<Record<string, number>> {
+    const rows = this.#store.all<{ status: string, n: number }>(
+      'SELECT status, count(*) AS n FROM operations WHERE bank_id = ? GROUP BY status', [bankId]
+    )
+    return Object.fromEntries(rows.map(({ status, n }) => [status, n]))
+  }
+
+  #set (id: string, values: Readonly<Record<string, string | number | null>>): void {
+    const columns = Object.keys(values).map(name => `${name} = ?`).join(', ')
+    this.#store.run(`UPDATE operations SET ${columns}, updated_at = ? WHERE id = ?`, [...Object.values(values), this.#now(), id])
+  }
+}
+
+function operationOf (row: Row): Operation {
+  return {
+    id: row.id,
+    bankId: row.bank_id,
+    type: row.type,
+    status: row.status,
+    parentId: row.parent_id,
+    subBatchIndex: row.sub_batch_index,
+    itemsCount: row.items_count,
+    documentId: row.document_id,
+    filename: row.filename,
+    mentalModelId: row.mental_model_id,
+    payload: parsed(row.payload),
+    result: (parsed(row.result) ?? {}) as Record<string, unknown>,
+    details: parsed(row.details) as Record<string, unknown> | null,
+    error: row.error,
+    retryCount: row.retry_count,
+    nextRetryAt: row.next_retry_at,
+    progress: parsed(row.progress) as OperationProgress | null,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    completedAt: row.completed_at
+  }
+}
+
+function parsed (text: string | null): unknown {
+  return text === null ? null : JSON.parse(text)
+}

@@ -1,0 +1,38 @@
+import type { Core } from '../core.js'
+import type { Operation } from './operation.js'
+import { OperationQueue } from './operation-queue.js'
+import { OperationTable, type NewOperation } from './operation-table.js'
+
+/** The background work of one engine. */
+export class Operations {
+  readonly table: OperationTable
+  readonly queue: OperationQueue
+  /** Called after an operation ended, with the time at which its last try began. */
+  readonly ended: Array<(operation: Operation, startedAt: number) => void> = []
+
+  constructor (core: Core) {
+    this.table = new OperationTable(core.store, () => core.now())
+    this.queue = new OperationQueue({
+      core,
+      table: this.table,
+      ended: (operation, startedAt) => {
+        for (const listener of this.ended) listener(operation, startedAt)
+      }
+    })
+  }
+
+  /** Adds one and has it run soon. In a transaction: soon after it. */
+  submit (operation: NewOperation): Operation {
+    const added = this.table.add(operation)
+    setImmediate(() => this.queue.wake())
+    return added
+  }
+}
+
+const engines = new WeakMap<Core, Operations>()
+
+export function operationsOf (core: Core): Operations {
+  let operations = engines.get(core)
+  if (operations === undefined) engines.set(core, operations = new Operations(core))
+  return operations
+}

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import type { Cell, Store } from '../store/store.js'
+
+export interface HttpConfig {
+  readonly method: string
+  readonly timeout_seconds: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly params: Readonly<Record<string, string>>
+}
+
+export interface Webhook {
+  readonly seq: number
+  readonly id: string
+  readonly bank: number
+  readonly url: string
+  readonly secret: string | null
+  readonly eventTypes: readonly string[]
+  readonly enabled: boolean
+  readonly httpConfig: HttpConfig
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+export type WebhookValues = Pick<Webhook, 'url' | 'secret' | 'eventTypes' | 'enabled' | 'httpConfig'>
+
+interface Row {
+  readonly seq: number
+  readonly id: string
+  readonly bank: number
+  readonly url: string
+  readonly secret: string | null
+  readonly event_types: string
+  readonly enabled: number
+  readonly http_config: string
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
+
+export interface Delivery {
+  readonly seq: number
+  readonly id: string
+  readonly webhook: number
+  readonly event_type: string
+  readonly payload: string
+  readonly status: DeliveryStatus
+  readonly attempts: number
+  readonly next_retry_at: number | null
+  readonly last_error: string | null
+  readonly last_response_status: number | null
+  readonly last_response_body: string | null
+  readonly last_attempt_at: number | null
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export type Attempt = Pick<Delivery, 'status' | 'attempts' | 'next_retry_at' | 'last_error' | 'last_response_status' | 'last_response_body'>
+
+/** How many deliveries of a webhook are kept. */
+const KEPT = 500
+
+/** Webhooks and what they were or are to be sent; `bank` is the number of one. */
+export class WebhookTable {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor (store: Store, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  add (bank: number, { url, secret, eventTypes, enabled, httpConfig }: WebhookValues): Webhook {
+    const id = randomUUID()
+    const now = this.#now()
+    this.#store.run('INSERT INTO webhooks (id, bank, url, secret, event_types, enabled, http_config, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      [id, bank, url, secret, JSON.stringify(eventTypes), Number(enabled), JSON.stringify(httpConfig), now, now])
+    return this.get(bank, id)!
+  }
+
+  get (bank: number, id: string): Webhook | null {
+    const row = this.#store.get<Row>('SELECT * FROM webhooks WHERE bank = ? AND id = ?', [bank, id])
+    return row === undefined ? null : webhookOf(row)
+  }
+
+  bySeq (seq: number): Webhook | null {
+    const row = this.#store.get<Row>('SELECT * FROM webhooks WHERE seq = ?', [seq])
+    return row === undefined ? null : webhookOf(row)
+  }
+
+  all (bank: number): readonly Webhook[] {
+    return this.#store.all<Row>('SELECT * FROM webhooks WHERE bank = ? ORDER BY seq DESC', [bank]).map(webhookOf)
+  }
+
+  update (bank: number, id: string, changes: Partial<WebhookValues>): Webhook | null {
+    const columns: Record<string, Cell> = { updated_at: this.#now() }
+    if (changes.url !== undefined) columns.url = changes.url
+    if (changes.secret !== undefined) columns.secret = changes.secret
+    if (changes.eventTypes !== undefined) columns.event_types = JSON.stringify(changes.eventTypes)
+    if (changes.enabled !== undefined) columns.enabled = Number(changes.enabled)
+    if (changes.httpConfig !== undefined) columns.http_config = JSON.stringify(changes.httpConfig)
+    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
+    this.#store.run(`UPDATE webhooks SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+    return this.get(bank, id)
+  }
+
+  delete (bank: number, id: string): boolean {
+    return this.#store.run('DELETE FROM webhooks WHERE bank = ? AND id = ?', [bank, id]).changes > 0
+  }
+
+  /** Lays a delivery down for each webhook of the bank that wants the event; returns how many. */
+  announce (bank: number, eventType: string, payload: () => Readonly<Record<string, unknown>>): number {
+    const wanting = this.all(bank).filter(({ enabled, eventTypes }) => enabled && eventTypes.includes(eventType))
+    const now = this.#now()
+    for (const { seq } of wanting) {
+      this.#store.run(`INSERT INTO webhook_deliveries (id, webhook, event_type, payload, status, next_retry_at, created_at, updated_at)
+        VALUES (?, ?, ?, ?, 'pending', ?, ?, ?)`, [randomUUID(), seq, eventType, JSON.stringify(payload()), now, now, now])
+      this.#store.run(`DELETE FROM webhook_deliveries WHERE webhook = ? AND status <> 'pending' AND seq <=
+        (SELECT seq FROM webhook_deliveries WHERE webhook = ? ORDER BY seq DESC LIMIT 1 OFFSET ${KEPT})`, [seq, seq])
+    }
+    return wanting.length
+  }
+
+  /** The one that is due first; `dueAt` says when. */
+  nextDelivery (): Delivery | null {
+    return this.#store.get<Delivery>(
+      `SELECT * FROM webhook_deliveries WHERE status = 'pending' ORDER BY next_retry_at, seq LIMIT 1`
+    ) ?? null
+  }
+
+  /** From the latest; `before` is a `seq`. */
+  deliveries (webhook: Webhook, before: number | null, limit: number): readonly Delivery[] {
+    return this.#store.all<Delivery>('SELECT * FROM webhook_deliveries WHERE webhook = ? AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?',
+      [webhook.seq, before, before, limit])
+  }
+
+  attempted ({ seq }: Delivery, attempt: Attempt): void {
+    const now = this.#now()
+    this.#store.run(`UPDATE webhook_deliveries SET status = ?, attempts = ?, next_retry_at = ?, last_error = ?, last_response_status = ?,
+      last_response_body = ?, last_attempt_at = ?, updated_at = ? WHERE seq = ?`, [
+      attempt.status, attempt.attempts, attempt.next_retry_at, attempt.last_error, attempt.last_response_status,
+      attempt.last_response_body, now, now, seq
+    ])
+  }
+}
+
+function webhookOf (row: Row): Webhook {
+  return {
+    seq: row.seq,
+    id: row.id,
+    bank: row.bank,
+    url: row.url,
+    secret: row.secret,
+    eventTypes: JSON.parse(row.event_types) as string[],
+    enabled: row.enabled === 1,
+    httpConfig: JSON.parse(row.http_config) as HttpConfig,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at
+  }
+}

@@ -1,0 +1,38 @@
+import t from 'tap'
+import { isPublicAddress } from '../../../../plugins/services/memory-engine/webhooks/target.js'
+import { openEngine } from './support.js'
+
+t.test('a webhook may not lead to this machine or a private network, and its secret never comes back', async t => {
+  const { call } = openEngine(t)
+  await call('PUT', 'b', {})
+  const refused = [
+    'http://127.0.0.1:1/x', 'http://localhost/x', 'http://[::1]/x', 'http://10.1.2.3/', 'https://192.168.1.1/', 'http://169.254.169.254/latest',
+    'http://[::ffff:127.0.0.1]/', 'http://2130706433/', 'http://0x7f.1/', 'http://router.local/', 'http://[fd00::1]/'
+  ]
+  for (const url of refused) t.match(
+    await call('POST', 'b/webhooks', { url }), { status: 400, body: { detail: /private\/loopback\/link-local/ } }, url
+  )
+  for (const url of ['file:///etc/passwd', 'no url']) t.match(await call('POST', 'b/webhooks', { url }), { status: 400 }, url)
+  const { status, body } = await call('POST', 'b/webhooks', {
+    url: 'https://example.com/x', secret: 's3cret', event_types: ['retain.completed']
+  })
+  t.equal(status, 201)
+  t.match(body, {
+    bank_id: 'b', secret: null, enabled: true, http_config: { method: 'POST', timeout_seconds: 30, headers: {}, params: {} }
+  })
+  t.match(await call('PATCH', `b/webhooks/${body.id}`, { url: 'http://127.0.0.1/' }), { status: 400 }, 'nor by a change')
+  const { body: changed } = await call('PATCH', `b/webhooks/${body.id}`, { enabled: false, secret: 'other' })
+  t.match(changed, { url: 'https://example.com/x', enabled: false, secret: null })
+  const list = await call('GET', 'b/webhooks')
+  t.match(list.body, { items: [{ id: body.id }], total: 1, limit: 100, offset: 0 })
+  t.notMatch(JSON.stringify([body, changed, list.body]), /s3cret|other/)
+  t.same((await call('GET', `b/webhooks/${body.id}/deliveries`)).body, { items: [], next_cursor: null })
+  t.match(await call('POST', 'b/webhooks', { url: 'https://example.com/', event_types: ['nonsense'] }), { status: 422 })
+  t.same((await call('DELETE', `b/webhooks/${body.id}`)).body, { success: true, message: null, deleted_count: null })
+  t.match(await call('GET', `b/webhooks/${body.id}/deliveries`), { status: 404 })
+})
+
+t.test('public addresses are those of the internet and no others', async t => {
+  for (const address of ['1.1.1.1', '93.184.216.34', '2606:4700::1111']) t.equal(isPublicAddress(address), true, address)
+  for (const address of ['0.0.0.0', '100.64.0.1', '172.16.0.1', '224.0.0.1', '::1', '::ffff:10.0.0.1', 'fe80::1', '2002:7f00:1::', 'x']) t.equal(isPublicAddress(address), false, address)
+})
