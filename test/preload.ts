@@ -1,6 +1,7 @@
 // Loaded into every test process before anything else ("test-env" of tap in package.json).
 
-import Module from 'node:module'
+import asyncHooks from 'node:async_hooks'
+import Module, { syncBuiltinESMExports } from 'node:module'
 
 /*
  * undici's dispatcher serves `fetch` from here on. That of Node 20 never settles when a server takes a connection and
@@ -22,8 +23,26 @@ delete process.env.NODE_OPTIONS
 process.execArgv.length = 0
 
 /*
+ * The runner follows every promise and timer from its making to its end, to tell the test that an error which nothing
+ * catches belongs to: half of the processor time of a test that awaits a lot. Such an error ends the process here, as it
+ * does anywhere else, and the runner names the tests that had not ended.
+ */
+const { createHook } = asyncHooks
+let follows = false
+Object.assign(asyncHooks, {
+  createHook: () => {
+    follows = true
+    return { enable: () => {}, disable: () => {} }
+  }
+})
+syncBuiltinESMExports()
+const { default: t } = await import('tap')
+Object.assign(asyncHooks, { createHook })
+syncBuiltinESMExports()
+if (!follows) throw new Error('tap does not follow promises any more, or another way: see to test/preload.ts')
+
+/*
  * The runner removes the folder of a test before what the test left to `teardown`, when the folder was made first: a gateway
  * that still runs would write into a folder that is being removed. The teardown that is asked for first makes it the other way.
  */
-const { default: t } = await import('tap')
 t.beforeEach(test => { test.teardown(() => {}) })

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Test } from 'tap'
@@ -25,6 +24,8 @@ export interface KillPoint {
 interface Gateway {
   readonly url: string
   readonly gone: Promise<unknown>
+  /** From now on it dies there. */
+  arm (point: KillPoint): Promise<void>
   kill (signal: NodeJS.Signals): Promise<void>
 }
 
@@ -50,23 +51,28 @@ async function gpuHome (t: Test): Promise<string> {
   return home
 }
 
-async function start (t: Test, home: string, point?: KillPoint): Promise<Gateway> {
-  const child = spawn(process.execPath, [FIXTURE, home, ...point === undefined ? [] : [point.type, point.message]], { stdio: ['ignore', 'pipe', 'pipe'] })
+async function start (t: Test, home: string): Promise<Gateway> {
+  const child = spawn(process.execPath, [FIXTURE, home], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   let log = ''
-  child.stderr.on('data', (chunk: Buffer) => { log += chunk.toString() })
+  child.stderr!.on('data', (chunk: Buffer) => { log += chunk.toString() })
   const gone = once(child, 'exit')
   t.teardown(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGKILL')
     await gone
   })
-  const url = await Promise.race([
-    once(createInterface({ input: child.stdout }), 'line').then(([line]) => String(line)),
+  const says = (): Promise<string> => Promise.race([
+    once(child, 'message').then(([message]) => String(message)),
     gone.then(() => { throw new Error(`the gateway ended: ${log}`) })
   ])
+  const url = await says()
   return {
     url,
     gone,
+    arm: async ({ type, message }) => {
+      child.send([type, message])
+      await says()
+    },
     kill: async signal => {
       child.kill(signal)
       await gone
@@ -136,39 +142,54 @@ async function onDisk (home: string): Promise<{ readonly mode: string, readonly 
 /** On its way into image mode, or back out of it. */
 export type Way = 'into' | 'back'
 
-/** Kills a gateway at a point of its way, starts it again, and checks that nothing of it is left in between. */
-export async function killedAt (t: Test, way: Way, point: KillPoint): Promise<void> {
+/**
+ * Kills a gateway at a point of its way, starts it again, and checks that nothing of it is left in between. At each of the
+ * points in turn: the gateway that has cleared up after one death dies the next one.
+ */
+export async function killedAtEach (t: Test, way: Way, points: readonly KillPoint[]): Promise<void> {
   const home = await gpuHome(t)
-  const first = await start(t, home, point)
-  t.equal((await chat(first)).status, 200)
-  const left = image(first).catch(() => ({ status: 0 }))
+  let gateway = await start(t, home)
+  for (const point of points) {
+    await t.test(`killed at ${point.type} ${point.message}`, async test => {
+      await dies(test, gateway, home, way, point)
+      gateway = await start(t, home)
+      await clearsUp(test, gateway, home, point)
+    })
+  }
+  await gateway.kill('SIGTERM')
+  t.strictSame(await runningIn(home), [], 'nothing is left')
+}
+
+async function dies (t: Test, gateway: Gateway, home: string, way: Way, point: KillPoint): Promise<void> {
+  await gateway.arm(point)
+  t.equal((await chat(gateway)).status, 200)
+  const left = image(gateway).catch(() => ({ status: 0 }))
   if (way === 'back') {
     t.equal((await left).status, 200)
-    await switchTo(first, 'inference').catch(() => undefined)
+    await switchTo(gateway, 'inference').catch(() => undefined)
   }
   const late = setTimeout(() => { t.fail('it never came to that point') }, 60_000)
-  await first.gone
+  await gateway.gone
   clearTimeout(late)
   await left
   t.equal((await onDisk(home)).mode, point.left === 'generation' ? 'img' : 'llm', 'what is on disk says where it goes')
+}
 
-  const next = await start(t, home)
-  const now = await standing(next)
+async function clearsUp (t: Test, gateway: Gateway, home: string, point: KillPoint): Promise<void> {
+  const now = await standing(gateway)
   t.equal(now.mode, point.left, 'the next gateway ends there')
   const engines = await runningIn(home)
   t.strictSame(engines.filter(slot => slot === (now.mode === 'generation' ? 'chat' : 'img')), [], 'no engine of the other side')
   t.ok(engines.length <= 1, `none is orphaned: ${engines.join(', ')}`)
   t.equal((await onDisk(home)).mode, now.mode === 'generation' ? 'img' : 'llm')
 
-  if (now.mode === 'generation') t.equal((await chat(next)).status, 503, 'language models wait for their turn')
-  else t.equal((await chat(next)).status, 200)
-  t.equal((await image(next)).status, 200, 'an image is made')
-  t.strictSame([(await standing(next)).mode, await runningIn(home)], ['generation', ['img']])
-  t.equal((await switchTo(next, 'inference')).status, 202)
-  t.match(await standing(next), { mode: 'inference', arbiter: { saved_llm_slots: [] } })
-  t.equal((await chat(next)).status, 200, 'and the language model is back')
+  if (now.mode === 'generation') t.equal((await chat(gateway)).status, 503, 'language models wait for their turn')
+  else t.equal((await chat(gateway)).status, 200)
+  t.equal((await image(gateway)).status, 200, 'an image is made')
+  t.strictSame([(await standing(gateway)).mode, await runningIn(home)], ['generation', ['img']])
+  t.equal((await switchTo(gateway, 'inference')).status, 202)
+  t.match(await standing(gateway), { mode: 'inference', arbiter: { saved_llm_slots: [] } })
+  t.equal((await chat(gateway)).status, 200, 'and the language model is back')
   t.strictSame(await runningIn(home), ['chat'])
   t.match(await onDisk(home), { mode: 'llm' })
-  await next.kill('SIGTERM')
-  t.strictSame(await runningIn(home), [], 'nothing is left')
 }
