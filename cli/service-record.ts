@@ -29,6 +29,13 @@ export type ServiceRecord = z.output<typeof serviceSchema>
 
 export const serviceListSchema = z.looseObject({ services: z.array(serviceSchema) })
 
+/** Whether nothing of a service is on this machine: no unit, no slot, nothing that the gateway brought or runs. Pure. */
+export function isAbsent ({ up, managed, runs_as: form, unit_state: unit, installation }: ServiceRecord): boolean {
+  if (up || form === 'unit') return false
+  if (form === 'slot') return !managed
+  return installation.state === 'absent' && (unit === null || unit.active_state === 'inactive')
+}
+
 /** One word for how a service is. Pure. */
 export function stateOf ({ up, unit_state: unit, installation, managed }: ServiceRecord): {
   readonly word: string

@@ -93,6 +93,21 @@ t.test('README.md names every command, and no other', t => {
   t.end()
 })
 
+t.test('README.md names the options of tool servers, approvals and logs, and no others', t => {
+  const text = readFileSync(join(root, 'cli/README.md'), 'utf8')
+  for (const [row, group] of [['svc mcp list', 'mcp '], ['svc mcp connect', 'mcp connect'], ['svc agent approvals list', 'agent approvals '], ['svc service list', 'service logs']] as const) {
+    const line = text.split('\n').find(each => each.startsWith(`| \`${row}`))!
+    const commands = leaves.filter(({ path }) => path.startsWith(group) && (group === 'mcp connect' || !/catalog|connect/.test(path)))
+    const options = commands.flatMap(({ command }) => command.options)
+    const named = [...line.matchAll(/(?<=[` ])--?[a-z][\w-]*/g)].map(([option]) => option)
+    for (const option of options) {
+      if (option.long !== '--json') t.ok(named.some(name => name === option.long || name === option.short), `${row}: ${option.flags}`)
+    }
+    for (const name of named) t.ok(options.some(({ long, short }) => name === long || name === short), `${row}: ${name} exists`)
+  }
+  t.end()
+})
+
 t.test('a script can have what is listed, shown or checked as JSON', t => {
   const wanted = /(^|[ ])(list|show|status|ps|validate|scan|doctor|toolbox-pull|perms)$/
   for (const { path, command } of tree) {

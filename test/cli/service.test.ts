@@ -51,6 +51,10 @@ t.test('a service is installed, started, looked at, stopped and taken away at th
   const svc = (...args: string[]): Promise<Finished> => run(['service', ...args, '--url', gateway.baseUrl])
 
   t.match((await svc('list')).stdout, /^SERVICE +STATE +RUNS AS +STARTS +ADDRESS\nnotes +down +container +- +http:\/\/127\.0\.0\.1:4777\/\n$/)
+  for (const way of [[], ['--follow']]) {
+    const none = await svc('logs', 'notes', ...way)
+    t.match(none, { code: 1, stdout: '', stderr: /Notes is not here[^]*`(npx )?svc service install notes` brings it/ }, none.stderr)
+  }
   const installed = await svc('install', 'notes')
   t.match(installed, { code: 0, stderr: /Notes: Odd License, its name may not be changed/ }, installed.stderr)
   t.match(installed.stdout, /Notes is installed\.\nsvc\.toml has \[dispatcher\] list_unloaded = true for it now\.\nStart it: svc service start notes/)

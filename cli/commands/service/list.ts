@@ -5,7 +5,7 @@ import type { ApiClient } from '../../client.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { numberOf } from '../../option-value.js'
-import { serviceListSchema, stateOf, type ServiceRecord } from '../../service-record.js'
+import { isAbsent, serviceListSchema, stateOf, type ServiceRecord } from '../../service-record.js'
 import { harmless } from '../../text-width.js'
 
 const linesSchema = z.looseObject({ lines: z.array(z.string()), hint: z.string().optional() })
@@ -43,10 +43,15 @@ export function addServiceLogs (service: Command, cli: Cli): void {
     .addHelpText('after', examples('svc service logs openwebui -n 50', 'svc service logs openwebui --follow'))
     .action(async (id: string, options: { follow?: true, lines: number }, command: Command) => {
       const client = cli.client(command)
-      const { unit } = await serviceOf(client, id)
-      const query = { unit, n: options.lines }
-      if (options.follow === true) return await follow(cli, client, query)
+      const record = await serviceOf(client, id)
+      const query = { unit: record.unit, n: options.lines }
+      if (options.follow === true) {
+        if (isAbsent(record)) throw absent(record)
+        return await follow(cli, client, query)
+      }
       const { lines, hint } = await client.call({ path: '/api/logs', query }, linesSchema)
+      // the journal may still have lines of one that was taken away
+      if (lines.length === 0 && isAbsent(record)) throw absent(record)
       cli.out.lines(lines.map(harmless))
       if (hint !== undefined) cli.out.note(hint)
     })
@@ -58,6 +63,12 @@ export async function serviceOf (client: ApiClient, id: string): Promise<Service
   const found = services.find(record => record.id === id)
   if (found !== undefined) return found
   throw new CliFailure(`there is no service '${id}'`, { hints: [`There are ${services.map(record => record.id).join(', ')}.`] })
+}
+
+function absent ({ id, name, runs_as: form, hints }: ServiceRecord): CliFailure {
+  // where nothing could run it the gateway's own hints say what would
+  const more = form === 'container' || form === 'python' ? [`\`svc service install ${id}\` brings it`] : []
+  return new CliFailure(`${name} is not here, so there is nothing that it writes`, { hints: [...hints, ...more] })
 }
 
 async function follow (
