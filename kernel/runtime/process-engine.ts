@@ -59,6 +59,11 @@ export class EngineProcess {
     return this.#record.state === 'running'
   }
 
+  /** Whether an earlier gateway started it: the operating system does not tell us of its end. */
+  get isAdopted (): boolean {
+    return this.running && this.#child === null
+  }
+
   /** Spawns. A running engine is left as it is; one that ended is started anew. */
   start (signal: AbortSignal): Promise<void> {
     return this.#turns.run(async () => {
@@ -118,6 +123,16 @@ export class EngineProcess {
       return
     }
     if (!await this.#leaderLives()) await this.#settle(null)
+  }
+
+  /** Whether the number of its first process is taken, which costs little to ask; `refresh` tells by whom. */
+  isThere (): boolean {
+    return !this.isAdopted || isTaken(this.#record.leader?.pid)
+  }
+
+  /** Cuts its output when that has grown too large. To be called every second. */
+  async boundLog (): Promise<void> {
+    if (this.#record.spec.form.piped !== true) await this.log.look()
   }
 
   /**
@@ -219,6 +234,14 @@ export class EngineProcess {
   async #save (change: Partial<ProcessRecord>): Promise<void> {
     this.#record = { ...this.#record, ...change }
     await writeRecord(this.#deps.store, this.#record)
+  }
+}
+
+function isTaken (pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

@@ -5,6 +5,8 @@ import { createLineSplitter } from './log-lines.js'
 /** `output.log` is cut at this size and its end kept as `output.log.1`: about twice this for each engine. */
 export const MAX_LOG_BYTES = 5 * 1024 * 1024
 const BLOCK = 64 * 1024
+/** So many looks pass at most without measuring output that stands still. */
+const MOST_PASSED = 3
 
 /** A place in the output: `generation` counts the cuts since the gateway started. */
 export interface LogPosition {
@@ -25,6 +27,8 @@ export class EngineLog {
   /** Offset in the generation before this one at which the kept file begins. */
   #keptFrom = 0
   readonly #turns = new SerialQueue()
+  /** What the last look found, and how many pass until the next. */
+  #measured = { size: -1, passed: 0, left: 0 }
 
   constructor (file: string, maxBytes: number = MAX_LOG_BYTES) {
     this.#file = file
@@ -37,12 +41,22 @@ export class EngineLog {
     return open(this.#file, 'a', 0o600)
   }
 
-  /** Cuts the file when it has grown too large. */
-  bound (): Promise<void> {
+  /** `bound` for a caller that comes every second: it is seldom done while nothing is written. */
+  async look (): Promise<void> {
+    if (this.#measured.left-- > 0) return
+    const size = await this.bound()
+    const stood = size === this.#measured.size && size <= this.#maxBytes
+    const passed = stood ? Math.min(MOST_PASSED, this.#measured.passed * 2 + 1) : 0
+    this.#measured = { size, passed, left: passed }
+  }
+
+  /** Cuts the file when it has grown too large. Tells its size before. */
+  bound (): Promise<number> {
     return this.#turns.run(async () => {
-      // every second for each engine: one call, where opening it takes three
+      // one call, where opening it takes three
       const size = await sizeOf(this.#file)
       if (size > this.#maxBytes) await this.#cut(Math.max(0, size - this.#maxBytes))
+      return size
     })
   }
 

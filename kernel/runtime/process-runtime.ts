@@ -16,9 +16,10 @@ import { recoverRecords } from './process-recovery.js'
 import { createProcessTable, type ProcessTable } from './process-table.js'
 import { linkedAbort } from '../async/waiting.js'
 
-const LIVENESS_POLL_MS = 250
-/** Output files are measured at every such look. */
-const LOG_BOUND_EVERY = 4
+/** How often the output of engines is measured. Our own children tell of their end by themselves. */
+const LOOK_MS = 1_000
+/** How often it is looked whether an engine still runs that another gateway started. */
+const LIVENESS_LOOK_MS = 250
 
 export interface ProcessRuntimeOptions {
   /** The gateway's state folder; engines are kept below `<stateDir>/runtime`. */
@@ -48,7 +49,7 @@ class ProcessRuntime implements ContainerRuntime {
   readonly #listeners = new Set<{ instance: string, listener: (exit: EngineExit) => void }>()
   readonly #closing = new AbortController()
   #timer: Timer | null = null
-  #looks = 0
+  #measuredAt = -Infinity
 
   constructor (deps: Omit<ProcessDeps, 'onEnded'>, reason: string, records: readonly ProcessRecord[]) {
     setMaxListeners(0, this.#closing.signal) // one for each follower
@@ -161,9 +162,10 @@ class ProcessRuntime implements ContainerRuntime {
 
   /** Looks at adopted engines and at the size of the output files for as long as anything runs. */
   #watch (): void {
-    const running = [...this.#engines.values()].some(engine => engine.running)
-    if (this.#timer !== null || !running || this.#closing.signal.aborted) return
-    this.#timer = this.#deps.clock.setTimer(LIVENESS_POLL_MS, () => {
+    const running = [...this.#engines.values()].filter(engine => engine.running)
+    if (this.#timer !== null || running.length === 0 || this.#closing.signal.aborted) return
+    const pauseMs = running.some(engine => engine.isAdopted) ? LIVENESS_LOOK_MS : LOOK_MS
+    this.#timer = this.#deps.clock.setTimer(pauseMs, () => {
       void this.#look().finally(() => {
         this.#timer = null
         this.#watch()
@@ -172,11 +174,13 @@ class ProcessRuntime implements ContainerRuntime {
   }
 
   async #look (): Promise<void> {
-    const boundLogs = this.#looks++ % LOG_BOUND_EVERY === 0
+    const now = this.#deps.clock.monotonic()
+    const measures = now - this.#measuredAt >= LOOK_MS - LIVENESS_LOOK_MS / 2
+    if (measures) this.#measuredAt = now
     await Promise.all([...this.#engines.values()].filter(engine => engine.running).map(async engine => {
       try {
-        await engine.refresh()
-        if (boundLogs) await engine.log.bound()
+        if (measures || !engine.isThere()) await engine.refresh()
+        if (measures) await engine.boundLog()
       } catch (error) {
         this.#deps.log.warn({ err: error, engine: engine.record.id }, 'an engine process cannot be watched')
       }

@@ -9,8 +9,8 @@ import { useOf } from './process-use.js'
 
 const standIn = fileURLToPath(new URL('./stand-in.js', import.meta.url))
 const SLOTS = ['one', 'two', 'three', 'four', 'five']
-/** After a start: what it leaves behind is collected by then, and its first checks have been made. */
-const REST_MS = 5_000
+/** After a start: what it leaves behind is collected by then, which V8 begins when nothing has happened for half a minute. */
+const REST_MS = 60_000
 
 /** What a gateway uses that has five ready slots and no requests; its engines are not counted. */
 export interface Idle {

@@ -2,7 +2,7 @@ import { request } from 'undici'
 import {
   atPort, shownName, type Clock, type EngineAddress, type HealthAnswer, type HealthCheck, type HealthReport, type HealthVerdict
 } from '../../contract/index.js'
-import { pause } from '../../async/waiting.js'
+import { linkedAbort, pause } from '../../async/waiting.js'
 
 /**
  * `refused` nothing listens; `silent` something does and does not answer in time; else what the provider makes of the
@@ -20,8 +20,6 @@ const LONGEST_PAUSE_MS = 500
 const PAUSE_SHARE = 0.05
 /** An engine that has only just started may refuse connections without that being news. */
 const NEWS_AFTER_MS = 2_000
-const WATCH_INTERVAL_MS = 2_000
-const STRIKES = 2
 const LOOK_AGAIN_MS = 250
 const LOOKS = 9
 
@@ -32,13 +30,18 @@ export function defaultVerdict (answer: HealthAnswer): HealthVerdict {
 
 export const probeHealth: HealthProbe = async (address, check, signal) => {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
+  const over = linkedAbort(signal)
+  const late = setTimeout(() => over.controller.abort(), PROBE_TIMEOUT_MS)
+  late.unref()
   try {
     const { port } = atPort(address, check.port)
     const answer = await request(`http://${host}:${port}${check.path}`, {
       ...(address.headers === undefined ? {} : { headers: address.headers }),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]),
-      headersTimeout: PROBE_TIMEOUT_MS,
-      bodyTimeout: PROBE_TIMEOUT_MS
+      // looks are seconds apart, and what is kept open until then costs timers at both ends
+      reset: true,
+      signal: over.controller.signal,
+      headersTimeout: 0,
+      bodyTimeout: 0
     })
     const said = (check.verdict ?? defaultVerdict)({ status: answer.statusCode, json: await readJson(answer.body) })
     return { ...typeof said === 'string' ? { verdict: said } : said, status: answer.statusCode }
@@ -46,6 +49,9 @@ export const probeHealth: HealthProbe = async (address, check, signal) => {
     if (signal.aborted) throw signal.reason
     const code = (error as { code?: string }).code
     return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'UND_ERR_SOCKET' ? 'refused' : 'silent'
+  } finally {
+    clearTimeout(late)
+    over.dispose()
   }
 }
 
@@ -118,7 +124,7 @@ function reportOf (result: ProbeResult): { readonly text: string, readonly progr
   return { text: progress === null ? text : `${text} (${Math.floor(progress * 100)} %)`, progress }
 }
 
-function verdictOf (result: ProbeResult): HealthVerdict | 'refused' | 'silent' {
+export function verdictOf (result: ProbeResult): HealthVerdict | 'refused' | 'silent' {
   return typeof result === 'string' ? result : result.verdict
 }
 
@@ -128,62 +134,13 @@ function isRefusal (result: ProbeResult): boolean {
   return result.verdict === 'failed' && result.status >= 400 && result.status < 500
 }
 
-function wordsOf (path: string, result: ProbeResult): string {
+/** What a look found, for people. */
+export function wordsOf (path: string, result: ProbeResult): string {
   if (typeof result === 'object') {
     const { status, message = '' } = result
     return `GET ${path} answered ${status}${message === '' ? '' : `: ${shownName(message)}`}`
   }
   return `GET ${path} ${result === 'refused' ? 'was refused: nothing listens there' : result === 'silent' ? 'got no answer' : `says ${result}`}`
-}
-
-/** What is known of an engine's work besides its health. */
-export interface EngineWork {
-  /** Whether a request runs. */
-  readonly busy: () => boolean
-  /** Grows with everything that comes from the engine. */
-  readonly heard: () => number
-}
-
-export interface Watch {
-  readonly probe: HealthProbe
-  readonly address: EngineAddress
-  readonly check: HealthCheck
-  readonly clock: Clock
-  readonly work: EngineWork
-  /** How long a working engine may say nothing at all; 0 is for ever. Read every time, so that changes apply live. */
-  readonly unresponsiveMs: () => number
-}
-
-/**
- * Watches a serving engine and calls `lost` once when two probes in a row fail. While requests run, a silent health check
- * alone is no failure: an engine may be too busy to answer. It is lost when nothing of its answers came either, for as
- * long as `unresponsiveMs`.
- */
-export async function watchHealth (
-  { probe, address, check, clock, work, unresponsiveMs }: Watch, lost: (message: string) => void, signal: AbortSignal
-): Promise<void> {
-  let strikes = 0
-  let [silentSince, heard]: [number | null, number] = [null, work.heard()]
-  try {
-    for (;;) {
-      await pause(clock, WATCH_INTERVAL_MS, signal)
-      if (signal.aborted) return
-      const askedAt = clock.monotonic()
-      const answer = await probe(address, check, signal)
-      const result = verdictOf(answer)
-      const works = result === 'silent' && work.busy()
-      strikes = result === 'ok' || result === 'loading' || works ? 0 : strikes + 1
-      if (strikes >= STRIKES) return lost(`the engine does not pass its health check: ${wordsOf(check.path, answer)}`)
-      if (!works || work.heard() !== heard) silentSince = null
-      else silentSince ??= askedAt
-      heard = work.heard()
-      const limitMs = unresponsiveMs()
-      if (limitMs === 0 || silentSince === null || clock.monotonic() - silentSince < limitMs) continue
-      return lost(`the engine has said nothing for ${Math.round(limitMs / 1000)} s, neither to its requests nor to its health check at ${check.path}`)
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error
-  }
 }
 
 /**

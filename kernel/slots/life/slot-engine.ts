@@ -1,4 +1,5 @@
 import { messageOf, svcError, type EngineProvider } from '../../contract/index.js'
+import type { Beat } from '../../async/beat.js'
 import { abortable } from '../../async/waiting.js'
 import { LABEL_CONFIG, type EngineInspection } from '../../contract/engine-runtime.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
@@ -7,7 +8,8 @@ import type { PreparedLaunch } from '../plan/prepared-launch.js'
 import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
 import type { Engine } from '../schedule/scheduled-slot.js'
 import type { FleetDeps } from './fleet-deps.js'
-import { lookAgain, watchHealth, type EngineWork } from './health.js'
+import { lookAgain } from './health.js'
+import { watchHealth, type EngineWork } from './health-watch.js'
 import type { HeldEngines } from './held-engines.js'
 import type { Launcher, Report } from './launcher.js'
 import type { SlotPorts } from './ports.js'
@@ -15,6 +17,8 @@ import type { SlotActions } from './slot-actions.js'
 
 export interface SlotEngineDeps extends Omit<FleetDeps, 'ports'> {
   readonly launcher: Launcher
+  /** When running engines are looked at. */
+  readonly beat: Beat
   readonly ports: SlotPorts
   readonly held: HeldEngines
   /** Engines of slots that have left, which could not be removed: they go before another of that name is started. */
@@ -103,10 +107,10 @@ export class SlotEngine implements SlotActions {
   }
 
   watch (engine: Engine, work: EngineWork, lost: (message: string) => void, signal: AbortSignal): void {
-    const { clock, config, probe } = this.#deps
+    const { beat, clock, config, probe } = this.#deps
     const { health: check } = this.provider()
     const unresponsiveMs = (): number => config.snapshot.svc.slots.unresponsive_s * 1000
-    void watchHealth({ probe, address: engine.address, check, clock, work, unresponsiveMs }, lost, signal)
+    void watchHealth({ probe, address: engine.address, check, clock, beat, work, unresponsiveMs }, lost, signal)
   }
 
   provider (): EngineProvider { return this.#launched!.provider }

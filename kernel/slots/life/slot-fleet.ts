@@ -11,6 +11,7 @@ import { reconcileEngines, unfit } from './reconcile.js'
 import { removeFound } from './remove-found.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import { slotFile } from '../../config/parts.js'
+import { WATCH_BEAT_MS } from './health-watch.js'
 import { HeldEngines, unreadFile } from './held-engines.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 import { slotNotFound } from '../schedule/slot-errors.js'
@@ -20,6 +21,7 @@ import { SlotOwner } from './slot-owner.js'
 import { slotStatus } from './slot-status.js'
 import { withEngine } from '../shadows/shadows.js'
 import type { SlotStateFile } from './slot-state-file.js'
+import { Beat } from '../../async/beat.js'
 import { SnapshotFeed } from '../../async/snapshot-feed.js'
 
 /** The owners of all slots: made and ended as configuration comes and goes, fed with what their engines do. */
@@ -58,7 +60,8 @@ export class SlotFleet {
       cleanLine: line => redactLine(deps.config.withoutSecrets(line)),
       budgets: () => launchBudgets(deps.config.snapshot.svc)
     })
-    this.#engineDeps = { ...deps, launcher, ports: this.ports, held: this.held, stranded: this.#stranded }
+    const beat = new Beat(deps.clock, WATCH_BEAT_MS)
+    this.#engineDeps = { ...deps, beat, launcher, ports: this.ports, held: this.held, stranded: this.#stranded }
   }
 
   owner (name: string): SlotOwner {

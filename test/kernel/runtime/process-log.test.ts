@@ -61,6 +61,23 @@ t.test('the files stay bounded while the child goes on writing', async t => {
   t.match(await readFile(path, 'utf8'), /line 999\n$/)
 })
 
+t.test('output that grows is cut at the next look, and after a silence at the fourth', async t => {
+  const { log, path, write } = await scene(t.testdir())
+  for (let round = 0; round < 5; round++) {
+    await write(numbered(0, 200))
+    await log.look()
+    t.equal((await stat(path)).size, 0)
+  }
+  for (let look = 0; look < 20; look++) await log.look()
+  await write(numbered(0, 200))
+  let looks = 0
+  while ((await stat(path)).size > 0 && looks < 20) {
+    await log.look()
+    looks++
+  }
+  t.ok(looks <= 4, `${looks} looks`)
+})
+
 t.test('a log that grew while no gateway ran is cut to its end', async t => {
   const { log, path, write } = await scene(t.testdir())
   await write(numbered(0, 5000))

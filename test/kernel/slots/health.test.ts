@@ -1,6 +1,8 @@
 import t from 'tap'
 import { lastWords, withoutNoise } from '../../../kernel/slots/life/engine-words.js'
-import { defaultVerdict, pollPauseMs, untilHealthy, watchHealth, type ProbeResult } from '../../../kernel/slots/life/health.js'
+import { defaultVerdict, pollPauseMs, untilHealthy, type ProbeResult } from '../../../kernel/slots/life/health.js'
+import { WATCH_BEAT_MS, watchHealth } from '../../../kernel/slots/life/health-watch.js'
+import { Beat } from '../../../kernel/async/beat.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 
 const never = new AbortController().signal
@@ -81,7 +83,7 @@ t.test('a running engine is lost after two failures in a row, after silence only
     const stop = new AbortController()
     let lost: number | null = null
     const watching = watchHealth({
-      probe: async () => results.shift() ?? 'ok', address, check, clock, unresponsiveMs: () => 60_000, work: { busy: () => busy, heard: () => 0 }
+      probe: async () => results.shift() ?? 'ok', address, check, clock, beat: new Beat(clock, WATCH_BEAT_MS), unresponsiveMs: () => 60_000, work: { busy: () => busy, heard: () => 0 }
     }, () => { lost = clock.now() }, stop.signal)
     await clock.advance(9_000)
     stop.abort()
@@ -89,6 +91,36 @@ t.test('a running engine is lost after two failures in a row, after silence only
     t.equal(lost, lostAt, name)
     t.equal(clock.pending, 0, name)
   }
+})
+
+t.test('an engine is asked every 2 s while it works or is not well, and every 10 s while it is well and has nothing to do', async t => {
+  const clock = new FakeClock(0)
+  const stop = new AbortController()
+  const beat = new Beat(clock, WATCH_BEAT_MS)
+  const asked: Array<[engine: string, at: number]> = []
+  let [inFlight, heard, answer]: [number, number, ProbeResult] = [0, 0, 'ok']
+  const watch = (engine: string, work: { busy: () => boolean, heard: () => number }): Promise<void> => watchHealth({
+    probe: async () => { asked.push([engine, clock.now()]); return engine === 'works' ? answer : 'ok' },
+    address, check, clock, beat, unresponsiveMs: () => 60_000, work
+  }, () => t.fail('no engine is lost'), stop.signal)
+  const askedIn = async (ms: number): Promise<unknown> => { await clock.advance(ms); return asked.splice(0) }
+  const watching = [watch('works', { busy: () => inFlight > 0, heard: () => heard })]
+  await clock.advance(500)
+  watching.push(watch('rests', { busy: () => false, heard: () => 0 }))
+  t.equal(clock.pending, 1, 'one timer for all')
+  t.strictSame(await askedIn(11_500), [['works', 2_000], ['rests', 2_000], ['works', 12_000], ['rests', 12_000]])
+  inFlight = 1
+  t.strictSame(await askedIn(4_000), [['works', 14_000], ['works', 16_000]], 'a request runs')
+  inFlight = 0
+  heard = 1
+  t.strictSame(await askedIn(4_000), [['works', 18_000]], 'one ran since the last look')
+  answer = 'refused'
+  t.strictSame(await askedIn(8_000), [['rests', 22_000], ['works', 28_000]])
+  answer = 'ok'
+  t.strictSame(await askedIn(4_000), [['works', 30_000], ['rests', 32_000]], 'after a failure it is asked soon')
+  stop.abort()
+  await Promise.all(watching)
+  t.equal(clock.pending, 0)
 })
 
 t.test('the last words of an engine are the line that says why, without polls and farewells', async t => {
