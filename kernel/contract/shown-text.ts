@@ -1,8 +1,16 @@
+import { redactLine, type CleanText } from './redact.js'
+
 const LONGEST_NAME = 200
 const LONGEST_TEXT = 4096
+const LONGEST_LINE = 500
 const MAX_DEPTH = 8
 /** Nothing beyond it is looked at: what is told is shorter by far, and the patterns are for texts, not for files. */
 const MOST_READ = 1024 * 1024
+/** What is read of a line, so that a secret is not cut before it is known. */
+const MOST_OF_LINE = 16_384
+/** Colours, moves and titles of a terminal. */
+const STEERING = /\u001b(?:\[[\d;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 /** No language has such a word: a path, an address, or an attack. */
 const LONG_WORD = /[^\s']{202,}/g
 /** Fields that hold names that users gave, with blanks or without. */
@@ -24,6 +32,16 @@ export function shownMessage (text: string): string {
   if (text.length <= LONGEST_NAME) return text
   const named = text.slice(0, MOST_READ).replace(/'([^']*)'/g, (quoted, name: string) => name.length <= LONGEST_NAME ? quoted : `'${shownName(name)}'`)
   return cut(named.replace(LONG_WORD, shownName), LONGEST_TEXT)
+}
+
+/**
+ * A line that a program wrote, for a status or a log: without secrets, without what steers a terminal, at most `most`
+ * characters of it.
+ * @param clean takes out the secrets that the gateway knows
+ */
+export function shownLine (line: string, clean: CleanText, most = LONGEST_LINE): string {
+  const plain = line.slice(0, MOST_OF_LINE).replace(STEERING, '').replace(CONTROL, ' ').trim()
+  return cut(redactLine(clean(plain)), most)
 }
 
 /** Facts about a failure, every text in them at a length that a client can be told, and names at that of names. */

@@ -109,13 +109,15 @@ export class ServiceInstaller {
   }
 
   async #bring (service: ServiceDescriptor, form: InstallForm, tell: (message: string) => void): Promise<readonly string[]> {
-    const { kept, daemons, signal, env } = this.#deps
+    const { kept, daemons, signal, env, config } = this.#deps
     const { id, python, container } = service
     if (form === 'container') {
       await daemons.fetch(container!.image, { signal, onMessage: tell })
       kept.change(id, { form, version: null, environment: null })
     } else {
-      const environment = await installPython(python!, { folder: folderOf(this.#deps, id), env, signal, onMessage: tell })
+      const environment = await installPython(python!, {
+        folder: folderOf(this.#deps, id), env, signal, clean: text => config.withoutSecrets(text), onMessage: tell
+      })
       kept.change(id, { form, version: python!.version, environment })
     }
     return await this.prepare(service)

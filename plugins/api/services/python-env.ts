@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { type PythonProgram } from 'svc-gateway/plugin'
+import { createLineSplitter, shownLine, type CleanText, type PythonProgram } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 
 /** Installs packages with overrides, and in seconds where pip takes minutes. */
@@ -21,6 +20,7 @@ export interface InstallOptions {
   readonly folder: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly signal: AbortSignal
+  readonly clean: CleanText
   readonly onMessage: (message: string) => void
 }
 
@@ -98,18 +98,22 @@ function output (command: string, args: readonly string[], env: InstallOptions['
   })
 }
 
-async function run (command: string, args: readonly string[], { env, signal, onMessage }: InstallOptions): Promise<void> {
+async function run (command: string, args: readonly string[], { env, signal, clean, onMessage }: InstallOptions): Promise<void> {
   signal.throwIfAborted()
   const child = spawn(command, args, { env: installerEnv(env), stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' })
   const lines: string[] = []
   const read = (stream: NodeJS.ReadableStream): void => {
-    createInterface({ input: stream }).on('line', line => {
-      if (line.trim() === '') return
-      lines.push(line.trim())
+    const splitter = createLineSplitter()
+    const take = (line: string): void => {
+      const shown = shownLine(line, clean)
+      if (shown === '') return
+      lines.push(shown)
       if (lines.length > LAST_LINES) lines.shift()
       // the list of what was installed is no progress
-      if (!/^[+-] /.test(line.trim())) onMessage(line.trim())
-    })
+      if (!/^[+-] /.test(shown)) onMessage(shown)
+    }
+    stream.on('data', (chunk: Buffer) => splitter.push(chunk).forEach(take))
+    stream.on('end', () => splitter.end().forEach(take))
   }
   read(child.stdout)
   read(child.stderr)

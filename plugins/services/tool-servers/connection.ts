@@ -1,6 +1,6 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
 import {
-  messageOf, pause, redactLine, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs,
+  createLineSplitter, messageOf, pause, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs,
   type ProgramSpec
 } from 'svc-gateway/plugin'
 import type { Dispatcher } from 'undici'
@@ -75,11 +75,11 @@ async function run (
   const flooded = new AbortController()
   try {
     if (program.pipes === null) return await greetOverHttp(server, program, deps, onChange, signal)
-    readLines(program.pipes.stderr, line => deps.log.add('stderr', redactLine(line)))
+    readLines(program.pipes.stderr, line => deps.log.add('stderr', line))
     const transport = new StdioTransport({
       clock: deps.clock,
       pipes: program.pipes,
-      onNoise: text => deps.log.add('stdout', redactLine(text)),
+      onNoise: text => deps.log.add('stdout', text),
       onFlood: why => {
         flood = why
         // also one that was not greeted yet
@@ -196,17 +196,10 @@ function headersOf (env: Readonly<Record<string, string>>, secrets: Readonly<Rec
     .map(([name, value]) => [name, name.toLowerCase() === 'authorization' && !value.includes(' ') ? `Bearer ${value}` : value]))
 }
 
-const LONGEST_LINE = 16_384
-
 /** Lines as they come, long ones in pieces. */
 function readLines (stream: NodeJS.ReadableStream, take: (line: string) => void): void {
-  let rest = ''
-  stream.on('data', (chunk: Buffer) => {
-    const lines = (rest + chunk.toString('utf8')).split('\n')
-    rest = lines.pop()!
-    if (rest.length > LONGEST_LINE) lines.push(rest.slice(0, LONGEST_LINE))
-    if (rest.length > LONGEST_LINE) rest = ''
-    for (const line of lines) if (line.trim() !== '') take(line)
-  })
-  stream.on('end', () => { if (rest.trim() !== '') take(rest) })
+  const splitter = createLineSplitter()
+  const takeAll = (lines: readonly string[]): void => { for (const line of lines) if (line.trim() !== '') take(line) }
+  stream.on('data', (chunk: Buffer) => takeAll(splitter.push(chunk)))
+  stream.on('end', () => takeAll(splitter.end()))
 }

@@ -1,4 +1,4 @@
-import type { Clock } from 'svc-gateway/plugin'
+import { shownLine, type CleanText, type Clock } from 'svc-gateway/plugin'
 import type { ServerLogEntry } from './ref.js'
 
 const MAX_ENTRIES = 1_000
@@ -7,18 +7,18 @@ const MAX_TEXT = 2_000
 /** The last thousand things that a tool server wrote and that happened to it. */
 export class ServerLog {
   readonly #clock: Clock
-  readonly #clean: (text: string) => string
+  readonly #clean: CleanText
   #entries: ServerLogEntry[] = []
   #words: string | null = null
 
-  constructor (clock: Clock, clean: (text: string) => string) {
+  constructor (clock: Clock, clean: CleanText) {
     this.#clock = clock
     this.#clean = clean
   }
 
   add (kind: ServerLogEntry['kind'], message: string): void {
     if (this.#entries.length >= MAX_ENTRIES) this.#entries.splice(0, MAX_ENTRIES / 10)
-    const shown = this.#clean(message.slice(0, MAX_TEXT))
+    const shown = shownLine(message, this.#clean, MAX_TEXT)
     if (kind !== 'state') this.#words = shown
     this.#entries.push({ ts: new Date(this.#clock.now()).toISOString(), kind, message: shown })
   }

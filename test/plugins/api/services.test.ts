@@ -280,6 +280,40 @@ t.test('a package of Python is installed in an environment of its own, adopted b
   t.match(await next.act('page', 'start'), { json: { ok: false, message: /not installed: `svc service install page`/ } })
 })
 
+t.test('what an installer prints is shown without secrets, escapes and length', async t => {
+  const folder = t.testdir({
+    'python3.99': `#!/bin/sh
+[ "$1" = -c ] && { echo 99; exit; }
+mkdir -p "$3/bin"
+cat > "$3/bin/pip" <<'END'
+#!/bin/sh
+printf '\\033[31mLooking in indexes: https://me:hunter2@index.example/simple\\033[0m with s3cret-value\\n'
+head -c 3000 /dev/zero | tr '\\0' x; echo
+printf 'no such package\\a\\n'
+exit 1
+END
+chmod +x "$3/bin/pip"
+`
+  })
+  await chmod(join(folder, 'python3.99'), 0o755)
+  const command = (): { program: string, args: string[] } => ({ program: 'odd', args: [] })
+  const odd = pluginOf({ id: 'odd', python: { package: 'odd', version: '1', pythons: [99], bytes: 10, command } })
+  const gateway = await gatewayOf(t, {
+    plugins: [odd], settings: { downloads: true, installer_env: { PATH: `${folder}:${process.env.PATH}` } },
+    files: { 'etc/svc/api.env': `SVC_AVAHI_SERVICES_DIR=${t.testdirName}/avahi\nODD_KEY=s3cret-value\n` }
+  })
+  const seen = new Set<string>()
+  let { json } = await gateway.call('POST', '/services/odd/install', {})
+  while (json.state === 'installing') {
+    seen.add(json.message)
+    json = (await gateway.call('GET', '/services/odd/install')).json
+  }
+  t.match(json, { state: 'failed', message: /^pip install ended with 1: .*Looking in indexes: https:..\*+REDACTED\*+@index\.example.simple with \*+ \| x+…+ \| no such package$/ })
+  const told = [...seen, json.message].join('\n')
+  t.notMatch(told, /hunter2|s3cret-value|[\u0000-\u0009\u000b-\u001f]/)
+  t.ok(told.split('\n').every(line => line.length < 1_200), 'no line is long')
+})
+
 t.test('services are announced by files of avahi, and files that are not ours stay', async t => {
   const gateway = await gatewayOf(t, { systemctl: '[ "$1" != is-active ] || echo active' })
   const folder = join(gateway.folder, 'avahi')
