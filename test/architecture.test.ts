@@ -87,8 +87,10 @@ t.test('whoever writes through temporary files stands in the list of those whose
 })
 
 t.test('the contract needs node, zod and types only', async t => {
-  const outside = imports.filter(entry => entry.from.startsWith('kernel/contract/') && !entry.isType && !isLocal(entry))
-  for (const { from, spec } of outside) t.match(spec, /^(node:|zod$)/, `${from} -> ${spec}`)
+  const outside = imports.filter(entry => entry.from.startsWith('kernel/contract/') && !isLocal(entry))
+    .filter(({ spec }) => !/^(node:|zod$)/.test(spec)).map(({ from, spec, isType }) => `${from} -> ${isType ? 'type of ' : ''}${spec}`)
+  t.strictSame(outside, ['kernel/contract/context.ts -> type of fastify', 'kernel/contract/route.ts -> type of fastify'],
+    'and names what a plugin mounts routes on')
 })
 
 t.test('plugins: the contract, packages that are declared, and their own folder', async t => {
@@ -134,12 +136,23 @@ t.test('no files import each other in a circle, types included', async t => {
   t.ok(done.size > 100)
 })
 
-t.test('the kernel names no provider', async t => {
-  // words of the slot key `backend`, beside devices, and of the activity log
-  const enums = /^kernel\/contract\/schemas\/(enums|activity-category)\.ts$/
-  const names = /['`"](llm-server|npu-rt|tts-cpu|tts-gpu|imagegen|stt-engine|comfyui|kokoro|moonshine|qwen3tts|llama-server|speaches)['`"]/
-  const naming = product.filter(({ path, text }) => path.startsWith('kernel/') && !enums.test(path) && names.test(text)).map(({ path }) => path)
+/** Makers' names of what providers and services run, besides the names of the providers themselves. */
+const productNames = [
+  'flm', 'FastFlowLM', 'XDNA2', 'ComfyUI', 'Kokoro', 'Moonshine', 'Qwen3-?TTS', 'llama-server', 'llama\\.?cpp', 'whisper\\.?cpp', 'whisper-server',
+  'speaches', 'node-llama-cpp', 'Open ?WebUI'
+]
+
+t.test('the kernel names no provider and no product, in code, in texts and in comments', async t => {
+  // the short name of a device, which slot records show
+  const enums = 'kernel/contract/schemas/enums.ts'
+  const own = readdirSync(join(root, 'plugins/providers'))
+  t.ok(own.length >= 6, own.join())
+  const names = new RegExp(`(?<![\\w-])(${[...own, ...productNames].join('|')})(?![\\w-])`, 'i')
+  const naming = product.filter(({ path }) => path.startsWith('kernel/') && path !== enums)
+    .flatMap(({ path, text }) => text.split('\n').flatMap(line => names.exec(line)?.[1] ?? []).map(name => `${path}: ${name}`))
   t.strictSame(naming, [], 'an engine says itself what is to be known of it')
+  const [, ...others] = product.find(({ path }) => path === enums)!.text.split('\n').filter(line => names.test(line))
+  t.strictSame(others, [], 'and the enums have one')
 })
 
 /**

@@ -94,14 +94,14 @@ export function layTable (parts: Pick<ConfigParts, TableKey>, providers: LaidPro
 }
 
 async function loadCapabilities (
-  { etc }: Paths, before: CapabilitySelections | null
+  { etc }: Paths, before: CapabilitySelections | null, providers: LaidProviders
 ): Promise<ConfigParts['capabilities']> {
   const file = configFiles.capabilities
   const lastGood = before ?? {}
   const read = await readToml(join(etc, file), file)
   if (read.status === 'missing') return { value: {}, diagnostics: [] }
   if (read.status === 'bad') return { value: lastGood, diagnostics: [read.diagnostic] }
-  const { selections, problems } = readCapabilities(read.data, lastGood)
+  const { selections, problems } = readCapabilities(read.data, lastGood, providers)
   return { value: selections, diagnostics: await located(file, read.text, problems) }
 }
 

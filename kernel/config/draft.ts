@@ -17,7 +17,7 @@ import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { withSelection } from './schema/capabilities-file.js'
 import { providerRows, upstreamRows } from './schema/catalog-files.js'
-import { checkSlotFile } from './schema/slot-file.js'
+import { checkSlotFile, foldSlotFile, wordsForReading } from './schema/slot-file.js'
 import { slotWithProvider } from './snapshot.js'
 import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } from './slot-writer.js'
 import { seedStacks } from './stacks/seeds.js'
@@ -72,8 +72,6 @@ export class Draft implements ConfigDraft {
     this.#capabilities = snapshot.capabilities
   }
 
-  readonly #providerName = (written: string): string => this.#providers.canonical(written)
-
   get svc (): SvcConfig { return this.#svc }
   get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
   get profiles (): ReadonlyMap<string, NamedProfile> { return this.#profiles }
@@ -89,13 +87,13 @@ export class Draft implements ConfigDraft {
   }
 
   checkSlot (name: string, config: Raw): NamedSlotConfig {
-    const { slot } = previewSlot(name, { ...config }, this.#providerName)
+    const { slot } = previewSlot(name, { ...config }, this.#providers)
     if (this.#slots.has(name)) throw slotExists(name)
     return slotWithProvider(slot, this.#providers)
   }
 
   async createSlot (name: string, config: Raw): Promise<NamedSlotConfig> {
-    const { slot: written, raw: { name: _, ...raw } } = previewSlot(name, { ...config }, this.#providerName)
+    const { slot: written, raw: { name: _, ...raw } } = previewSlot(name, { ...config }, this.#providers)
     const slot = slotWithProvider(written, this.#providers)
     const { stringifyToml } = await import('./toml-patch.js')
     // the file and not the snapshot: one that is broken is there too
@@ -106,7 +104,7 @@ export class Draft implements ConfigDraft {
 
   async patchSlot (name: string, patch: Raw): Promise<NamedSlotConfig> {
     const file = await this.#slotFile(name)
-    const { slot: written, text } = await patchedSlot(name, file, { ...patch }, this.#log, this.#providerName)
+    const { slot: written, text } = await patchedSlot(name, file, { ...patch }, this.#log, this.#providers)
     const slot = slotWithProvider(written, this.#providers)
     this.#files.put(slotFile(name), text)
     this.#slots.set(name, slot)
@@ -116,7 +114,7 @@ export class Draft implements ConfigDraft {
   /** The slot as its file says, else its last good configuration. */
   async slotOnDisk (name: string): Promise<NamedSlotConfig | null> {
     const file = await this.#slotFile(name)
-    const { value } = checkSlotFile(name, file.data, 'client')
+    const { value } = checkSlotFile(name, file.data, 'client', foldSlotFile(file.data, wordsForReading(this.#providers)))
     return value === null ? this.#slots.get(name) ?? null : slotWithProvider(value, this.#providers)
   }
 
@@ -154,7 +152,7 @@ export class Draft implements ConfigDraft {
     const file = configFiles.capabilities
     const old = await this.#files.toml(file)
     if (old?.data.schema_version === 1) await this.#files.replace('etc', `${file}.v1.bak`, old.text)
-    await this.#files.editToml(file, data => withSelection(data, capabilityGroupOf(child), child, selection))
+    await this.#files.editToml(file, data => withSelection(data, capabilityGroupOf(child), child, selection, this.#providers))
     this.#capabilities = selection === null ? others : { ...others, [child]: selection }
   }
 

@@ -18,6 +18,9 @@ interface Claim {
 /** The facts of all providers, laid over each other. Immutable; another set of providers makes a new one. */
 export class LaidProviders implements ProviderCatalog {
   readonly aliases: ReadonlyMap<string, string>
+  readonly deviceWords: ReadonlyMap<string, Device>
+  /** False before plugins have registered: then no word is wrong because nobody has it. */
+  readonly known: boolean
   readonly profiles: ReadonlyMap<string, NamedProfile>
   readonly images: Manifest['toolbox_images']
   readonly modelNames: readonly ModelNames[]
@@ -27,11 +30,14 @@ export class LaidProviders implements ProviderCatalog {
   /** Which provider brings a profile. */
   readonly #profileOwners: ReadonlyMap<string, EngineProvider>
 
-  constructor (layers: readonly ProviderLayer[] = []) {
+  constructor (given?: readonly ProviderLayer[]) {
+    const layers = given ?? []
+    this.known = given !== undefined
     this.#layers = layers
     const providers = layers.map(({ provider }) => provider)
     this.#byName = new Map(providers.map(provider => [provider.name, provider]))
     this.aliases = new Map(providers.flatMap(({ name, aliases = [] }) => aliases.map(alias => [alias, name] as const)))
+    this.deviceWords = new Map(providers.flatMap(({ deviceWords = {} }) => Object.entries(deviceWords)))
     const usual = this.defaultFor('llm')
     const inOrder = providers.toSorted((a, b) => Number(b === usual) - Number(a === usual))
     // those of the engine that most slots have come first

@@ -32,7 +32,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
   const { paths, providers = noProviders, owned = [] } = options
   const [svc, slots, agents, toolServers, table, secrets, ofPlugins] = await Promise.all([
     loadSvc(options, previous?.svc.value ?? null),
-    loadSlots(paths, previous),
+    loadSlots(paths, previous, providers),
     loadAgents(paths, previous),
     loadToolServers(paths, previous),
     loadTable(paths, previous, providers),

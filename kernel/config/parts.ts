@@ -9,11 +9,14 @@ export interface Part<T> {
   readonly diagnostics: readonly Diagnostic[]
 }
 
+/** With words that only providers have: read again when these are others. */
+export interface SlotPart extends Part<WrittenSlot | null> { readonly hasForeignWord?: true }
+
 /** Everything under the configuration root, file by file: so that each can keep its last good value. */
 export interface ConfigParts {
   readonly svc: Part<SvcConfig | null>
   /** By name of the slot; one for every file, also for those that are left out. */
-  readonly slots: ReadonlyMap<string, Part<WrittenSlot | null>>
+  readonly slots: ReadonlyMap<string, SlotPart>
   /** Problems of the folder and of files in it that are no slots. */
   readonly slotFolder: readonly Diagnostic[]
   /** By name of the agent; null for one whose file was never good. */

@@ -3,7 +3,7 @@ import { nameSchema, svcError, type Logger, type Paths, type SvcError, type Writ
 import type { FileOps } from './atomic-file.js'
 import { slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
-import { checkSlotFile, foldSlotFile, type ProviderName } from './schema/slot-file.js'
+import { checkSlotFile, foldSlotFile, type SlotWords } from './schema/slot-file.js'
 import { patchSlotFile } from './schema/slot-patch.js'
 import { readToml, type Table } from './toml-file.js'
 import { parseFailed } from './write-errors.js'
@@ -38,11 +38,11 @@ export async function readSlotRaw (paths: Paths, name: string): Promise<{ readon
 
 /** What `createSlotFile` would make, writing nothing. Throws `validation.invalid` or `validation.unknown_keys`. */
 export function previewSlot (
-  name: string, config: Table, provider: ProviderName
+  name: string, config: Table, words: SlotWords
 ): { readonly slot: WrittenSlot, readonly raw: Table } {
   requireSlotName(name)
-  const { raw, problems, userPath } = patchSlotFile({}, config, provider)
-  const checked = checkSlotFile(name, raw, 'client', foldSlotFile(raw, provider), userPath)
+  const { raw, problems, userPath } = patchSlotFile({}, config, words)
+  const checked = checkSlotFile(name, raw, 'client', foldSlotFile(raw, words), userPath)
   if (checked.value === null || problems.length > 0) throw invalid(`slot ${name}`, [...problems, ...checked.problems])
   return { slot: checked.value, raw }
 }
@@ -54,10 +54,10 @@ export function slotExists (name: string): SvcError {
 /** A slot file with a patch in it, as text. Throws `validation.invalid` or `validation.unknown_keys`. Pure but for the log. */
 export async function patchedSlot (
   name: string, file: { readonly text: string, readonly data: Table }, patch: Table, log: Logger,
-  provider: ProviderName
+  words: SlotWords
 ): Promise<{ readonly slot: WrittenSlot, readonly text: string }> {
-  const patched = patchSlotFile(file.data, patch, provider)
-  const checked = checkSlotFile(name, patched.raw, 'client', foldSlotFile(patched.raw, provider), patched.userPath)
+  const patched = patchSlotFile(file.data, patch, words)
+  const checked = checkSlotFile(name, patched.raw, 'client', foldSlotFile(patched.raw, words), patched.userPath)
   const problems = [...patched.problems, ...checked.problems]
   if (checked.value === null || problems.length > 0) throw invalid(`slot ${name}`, problems)
   const { patchToml } = await import('./toml-patch.js')

@@ -102,17 +102,22 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     }
   }
 
-  /** Reads these files again and no others, so that half-done edits of other files stay out until a reload. */
-  const refresh = (files: readonly string[]): Promise<void> => queue.run(async () => {
+  /** All slots, these as their files say now. */
+  const withReadAgain = async (names: readonly string[]): Promise<ConfigParts['slots']> => {
+    if (names.length === 0) return parts.slots
     const slots = new Map(parts.slots)
-    const toolServers = new Map(parts.toolServers)
-    for (const file of files) {
-      const name = /^slots\/(.+)\.toml$/.exec(file)?.[1]
-      if (name === undefined) continue
-      const part = await loadSlot(paths, name, parts.slots.get(name)?.value ?? null)
+    for (const name of names) {
+      const part = await loadSlot(paths, name, parts.slots.get(name)?.value ?? null, providers)
       if (part === null) slots.delete(name)
       else slots.set(name, part)
     }
+    return new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1))
+  }
+
+  /** Reads these files again and no others, so that half-done edits of other files stay out until a reload. */
+  const refresh = (files: readonly string[]): Promise<void> => queue.run(async () => {
+    const slots = await withReadAgain(files.flatMap(file => /^slots\/(.+)\.toml$/.exec(file)?.[1] ?? []))
+    const toolServers = new Map(parts.toolServers)
     for (const file of files) {
       const id = /^mcp-servers\/(.+)\.toml$/.exec(file)?.[1]
       if (id === undefined) continue
@@ -123,7 +128,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     adopt({
       ...parts,
       toolServers: new Map([...toolServers].sort(([a], [b]) => a < b ? -1 : 1)),
-      slots: new Map([...slots].sort(([a], [b]) => a < b ? -1 : 1)),
+      slots,
       ...files.includes(configFiles.svc) ? { svc: await loadSvc(load(), parts.svc.value) } : {},
       ...await loadTable(paths, parts, providers, files),
       owned: await loadOwned(paths, owned, parts, files)
@@ -162,13 +167,17 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     paths,
     async use (next, files = []) {
       const isSame = isDeepStrictEqual([...providers.profiles.keys()], [...next.profiles.keys()])
+      const isWorded = isDeepStrictEqual(providers.deviceWords, next.deviceWords)
       const isOwned = files.length === owned.length && files.every((definition, i) => definition === owned[i])
       providers = next
       owned = files
       adopt(parts)
-      if (isSame && isOwned) return
+      const worded = isWorded ? [] : [...parts.slots].filter(([, part]) => part.hasForeignWord === true)
+      if (isSame && isOwned && isWorded) return
       await queue.run(async () => adopt({
         ...parts,
+        ...worded.length === 0 ? {} : { slots: await withReadAgain(worded.map(([name]) => name)) },
+        ...isWorded ? {} : await loadPart('capabilities', paths, parts, providers),
         ...isSame ? {} : await loadPart('profiles', paths, parts, providers),
         ...isOwned ? {} : { owned: await loadOwned(paths, owned, parts, []) }
       }))
@@ -183,7 +192,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       return () => { listeners = listeners.filter(other => other !== entry) }
     },
     checkSlot (name, config) {
-      const { slot } = previewSlot(name, config, written => providers.canonical(written))
+      const { slot } = previewSlot(name, config, providers)
       if (parts.slots.has(name)) throw slotExists(name)
       return slotWithProvider(slot, providers)
     },

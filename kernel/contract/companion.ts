@@ -61,7 +61,7 @@ export interface ServiceDescriptor {
     readonly note: string | null
     readonly url: string | null
   }
-  /** Name of its systemd unit, `svc-openwebui.service`. */
+  /** Name of its systemd unit, such as `svc-notes.service`. */
   readonly unit: string
   /** TCP port that it listens on unless the operator says otherwise. */
   readonly port: number

@@ -63,6 +63,8 @@ export interface ProviderCatalog {
   get (name: string): EngineProvider | undefined
   /** Other names of providers, each with the provider's own. */
   readonly aliases: ReadonlyMap<string, string>
+  /** What the deprecated key `backend` may say besides the kernel's own words (`backendDevices`). */
+  readonly deviceWords: ReadonlyMap<string, Device>
   /** The provider of slots of a type that name none; without a device those that name none either. */
   defaultFor (type: SlotType, device?: Device): EngineProvider | undefined
   /**

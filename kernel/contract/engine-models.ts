@@ -1,4 +1,5 @@
 import type { ProcessCandidate, ProviderContainerSpec } from './provider-launch.js'
+import type { EngineStore } from './engine-store.js'
 import type { ModelCapability } from './schemas/enums.js'
 
 /** A model that an engine can run from its own store. */
@@ -65,6 +66,7 @@ export interface EngineModels {
   readonly source?: string
   /** How to fetch a model before a slot needs it; absent where only a slot that starts can. */
   readonly fetch?: EngineFetch
+  readonly store?: EngineStore
   /** What there is to choose from. `store` is `ModelRegistry.engineStore`; a store that is not there yet is empty. */
   readonly list: (store: string) => Promise<readonly EngineModel[]>
 }

@@ -38,6 +38,7 @@ export type {
   CatalogueModel, ChildSlot, EngineMetrics, EngineProvider, Exclusivity, HealthAnswer, HealthCheck, HealthReport,
   HealthVerdict, SlotPlace, WarmUpInput
 } from './provider.js'
+export type { EngineStore, StoreOwner } from './engine-store.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './engine-models.js'
 export type { DefaultFor, ModelNames, ProviderFacts, ProviderImage } from './provider-facts.js'
 export { argvSegmentNames } from './provider-launch.js'

@@ -27,6 +27,8 @@ export interface ProviderFacts {
   readonly profiles?: Readonly<Record<string, z.input<typeof profileSchema>>>
   /** Other names of the provider, which files and requests may use. */
   readonly aliases?: readonly string[]
+  /** What the deprecated key `backend` of slot files and capabilities says for this engine, and the device that it means. */
+  readonly deviceWords?: Readonly<Record<string, Device>>
   /**
    * Which slots without a provider it runs. A package wins over what ships with the gateway, an entry with the slot's device
    * over one without, and of two packages the later one; a provider that does not run on the device comes after all that do.
@@ -39,7 +41,9 @@ export interface ProviderFacts {
 }
 
 /** Says what is wrong with the facts of a provider; null is fine. */
-export function factsProblem ({ images = {}, profiles = {}, aliases = [], reservedPorts = [] }: ProviderFacts): string | null {
+export function factsProblem (
+  { images = {}, profiles = {}, aliases = [], deviceWords = {}, reservedPorts = [] }: ProviderFacts
+): string | null {
   for (const [name, profile] of Object.entries(profiles)) {
     const checked = profileSchema.safeParse(profile)
     if (checked.success) continue
@@ -47,7 +51,7 @@ export function factsProblem ({ images = {}, profiles = {}, aliases = [], reserv
     return `profiles.${[name, ...issue?.path ?? []].join('.')}: ${issue?.message ?? 'is not valid'}`
   }
   const short = /^[a-z0-9][a-z0-9_-]{0,31}$/
-  for (const name of [...Object.keys(profiles), ...Object.keys(images), ...aliases]) {
+  for (const name of [...Object.keys(profiles), ...Object.keys(images), ...aliases, ...Object.keys(deviceWords)]) {
     if (!short.test(name)) return `'${name}' must be lowercase letters, digits, - or _, at most 32`
   }
   const port = reservedPorts.find(port => !Number.isInteger(port) || port < 1024 || port > 65_535)

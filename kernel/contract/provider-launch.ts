@@ -1,4 +1,4 @@
-import type { Device } from './schemas/enums.js'
+import type { Device, GpuBackend } from './schemas/enums.js'
 import type { HardwareInfo } from './schemas/hardware.js'
 import type { Model } from './schemas/model-row.js'
 import type { NamedProfile } from './schemas/profile.js'
@@ -35,6 +35,11 @@ export interface FlagGrammar {
    * would win over the field are refused as `managed` is.
    */
   readonly fields?: readonly string[]
+  /**
+   * Flags that switch multi-token prediction on, for the GPU runtime of the profile, else of the device. They lie below the
+   * profile's own. Absent: the engine has none. Pure.
+   */
+  readonly mtp?: (backend: GpuBackend | null) => readonly string[]
   /** The engine takes the beginning of a long flag for the flag (`--por` for `--port`), as argparse does. */
   readonly abbreviates?: boolean
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { hasBrand, PROVIDER_BRAND } from './brand.js'
+import type { ErrorKind } from './define-errors.js'
 import type { EngineAbout } from './engine-about.js'
 import type { EngineClient } from './engine-client.js'
 import type { EngineRequirements } from './engine-requirements.js'
@@ -53,7 +54,7 @@ export interface HealthCheck {
 }
 
 /**
- * A slot type that the same process serves besides the anchor's, as the NPU trio does. Each anchor has a slot
+ * A slot type that the same process serves besides the anchor's, such as embeddings beside chat. Each anchor has a slot
  * `<anchor><suffix>` of this type, with no file and no engine of its own: it is up while the anchor is.
  */
 export interface ChildSlot {
@@ -148,6 +149,8 @@ export interface EngineProvider extends ProviderFacts {
   /** False for an engine that closes its connection after each answer without saying so: none is used twice. */
   readonly keepsConnections?: boolean
   readonly children?: readonly ChildSlot[]
+  /** What requests for a child are refused with while its anchor's engine does not serve it. Default: `slot.unserved`. */
+  readonly unserved?: ErrorKind
   readonly exclusivity: Exclusivity
   /**
    * Names of further ports that the engine listens on, such as `metrics`. Numbers are chosen at each launch as the main

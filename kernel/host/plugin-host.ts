@@ -74,6 +74,7 @@ export class PluginHost implements PluginService {
     const laid = (): LaidProviders => this.#laid
     this.providers = {
       get aliases () { return laid().aliases },
+      get deviceWords () { return laid().deviceWords },
       list: () => laid().list(),
       get: name => laid().get(name),
       defaultFor: (type, device) => laid().defaultFor(type, device),

@@ -152,7 +152,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       return () => { listeners = listeners.filter(other => other !== entry) }
     },
     get store () { return store() },
-    get engineStore () { return engineStoreOf(env, options.settings(), paths) },
+    engineStore: provider => engineStoreOf(provider, env, options.settings(), paths),
     writeFile: (path, content, fresh = false) =>
       writeFileAtomic(path, content, { tempFolder: storeTemp(store()), replaceLink: true, exclusive: fresh })
   }

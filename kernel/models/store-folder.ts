@@ -1,5 +1,5 @@
 import { isAbsolute, join } from 'node:path'
-import type { Paths, SvcConfig } from '../contract/index.js'
+import type { Paths, StoreOwner, SvcConfig } from '../contract/index.js'
 import { modelStoreOverride } from '../config/paths.js'
 
 /** SVC_MODEL_STORE, then `[models] store`, then its deprecated name, then the folder below the state root. Pure. */
@@ -9,11 +9,14 @@ export function storeOf (
   return modelStoreOverride(env) ?? (settings.store !== '' ? settings.store : settings.pull_root ?? paths.models)
 }
 
-/** SVC_FLM_MODELS_DIR, then `[models] flm_store`, then a folder in the store. Pure. */
+/** Its variable, then its setting, then its folder in the store. Pure. */
 export function engineStoreOf (
-  env: Readonly<Record<string, string | undefined>>, settings: SvcConfig['models'], paths: Paths
+  { name, models }: StoreOwner, env: Readonly<Record<string, string | undefined>>,
+  settings: SvcConfig['models'], paths: Paths
 ): string {
-  const override = env.SVC_FLM_MODELS_DIR ?? ''
+  const { folder, variable, setting } = models?.store ?? { folder: name }
+  const override = variable === undefined ? '' : env[variable] ?? ''
   if (isAbsolute(override)) return override
-  return settings.flm_store !== '' ? settings.flm_store : join(storeOf(env, settings, paths), 'flm', 'models')
+  const own = setting === undefined ? '' : settings[setting]
+  return typeof own === 'string' && own !== '' ? own : join(storeOf(env, settings, paths), folder)
 }

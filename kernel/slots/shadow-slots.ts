@@ -2,7 +2,7 @@ import {
   isSvcError, svcError, type ConfigService, type ProviderCatalog, type SlotLease, type SlotStatus, type SvcError
 } from '../contract/index.js'
 import { namesOf, shadowsOf, shadowStatus, type Shadow } from './shadows/shadows.js'
-import { unservedMessage } from './schedule/slot-errors.js'
+import { unservedError } from './schedule/slot-errors.js'
 import { ASLEEP } from './schedule/slot-refusals.js'
 import type { SlotFleet } from './life/slot-fleet.js'
 
@@ -66,11 +66,12 @@ export class ShadowSlots {
 
   /**
    * Waits for the anchor when it is on its way and for a worker of its engine. Brings back an engine that failed; one that
-   * was unloaded stays so. Rejects with `npu.trio_unavailable`.
+   * was unloaded stays so. Rejects with what
+   * its provider says in `unserved`.
    */
   async acquire (shadow: Shadow, signal: AbortSignal, light: boolean, low = false): Promise<SlotLease> {
     const { fleet } = this.#deps
-    if (!shadow.slot.enabled || shadow.child === null || fleet.core(shadow.anchor) === null) throw unserved(shadow)
+    if (!shadow.slot.enabled || shadow.child === null || fleet.core(shadow.anchor) === null) throw this.#unserved(shadow)
     try {
       const lease = await fleet.owner(shadow.anchor).acquire(signal, light, { joins: true, low })
       if (this.#isServed(shadow)) return onBehalf(shadow, lease)
@@ -78,13 +79,17 @@ export class ShadowSlots {
     } catch (error) {
       if (!isSvcError(error) || error.details.reason !== ASLEEP) throw error
     }
-    throw unserved(shadow)
+    throw this.#unserved(shadow)
   }
 
   /** Whether the engine that runs was started with the child. */
   #isServed (shadow: Shadow): boolean {
     const launchedAs = this.#launchedAs(shadow)
     return shadow.slot.enabled && launchedAs !== null && shadow.child?.active(launchedAs) === true
+  }
+
+  #unserved ({ slot: { name, enabled, provider }, anchor }: Shadow): SvcError {
+    return unservedError({ slot: name, anchor, enabled }, this.#deps.providers.get(provider), { details: { slot: name, anchor } })
   }
 
   #launchedAs (shadow: Shadow): Shadow['slot'] | null {
@@ -97,10 +102,6 @@ export class ShadowSlots {
     const shadows = shadowsOf(slots, name => this.#deps.providers.get(name))
     return this.#seen = { slots, shadows, names: Object.freeze([...namesOf(slots, shadows)]) }
   }
-}
-
-function unserved ({ slot: { name, enabled }, anchor }: Shadow): SvcError {
-  return svcError('npu.trio_unavailable', unservedMessage(name, anchor, enabled), { details: { slot: name, anchor } })
 }
 
 /** For what a shadow has no engine or file for. */

@@ -62,7 +62,7 @@ const chatChunk = (delta: object, finish: string | null): string => `data: ${JSO
   id: 'chatcmpl-fake', object: 'chat.completion.chunk', created: 1, model: 'fake', choices: [{ index: 0, delta, finish_reason: finish }]
 })}\n\n`
 
-/** A whole streamed chat answer, piece by piece, as llama-server words it. */
+/** A whole streamed chat answer, piece by piece, as text engines word it. */
 export function chatStream (words: readonly string[]): string[] {
   return [
     chatChunk({ role: 'assistant', content: null }, null),
@@ -85,7 +85,7 @@ export function chatAnswer (content: string): string {
 
 /**
  * An engine on a real socket of this machine that does what a test tells it: slow, silent, cut off, wrong. By
- * default it answers chat requests in llama-server's wire format, and speech requests with a sound of four bytes.
+ * default it answers chat requests in OpenAI's wire format, and speech requests with a sound of four bytes.
  * @param host where it listens; its `origin` is for this machine
  */
 export async function createFakeEngine (port = 0, host = '127.0.0.1'): Promise<FakeEngine> {

@@ -1,5 +1,5 @@
 import type { ConfigFileDefinition, ConfigSnapshot, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
-import { loadParts } from '../../../kernel/config/load-parts.js'
+import { loadParts, type LoadOptions } from '../../../kernel/config/load-parts.js'
 import { noProviders, type LaidProviders } from '../../../kernel/config/laid-providers.js'
 import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/parts.js'
 import { snapshotOf } from '../../../kernel/config/snapshot.js'
@@ -31,10 +31,13 @@ type Env = Readonly<Record<string, string | undefined>>
  * @param change the files as they would be
  */
 export async function checkHome (
-  paths: Paths, env: Env, change: (parts: ConfigParts) => Promise<ConfigParts> = parts => Promise.resolve(parts)
+  paths: Paths, env: Env,
+  change: (parts: ConfigParts, read: LoadOptions) => Promise<ConfigParts> = parts => Promise.resolve(parts)
 ): Promise<HomeCheck> {
-  const read = async (providers: LaidProviders, owned: readonly ConfigFileDefinition[] = []): Promise<ConfigParts> =>
-    await change(await loadParts({ paths, providers, owned }, null))
+  const read = async (providers: LaidProviders, owned: readonly ConfigFileDefinition[] = []): Promise<ConfigParts> => {
+    const options = { paths, providers, owned }
+    return await change(await loadParts(options, null), options)
+  }
   const first = await read(noProviders)
   if (first.svc.value === null) {
     return { parts: first, snapshot: null, findings: allDiagnostics(first).map(findingOfFile), complete: false, plugins: [] }

@@ -56,7 +56,7 @@ async function acceptable (cli: Cli, paths: Paths, editable: EditableFile, folde
   const copy = join(folder, file)
   const old = (await checkHome(paths, cli.env)).findings
   for (;;) {
-    const found = (await checkHome(paths, cli.env, parts => editable.lay(parts, folder))).findings
+    const found = (await checkHome(paths, cli.env, (parts, options) => editable.lay(parts, folder, options))).findings
     const problems = found.filter(finding => isInTheWay(finding, file, old))
     const others = found.filter(finding => finding.file === file && !problems.includes(finding))
     if (problems.length === 0) {

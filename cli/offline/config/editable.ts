@@ -6,7 +6,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import { loadPart } from '../../../kernel/config/config-table.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
-import { loadSvc } from '../../../kernel/config/load-parts.js'
+import { loadSvc, type LoadOptions } from '../../../kernel/config/load-parts.js'
 import { loadAgents } from '../../../kernel/config/load-agents.js'
 import { loadSlot } from '../../../kernel/config/load-slots.js'
 import { agentFile, configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
@@ -23,8 +23,8 @@ export interface EditableFile {
   readonly table: string | null
   /** An empty table says something too: `[image]` makes an image slot. */
   readonly meaning: boolean
-  /** The configuration with this file as it lies below another root. */
-  readonly lay: (parts: ConfigParts, root: string) => Promise<ConfigParts>
+  /** The configuration, read with these options, with this file as it lies below another root. */
+  readonly lay: (parts: ConfigParts, root: string, options: LoadOptions) => Promise<ConfigParts>
 }
 
 /** By the word of the command line, with or without `.toml`. Throws a failure of usage. */
@@ -103,8 +103,8 @@ function slotEditable (paths: Paths, name: string): EditableFile {
     schema: slotConfigSchema,
     table: null,
     meaning: true,
-    async lay (parts, root) {
-      const part = await loadSlot({ ...paths, slots: join(root, 'slots') }, name, null)
+    async lay (parts, root, { providers = noProviders }) {
+      const part = await loadSlot({ ...paths, slots: join(root, 'slots') }, name, null, providers)
       const others = [...parts.slots].filter(([other]) => other !== name)
       const slots = part === null ? others : [...others, [name, part] as const]
       return { ...parts, slots: new Map(slots.sort(([a], [b]) => a < b ? -1 : 1)) }

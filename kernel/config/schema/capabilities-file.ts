@@ -1,10 +1,13 @@
 import {
-  backendDevices, CAPABILITIES_VERSION, capabilityGroups, capabilitySelectionSchema,
+  backendDevices, CAPABILITIES_VERSION, capabilityGroups, capabilitySelectionSchema, devices,
   type CapabilityChild, type CapabilityGroup, type CapabilitySelection, type CapabilitySelections
 } from '../../contract/index.js'
+import type { LaidProviders } from '../laid-providers.js'
 import { checkShape, type Problem } from '../shape-check.js'
 import { isTable, type Table } from '../toml-file.js'
 import { unknownTopKeys } from './rows.js'
+
+type Words = Pick<LaidProviders, 'deviceWords' | 'known'>
 
 /** What capabilities.toml says; selections that are broken keep their last good value. */
 export interface CapabilitiesFile {
@@ -16,7 +19,7 @@ export interface CapabilitiesFile {
  * capabilities.toml: `[selections.<group>.<child>]`. Version 1 said `backend` for the device; empty text means unset
  *. Pure.
  */
-export function readCapabilities (data: unknown, previous: CapabilitySelections): CapabilitiesFile {
+export function readCapabilities (data: unknown, previous: CapabilitySelections, words: Words): CapabilitiesFile {
   const problems: Problem[] = unknownTopKeys(data, 'schema_version', 'selections')
   if (!isTable(data)) return { selections: previous, problems }
   const { schema_version: version = CAPABILITIES_VERSION, selections: groups = {} } = data
@@ -32,7 +35,7 @@ export function readCapabilities (data: unknown, previous: CapabilitySelections)
         problems.push({ ...problem(path, 'is not a capability; see [selections.<group>.<child>] in the documentation'), unknown: true })
         continue
       }
-      const checked = checkShape(capabilitySelectionSchema, folded(table), { audience: 'file', userPath: key => [...path, ...key] })
+      const checked = checkShape(capabilitySelectionSchema, folded(table, words), { audience: 'file', userPath: key => [...path, ...key] })
       problems.push(...checked.problems)
       const selection = checked.value ?? previous[child]
       if (selection !== undefined) selections[child] = selection
@@ -43,16 +46,18 @@ export function readCapabilities (data: unknown, previous: CapabilitySelections)
 }
 
 /** Old names in today's words, and nothing for empty text. */
-function folded (table: unknown): unknown {
+function folded (table: unknown, words: Words): unknown {
   if (!isTable(table)) return table
-  return renamed(Object.fromEntries(Object.entries(table).filter(([, value]) => value !== '')))
+  return renamed(Object.fromEntries(Object.entries(table).filter(([, value]) => value !== '')), words)
 }
 
-function renamed (table: Table): Table {
+function renamed (table: Table, { deviceWords, known }: Words): Table {
   const { backend, ...rest } = table
   if (backend === undefined) return table
-  const device = typeof backend === 'string' && Object.hasOwn(backendDevices, backend) ? backendDevices[backend] : backend
-  return { device, ...rest }
+  if (typeof backend !== 'string') return { device: backend, ...rest }
+  const own = Object.hasOwn(backendDevices, backend) ? backendDevices[backend] : deviceWords.get(backend)
+  const isForeign = !devices.some(device => device === backend)
+  return own === undefined && isForeign && !known ? rest : { device: own ?? backend, ...rest }
 }
 
 function isPlace (group: string, child: string): child is CapabilityChild {
@@ -66,9 +71,11 @@ function problem (path: readonly string[], message: string): Problem {
 
 /** The file with one selection in it, or out of it, and in the present format. Pure. */
 export function withSelection (
-  data: Table, group: CapabilityGroup, child: CapabilityChild, selection: CapabilitySelection | null
+  data: Table, group: CapabilityGroup, child: CapabilityChild, selection: CapabilitySelection | null,
+  words: Words
 ): Table {
-  const groups = isTable(data.selections) ? mapTables(data.selections, children => mapTables(children, renamed)) : {}
+  const today = (children: Table): Table => mapTables(children, table => renamed(table, words))
+  const groups = isTable(data.selections) ? mapTables(data.selections, today) : {}
   const { [child]: _, ...siblings } = isTable(groups[group]) ? groups[group] : {}
   const { [group]: __, ...others } = groups
   const children = selection === null ? siblings : { ...siblings, [child]: setFields(selection) }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  backendDevices, devices, slotConfigSchema, type WrittenSlot
+  backendDevices, devices, slotConfigSchema, type Device, type WrittenSlot
 } from '../../contract/index.js'
 import type { Audience } from '../issue-text.js'
 import { checkShape, dotted, type Checked, type Problem } from '../shape-check.js'
@@ -14,6 +14,8 @@ export interface FoldedSlot {
   /** What only the file can have wrong: contradictions, old keys with impossible values. */
   readonly problems: readonly Problem[]
   readonly entries: readonly SlotEntry[]
+  /** A word of its was looked up among those of providers. */
+  readonly hasForeignWord: boolean
   /** From a path in `value` back to the path that the user wrote. */
   readonly userPath: (path: readonly string[]) => readonly string[]
 }
@@ -21,13 +23,23 @@ export interface FoldedSlot {
 /** Keys of older releases that mean nothing any more. Read and left alone. */
 const ignoredKeys = new Set(['name', 'lru'])
 
-/** A provider's own name, for whatever name a file has for it. */
-export type ProviderName = (written: string) => string
+/** Words of providers in files of any age (`LaidProviders`). */
+export interface SlotWords {
+  /** A provider's own name, for whatever name a file has for it. */
+  canonical (written: string): string
+  readonly deviceWords: ReadonlyMap<string, Device>
+  readonly known: boolean
+}
 
-const asWritten: ProviderName = name => name
+const ownWords: SlotWords = { canonical: name => name, deviceWords: new Map(), known: true }
+
+/** For reading: a provider is looked up by what the file says when a snapshot is made, as providers come and go. */
+export function wordsForReading ({ deviceWords, known }: SlotWords): SlotWords {
+  return { ...ownWords, deviceWords, known }
+}
 
 /** Folds both placements of a slot file into one (README of this folder). Pure. */
-export function foldSlotFile (raw: Table, provider: ProviderName = asWritten): FoldedSlot {
+export function foldSlotFile (raw: Table, words: SlotWords = ownWords): FoldedSlot {
   const entries = slotEntries(raw)
   const winners = winnersOf(entries)
   const value: Table = {}
@@ -35,11 +47,12 @@ export function foldSlotFile (raw: Table, provider: ProviderName = asWritten): F
   for (const entry of entries) {
     if (entry.canonical.length === 1 && ignoredKeys.has(entry.canonical[0]!)) continue
     const rival = winners.get(keyOf(entry.canonical))!
-    if (rival === entry) place(value, entry.canonical, translated(entry, problems, provider))
+    if (rival === entry) place(value, entry.canonical, translated(entry, problems, words))
     else if (entry.rank === 0 && !isDeepStrictEqual(rival.value, entry.value)) problems.push(contradiction(entry, rival))
   }
   derive(value)
-  return { value, problems, entries, userPath: path => userPathOf(entries, winners, path) }
+  const hasForeignWord = entries.some(isForeignWord)
+  return { value, problems, entries, hasForeignWord, userPath: path => userPathOf(entries, winners, path) }
 }
 
 /** Everything wrong with a slot file at once, or its configuration with all defaults. `name` is the file's stem. Pure. */
@@ -88,18 +101,26 @@ function define (table: Table, key: string, value: unknown): void {
 }
 
 /** Old names of providers and backends in today's words. */
-function translated (entry: SlotEntry, problems: Problem[], provider: ProviderName): unknown {
+function translated (entry: SlotEntry, problems: Problem[], words: SlotWords): unknown {
   const { value } = entry
-  if (entry.canonical[0] === 'provider' && typeof value === 'string') return provider(value)
+  if (entry.canonical[0] === 'provider' && typeof value === 'string') return words.canonical(value)
   if (entry.canonical[0] !== 'device' || entry.rank === 0 || typeof value !== 'string' || value === 'auto') {
     return entry.rank === 1 && value === 'auto' ? undefined : value
   }
-  const known = [...Object.keys(backendDevices), ...devices]
-  if (known.includes(value)) return own(backendDevices, value) ?? value
+  if (!isForeignWord(entry)) return own(backendDevices, value) ?? value
+  const device = words.deviceWords.get(value)
+  if (device !== undefined || !words.known) return device
+  const known = [...Object.keys(backendDevices), ...words.deviceWords.keys(), ...devices]
   const meant = suggest(value, known)
   const message = `must be one of ${known.join(', ')}${meant === null ? '' : `; did you mean ${meant}?`}; better, write \`device\``
   problems.push({ path: entry.user, message, unknown: false })
   return undefined
+}
+
+/** One that only a provider may have: the file means something else when the providers are others. */
+function isForeignWord ({ canonical, rank, value }: SlotEntry): boolean {
+  return canonical[0] === 'device' && rank > 0 && typeof value === 'string' && value !== 'auto' &&
+    !Object.hasOwn(backendDevices, value) && !devices.some(device => device === value)
 }
 
 /** Of the record itself: a file may say "constructor". */

@@ -5,7 +5,7 @@ import type { Problem } from '../shape-check.js'
 import { deleteValue, dropEmpty, setValue, tableCopy, valueAt } from '../table-path.js'
 import { isTable, type Table } from '../toml-file.js'
 import { slotEntries, type SlotEntry } from './slot-entries.js'
-import { foldSlotFile, type FoldedSlot, type ProviderName } from './slot-file.js'
+import { foldSlotFile, type FoldedSlot, type SlotWords } from './slot-file.js'
 
 export interface PatchedSlot {
   readonly raw: Table
@@ -20,17 +20,17 @@ export interface PatchedSlot {
  * A value stays where the user wrote it, whatever placement the patch uses; what is new goes where the file keeps its
  * kind. Values that do not change are not touched. Pure.
  */
-export function patchSlotFile (raw: Table, patch: Table, provider?: ProviderName): PatchedSlot {
+export function patchSlotFile (raw: Table, patch: Table, words?: SlotWords): PatchedSlot {
   const entries = slotEntries(patch)
-  const patched = foldSlotFile(patch, provider)
-  const known = new HeldEntries(foldSlotFile(raw, provider))
+  const patched = foldSlotFile(patch, words)
+  const known = new HeldEntries(foldSlotFile(raw, words))
   const next = tableCopy(raw)
   let held = known
   const changes = new Changes()
   for (const entry of entries) {
     if (changes.concern(entry)) {
       changes.settle(next)
-      held = new HeldEntries(foldSlotFile(next, provider))
+      held = new HeldEntries(foldSlotFile(next, words))
       changes.clear()
     }
     applyEntry(next, entry, patched, held, changes)
@@ -45,7 +45,7 @@ export function patchSlotFile (raw: Table, patch: Table, provider?: ProviderName
     }))],
     userPath: path => {
       const isGiven = path.some((_, i) => named.has(keyOf(path.slice(0, i + 1))))
-      return isGiven ? patched.userPath(path) : (folded ??= foldSlotFile(next, provider)).userPath(path)
+      return isGiven ? patched.userPath(path) : (folded ??= foldSlotFile(next, words)).userPath(path)
     }
   }
 }

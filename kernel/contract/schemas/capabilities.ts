@@ -20,7 +20,7 @@ export const CAPABILITIES_VERSION = 2
 /** What serves one child. Everything unset means that nothing was chosen yet. */
 export const capabilitySelectionSchema = z.strictObject({
   device: deviceSchema.nullable().default(null),
-  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).nullable().default(null),
+  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name: lowercase words joined by dashes' }).nullable().default(null),
   model: z.string().min(1).nullable().default(null),
   enabled: z.boolean().default(false)
 })

@@ -61,8 +61,11 @@ export function gpuBackendOf (device: Device): GpuBackend | null {
   return device === 'cpu' || device === 'npu' ? null : device.slice('gpu-'.length) as GpuBackend
 }
 
-/** What the deprecated slot key `backend` says about the device; names of devices stand for themselves. */
-export const backendDevices: Readonly<Record<string, Device>> = {
-  'rocm': 'gpu-rocm', 'vulkan': 'gpu-vulkan', 'cuda': 'gpu-cuda', 'cpu': 'cpu', 'npu': 'npu', 'npu-rt': 'npu', 'flm': 'npu',
-  'moonshine': 'cpu', 'kokoro': 'cpu'
-}
+/**
+ * What the deprecated slot key `backend` says about the device, besides words of providers (`ProviderFacts.deviceWords`); names
+ * of devices stand for themselves.
+ */
+export const backendDevices: Readonly<Record<string, Device>> = Object.fromEntries([
+  ...devices.filter(device => device !== 'npu').map(device => [deviceBackends[device], device] as const),
+  ['npu', 'npu'], [deviceBackends.npu, 'npu']
+])

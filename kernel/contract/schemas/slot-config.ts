@@ -37,7 +37,7 @@ export const slotNpuSchema = z.strictObject({
   chat: z.boolean().default(true),
   asr: z.boolean().default(false),
   embed: z.boolean().default(false)
-}).meta({ description: 'Which of the NPU trio this anchor serves' })
+}).meta({ description: 'What this anchor serves on the NPU' })
 
 export const slotImageSchema = z.strictObject({
   idle_restore_minutes: z.int().min(0).max(525_600).default(60)
@@ -64,7 +64,7 @@ export const slotConfigSchema = z.strictObject({
   device: deviceSchema.optional().meta({ description: 'Hardware preference; unset takes the best that was probed' }),
   port: z.int().min(1024).max(MAX_SLOT_PORT).optional().meta({ description: 'TCP port of the engine; unset takes a free one of the pool at each start' }),
   gpu_index: z.int().min(0).max(1023).nullable().default(null).meta({ description: 'Pins one GPU, counted among those of the device (all GPUs for Vulkan); unset exposes all' }),
-  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' }).nullable().default(null)
+  provider: z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name: lowercase words joined by dashes' }).nullable().default(null)
     .meta({ description: 'Engine provider that runs the slot; unset takes the default of its type and device' }),
   runtime: runtimeNameSchema.nullable().default(null)
     .meta({ description: 'process runs the engine as a child process also beside a container engine; container in a container wherever there is a container engine; docker, podman or the name of a plugin\'s driver on that one alone; unset leaves it to the engine' }),

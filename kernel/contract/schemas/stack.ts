@@ -7,7 +7,7 @@ import { profileSchema } from './profile.js'
 /** The format of a stack's body, in stacks.toml and in envelopes. */
 export const STACK_VERSION = 1
 
-const providerSchema = z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name such as llm-server' })
+const providerSchema = z.string().regex(PLUGIN_NAME_PATTERN, { error: 'must be a provider name: lowercase words joined by dashes' })
 
 /** One capability that a stack brings along with a slot. */
 export const stackCapabilitySchema = z.strictObject({

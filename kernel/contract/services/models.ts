@@ -1,3 +1,4 @@
+import type { StoreOwner } from '../engine-store.js'
 import type { ModelCapability } from '../schemas/enums.js'
 import type { Model, ModelRow } from '../schemas/model-row.js'
 
@@ -30,11 +31,8 @@ export interface ModelRegistry {
   onChange (listener: () => void): () => void
   /** Effective store folder: SVC_MODEL_STORE, then `[models] store`, then the default under the state root. */
   readonly store: string
-  /**
-   * Folder in which engines with models of their own keep them: SVC_FLM_MODELS_DIR, then `[models] flm_store`, then
-   * `flm/models` in the store.
-   */
-  readonly engineStore: string
+  /** Folder in which an engine with models of its own keeps them (`EngineModels.store`). */
+  engineStore (provider: StoreOwner): string
   /**
    * Writes a text file into the store whole or not at all, and makes the folder. Replaces a link, never follows it. With
    * `fresh`, rejects with EEXIST when there is one. What a gateway that dies leaves of it goes with the next start.

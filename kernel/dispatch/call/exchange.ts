@@ -180,7 +180,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Whether a connection may have been closed before the request came. llama-server ends the connection behind each event
+ * Whether a connection may have been closed before the request came. An engine may end the connection behind each event
  * stream without saying so, so that the next request can be on its way into it already. A fresh connection that the
  * other side closes cleanly was closed because of the request.
  */

@@ -95,6 +95,7 @@ export class Catalog {
         needsModel: provider === null || needsModel(provider, config),
         isNpu: manager.device(name) === 'npu',
         anchor: config.served_by,
+        ...(config.served_by === null || provider?.unserved === undefined ? {} : { unserved: provider.unserved }),
         role: slotRoleOf(config),
         isDefault: config.default,
         surfaces: new Set(servesNothing ? [] : Object.keys(provider?.surfaces ?? {}) as SurfaceName[]),

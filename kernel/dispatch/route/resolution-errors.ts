@@ -1,5 +1,5 @@
 import { shownName, svcError, type SvcError, type SurfaceName, type Upstream } from '../../contract/index.js'
-import { unservedMessage } from '../../slots/schedule/slot-errors.js'
+import { unservedError } from '../../slots/schedule/slot-errors.js'
 import type { BodyProblem } from '../body/body-view.js'
 import type { Resolution, Route } from './resolve.js'
 
@@ -58,7 +58,7 @@ export function resolutionError (
         { param: 'model', details: { ...details, slot: resolution.slot } })
     case 'unserved': {
       const { slot, anchor, enabled } = resolution
-      return svcError('npu.trio_unavailable', unservedMessage(slot, anchor, enabled),
+      return unservedError({ slot, anchor, enabled }, resolution,
         { param: 'model', details: { ...details, slot, anchor, endpoint: endpoints[surface] } })
     }
     case 'provider-gone': {

@@ -1,4 +1,4 @@
-import type { SlotRole, SlotType, SurfaceName } from '../../contract/index.js'
+import type { ErrorKind, SlotRole, SlotType, SurfaceName } from '../../contract/index.js'
 import type { RouteSnapshot, SlotRoute } from './route-snapshot.js'
 import { onlySlotFor } from './usual-names.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
@@ -15,7 +15,7 @@ export type Resolution =
   | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via }
   | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
   | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
-  | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean }
+  | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean, readonly unserved?: ErrorKind }
   | { readonly kind: 'provider-gone', readonly slot: string, readonly provider: string }
   | { readonly kind: 'no-route', readonly reason: string, readonly slot: string }
   | { readonly kind: 'not-found' }
@@ -170,7 +170,8 @@ function distance (slot: SlotRoute): number {
 
 function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {
   if (slot.anchor !== null && (!slot.enabled || slot.state === 'offline')) {
-    return { kind: 'unserved', slot: slot.name, anchor: slot.anchor, enabled: slot.enabled }
+    const { name, anchor, enabled, unserved } = slot
+    return { kind: 'unserved', slot: name, anchor, enabled, ...(unserved === undefined ? {} : { unserved }) }
   }
   if (!slot.enabled) {
     return { kind: 'not-loaded', slot: slot.name, reason: `slot '${slot.name}' is disabled; enable it with \`svc slot edit ${slot.name} --enable\`` }

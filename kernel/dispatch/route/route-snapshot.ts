@@ -1,4 +1,4 @@
-import type { SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
+import type { ErrorKind, SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
 import type { UpstreamRoute } from '../upstream/upstream-row.js'
 
 /** What resolution knows of a slot. */
@@ -16,6 +16,8 @@ export interface SlotRoute {
   readonly isNpu: boolean
   /** The slot whose engine serves this one; it is not started for this one's sake. */
   readonly anchor: string | null
+  /** Of its provider, where it has a code of its own for a slot that its anchor does not serve. */
+  readonly unserved?: ErrorKind
   /** What it was given, or what its name says. */
   readonly role: SlotRole | null
   /** The operator's default among the slots of its type. */

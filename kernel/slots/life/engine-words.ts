@@ -20,7 +20,7 @@ export function lastWords (lines: readonly string[]): string {
 }
 
 const FAREWELL = /\b(exiting|cleaning up before exit|shutting down|shutdown complete|terminated|goodbye)\b/i
-/** A line of level debug: llama.cpp begins it with the time since its start and one letter. */
+/** A line of level debug: some engines begin it with the time since its start and one letter. */
 const DEBUG = /^(?:[\d.]+ D|DEBUG:?) /
 
 /** A line that tells of a request for exactly this path. */

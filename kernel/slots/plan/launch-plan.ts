@@ -6,7 +6,6 @@ import {
 import type { ContainerForm } from '../../contract/engine-runtime.js'
 import { extraArgsWords, modelDefaultsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { mergeArgv, type MergedArgv } from './argv/merge.js'
-import { mtpFlags } from './mtp.js'
 
 /** What the slot's device gives the engine (kernel/runtime/gpu-visibility.ts). */
 export interface DeviceAccess {
@@ -47,7 +46,8 @@ export function planArgv (provider: EngineProvider, launch: LaunchInput, mtp: bo
   const extra = extraArgsWords(launch.slot, provider.flags)
   if (launch.model !== null) modelDefaultsWords(launch.model, provider.flags)
   const tuned = launch.profile === null ? [] : profileWords(launch.profile, provider.flags)
-  const draft = mtp ? mtpFlags(launch.profile === null ? gpuBackendOf(launch.device) : launch.profile.backend) : []
+  const backend = launch.profile === null ? gpuBackendOf(launch.device) : launch.profile.backend
+  const draft = mtp ? provider.flags?.mtp?.(backend) ?? [] : []
   return mergeArgv({ ...own, profile: [...draft, ...tuned], extra_args: extra }, provider.flags)
 }
 

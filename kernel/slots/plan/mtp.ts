@@ -1,6 +1,4 @@
-import type { GpuBackend, NamedProfile, SlotConfig } from '../../contract/index.js'
-
-const draftDevices: Readonly<Record<GpuBackend, string>> = { rocm: 'ROCm0', vulkan: 'Vulkan0', cuda: 'CUDA0' }
+import type { NamedProfile, SlotConfig } from '../../contract/index.js'
 
 /**
  * Whether a launch uses multi-token prediction: the slot forces it either way; under
@@ -9,23 +7,4 @@ const draftDevices: Readonly<Record<GpuBackend, string>> = { rocm: 'ROCm0', vulk
 export function mtpEffective (slot: SlotConfig, profile: NamedProfile | null, modelEligible: boolean): boolean {
   if (slot.mtp !== null) return slot.mtp
   return profile !== null && profile.mtp && modelEligible
-}
-
-/** Draft-speculation flags, to be merged below the profile's own; the draft device follows the profile's backend. */
-export function mtpFlags (backend: GpuBackend | null): readonly string[] {
-  return [
-    '--spec-type', 'draft-mtp',
-    '--spec-draft-device', backend === null ? 'ROCm0' : draftDevices[backend],
-    '--spec-draft-ngl', 'all',
-    '--spec-draft-n-max', '4',
-    '--spec-draft-n-min', '0',
-    '--spec-draft-p-min', '0.0',
-    '--spec-draft-p-split', '0.10',
-    '--spec-draft-type-k', 'q8_0',
-    '--spec-draft-type-v', 'q8_0',
-    '--spec-draft-threads', '16',
-    '--spec-draft-threads-batch', '32',
-    '--spec-draft-poll', '1',
-    '--spec-draft-poll-batch', '1'
-  ]
 }

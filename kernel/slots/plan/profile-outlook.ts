@@ -1,7 +1,6 @@
 import { shellText, type EngineProvider, type NamedProfile, type ProfileOutlook, type ProviderCatalog } from '../../contract/index.js'
 import { splitArgs } from './argv/flag-texts.js'
 import { mergeArgv } from './argv/merge.js'
-import { mtpFlags } from './mtp.js'
 import { profileMisfit } from './profile-fit.js'
 import { profileProvider } from './profile-provider.js'
 
@@ -20,5 +19,5 @@ export function profileOutlook (profile: NamedProfile, providers: Pick<ProviderC
 function resolvedFlags (profile: NamedProfile, provider: EngineProvider | null): string {
   if (!profile.mtp) return profile.flags
   const own = splitArgs(profile.flags, 'flags')
-  return shellText(mergeArgv({ profile: [...mtpFlags(profile.backend), ...own] }, provider?.flags).argv)
+  return shellText(mergeArgv({ profile: [...provider?.flags?.mtp?.(profile.backend) ?? [], ...own] }, provider?.flags).argv)
 }

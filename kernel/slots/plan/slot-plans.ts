@@ -283,7 +283,7 @@ export class SlotPlans {
       model: takesModel(provider) ? model : null,
       ...(provider.models === undefined
         ? {}
-        : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore } }),
+        : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore(provider) } }),
       profile,
       contextSize: this.contextSize({ slot, provider, model }),
       chatTemplatePath,
@@ -349,7 +349,7 @@ export class SlotPlans {
 
   async #checkFiles (effective: EffectiveSlot): Promise<void> {
     const { slot, provider } = effective
-    if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore)
+    if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore(provider), provider)
     const [missing] = await this.#missing(effective)
     if (missing === undefined) return
     const { what, path, cause } = missing
@@ -378,9 +378,9 @@ function takesModel (provider: EngineProvider): boolean {
 }
 
 /** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
-async function makeStore (path: string): Promise<void> {
+async function makeStore (path: string, { models }: EngineProvider): Promise<void> {
   await makeFolders(path).catch((error: unknown) => {
-    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] flm_store in svc.toml`,
+    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] ${models?.store?.setting ?? 'store'} in svc.toml`,
       { cause: error, details: { path } })
   })
 }

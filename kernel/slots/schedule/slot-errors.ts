@@ -1,15 +1,24 @@
-import { svcError, type SvcError } from '../../contract/index.js'
+import { SvcError, svcError, type EngineProvider, type SvcErrorOptions } from '../../contract/index.js'
 import type { Refusal, SlotEffect } from './scheduled-slot.js'
 
 export function slotNotFound (name: string): SvcError {
   return svcError('slot.not_found', `no slot is named '${name}'; see \`svc slot list\``, { details: { slot: name } })
 }
 
-/** Why a slot that runs in another one's engine cannot be used, and what to do. */
-export function unservedMessage (slot: string, anchor: string, enabled: boolean): string {
-  return `slot '${slot}' runs in the engine of slot '${anchor}' ` + (enabled
+/**
+ * Why a slot that runs in another one's engine cannot be used, and what to do.
+ * @param provider of the anchor, which may have a code of its own for it
+ */
+export function unservedError (
+  { slot, anchor, enabled }: { readonly slot: string, readonly anchor: string, readonly enabled: boolean },
+  provider: Pick<EngineProvider, 'unserved'> | null | undefined, options: SvcErrorOptions
+): SvcError {
+  const message = `slot '${slot}' runs in the engine of slot '${anchor}' ` + (enabled
     ? `and that is not up or was started without it; load it first: \`svc slot restart ${anchor}\``
     : 'and is switched off there; switch it on in its [npu] table and restart it')
+  const kind = provider?.unserved
+  if (kind === undefined) return svcError('slot.unserved', message, options)
+  return new SvcError(kind.code, kind.status, message, { heals: kind.heals === true, ...options })
 }
 
 /** The refusal of a waiter in the words of the error table. */

@@ -45,8 +45,9 @@ export class Overlay implements CapabilityOverlay {
   /** The same with everything that engines have of their own, to choose from. */
   async offer (): Promise<CandidateSource> {
     const source = this.source()
-    const { engineStore } = this.#services.models
-    const lists = source.providers.map(async ({ name, models }) => [name, await models?.list(engineStore) ?? []] as const)
+    const { models } = this.#services
+    const lists = source.providers.map(async provider =>
+      [provider.name, await provider.models?.list(models.engineStore(provider)) ?? []] as const)
     return { ...source, engineModels: new Map(await Promise.all(lists)) }
   }
 

@@ -1,6 +1,7 @@
 import {
-  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, jsonAnswer, KeptJson, whileConnected,
-  type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type SlotService
+  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, devices, jsonAnswer, KeptJson,
+  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type ProviderCatalog,
+  type SlotService
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import { applyFailed, invalidSelection } from './capability-errors.js'
@@ -19,6 +20,7 @@ export interface CapabilityApi {
   readonly activity: ActivityLog
   readonly config: ConfigService
   readonly overlay: Overlay
+  readonly providers: Pick<ProviderCatalog, 'deviceWords'>
   readonly slots: SlotService
 }
 
@@ -74,7 +76,7 @@ export function capabilityRoutes (api: CapabilityApi): AnyRoute[] {
       handler: call => {
         const { slot: group, child: name } = call.params
         const child = childOf(group, name)
-        const patch = patchOf(child, call.body)
+        const patch = patchOf(child, call.body, api.providers)
         const row = { category: 'capability', action: 'capability.apply', target: `${group}/${child}`, actor: call.actor, request_id: call.requestId }
         return whileConnected(call, activity.audited(row, async note => {
           note({ before: overlay.selection(child) })
@@ -114,13 +116,15 @@ function childOf (group: string, name: string): CapabilityChild {
   throw capabilityError('capability.unknown_child', `'${group}' has no capability '${name}'; it has ${children.join(', ')}`, { param: 'child', details: { slot: group, child: name } })
 }
 
-function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema>): SelectionPatch {
+function patchOf (
+  child: CapabilityChild, body: z.output<typeof selectBodySchema>, providers: Pick<ProviderCatalog, 'deviceWords'>
+): SelectionPatch {
   const unknown = Object.keys(body).filter(key => !fields.includes(key))
   if (unknown.length > 0) {
     throw capabilityError('capability.unknown_fields', `${unknown.join(', ')} cannot be set; known here: ${fields.join(', ')}`, { details: { unknown, allowed: fields } })
   }
   const { device, backend, provider, model, enabled } = body
-  const named = backend == null ? backend : deviceNamed(child, backend)
+  const named = backend == null ? backend : deviceNamed(child, backend, providers)
   if (device !== undefined && named !== undefined && device !== named) throw invalidSelection(child, '`backend` says something other than `device`', 'backend')
   const wanted = device !== undefined ? device : named
   return {
@@ -131,8 +135,9 @@ function patchOf (child: CapabilityChild, body: z.output<typeof selectBodySchema
   }
 }
 
-function deviceNamed (child: CapabilityChild, backend: string): Device {
-  const device = Object.hasOwn(backendDevices, backend) ? backendDevices[backend]! : backend
-  if (Object.values(backendDevices).includes(device as Device)) return device as Device
-  throw invalidSelection(child, `'${backend}' is not a backend; there are gpu-rocm, gpu-vulkan, gpu-cuda, cpu, npu`, 'backend')
+function deviceNamed (child: CapabilityChild, backend: string, { deviceWords }: Pick<ProviderCatalog, 'deviceWords'>): Device {
+  const named = Object.hasOwn(backendDevices, backend) ? backendDevices[backend] : deviceWords.get(backend)
+  const device = named ?? devices.find(id => id === backend)
+  if (device !== undefined) return device
+  throw invalidSelection(child, `'${backend}' is not a backend; there are ${devices.join(', ')}`, 'backend')
 }

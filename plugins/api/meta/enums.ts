@@ -9,6 +9,7 @@ import { curatedModelTags, deviceTexts, recommendedDevice } from './vocabulary.j
 /** Every closed vocabulary in one document; what depends on providers comes from those that are loaded. Pure. */
 export function enumsDocument (catalog: ProviderCatalog): Enums {
   const providers = catalog.list()
+  const backends = { ...backendDevices, ...Object.fromEntries(catalog.deviceWords) }
   const usual = catalog.defaultFor('llm')
   const profileOf = (device: Device): string => catalog.defaultFor('llm', device)?.defaultProfile?.(device, 'llm') ?? ''
   const families = [...new Set(providers.map(({ family }) => family))]
@@ -21,7 +22,7 @@ export function enumsDocument (catalog: ProviderCatalog): Enums {
       legacy_backend: deviceBackends[id],
       recommended: id === recommendedDevice
     })),
-    backends: Object.keys(backendDevices),
+    backends: Object.keys(backends),
     selectable_backends: [...gpuBackends, 'cpu', 'auto'],
     device_classes: [...deviceClasses],
     slot_types: [...slotTypes],
@@ -34,7 +35,7 @@ export function enumsDocument (catalog: ProviderCatalog): Enums {
     // the default provider's models are told apart by the hardware they run on, all others by their engine
     model_backends: [...gpuBackends, 'cpu', ...families.filter(family => family !== usual?.family)],
     curated_model_tags: [...curatedModelTags],
-    backend_to_device: { ...backendDevices, ...Object.fromEntries(devices.map(device => [device, device])) },
+    backend_to_device: { ...backends, ...Object.fromEntries(devices.map(device => [device, device])) },
     device_to_backend: { ...deviceBackends },
     device_default_profiles: Object.fromEntries(devices.map(device => [device, profileOf(device)])),
     provider_aliases: Object.fromEntries(catalog.aliases),

@@ -97,7 +97,8 @@ export async function findModel (api: ModelApi, id: string): Promise<ModelListRo
 
 async function npuStores ({ providers, models }: ModelApi): Promise<NpuStore[]> {
   const own = providers.list().filter(({ devices, models: kept }) => kept !== undefined && devices.includes('npu'))
-  return await Promise.all(own.map(async provider => ({ provider, models: await provider.models!.list(models.engineStore) })))
+  return await Promise.all(own.map(async provider =>
+    ({ provider, models: await provider.models!.list(models.engineStore(provider)) })))
 }
 
 function npuSlots ({ slots }: ModelApi): NpuSlot[] {

@@ -68,5 +68,5 @@ function npuSlots (slots: SlotService): readonly string[] {
 /** Of all engines that run on an NPU and have models of their own. */
 async function engineModels ({ models, providers }: NpuApi): Promise<readonly EngineModel[]> {
   const engines = providers.list().filter(({ devices }) => devices.includes('npu'))
-  return (await Promise.all(engines.map(engine => engine.models?.list(models.engineStore) ?? []))).flat()
+  return (await Promise.all(engines.map(engine => engine.models?.list(models.engineStore(engine)) ?? []))).flat()
 }

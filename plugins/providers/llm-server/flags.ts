@@ -1,4 +1,5 @@
 import type { FlagGrammar } from 'svc-gateway/plugin'
+import { mtpFlags } from './mtp-flags.js'
 
 /**
  * Spellings of one llama-server flag, canonical first, without dashes. A switch and its negation are one flag:
@@ -137,7 +138,8 @@ export const llamaFlags: FlagGrammar = {
   // a preset sets all of it
   managed: [...managed, ...presets],
   managedEnv: ['LLAMA_API_KEY', ...[...managed, ...fields].map(flag => `LLAMA_ARG_${flag.replaceAll('-', '_').toUpperCase()}`)],
-  fields
+  fields,
+  mtp: mtpFlags
 }
 
 export interface Flag {

@@ -2,6 +2,7 @@ import { definePlugin, defineProvider, slotTypes, type ChildSlot, type Surface }
 import { adaptEmbeddings } from './embeddings.js'
 import { refusal } from './engine-failure.js'
 import { healthVerdict, npuMetrics } from './engine-status.js'
+import { npuError } from './errors.js'
 import { argvSegments, containerSpec, processSpec } from './launch.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
 import { models } from './models.js'
@@ -35,6 +36,7 @@ export const provider = defineProvider({
   health: { path: '/v1/models', verdict: healthVerdict, listensLate: true },
   keepsConnections: false,
   children,
+  unserved: npuError.kind('npu.trio_unavailable'),
   exclusivity: 'exclusive',
   flags: {
     aliases: { a: 'asr', e: 'embed', p: 'port', c: 'ctx-len', pcl: 'prefill-chunk-len', r: 'img-pre-resize', s: 'socket', q: 'q-len' },
@@ -54,6 +56,7 @@ export const provider = defineProvider({
     'npu-rt': { image: 'npu-rt', device_class: 'npu', intent: 'Chat, speech recognition and embeddings on the NPU', quant: 'W4ABF16' }
   },
   aliases: ['flm'],
+  deviceWords: { flm: 'npu' },
   // nothing else runs there
   defaultFor: slotTypes.map(type => ({ type, device: 'npu' })),
   image: 'npu-rt',
@@ -71,5 +74,6 @@ export default definePlugin({
   name: 'npu-rt',
   kind: 'provider',
   apiVersion: 1,
+  errors: npuError,
   register: ctx => ctx.addProvider(provider)
 })

@@ -21,6 +21,7 @@ const bySpelling = new Map([
 /** Models of the engine's own store. */
 export const models: EngineModels = {
   source: 'flm',
+  store: { folder: 'flm/models', variable: 'SVC_FLM_MODELS_DIR', setting: 'flm_store' },
   canonical,
   aliases: tag => [`${tag}${SUFFIX}`, `${tag.replace(':', '-')}${SUFFIX}`],
   contextSize: id => byTag.get(canonical(id) ?? '')?.contextSize ?? null,

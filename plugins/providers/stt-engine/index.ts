@@ -50,6 +50,7 @@ const contract: EngineProvider = {
     }
   },
   aliases: ['moonshine'],
+  deviceWords: { moonshine: 'cpu' },
   defaultFor: [{ type: 'transcription' }],
   modelNames: { asr: /whisper|moonshine/ },
   image: imageOf,

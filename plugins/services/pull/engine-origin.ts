@@ -29,10 +29,11 @@ export class EngineOrigin implements PullOrigin<EngineRecord> {
   }
 
   async plan ({ model_id: id }: PullRequest): Promise<EngineRecord> {
-    const { models: { engineStore: store }, tasks } = this.#deps
+    const { models, tasks } = this.#deps
     const found = this.#engineOf(id)
     if (found === null) throw away(id)
     const { provider, tag } = found
+    const store = models.engineStore(provider)
     await tasks.check(taskOf(provider, { id: tag, store })).catch((error: unknown) => { throw refused(provider, tag, error) })
     const entry = (await provider.models.list(store)).find(model => model.id === tag)
     const size = entry?.sizeBytes ?? 0

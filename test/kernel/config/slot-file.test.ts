@@ -11,7 +11,7 @@ import { slotWithProvider } from '../../../kernel/config/snapshot.js'
 import { shippedProviders } from '../../providers.js'
 
 function load (toml: string, name = 'agent'): NamedSlotConfig {
-  const { value, problems } = checkSlotFile(name, parseToml(toml), 'file')
+  const { value, problems } = checkSlotFile(name, parseToml(toml), 'file', foldSlotFile(parseToml(toml), shippedProviders))
   if (value === null) throw new Error(problems.map(problem => `${dotted(problem.path)}: ${problem.message}`).join('\n'))
   return slotWithProvider(value, shippedProviders)
 }
@@ -171,7 +171,7 @@ t.test('a patch leaves everything where it is', async t => {
     ['options', '[options]\na = { x = 1, y = 2 }\nb = 1', { options: { a: { x: 3 }, b: null } }, '[options]\na = { x = 3 }']
   ]
   for (const [name, before, patch, after] of table) {
-    const { raw, problems } = patchSlotFile(parseToml(before), patch, written => shippedProviders.canonical(written))
+    const { raw, problems } = patchSlotFile(parseToml(before), patch, shippedProviders)
     t.same(problems, [], name)
     t.same(raw, parseToml(after), name)
   }

@@ -181,7 +181,9 @@ t.test('every dead end has its code and says what to do', async t => {
   const cases: Array<[Parameters<typeof resolutionError>[0], string, number, RegExp]> = [
     [{ kind: 'not-found' }, 'model.not_found', 404, /GET \/v1\/models/],
     [{ kind: 'not-loaded', slot: 'a', reason: 'it is off' }, 'model.not_loaded', 404, /it is off/],
-    [{ kind: 'no-route', slot: 'a', reason: 'wrong kind' }, 'dispatch.no_route', 404, /wrong kind/]
+    [{ kind: 'no-route', slot: 'a', reason: 'wrong kind' }, 'dispatch.no_route', 404, /wrong kind/],
+    [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: true }, 'slot.unserved', 503, /svc slot restart a/],
+    [{ kind: 'unserved', slot: 'a-embed', anchor: 'a', enabled: false, unserved: { code: 'mine.away', status: 409 } }, 'mine.away', 409, /switched off there/]
   ]
   for (const [resolution, code, status, message] of cases) {
     const error = resolutionError(resolution, 'm', 'chat')

@@ -48,13 +48,15 @@ export default definePlugin({
     images: { parrot: { tag: 'example.org/parrot:2' } },
     profiles: { loud: { image: 'parrot', flags: '--loud', device_class: 'cpu' } },
     aliases: ['polly'],
+    deviceWords: { cage: 'cpu' },
     defaultFor: [{ type: 'tts' }],
     reservedPorts: [8090],
     defaultProfile: () => 'loud',
     surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json' } },
     health: { path: '/health' },
     exclusivity: 'standard',
-    argvSegments: ({ port }) => ({ base: ['--port', String(port)] }),
+    models: { canonical: id => id, list: async () => [] },
+    argvSegments: ({ port, engineModels }) => ({ base: ['--port', String(port), '--nest', engineModels.store] }),
     containerSpec: ({ argv }) => ({ command: argv })
   }))
 })
@@ -74,24 +76,28 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
     'etc/svc/slots/voice.toml': 'type = "tts"\ndevice = "cpu"\n',
     'etc/svc/slots/aliased.toml': 'type = "tts"\nprovider = "polly"\n',
     'etc/svc/slots/kokoro.toml': 'type = "tts"\nprovider = "kokoro"\n',
+    'etc/svc/slots/caged.toml': 'type = "tts"\nprovider = "kokoro"\nbackend = "cage"\n',
     'etc/svc/slots/tuned.toml': 'type = "tts"\nprofile = "tts-cpu"\n'
   }
   const gateway = await createTestGateway({ runtime, files, plugins: [ttsCpu, slots, profiles, plugins] })
   const { config } = gateway.gateway.kernel()
   const providers = (): object => Object.fromEntries([...config.snapshot.slots].map(([name, { provider }]) => [name, provider]))
-  t.strictSame(providers(), { aliased: 'parrot', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'parrot' })
+  t.strictSame(providers(), { aliased: 'parrot', caged: 'tts-cpu', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'parrot' })
   const answer = async (path: string): Promise<unknown> => await (await gateway.fetch(path)).json()
-  t.match(await answer('/api/slots/voice/resolved'), { argv: ['--port', '8090', '--loud'] }, 'its port, though another one is free')
+  t.match(await answer('/api/slots/voice/resolved'), { argv: ['--port', '8090', '--nest', /models\/parrot$/, '--loud'] }, 'its port, though another one is free, and its own folder of models')
   t.match(await answer('/api/slots/voice'), { profile: 'loud', provider: 'parrot', image: 'example.org/parrot:2' })
   t.match(await answer('/api/slots/kokoro/resolved'), { argv: ['--host', String, '--port', '8089'] }, 'no other engine gets its port')
   t.match(await answer('/api/profiles/loud'), { seed: true, flags: '--loud' })
   t.match(config.snapshot.diagnostics, [{ file: 'profiles.toml', path: 'profile.loud', message: /is a built-in profile/, line: 1 }])
+  t.equal(config.snapshot.slots.get('caged')!.device, 'cpu', 'its word for a device is read before anything is wrong with it')
+  t.notOk(gateway.logs.some(({ message }) => /caged/.test(message)))
   await gateway.slots.ensureReady('voice', AbortSignal.timeout(20_000))
   t.equal(gateway.slots.status('voice').state, 'ready')
 
   await config.patchSvc({ plugins: { allow: [] } })
   t.equal((await gateway.fetch('/api/plugins/reload', { method: 'POST' })).status, 200)
-  t.strictSame(providers(), { aliased: 'polly', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'tts-cpu' }, 'what shipped runs them again')
+  t.strictSame(providers(), { aliased: 'polly', caged: 'tts-cpu', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'tts-cpu' }, 'what shipped runs them again')
+  t.match(config.snapshot.diagnostics.find(({ file }) => file === 'slots/caged.toml'), { path: 'backend', message: /^must be one of rocm, / })
   await gateway.close()
 })
 

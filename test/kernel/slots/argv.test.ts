@@ -4,7 +4,8 @@ import t from 'tap'
 import { argvSegmentNames, type ArgvSegmentName, type FlagGrammar } from '../../../kernel/contract/index.js'
 import { managedFlags, managedFlagsAboveFields } from '../../../kernel/slots/plan/argv/managed-flags.js'
 import { flagKey, isFlag, mergeArgv, type ArgvSegments } from '../../../kernel/slots/plan/argv/merge.js'
-import { mtpEffective, mtpFlags } from '../../../kernel/slots/plan/mtp.js'
+import { mtpEffective } from '../../../kernel/slots/plan/mtp.js'
+import { mtpFlags } from '../../../plugins/providers/llm-server/mtp-flags.js'
 import { profileOf, slotOf } from './launch-input.js'
 
 const grammar: FlagGrammar = {

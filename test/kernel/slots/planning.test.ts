@@ -9,6 +9,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import type { EngineInspection } from '../../../kernel/contract/engine-runtime.js'
 import { splitArgs } from '../../../kernel/slots/plan/argv/flag-texts.js'
+import { mtpFlags } from '../../../plugins/providers/llm-server/mtp-flags.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../../kernel/slots/plan/context-size.js'
 import { deviceOfProfile } from '../../../kernel/slots/plan/device-profile.js'
 import { idleTimeoutMs } from '../../../kernel/slots/schedule/idle-policy.js'
@@ -167,12 +168,14 @@ t.test('a launch plan', async t => {
     const launch = launchOf({
       profile: profileOf({ flags: '--threads 4 --spec-draft-n-max 9', backend: 'vulkan' }), slot: slotOf({ server: { extra_args: '--threads 8 --name "two words"' } })
     })
-    const merged = planArgv(providerOf(), launch, true)
+    const provider = providerOf({ flags: { mtp: mtpFlags } })
+    const merged = planArgv(provider, launch, true)
     t.match(merged.argv.join(' '), /^--port 8081 --spec-type draft-mtp --spec-draft-device Vulkan0 .*--spec-draft-n-max 9 --ctx-size 8192 --threads 8 --name two words$/)
     t.strictSame(merged.argv.filter(word => word === '--spec-draft-n-max').length, 1)
     t.equal(planArgv(providerOf(), { ...launch, profile: null }, false).argv.join(' '), '--port 8081 --ctx-size 8192 --threads 8 --name two words')
-    const forced = planArgv(providerOf(), { ...launch, profile: null, device: 'gpu-cuda' }, true)
+    const forced = planArgv(provider, { ...launch, profile: null, device: 'gpu-cuda' }, true)
     t.match(forced.argv.join(' '), /--spec-draft-device CUDA0/, 'forced on without a profile')
+    t.notMatch(planArgv(providerOf(), launch, true).argv.join(' '), /--spec-type/, 'an engine that has none gets no flags for it')
   })
   t.test('refuses what the gateway owns, and quotes that stay open', async t => {
     const extra = (extra_args: string | string[]): (() => unknown) => () => planArgv(providerOf(),

@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
+import { mtpFlags } from '../../../plugins/providers/llm-server/mtp-flags.js'
+import { shippedFacts } from '../../providers.js'
 import { api, refused } from './support.js'
 
 const OWN = '# tuned on a rainy day\n[profile.mine]\nimage = "example.com/engine:1" # pinned\nflags = "-fa on"\ndevice_class = "cpu"\n'
 
 t.test('profiles are listed with their flags, built-in ones first', async t => {
-  const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN } })
+  const engine = createFakeProviderPlugin({ ...shippedFacts('imagegen'), defaultFor: [{ type: 'llm' }], flags: { mtp: mtpFlags } })
+  const gateway = await api(t, { files: { 'etc/svc/profiles.toml': OWN }, providers: [engine] })
   const { json } = await gateway.call('GET', '/api/profiles')
   t.equal(json.length, 13)
   t.match(json.find(({ name }: { name: string }) => name === 'rocm'), { name: 'rocm', seed: true, backend: 'rocm', device_class: 'gpu', tps: null, rtf: null, used_by: [] })

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { z } from 'zod'
 import { checkShape } from '../../../kernel/config/shape-check.js'
+import { noProviders } from '../../../kernel/config/laid-providers.js'
 import { checkSlotFile } from '../../../kernel/config/schema/slot-file.js'
 import { patchedSlot } from '../../../kernel/config/slot-writer.js'
 import { mergeTables } from '../../../kernel/config/svc-writer.js'
@@ -68,7 +69,7 @@ t.test('every key of settings and slot files takes every JSON value, or refuses 
       written++
     }
     for (const [path] of slot) {
-      const patched = await patchedSlot('probe', { text: '', data: {} }, nested(path, value) as Table, log, name => name).catch((error: unknown) => {
+      const patched = await patchedSlot('probe', { text: '', data: {} }, nested(path, value) as Table, log, noProviders).catch((error: unknown) => {
         if (!isSvcError(error)) throw error
         return null
       })
