@@ -201,6 +201,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/approvals/deadlines.ts': 'compared',
   'plugins/services/hub/transport.ts': 'compared',
   'plugins/services/library/library.ts': 'stored',
+  'plugins/services/memory/notes/notes.ts': 'stored',
   'plugins/services/pull/pull-task.ts': 'stored',
   'plugins/services/pull/pulls.ts': 'compared',
   'plugins/services/tool-servers/server-log.ts': 'shown',

@@ -143,9 +143,15 @@ export const modelsSchema = z.strictObject({
   flm_store: z.union([z.literal(''), absolutePath]).default('').meta(slotRestart('Where the NPU runtime keeps its models'))
 })
 
+export const memoryEngines = ['embedded', 'hindsight'] as const
+
 export const memorySchema = z.strictObject({
-  enabled: z.boolean().default(true).meta(gatewayRestart('Whether there is a memory')),
-  engine: z.enum(['hindsight', 'mem0', 'pgvector', 'cognee']).default('hindsight').meta(gatewayRestart('What keeps the memory')),
+  enabled: z.boolean().default(false).meta(live('Whether agents and chats have a memory')),
+  engine: z.enum(memoryEngines).default('embedded').meta(live('What keeps the memory: the gateway itself, or a Hindsight server')),
+  url: z.string().max(2048).regex(/^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/, { error: 'must be an http(s) address without a user name or query' })
+    .default('http://127.0.0.1:9177').meta(live('Address of the Hindsight server')),
+  auth_value_env: z.string().regex(/^(?:[A-Za-z_][A-Za-z0-9_]*)?$/, { error: 'must be the name of a variable of api.env, not the key itself' })
+    .default('HINDSIGHT_API_TENANT_API_KEY').meta(live('Variable of api.env that holds the key of the Hindsight server')),
   embedding: z.object({
     rerank_gateway_url: z.string().min(1).default('http://127.0.0.1:8080')
       .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks')),
@@ -156,9 +162,9 @@ export const memorySchema = z.strictObject({
       .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))
   }).catchall(tomlValueSchema).prefault({}),
   graph: z.object({
-    enabled: z.boolean().default(false).meta(gatewayRestart('Whether graph extraction is reported as on')),
-    extraction_slot: nameSchema.default('utility').meta(gatewayRestart('Local llm slot that extracts the graph')),
-    llm_timeout_s: z.int().min(30).max(3600).default(300).meta(gatewayRestart('Timeout of the memory engine for its model calls'))
+    enabled: z.boolean().default(false).meta(live('Whether the graph is extracted from what is remembered')),
+    extraction_slot: nameSchema.default('utility').meta(live('Local llm slot that extracts the graph')),
+    llm_timeout_s: z.int().min(30).max(3600).default(300).meta(live('Timeout of the memory engine for its model calls'))
   }).catchall(tomlValueSchema).prefault({})
 })
 

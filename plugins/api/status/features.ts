@@ -16,6 +16,12 @@ export function featuresOf (
   }
 }
 
+/** How the memory is, as its plugin tells; null while it is off, or not looked at yet. Pure. */
+export function isMemoryDegraded (plugins: PluginService): boolean | null {
+  const degraded = plugins.list().find(({ name, state }) => name === 'memory' && state === 'active')?.health?.degraded
+  return typeof degraded === 'boolean' ? degraded : null
+}
+
 /** Switched on, and something answers for it. Pure. */
 export function hasMemory (plugins: PluginService, memory: ConfigService['snapshot']['svc']['memory']): boolean {
   return memory.enabled && plugins.list().some(({ state, routes }) => state === 'active' && routes.some(route => / \/api\/memory(?:\/|$)/.test(route)))

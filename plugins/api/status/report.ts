@@ -2,7 +2,7 @@ import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
   type HardwareService, type PluginReport, type PluginService, type RuntimeInfo, type SlotService
 } from 'svc-gateway/plugin'
-import { hasMemory } from './features.js'
+import { hasMemory, isMemoryDegraded } from './features.js'
 import type { Status } from './schemas.js'
 
 export interface StatusServices {
@@ -27,7 +27,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     slots: slots.names().map(name => slotLine(slots, name)),
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
     memory_enabled: hasMemory(plugins, svc.memory),
-    memory_degraded: null,
+    memory_degraded: isMemoryDegraded(plugins),
     runtime: runtimeOf(info.runtime),
     runtimes: info.runtimes.map(view => ({ ...view, info: view.info === null ? null : runtimeOf(view.info) })),
     plugins: countPlugins(services),

@@ -60,7 +60,7 @@ export const statusSchema = z.strictObject({
   slots: z.array(slotSchema),
   upstreams: z.array(z.strictObject({ name: z.string(), kind: z.enum(['slot', 'remote']), url: z.string() })),
   memory_enabled: z.boolean(),
-  memory_degraded: z.boolean().nullable(),
+  memory_degraded: z.boolean().nullable().meta({ description: 'Null while it is off' }),
   runtime: runtimeSchema,
   runtimes: z.array(runtimeViewSchema).meta({ description: 'Every driver, the default first' }),
   plugins: z.strictObject({ active: z.int(), failed: z.int(), skipped: z.int(), disabled: z.int() }),

@@ -1,1 +1,31 @@
+import { createServiceRef } from 'svc-gateway/plugin'
+import type { EngineStatus, MemoryEngine } from './engine.js'
+import type { MemoryHealth } from './memory.js'
+import type { Notes } from './notes/notes.js'
+
 export type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from './engine.js'
+export { askEngine, bankPath, engineFailure, engineValue, readReply } from './engine-call.js'
+export type { EngineQuestion, EngineReply } from './engine-call.js'
+export { memoryError } from './errors.js'
+export { checkedIdentity, identityOf } from './identity.js'
+export type { MemoryIdentity } from './identity.js'
+export type { MemoryHealth } from './memory.js'
+export { datasetName, datasetOf, isForeign, readDatasets } from './namespaces.js'
+export type { Dataset } from './namespaces.js'
+export type { Note } from './notes/note.js'
+export { rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
+export type { AddedNote, NewNote, NotePage, NoteRecall, NoteSearch } from './notes/notes.js'
+
+/** The memory of the gateway. What needs it while it is off throws `memory.unavailable`. */
+export interface MemoryService {
+  /** As it was when it was last looked at. */
+  readonly health: MemoryHealth
+  /** By datasets and agents. */
+  readonly notes: Notes
+  /** The wire of the engine in use. */
+  engine (): MemoryEngine
+  /** Looks now; null while it is off. Never throws. */
+  status (): Promise<EngineStatus | null>
+}
+
+export const memoryRef = createServiceRef<MemoryService>('memory.service')

@@ -80,12 +80,12 @@ t.test('features say what this host and its plugins offer', async t => {
   writeTree(root, strixHalo.tree)
   const gateway = await api(t, { machine: { root } })
   t.match((await gateway.call('GET', '/api/features')).json, { npu: true, mcp_supervisor: false })
-  const config = svcConfigSchema.parse({})
+  const config = svcConfigSchema.parse({ memory: { enabled: true } })
   const plugins = (state: string, ...routes: string[]): PluginService =>
     ({ list: () => [{ state, routes }] }) as unknown as PluginService
   const none = hardwareSchema.parse({})
   t.same(featuresOf(plugins('active', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), {
-    comfyui_switchover: true, memory: true, mcp_supervisor: false, memory_engine: 'hindsight', npu: false
+    comfyui_switchover: true, memory: true, mcp_supervisor: false, memory_engine: 'embedded', npu: false
   })
   t.match(featuresOf(plugins('failed', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), { comfyui_switchover: false, memory: false, memory_engine: null })
   t.match(featuresOf(plugins('active', 'GET /api/memory/graph'), svcConfigSchema.parse({ memory: { enabled: false } }), none), { memory: false, memory_engine: null })

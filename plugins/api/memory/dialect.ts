@@ -1,0 +1,28 @@
+import { errorEnvelope, type SvcError, type WireDialect } from 'svc-gateway/plugin'
+
+/** The envelope of errors with a `detail` beside it, which is what Hindsight's clients print. */
+export const dialect: WireDialect = {
+  failureSchema: {
+    title: 'MemoryFailure',
+    type: 'object',
+    required: ['error', 'detail'],
+    properties: {
+      error: {
+        type: 'object',
+        required: ['code', 'message', 'type', 'param', 'details', 'request_id'],
+        properties: {
+          code: { type: 'string' },
+          message: { type: 'string' },
+          type: { type: 'string' },
+          param: { type: ['string', 'null'] },
+          details: { type: 'object', additionalProperties: true },
+          request_id: { type: 'string' }
+        }
+      },
+      detail: { description: 'The engine\'s own words: a text, or the list of what is wrong with the request' }
+    }
+  },
+  failure: (error: SvcError, requestId: string) => ({
+    ...errorEnvelope(error, requestId), detail: error.details.detail ?? error.message
+  })
+}

@@ -1,0 +1,97 @@
+import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { identityOf, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { tag } from './bank-routes.js'
+import { dialect } from './dialect.js'
+import {
+  addedSchema, addSchema, deletedSchema, deleteSchema, itemsSchema, listSchema, pageSchema, recallSchema, searchSchema
+} from './note-schemas.js'
+
+export interface NoteDeps {
+  readonly activity: ActivityLog
+  readonly memory: MemoryService
+}
+
+const LONGEST_TARGET = 200
+/** A deletion that has begun goes on when its client leaves, so that its audit row tells how it ended. */
+const DELETION_MS = 120_000
+const identityHelp = '`X-svc-Agent` says who remembers; with `X-svc-Private: 1` what is written is for that agent alone, and ' +
+  'what is read is its own, too.'
+
+/** Memories by dataset, the same for every engine. */
+export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute[] {
+  const who = ({ request }: Pick<RouteCall, 'request'>): MemoryIdentity => identityOf(request.headers)
+  const place = { tag, dialect } as const
+  return [
+    defineRoute({
+      ...place,
+      method: 'POST',
+      url: '/api/memory/add',
+      summary: 'Remember something',
+      description: `Answers when the text is durable. ${identityHelp}`,
+      schema: { body: addSchema, response: addedSchema },
+      example: { text: 'Alice works at Acme Corp in Berlin.', tags: ['people'] },
+      handler: call => {
+        const { metadata, ...note } = call.body
+        const texts = metadata === undefined ? {} : { metadata: mapped(metadata, String) }
+        return notes.add(who(call), { ...note, ...texts }, call.signal)
+      }
+    }),
+    defineRoute({
+      ...place,
+      method: 'POST',
+      url: '/api/memory/search',
+      summary: 'Search what is remembered',
+      description: `The best first. ${identityHelp}`,
+      schema: { body: searchSchema, response: itemsSchema },
+      example: { query: 'Where does Alice work?', limit: 5 },
+      handler: async call => ({ items: await notes.search(who(call), call.body, call.signal) })
+    }),
+    defineRoute({
+      ...place,
+      method: 'POST',
+      url: '/api/memory/recall',
+      summary: 'As much of what is remembered about something as fits a number of tokens',
+      description: identityHelp,
+      schema: { body: recallSchema, response: itemsSchema },
+      example: { query: 'Where does Alice work?', max_tokens: 1024 },
+      handler: async call => ({ items: await notes.recall(who(call), call.body, call.signal) })
+    }),
+    defineRoute({
+      ...place,
+      method: 'GET',
+      url: '/api/memory/list',
+      summary: 'What is remembered, page by page',
+      description: identityHelp,
+      schema: { querystring: listSchema, response: pageSchema },
+      handler: call => {
+        const { dataset, bank, cursor, limit } = call.query
+        return notes.list(who(call), { dataset: dataset ?? bank, cursor, limit }, call.signal)
+      }
+    }),
+    defineRoute({
+      ...place,
+      method: 'POST',
+      url: '/api/memory/delete',
+      summary: 'Forget documents by their ids',
+      description: `Ids that are not there do not count. ${identityHelp}`,
+      schema: { body: deleteSchema, response: deletedSchema },
+      example: { ids: ['3caefa3a-163d-4d16-a3fd-ad4f8cd00dc4'] },
+      handler: async call => {
+        const { body: { ids, dataset }, actor, requestId } = call
+        const identity = who(call)
+        const target = ids.join(',').slice(0, LONGEST_TARGET)
+        return await whileConnected(call, activity.audited({
+          category: 'memory', action: 'memory.items.delete', target, actor, request_id: requestId
+        }, async note => {
+          const deleted = await notes.remove(identity, ids, dataset, AbortSignal.timeout(DELETION_MS))
+          note({ after: { deleted, ids: ids.length } })
+          return { deleted }
+        }))
+      }
+    })
+  ]
+}
+
+function mapped<A, B> (table: Readonly<Record<string, A>>, of: (value: A) => B): Record<string, B> {
+  return Object.fromEntries(Object.entries(table).map(([key, value]) => [key, of(value)]))
+}

@@ -1,0 +1,126 @@
+import { Transform, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { handled, messageOf, svcError, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
+import { identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService } from '../../services/memory/ref.js'
+import { checkAccess, checkBankOf, seenBanks, targetOf, type EngineTarget } from './access.js'
+import { destructionOf } from './destruction.js'
+
+export const PASSAGE = '/api/memory/hindsight'
+
+export interface PassageDeps {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly memory: MemoryService
+}
+
+/** A deletion that has begun goes on when its client leaves, so that its audit row tells how it ended. */
+const DELETION_MS = 120_000
+
+/** Hands a request of a Hindsight client to the engine as it came, and the answer back. */
+export async function passOn (
+  { activity, config, memory }: PassageDeps, call: RouteCall<unknown, unknown, Readable | undefined>
+): Promise<typeof handled> {
+  const { request: { raw, headers }, reply, requestId, actor } = call
+  const url = raw.url ?? ''
+  const below = url.slice(url.indexOf(PASSAGE) + PASSAGE.length)
+  const mark = below.indexOf('?')
+  const [path, query] = mark < 0 ? [below, ''] : [below.slice(0, mark), below.slice(mark + 1)]
+  const method = raw.method ?? 'GET'
+  const identity = identityOf(headers)
+  const target = targetOf(path)
+  checkAccess(identity, target, method, query)
+  const engine = memory.engine()
+  const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest) : null
+  const isJudged = identity.agent !== null && (target.kind === 'banks' || target.kind === 'chunk')
+  const request: EngineRequest = {
+    method,
+    path,
+    query,
+    headers: isJudged ? { ...headers, 'accept-encoding': undefined } : headers,
+    body: call.body === undefined || !hasBody(headers) ? null : bounded(call.body, Number(headers['content-length'] ?? 0), config.snapshot.svc.server.upload_limit_bytes),
+    signal: destruction === null ? call.signal : AbortSignal.timeout(DELETION_MS)
+  }
+  const ask = async (): Promise<EngineAnswer> => {
+    const answer = await engine.request(request)
+    return isJudged ? await judged(answer, target, identity.agent) : answer
+  }
+  const answer = destruction === null
+    ? await ask()
+    : await writtenDown(activity, { category: 'memory', ...destruction, actor, request_id: requestId }, ask)
+  reply.hijack()
+  const response = reply.raw
+  response.writeHead(answer.status, { ...headersFor(answer, headers.host), 'x-request-id': requestId })
+  if (Buffer.isBuffer(answer.body)) {
+    response.end(answer.body)
+    return handled
+  }
+  try {
+    await pipeline(answer.body, response)
+  } catch {
+    // one of the two is gone, and the other is told by the end of its connection
+    answer.body.destroy()
+    response.destroy()
+  }
+  return handled
+}
+
+/** The engine's refusal is an answer here, and its row says so. */
+async function writtenDown (activity: ActivityLog, row: NewActivity, ask: () => Promise<EngineAnswer>): Promise<EngineAnswer> {
+  const from = performance.now()
+  const write = (error: string | null): void => activity.record({
+    ...row, severity: error === null ? 'ok' : 'error', outcome: error === null ? 'ok' : 'error', error, duration_ms: Math.round(performance.now() - from)
+  })
+  try {
+    const answer = await ask()
+    write(answer.status < 300 ? null : `the memory engine answered ${answer.status}`)
+    return answer
+  } catch (error) {
+    write(messageOf(error))
+    throw error
+  }
+}
+
+/** What an agent gets of lists over all banks, and of what names its bank in the answer alone. */
+async function judged (answer: EngineAnswer, target: EngineTarget, agent: string | null): Promise<EngineAnswer> {
+  const { status, headers, bytes, value } = await readReply(answer)
+  const whole = { status, headers, body: bytes }
+  if (status > 299 || typeof value !== 'object' || value === null) return whole
+  if (target.kind === 'chunk') {
+    checkBankOf(agent, String((value as { readonly bank_id?: unknown }).bank_id ?? ''))
+    return whole
+  }
+  const body = Buffer.from(JSON.stringify(seenBanks(value, agent)))
+  return { status, headers: { ...headers, 'content-length': String(body.length) }, body }
+}
+
+/** A redirect stays below the passage, or is not told. */
+function headersFor ({ headers }: EngineAnswer, host: string | undefined): Record<string, string | string[]> {
+  const { location, ...others } = headers
+  if (typeof location !== 'string' || !URL.canParse(location, 'http://engine')) return others
+  const target = new URL(location, 'http://engine')
+  const isHere = location.startsWith('/') || target.host === host
+  return isHere ? { ...others, location: `${PASSAGE}${target.pathname}${target.search}` } : others
+}
+
+function hasBody (headers: EngineRequest['headers']): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** Ends with an error where more comes than may. Throws `request.too_large` for what says so itself. */
+function bounded (body: Readable, announced: number, limit: number): Readable {
+  if (announced > limit) throw tooLarge(limit)
+  let size = 0
+  const counter = new Transform({
+    transform (chunk: Buffer, _encoding, done) {
+      size += chunk.length
+      if (size > limit) done(tooLarge(limit))
+      else done(null, chunk)
+    }
+  })
+  body.on('error', error => counter.destroy(error)).on('close', () => { if (!body.readableEnded) counter.destroy() })
+  return body.pipe(counter)
+}
+
+function tooLarge (limit: number): Error {
+  return svcError('request.too_large', `the body is larger than ${limit} bytes; [server] upload_limit_bytes is the limit`)
+}

@@ -1,0 +1,97 @@
+import { SvcError } from 'svc-gateway/plugin'
+import type { EngineAnswer, MemoryEngine } from './engine.js'
+import { memoryError } from './errors.js'
+
+/** Larger than any list that the gateway reads itself. */
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+const LONGEST_TEXT = 500
+
+export interface EngineQuestion {
+  readonly method: string
+  /** Names in it are escaped: see `bankPath`. */
+  readonly path: string
+  readonly query?: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+}
+
+export interface EngineReply {
+  readonly status: number
+  readonly headers: EngineAnswer['headers']
+  readonly bytes: Buffer
+  /** The JSON of the answer; null for what is none. */
+  readonly value: unknown
+}
+
+/** One call of the gateway's own. An answer of any status is an answer. */
+export async function askEngine (engine: MemoryEngine, { method, path, query = '', body, signal }: EngineQuestion): Promise<EngineReply> {
+  const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
+  const headers = bytes === null
+    ? { accept: 'application/json' }
+    : { 'accept': 'application/json', 'content-type': 'application/json', 'content-length': String(bytes.length) }
+  return await readReply(await engine.request({ method, path, query, headers, body: bytes, signal }))
+}
+
+/** The same for what must succeed. Throws what the engine refuses, as `engineFailure` words it. */
+export async function engineValue (engine: MemoryEngine, question: EngineQuestion): Promise<unknown> {
+  const reply = await askEngine(engine, question)
+  if (reply.status > 299) throw engineFailure(reply, question.path)
+  return reply.value
+}
+
+export async function readReply ({ status, headers, body }: EngineAnswer): Promise<EngineReply> {
+  const bytes = Buffer.isBuffer(body) ? body : await readAll(body)
+  return { status, headers, bytes, value: parsed(bytes) }
+}
+
+/**
+ * What the engine says when it does not do it. Its refusals keep their status, and a full engine its `Retry-After`; what is
+ * the engine's own fault is a 502.
+ */
+export function engineFailure ({ status, headers, value }: Omit<EngineReply, 'bytes'>, path: string): SvcError {
+  const { detail: given, error } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  const detail = given ?? (error as { readonly message?: unknown } | null | undefined)?.message
+  const text = typeof detail === 'string' ? detail : detail === undefined ? `status ${status}` : JSON.stringify(detail)
+  const message = `the memory engine: ${text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text}`
+  if (status === 501) return memoryError('memory.engine_unsupported', message, { details: { upstream_status: status, upstream: path } })
+  const wait = status === 429 || status === 503 ? Number(headers['retry-after']) : NaN
+  const details = {
+    upstream_status: status,
+    upstream: path,
+    ...detail === undefined ? {} : { detail },
+    ...wait > 0 ? { retry_after_s: wait } : {}
+  }
+  const kept = (status >= 400 && status < 500) || status === 503 ? status : 502
+  const code: string = 'memory.engine_error'
+  return new SvcError(code, kept, message, { details, heals: status === 429 || status >= 500 })
+}
+
+/** A path of the engine below a bank. Names are escaped, so that none of them can lead elsewhere. */
+export function bankPath (bank: string, ...names: readonly string[]): string {
+  return ['/v1/default/banks', ...[bank, ...names].map(escaped)].join('/')
+}
+
+/** Dots alone would be steps in the path. */
+function escaped (name: string): string {
+  return /^\.{1,2}$/.test(name) ? name.replaceAll('.', '%2E') : encodeURIComponent(name)
+}
+
+async function readAll (body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > LONGEST_ANSWER_BYTES) throw memoryError('memory.engine_error', `the answer of the memory engine is larger than ${LONGEST_ANSWER_BYTES / 1024 / 1024} MiB; ask for less`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function parsed (bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8')) as unknown
+  } catch {
+    return null
+  }
+}

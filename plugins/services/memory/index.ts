@@ -1,0 +1,59 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { embeddedMemoryRef } from '../memory-engine/ref.js'
+import { memoryError } from './errors.js'
+import { HindsightEngine } from './hindsight/hindsight-engine.js'
+import { Memory } from './memory.js'
+import { Notes } from './notes/notes.js'
+import { memoryRef } from './ref.js'
+
+const seconds = z.number().min(0.1).max(86_400)
+
+const configSchema = z.strictObject({
+  connect_timeout_s: seconds.default(3).meta({ description: 'Longest wait for a connection to the Hindsight server' }),
+  answer_timeout_s: seconds.default(120).meta({ description: 'Longest silence of the Hindsight server' }),
+  reflect_timeout_s: seconds.default(900).meta({ description: 'The same where a model writes the answer' }),
+  look_timeout_s: seconds.default(3).meta({ description: 'Longest look at how the Hindsight server is' })
+})
+
+/** The memory of agents and chats: its engine, who may see what, and how it is. */
+export default definePlugin({
+  name: 'memory',
+  kind: 'service',
+  apiVersion: 1,
+  errors: memoryError,
+  configSchema,
+  requires: { clock: core.clock, config: core.config, embedded: embeddedMemoryRef },
+  provides: [memoryRef],
+  register (ctx) {
+    const { clock, config, embedded } = ctx.services
+    const times = {
+      connectMs: ctx.config.connect_timeout_s * 1000,
+      answerMs: ctx.config.answer_timeout_s * 1000,
+      reflectMs: ctx.config.reflect_timeout_s * 1000,
+      lookMs: ctx.config.look_timeout_s * 1000
+    }
+    const hindsight = new HindsightEngine(() => {
+      const { url, auth_value_env: keyName } = config.snapshot.svc.memory
+      return { url: config.secret('SVC_HINDSIGHT_URL') ?? url, key: keyName === '' ? undefined : config.secret(keyName), keyName }
+    }, times)
+    const memory = new Memory({ config, clock, log: ctx.log, engines: { embedded: () => embedded, hindsight: () => hindsight } })
+    const notes = new Notes(() => memory.engine(), clock)
+    ctx.provide(memoryRef, {
+      get health () { return memory.health },
+      notes,
+      engine: () => memory.engine(),
+      status: () => memory.status()
+    })
+    ctx.addHealth(() => ({ ...memory.health }))
+    let unfollow = (): void => {}
+    ctx.onStart(() => {
+      memory.follow()
+      unfollow = config.onChange(() => memory.follow())
+    })
+    ctx.onStop(async () => {
+      unfollow()
+      await memory.close()
+    })
+  }
+})

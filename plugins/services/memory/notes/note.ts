@@ -1,0 +1,57 @@
+import { datasetName } from '../namespaces.js'
+
+/** A memory as the provider routes and tools show it. */
+export interface Note {
+  /** Of the document that it belongs to: what `delete` takes. */
+  readonly id: string
+  /** Of the single memory in its bank. */
+  readonly memory_id: string
+  readonly text: string
+  /** ISO 8601; empty if unknown. */
+  readonly timestamp: string
+  readonly dataset: string
+  readonly tags: readonly string[]
+  /** The agent that wrote it; null if unknown. */
+  readonly source: string | null
+  readonly metadata: Readonly<Record<string, string>>
+  /** Null in lists, where nothing was searched for. */
+  readonly score: number | null
+  /** `world`, `experience` or `observation`; null if unknown. */
+  readonly type: string | null
+}
+
+export const AGENT_TAG = 'agent:'
+export const PRIVATE_TAG = 'visibility:private'
+
+/** A row of recall, of a list or of one memory, which the wire spells differently. Pure. */
+export function noteOf (row: Readonly<Record<string, unknown>>, bank: string): Note {
+  const tags = Array.isArray(row.tags) ? row.tags.filter(tag => typeof tag === 'string') : []
+  const id = textIn(row.id) ?? ''
+  const { final } = (row.scores ?? {}) as { readonly final?: unknown }
+  return {
+    id: textIn(row.document_id) ?? id,
+    memory_id: id,
+    text: textIn(row.text) ?? '',
+    timestamp: textIn(row.mentioned_at) ?? textIn(row.occurred_start) ?? textIn(row.date) ?? textIn(row.created_at) ?? '',
+    dataset: datasetName(bank),
+    tags,
+    source: tags.find(tag => tag.startsWith(AGENT_TAG))?.slice(AGENT_TAG.length) ?? null,
+    metadata: metadataIn(row.metadata),
+    score: typeof final === 'number' ? final : null,
+    type: textIn(row.type) ?? textIn(row.fact_type)
+  }
+}
+
+/** Tags that say who wrote and who may read are the gateway's to set. Pure. */
+export function ownTags (tags: readonly string[]): string[] {
+  return [...new Set(tags)].filter(tag => !tag.startsWith(AGENT_TAG) && !tag.startsWith('visibility:'))
+}
+
+function metadataIn (value: unknown): Record<string, string> {
+  if (typeof value !== 'object' || value === null) return {}
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, typeof one === 'string' ? one : JSON.stringify(one)]))
+}
+
+function textIn (value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto'
+import { svcError, type Clock } from 'svc-gateway/plugin'
+import { askEngine, bankPath, engineFailure, engineValue } from '../engine-call.js'
+import type { MemoryEngine } from '../engine.js'
+import { memoryError } from '../errors.js'
+import type { MemoryIdentity } from '../identity.js'
+import { readDatasets, writtenDataset } from '../namespaces.js'
+import { AGENT_TAG, noteOf, ownTags, PRIVATE_TAG, type Note } from './note.js'
+import { budgeted, inWindow, ranked, type TimeWindow } from './ranking.js'
+
+export interface NewNote {
+  readonly text: string
+  readonly dataset?: string | undefined
+  readonly tags?: readonly string[] | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** Used again it replaces what was written under it. */
+  readonly document_id?: string | undefined
+}
+
+export interface AddedNote {
+  readonly id: string
+  /** ISO 8601 UTC. */
+  readonly timestamp: string
+  /** Where the engine goes on with it after the answer. */
+  readonly operation_id?: string
+}
+
+export type AskedDatasets = string | readonly string[] | undefined
+export const tagsMatches = ['any', 'all', 'any_strict', 'all_strict', 'exact'] as const
+
+export interface NoteSearch extends TimeWindow {
+  readonly query: string
+  readonly limit: number
+  readonly dataset?: AskedDatasets
+  readonly tags?: readonly string[] | undefined
+}
+
+export interface NoteRecall {
+  readonly query: string
+  readonly max_tokens: number
+  readonly types?: readonly string[] | undefined
+  readonly dataset?: AskedDatasets
+  readonly tags?: readonly string[] | undefined
+  readonly tags_match?: typeof tagsMatches[number] | undefined
+}
+
+export interface NoteList {
+  readonly dataset?: AskedDatasets
+  readonly cursor?: string | undefined
+  readonly limit: number
+}
+
+export interface NotePage {
+  readonly items: readonly Note[]
+  /** What to give as `cursor` for what comes behind; null when there is nothing. */
+  readonly next_cursor: string | null
+}
+
+type Row = Readonly<Record<string, unknown>>
+
+const TYPES = ['world', 'experience', 'observation']
+/** What a search asks for, per memory that it is to find; a time window drops some afterwards. */
+const TOKENS_PER_NOTE = 256
+const WINDOW_FACTOR = 4
+const MOST_TOKENS = 65_536
+
+/** Memories as agents see them: by dataset, stamped with who wrote them, and of another agent's nothing. */
+export class Notes {
+  readonly #engine: () => MemoryEngine
+  readonly #clock: Clock
+
+  /** @param engine throws `memory.unavailable` */
+  constructor (engine: () => MemoryEngine, clock: Clock) {
+    this.#engine = engine
+    this.#clock = clock
+  }
+
+  /** Answers when the text is durable. Throws `memory.namespace_invalid`, and what the engine refuses. */
+  async add (identity: MemoryIdentity, note: NewNote, signal: AbortSignal): Promise<AddedNote> {
+    const engine = this.#engine()
+    const dataset = writtenDataset(identity, note.dataset)
+    const id = note.document_id ?? randomUUID()
+    const timestamp = new Date(this.#clock.now()).toISOString()
+    const tags = [
+      ...ownTags(note.tags ?? []), `${AGENT_TAG}${identity.agent ?? 'anonymous'}`, ...dataset.owner === null ? [] : [PRIVATE_TAG]
+    ]
+    const item = {
+      content: note.text,
+      document_id: id,
+      tags,
+      timestamp,
+      ...note.metadata === undefined ? {} : { metadata: note.metadata }
+    }
+    // a server that lets a model read each text first is not waited for
+    const body = { items: [item], async: engine.name === 'hindsight' }
+    const answer = await engineValue(engine, { method: 'POST', path: `${bankPath(dataset.bank)}/memories`, body, signal })
+    const { operation_id: operation } = (answer ?? {}) as { readonly operation_id?: unknown }
+    return { id, timestamp, ...typeof operation === 'string' ? { operation_id: operation } : {} }
+  }
+
+  /** The best first. */
+  async search (
+    identity: MemoryIdentity, { query, limit, dataset, tags, before, after }: NoteSearch, signal: AbortSignal
+  ): Promise<readonly Note[]> {
+    const hasWindow = before !== undefined || after !== undefined
+    const maxTokens = Math.min(limit * TOKENS_PER_NOTE * (hasWindow ? WINDOW_FACTOR : 1), MOST_TOKENS)
+    const body = { query, max_tokens: maxTokens, types: TYPES, ...tags === undefined ? {} : { tags } }
+    const found = await this.#recalled(identity, dataset, body, signal)
+    return inWindow(ranked(found), { before, after }).slice(0, limit)
+  }
+
+  /** The best first, as many as fit. */
+  async recall (
+    identity: MemoryIdentity, { dataset, types, tags, tags_match: match, ...asked }: NoteRecall, signal: AbortSignal
+  ): Promise<readonly Note[]> {
+    const body = {
+      ...asked,
+      types: types ?? TYPES,
+      ...tags === undefined ? {} : { tags },
+      ...match === undefined ? {} : { tags_match: match }
+    }
+    return budgeted(ranked(await this.#recalled(identity, dataset, body, signal)), asked.max_tokens)
+  }
+
+  /** One bank after the other. Throws `validation.invalid` for a cursor that is none. */
+  async list (identity: MemoryIdentity, { dataset, cursor, limit }: NoteList, signal: AbortSignal): Promise<NotePage> {
+    const engine = this.#engine()
+    const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
+    let { at, offset } = cursor === undefined ? { at: 0, offset: 0 } : placeOf(cursor, banks)
+    const items: Note[] = []
+    while (at < banks.length) {
+      const bank = banks[at]!
+      const rows = await this.#page(engine, bank, { offset, limit: limit - items.length }, signal)
+      items.push(...rows.items.map(row => noteOf(row, bank)).filter(note => isVisible(note, identity)))
+      offset += rows.items.length
+      if (rows.items.length === 0 || offset >= rows.total) {
+        at++
+        offset = 0
+      }
+      if (items.length >= limit) break
+    }
+    return { items, next_cursor: at < banks.length ? `${banks[at]!}@${offset}` : null }
+  }
+
+  /** How many of them there were. What is no document of the caller's own datasets stays. */
+  async remove (identity: MemoryIdentity, ids: readonly string[], dataset: AskedDatasets, signal: AbortSignal): Promise<number> {
+    const engine = this.#engine()
+    const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
+    let deleted = 0
+    for (const id of new Set(ids)) {
+      for (const bank of banks) {
+        const path = bankPath(bank, 'documents', id)
+        const reply = await askEngine(engine, { method: 'DELETE', path, signal })
+        if (reply.status === 404) continue
+        if (reply.status > 299) throw engineFailure(reply, path)
+        deleted++
+      }
+    }
+    return deleted
+  }
+
+  async #recalled (
+    identity: MemoryIdentity, asked: AskedDatasets, body: object, signal: AbortSignal
+  ): Promise<readonly Note[]> {
+    const engine = this.#engine()
+    const found = await Promise.all(readDatasets(identity, asked).map(async ({ bank }) => {
+      const path = `${bankPath(bank)}/memories/recall`
+      const reply = await askEngine(engine, { method: 'POST', path, body, signal })
+      // a bank is made by its first memory
+      if (reply.status === 404) return []
+      if (reply.status > 299) throw engineFailure(reply, path)
+      return rowsIn(reply.value, 'results', path).map(row => noteOf(row, bank))
+    }))
+    return found.flat().filter(note => isVisible(note, identity))
+  }
+
+  async #page (
+    engine: MemoryEngine, bank: string, { offset, limit }: Record<'offset' | 'limit', number>, signal: AbortSignal
+  ): Promise<{ readonly items: readonly Row[], readonly total: number }> {
+    const path = `${bankPath(bank)}/memories/list`
+    const reply = await askEngine(engine, { method: 'GET', path, query: `limit=${limit}&offset=${offset}`, signal })
+    if (reply.status === 404) return { items: [], total: 0 }
+    if (reply.status > 299) throw engineFailure(reply, path)
+    const { total } = reply.value as { readonly total?: unknown }
+    const items = rowsIn(reply.value, 'items', path)
+    return { items, total: typeof total === 'number' ? total : offset + items.length }
+  }
+}
+
+/** What is stamped as private is its writer's, in whichever bank it lies. */
+function isVisible ({ tags, source }: Note, { agent, private: isPrivate }: MemoryIdentity): boolean {
+  return !tags.includes(PRIVATE_TAG) || (isPrivate && source === agent)
+}
+
+/** Throws `memory.engine_shape` where the list is missing. */
+export function rowsIn (value: unknown, key: string, path: string): readonly Row[] {
+  const rows = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
+  if (Array.isArray(rows)) return rows as readonly Row[]
+  throw shapeFailure(value, { key, type: 'list', path })
+}
+
+export function shapeFailure (
+  value: unknown, { key, type, path }: { readonly key: string, readonly type: string, readonly path: string }
+): Error {
+  const got = typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 50) : []
+  return memoryError('memory.engine_shape', `the memory engine answered without \`${key}\`; its version may not fit`,
+    { details: { upstream: path, expected_key: key, expected_type: type, got_keys: got } })
+}
+
+/** A cursor is `bank@offset`; a bank that is not read any more has no place. */
+function placeOf (cursor: string, banks: readonly string[]): { at: number, offset: number } {
+  const [, bank = '', digits = ''] = /^(.+)@(\d{1,15})$/s.exec(cursor) ?? []
+  const at = banks.indexOf(bank)
+  if (at >= 0) return { at, offset: Number(digits) }
+  throw svcError('validation.invalid', 'the cursor is none of this list: begin without one', { param: 'cursor' })
+}

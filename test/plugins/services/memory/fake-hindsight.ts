@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+/** A request as it came. */
+export interface Seen {
+  readonly method: string
+  /** With its query, byte for byte. */
+  readonly url: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+interface Unit {
+  readonly id: string
+  readonly text: string
+  readonly document_id: string
+  readonly tags: readonly string[]
+  readonly metadata: Readonly<Record<string, string>>
+  readonly mentioned_at: string
+}
+
+interface Bank {
+  readonly units: Unit[]
+  config: Record<string, unknown>
+  readonly directives: Array<Record<string, unknown>>
+}
+
+type Answering = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void
+type Row = Readonly<Record<string, unknown>>
+
+/**
+ * The wire of a Hindsight 1.1.0 without a model, as recorded of a real one: the shapes, statuses and odd corners that the
+ * gateway depends on. It remembers words, not meanings.
+ */
+export class FakeHindsight {
+  readonly seen: Seen[] = []
+  readonly banks = new Map<string, Bank>()
+  /** Requests below /v1 need it. */
+  key: string | null = null
+  /** What to answer instead, by the address without its query. */
+  readonly instead = new Map<string, Answering>()
+  /** Told of a request before its body is read, by the address without its query. */
+  readonly arriving = new Map<string, (request: IncomingMessage) => void>()
+  readonly #left: string[] = []
+  readonly #waiting: Array<() => void> = []
+  readonly #operations = new Map<string, Row>()
+  readonly #server: Server
+
+  constructor () {
+    this.#server = createServer((request, response) => { void this.#serve(request, response) })
+  }
+
+  get url (): string { return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` }
+
+  /** Everything that was asked for, as `GET /version`. */
+  get calls (): string[] { return this.seen.map(({ method, url }) => `${method} ${url}`) }
+
+  /** Resolves when the client of a request has left before the answer; `POST /v1/...`. */
+  async left (call: string): Promise<void> {
+    while (!this.#left.includes(call)) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+  }
+
+  async start (): Promise<this> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    return this
+  }
+
+  async stop (): Promise<void> {
+    if (!this.#server.listening) return
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  bank (id: string): Bank {
+    const known = this.banks.get(id)
+    if (known !== undefined) return known
+    const config = Object.fromEntries(['skepticism', 'literalism', 'empathy'].map(trait => [`disposition_${trait}`, null]))
+    const made: Bank = { units: [], config: { ...config, reflect_mission: null }, directives: [] }
+    this.banks.set(id, made)
+    return made
+  }
+
+  async #serve (request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    this.arriving.get(request.url ?? '')?.(request)
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+    } catch {
+      return this.#gone(request)
+    }
+    const body = Buffer.concat(chunks)
+    const url = request.url ?? ''
+    this.seen.push({ method: request.method ?? '', url, headers: request.headers, body: body.toString('latin1') })
+    response.on('close', () => { if (!response.writableFinished) this.#gone(request) })
+    const path = url.split('?')[0]!
+    const other = this.instead.get(path)
+    if (other !== undefined) return other(request, response, body)
+    if (path.startsWith('/v1') && this.key !== null && request.headers.authorization !== `Bearer ${this.key}`) {
+      return json(response, 401, { detail: 'Authentication failed: Invalid API key' })
+    }
+    try {
+      this.#answer(request, response, body, path)
+    } catch (error) {
+      json(response, 500, { detail: String(error) })
+    }
+  }
+
+  #answer ({ method = '', url = '' }: IncomingMessage, response: ServerResponse, body: Buffer, path: string): void {
+    const say = (status: number, value: unknown): void => json(response, status, value)
+    if (path.length > 1 && path.endsWith('/')) return redirect(response, `${this.url}${path.slice(0, -1)}`)
+    if (path === '/health') return say(200, { status: 'healthy', database: 'connected' })
+    if (path === '/version') return say(200, { api_version: '1.1.0', features: { observations: true, mcp: true, file_upload_api: true } })
+    const query = new URL(url, 'http://x').searchParams
+    const [, , , what = '', id = '', ...rest] = path.split('/').map(decodeURIComponent)
+    if (what === 'banks' && id === '') {
+      const banks = [...this.banks].map(([bank_id, { units }]) => ({ bank_id, name: bank_id, disposition: disposition({}), mission: '', fact_count: units.length }))
+      return say(200, { banks, total: banks.length, limit: 100, offset: 0 })
+    }
+    if (what === 'files') return zip(response)
+    if (what === 'chunks') return say(200, { chunk_id: id, document_id: 'd', bank_id: id.split('_d_')[0], chunk_index: 0, chunk_text: 'secret', created_at: '2026-01-01T00:00:00Z' })
+    if (what !== 'banks') return say(404, { detail: 'Not Found' })
+    const given = body.length > 0 && !rest.join('/').includes('files') ? JSON.parse(body.toString()) as Row : {}
+    return this.#ofBank(say, `${method} ${rest.map((name, i) => i === 1 && ids.has(rest[0]!) && !words.has(name) ? ':id' : name).join('/')}`, { id, rest, query, given })
+  }
+
+  #ofBank (
+    say: (status: number, value: unknown) => void, what: string,
+    { id, rest, query, given }: { id: string, rest: string[], query: URLSearchParams, given: Row }
+  ): void {
+    const known = this.banks.get(id)
+    const missing = (): void => say(404, { detail: `Bank '${id}' not found` })
+    switch (what) {
+      case 'PUT ': case 'PATCH ': {
+        const bank = this.bank(id)
+        if (given.reflect_mission !== undefined) bank.config.reflect_mission = given.reflect_mission
+        return say(200, { bank_id: id, name: given.name ?? id, disposition: disposition({}), mission: given.reflect_mission ?? '', background: '' })
+      }
+      case 'DELETE ':
+        this.banks.delete(id)
+        return say(200, { success: true, message: `Bank '${id}' and all associated data deleted successfully`, deleted_count: known?.units.length ?? 0 })
+      case 'POST memories': {
+        if (!Array.isArray(given.items)) return say(422, { detail: [{ type: 'missing', loc: ['body', 'items'], msg: 'Field required', input: given }] })
+        for (const item of given.items as Row[]) {
+          const document_id = typeof item.document_id === 'string' ? item.document_id : randomUUID()
+          const { units } = this.bank(id)
+          units.splice(0, units.length, ...units.filter(unit => unit.document_id !== document_id))
+          units.push({ id: randomUUID(), text: String(item.content), document_id, tags: (item.tags ?? []) as string[], metadata: (item.metadata ?? {}) as Record<string, string>, mentioned_at: String(item.timestamp ?? '2026-01-01T00:00:00+00:00') })
+        }
+        const isAsync = given.async === true
+        return say(200, { success: true, bank_id: id, items_count: given.items.length, async: isAsync, operation_id: isAsync ? this.#operation('batch_retain', {}) : null, operation_ids: null, usage: null })
+      }
+      case 'POST memories/recall': {
+        if (known === undefined) return missing()
+        const asked = String(given.query).toLowerCase().split(/\W+/)
+        const found = known.units.map(unit => ({ unit, score: asked.filter(word => word !== '' && unit.text.toLowerCase().includes(word)).length / asked.length }))
+          .filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+        return say(200, { results: found.map(({ unit, score }) => ({ ...unit, type: 'world', entities: [], context: '', occurred_start: null, scores: { final: score } })), trace: null, entities: null, chunks: null })
+      }
+      case 'GET memories/list': {
+        if (known === undefined) return missing()
+        const [limit, offset] = [Number(query.get('limit') ?? 100), Number(query.get('offset') ?? 0)]
+        const items = known.units.slice(offset, offset + limit).map(unit => ({ ...unit, fact_type: 'world', entities: '', date: unit.mentioned_at, state: 'valid' }))
+        return say(200, { items, total: known.units.length, limit, offset })
+      }
+      case 'GET memories/:id': {
+        const unit = known?.units.find(one => one.id === rest[1])
+        return unit === undefined ? say(404, { detail: `Memory unit '${rest[1]}' not found` }) : say(200, { ...unit, type: 'world' })
+      }
+      case 'DELETE memories/:id': return say(405, { detail: 'Method Not Allowed' })
+      case 'DELETE memories': {
+        const count = known?.units.splice(0).length ?? 0
+        return say(200, { success: true, message: `Cleared ${count} memory unit(s)`, deleted_count: count })
+      }
+      case 'DELETE documents/:id': {
+        const units = known?.units.filter(one => one.document_id === rest[1]) ?? []
+        if (units.length === 0) return say(404, { detail: 'Document not found' })
+        known!.units.splice(0, known!.units.length, ...known!.units.filter(one => one.document_id !== rest[1]))
+        return say(200, { success: true, message: 'deleted', document_id: rest[1], memory_units_deleted: units.length })
+      }
+      case 'GET stats': return known === undefined
+        ? missing()
+        : say(200, { bank_id: id, total_nodes: known.units.length, total_links: 0, total_documents: known.units.length, nodes_by_fact_type: {}, links_by_link_type: {}, links_by_fact_type: {}, links_breakdown: {}, pending_operations: 1, failed_operations: 2, operations_by_status: { completed: 3, failed: 2, pending: 1 }, last_consolidated_at: '2026-11-22T17:46:12.233578+00:00' })
+      case 'GET config': return known === undefined ? missing() : say(200, { bank_id: id, config: known.config, overrides: {} })
+      case 'PATCH config':
+        if (known === undefined) return missing()
+        Object.assign(known.config, given.updates)
+        return say(200, { bank_id: id, config: known.config, overrides: given.updates })
+      case 'DELETE config': return known === undefined ? missing() : say(200, { bank_id: id, config: known.config, overrides: {} })
+      case 'GET directives': return known === undefined ? missing() : say(200, { items: known.directives, total: known.directives.length, limit: 100, offset: 0 })
+      case 'POST directives': {
+        const directive = { id: randomUUID(), bank_id: id, ...given }
+        this.bank(id).directives.push(directive)
+        return say(200, directive)
+      }
+      case 'DELETE directives/:id': case 'DELETE mental-models/:id': return say(200, { status: 'deleted' })
+      case 'POST reflect': return say(200, { text: 'Alice works at Acme Corp.', based_on: null, usage: null })
+      case 'GET tags': return say(200, { items: [], total: 0, limit: 100, offset: 0 })
+      case 'GET profile': case 'PUT profile': return say(410, { detail: 'The bank profile endpoints have been removed.' })
+      case 'GET document-transfer': return say(410, { detail: 'Use POST document-transfer/export.' })
+      case 'POST document-transfer/export':
+        return say(202, { operation_id: this.#operation('export_documents', { filename: `${id}-documents.zip`, download_url: `/v1/default/files/download/tenants/public/banks/${id}/exports/1/transfer.zip` }), status: 'pending' })
+      case 'GET operations': return say(200, { bank_id: id, total: 1, limit: 20, offset: 0, operations: [{ id: 'op-1', status: 'failed', operation_id: 'op-1' }] })
+      case 'POST operations/:id/retry': return say(200, { success: true, message: 'queued', operation_id: rest[1] })
+      case 'DELETE operations/:id': return say(409, { detail: `Operation ${rest[1]} cannot be cancelled: status is 'completed'` })
+      case 'GET operations/:id': return say(200, this.#operations.get(rest[1]!) ?? { operation_id: rest[1], status: 'not_found' })
+      case 'POST files/retain': return say(200, { operation_ids: [randomUUID()] })
+      case 'GET graph': return known === undefined ? missing() : say(200, graphOf(known.units))
+      default: return say(404, { detail: 'Not Found' })
+    }
+  }
+
+  #gone ({ method, url }: IncomingMessage): void {
+    this.#left.push(`${method} ${url}`)
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+
+  #operation (type: string, result: object): string {
+    const id = randomUUID()
+    this.#operations.set(id, { operation_id: id, status: 'completed', operation_type: type, id, task_type: type, result_metadata: result })
+    return id
+  }
+}
+
+const ids = new Set(['memories', 'documents', 'directives', 'mental-models', 'operations', 'entities'])
+const words = new Set(['list', 'recall', 'graph'])
+
+export async function fakeHindsight (t: Test): Promise<FakeHindsight> {
+  const fake = await new FakeHindsight().start()
+  t.teardown(() => fake.stop())
+  return fake
+}
+
+function disposition (config: Row): object {
+  return { skepticism: config.skepticism ?? 3, literalism: 3, empathy: 3 }
+}
+
+/** A chain: each memory leads to the next, and all to the first. */
+function graphOf (units: readonly Unit[]): object {
+  const edges = units.slice(1).flatMap((unit, i) => [[units[i]!.id, unit.id], ...i > 0 ? [[units[0]!.id, unit.id]] : []])
+  return {
+    nodes: units.map(({ id, text, mentioned_at: date }) => ({ data: { id, label: text.slice(0, 30), text, date, context: '', entities: '', color: '#90caf9' } })),
+    edges: edges.map(([source, target], i) => ({ data: { id: `e${i}`, source, target, linkType: 'temporal', weight: 1, entityName: '' } })),
+    table_rows: units.map(({ id, text }) => ({ id, text })),
+    total_units: units.length,
+    limit: 1000
+  }
+}
+
+function json (response: ServerResponse, status: number, value: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(value))
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes)
+}
+
+function redirect (response: ServerResponse, location: string): void {
+  response.writeHead(307, { location, 'content-length': 0 }).end()
+}
+
+function zip (response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/zip', 'content-disposition': 'attachment; filename="x-documents.zip"' }).end('PK zip bytes')
+}

@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import t from 'tap'
+import { fakeHindsight } from './fake-hindsight.js'
+import { memoryHost } from './host.js'
+
+const PASSAGE = '/api/memory/hindsight'
+
+t.test('the wire passes byte for byte, below the prefix of unmodified clients', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url, apiEnv: 'HINDSIGHT_API_TENANT_API_KEY=k-of-the-gateway\n' })
+  fake.seen.splice(0)
+
+  await t.test('paths, queries and their escapes', async t => {
+    for (const path of ['/v1/default/banks/a%20b/stats', '/v1/default/banks/x:y/memories/list?limit=3&q=%C3%BC+a&tags=a&tags=b', '/version']) {
+      await host.call('GET', `${PASSAGE}${path}`)
+      t.equal(fake.seen.at(-1)!.url, path)
+    }
+  })
+
+  await t.test('bodies, types and the key of the gateway', async t => {
+    const body = '{"items":[{"content":"Grüße"}],  "odd":1}'
+    const { status, json } = await host.call('POST', `${PASSAGE}/v1/default/banks/b/memories`, body, { 'authorization': 'Bearer mine', 'x-svc-client': 'cli', 'cookie': 'a=b' })
+    t.match({ status, json }, { status: 200, json: { success: true, items_count: 1 } })
+    const seen = fake.seen.at(-1)!
+    t.equal(Buffer.from(seen.body, 'latin1').toString(), body)
+    t.match(seen.headers, { 'authorization': 'Bearer k-of-the-gateway', 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) })
+    t.notOk(seen.headers.cookie ?? seen.headers['x-svc-client'])
+  })
+
+  await t.test('compression, ignored parameters, what it varies by and when to come back', async t => {
+    const packed = gzipSync('{"results":[]}')
+    fake.instead.set('/v1/default/banks/b/memories/recall', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip', 'vary': 'Accept-Encoding', 'x-ignored-params': 'odd' }).end(packed)
+    })
+    const raw = request(`${host.baseUrl}${PASSAGE}/v1/default/banks/b/memories/recall`, { method: 'POST', headers: { 'accept-encoding': 'gzip, deflate', 'content-type': 'application/json' } })
+    raw.end('{"query":"x"}')
+    const [response] = await once(raw, 'response') as [IncomingMessage]
+    const chunks: Buffer[] = []
+    for await (const chunk of response) chunks.push(chunk as Buffer)
+    t.match(response.headers, { 'content-encoding': 'gzip', 'vary': 'Accept-Encoding', 'x-ignored-params': 'odd' })
+    t.ok(Buffer.concat(chunks).equals(packed))
+    t.equal(fake.seen.at(-1)!.headers['accept-encoding'], 'gzip, deflate')
+    fake.instead.set('/v1/default/banks/b/memories/recall', (_request, response) => {
+      response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '30' }).end('{"detail":"full"}')
+    })
+    const full = await host.call('POST', `${PASSAGE}/v1/default/banks/b/memories/recall`, { query: 'x' })
+    t.match([full.status, full.headers.get('retry-after'), full.json], [503, '30', { detail: 'full' }])
+    const admin = await host.call('POST', '/api/memory/banks/b/recall', { query: 'x' })
+    t.match([admin.status, admin.headers.get('retry-after'), admin.json], [503, '30', { error: { code: 'memory.engine_error' }, detail: 'full' }])
+    fake.instead.clear()
+  })
+
+  await t.test('a redirect stays below the prefix, and one to elsewhere is not told', async t => {
+    const answer = await host.fetch(`${PASSAGE}/v1/default/banks/b/stats/`, { redirect: 'manual' })
+    t.match([answer.status, answer.headers.get('location')], [307, `${PASSAGE}/v1/default/banks/b/stats`])
+    t.equal((await host.call('GET', `${PASSAGE}/v1/default/banks/b/stats/`)).status, 200, 'and is followed')
+    fake.instead.set('/v1/away', (_request, response) => { response.writeHead(307, { location: 'http://elsewhere.example/v1' }).end() })
+    const away = await host.fetch(`${PASSAGE}/v1/away`, { redirect: 'manual' })
+    t.match([away.status, away.headers.get('location')], [307, null])
+  })
+
+  await t.test('files are streamed: the first part is there before the last is sent', async t => {
+    const path = '/v1/default/banks/b/files/retain'
+    const [head, tail] = ['--x\r\nContent-Disposition: form-data; name="request"\r\n\r\n{}\r\n', '--x--\r\n']
+    const arrived = new Promise<string>(resolve => {
+      fake.arriving.set(path, incoming => incoming.once('data', chunk => resolve(String(chunk))))
+    })
+    const upload = request(`${host.baseUrl}${PASSAGE}${path}`, { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=x' } })
+    upload.write(head)
+    t.equal(await arrived, head)
+    upload.end(tail)
+    const [response] = await once(upload, 'response') as [IncomingMessage]
+    response.resume()
+    t.equal(response.statusCode, 200)
+    t.match(fake.seen.at(-1), { body: head + tail, headers: { 'content-type': 'multipart/form-data; boundary=x' } })
+  })
+
+  await t.test('a client that leaves cancels the engine\'s work', async t => {
+    const asked = new Promise<void>(resolve => { fake.instead.set('/v1/default/banks/b/reflect', () => resolve()) })
+    const leaving = new AbortController()
+    const answer = host.fetch(`${PASSAGE}/v1/default/banks/b/reflect`, { method: 'POST', body: '{"query":"x"}', headers: { 'content-type': 'application/json' }, signal: leaving.signal })
+    await asked
+    leaving.abort()
+    await t.rejects(answer)
+    await fake.left('POST /v1/default/banks/b/reflect')
+    fake.instead.clear()
+  })
+})
+
+t.test('an upload beyond the limit of the gateway is refused, and the engine has none of it', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url, svc: '[server]\nupload_limit_bytes = 1024\n' })
+  const { status, json } = await host.call('POST', `${PASSAGE}/v1/default/banks/b/memories`, { items: [{ content: 'x'.repeat(2000) }] })
+  t.match({ status, json }, { status: 413, json: { error: { code: 'request.too_large' }, detail: /upload_limit_bytes/ } })
+  t.notOk(fake.banks.has('b'))
+})
+
+t.test('the memory is switched on and off while the gateway runs, and says before how', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n' } })
+  const routes: ReadonlyArray<readonly [string, string, unknown?]> = [
+    ['GET', '/api/memory/banks'], ['GET', '/api/memory/list'], ['POST', '/api/memory/add', { text: 'x' }],
+    ['POST', '/api/memory/search', { query: 'x' }], ['POST', '/api/memory/delete', { ids: ['a'] }],
+    ['DELETE', '/api/memory/banks/a?confirm=a'], ['GET', `${PASSAGE}/version`], ['POST', `${PASSAGE}/v1/default/banks/a/memories`, { items: [] }]
+  ]
+  for (const [method, path, body] of routes) {
+    const { status, json, headers } = await host.call(method, path, body)
+    t.match({ status, json }, { status: 503, json: { error: { code: 'memory.unavailable', message: /svc memory enable/ }, detail: /svc memory enable/ } }, `${method} ${path}`)
+    t.equal(headers.get('x-should-retry'), 'false', 'it does not pass by itself')
+  }
+  t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: false, engine: null, reachable: false, detail: /svc memory enable/ })
+  t.match((await host.call('GET', '/api/status')).json, { memory_enabled: false, memory_degraded: null })
+
+  await host.call('PUT', '/api/settings', { memory: { enabled: true, engine: 'hindsight', url: fake.url } })
+  t.match((await host.call('GET', '/api/memory/engine')).json, {
+    enabled: true, engine: 'hindsight', reachable: true, version: '1.1.0', features: { observations: true }, banks_total: 0, degraded: false, detail: null
+  })
+  t.match((await host.call('GET', '/api/status')).json, { memory_enabled: true, memory_degraded: false })
+  t.equal((await host.call('POST', '/api/memory/add', { text: 'x' })).status, 200)
+
+  await host.call('PUT', '/api/settings', { memory: { enabled: false } })
+  t.equal((await host.call('GET', '/api/memory/banks')).status, 503)
+  t.match((await host.call('GET', '/api/status')).json, { memory_enabled: false, memory_degraded: null })
+})
+
+t.test('the key is really tried, and a server that is away is told, seen and taken up again', async t => {
+  const fake = await fakeHindsight(t)
+  fake.key = 'right'
+  const host = await memoryHost(t, { url: fake.url })
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, version: '1.1.0', degraded: true, detail: /wants a key; put it into api.env as HINDSIGHT_API_TENANT_API_KEY/ })
+  t.match((await host.call('GET', '/api/status')).json, { memory_degraded: true })
+  await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'wrong' })
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, detail: /refuses the key/ })
+  await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'right' })
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
+
+  await fake.stop()
+  const { status, json } = await host.call('POST', '/api/memory/add', { text: 'it must not be lost' })
+  t.match({ status, json }, { status: 503, json: { error: { code: 'memory.engine_unreachable' } } }, 'refused, not swallowed')
+  t.equal((await host.call('GET', `${PASSAGE}/v1/default/banks/b/stats`)).status, 503)
+  await host.until('/api/status', ({ memory_degraded: degraded }) => degraded === true)
+  t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: true, reachable: false, degraded: true, detail: /127\.0\.0\.1/ })
+})

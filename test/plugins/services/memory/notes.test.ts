@@ -1,0 +1,191 @@
+import { request } from 'node:http'
+import t from 'tap'
+import { fakeHindsight } from './fake-hindsight.js'
+import { memoryHost } from './host.js'
+
+const as = (agent: string, isPrivate = false): Record<string, string> => ({ 'x-svc-agent': agent, ...isPrivate ? { 'x-svc-private': '1' } : {} })
+
+t.test('memories by dataset', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  const add = async (body: object, headers = {}) => await host.call('POST', '/api/memory/add', body, headers)
+  const search = async (body: object, headers = {}) => (await host.call('POST', '/api/memory/search', body, headers)).json.items
+
+  await t.test('what is added is stamped with who wrote it, and found again', async t => {
+    const { status, json } = await add({ text: 'Alice works at Acme Corp.', tags: ['people', 'agent:mallory', 'visibility:private'], metadata: { pages: 3, is: true } }, as('alice'))
+    t.match({ status, json }, { status: 200, json: { id: /^[0-9a-f-]{36}$/, timestamp: /^\d{4}-.*Z$/, operation_id: /.+/ } })
+    t.match(fake.bank('shared').units, [{ document_id: json.id, tags: ['people', 'agent:alice'], metadata: { pages: '3', is: 'true' } }])
+    t.strictSame(fake.bank('shared').units[0]!.tags, ['people', 'agent:alice'], 'tags that the gateway stands for are not a client\'s to set')
+    const [found] = await search({ query: 'Where does Alice work?' })
+    t.match(found, { id: json.id, text: 'Alice works at Acme Corp.', dataset: 'shared', source: 'alice', type: 'world', score: Number, timestamp: json.timestamp, metadata: { pages: '3' } })
+    await add({ text: 'Nobody said so.' })
+    t.match(fake.bank('shared').units.at(-1), { tags: ['agent:anonymous'] })
+  })
+
+  await t.test('an id that is used again replaces', async t => {
+    await add({ text: 'first', document_id: 'note-1', dataset: 'project:x' })
+    await add({ text: 'second', document_id: 'note-1', dataset: 'project:x' })
+    t.match(fake.bank('project__x').units, [{ text: 'second', document_id: 'note-1' }])
+    t.equal(fake.bank('project__x').units.length, 1)
+  })
+
+  await t.test('a private mode writes to the agent\'s own whatever the body says, and reads it beside what is shared', async t => {
+    await add({ text: 'Alice has a secret.', dataset: 'shared' }, as('alice', true))
+    t.match(fake.bank('private__alice').units, [{ tags: ['agent:alice', 'visibility:private'] }])
+    const own = await search({ query: 'alice' }, as('alice', true))
+    t.strictSame(own.map(({ dataset }: { dataset: string }) => dataset), ['shared', 'private:alice'], 'what is shared comes first')
+    t.strictSame((await search({ query: 'alice' }, as('alice'))).map(({ dataset }: { dataset: string }) => dataset), ['shared'])
+  })
+
+  await t.test('a time window drops what is outside of it', async t => {
+    t.equal((await search({ query: 'alice', after: '2020-01-01' })).length, 1)
+    t.equal((await search({ query: 'alice', after: '2999-01-01T00:00:00Z' })).length, 0)
+    t.equal((await search({ query: 'alice', before: '2020-01-01' })).length, 0)
+    const asked = JSON.parse(fake.seen.at(-1)!.body) as object
+    t.match(asked, { max_tokens: 10 * 256 * 4, types: ['world', 'experience', 'observation'] })
+  })
+
+  await t.test('recall takes as much as fits', async t => {
+    await add({ text: `budget ${'long '.repeat(100)}`, dataset: 'agents' })
+    await add({ text: 'budget short', dataset: 'agents' })
+    const recall = async (max: number) => (await host.call('POST', '/api/memory/recall', { query: 'budget', max_tokens: max, dataset: 'agents' })).json.items
+    t.strictSame((await recall(20)).map(({ text }: { text: string }) => text), ['budget short'])
+    t.equal((await recall(4096)).length, 2)
+  })
+
+  await t.test('a list goes on from bank to bank', async t => {
+    const texts: string[] = []
+    let cursor: string | null = ''
+    let pages = 0
+    while (cursor !== null) {
+      const { json } = await host.call('GET', `/api/memory/list?limit=1${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`, undefined, as('alice', true))
+      texts.push(...json.items.map(({ text }: { text: string }) => text))
+      cursor = json.next_cursor
+      pages++
+    }
+    t.strictSame(texts.sort(), ['Alice has a secret.', 'Alice works at Acme Corp.', 'Nobody said so.'])
+    t.ok(pages >= 3)
+    t.match((await host.call('GET', '/api/memory/list?cursor=elsewhere@0')).json.error, { code: 'validation.invalid', param: 'cursor' })
+    t.match((await host.call('GET', '/api/memory/list?bank=project:x')).json.items, [{ text: 'second', score: null }])
+  })
+
+  await t.test('forgetting counts what was there, and is written down', async t => {
+    const { json: { id } } = await add({ text: 'to be forgotten' })
+    const { json } = await host.call('POST', '/api/memory/delete', { ids: [id, 'not-there', '..', 'a/b'] }, as('alice'))
+    t.strictSame(json, { deleted: 1 })
+    t.notOk(fake.bank('shared').units.some(unit => unit.document_id === id))
+    t.match(await host.audit(), [{ action: 'memory.items.delete', target: `${id},not-there,..,a/b`, actor: 'mcp:alice', outcome: 'ok', after: { deleted: 1 } }])
+    fake.instead.set(`/v1/default/banks/shared/documents/${id}`, (_request, response) => { response.writeHead(500).end('{"detail":"database is gone"}') })
+    const failed = await host.call('POST', '/api/memory/delete', { ids: [id] })
+    t.match({ status: failed.status, json: failed.json }, { status: 502, json: { error: { code: 'memory.engine_error', details: { upstream_status: 500 } }, detail: 'database is gone' } })
+    t.match((await host.audit())[0], { action: 'memory.items.delete', outcome: 'error', error: /database is gone/ })
+  })
+
+  await t.test('an answer of another shape is no list of nothing', async t => {
+    fake.instead.set('/v1/default/banks/shared/memories/recall', (_request, response) => { response.writeHead(200, { 'content-type': 'application/json' }).end('{"memories":[]}') })
+    t.match((await host.call('POST', '/api/memory/search', { query: 'x' })).json.error, {
+      code: 'memory.engine_shape', details: { expected_key: 'results', expected_type: 'list', got_keys: ['memories'] }
+    })
+    fake.instead.clear()
+  })
+
+  await t.test('names of agents and datasets are of closed sets', async t => {
+    const table: ReadonlyArray<readonly [string, object, Record<string, string>, string]> = [
+      ['/api/memory/add', { text: 'x' }, as('private:bob'), 'memory.agent_id_invalid'],
+      ['/api/memory/add', { text: 'x' }, as('a b'), 'memory.agent_id_invalid'],
+      ['/api/memory/add', { text: 'x' }, as('x'.repeat(65)), 'memory.agent_id_invalid'],
+      ['/api/memory/add', { text: 'x' }, as('../bob'), 'memory.agent_id_invalid'],
+      ['/api/memory/add', { text: 'x' }, { 'x-svc-private': 'yes' }, 'memory.namespace_invalid'],
+      ['/api/memory/add', { text: 'x', dataset: 'private:alice' }, as('alice'), 'memory.namespace_invalid'],
+      ['/api/memory/add', { text: 'x', dataset: 'nowhere' }, as('alice'), 'memory.namespace_invalid'],
+      ['/api/memory/add', { text: 'x', dataset: 'project:a/../b' }, as('alice'), 'memory.namespace_invalid'],
+      ['/api/memory/search', { query: 'x', dataset: 'private:bob' }, as('alice', true), 'memory.namespace_invalid'],
+      ['/api/memory/add', { text: 'x', source: 'me' }, {}, 'validation.unknown_keys'],
+      ['/api/memory/add', { text: ' ' }, {}, 'validation.invalid'],
+      ['/api/memory/add', { text: 'x', document_id: 'a/b' }, {}, 'validation.invalid']
+    ]
+    for (const [path, body, headers, code] of table) {
+      const { status, json } = await host.call('POST', path, body, headers)
+      t.match({ status, json }, { status: 400, json: { error: { code } } }, `${path} ${JSON.stringify({ body, headers })}`)
+    }
+    t.equal((await add({ text: 'x' }, { 'x-svc-agent': '  ', 'x-svc-private': 'off' })).status, 200, 'a blank name is none')
+  })
+})
+
+t.test('no agent reads or writes what belongs to another, whatever it tries', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url })
+  const { json: { id: bobs } } = await host.call('POST', '/api/memory/add', { text: 'Bob has a secret' }, as('bob', true))
+  const { id: unit } = fake.bank('private__bob').units[0]!
+  // as an older release may have left it
+  fake.bank('shared').units.push({ id: 'u-1', text: 'Bob has another secret', document_id: 'stray', tags: ['agent:bob', 'visibility:private'], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+  const before = JSON.stringify(fake.bank('private__bob').units)
+  const wire = '/api/memory/hindsight/v1/default'
+  const attempts: ReadonlyArray<readonly [string, string, unknown?, Record<string, string>?]> = [
+    // by the name of the dataset
+    ['POST', '/api/memory/search', { query: 'bob secret', dataset: 'private:bob' }],
+    ['POST', '/api/memory/search', { query: 'bob secret', dataset: ['private:bob', 'private__bob', 'shared'] }],
+    ['POST', '/api/memory/recall', { query: 'bob secret', dataset: ['private:bob'] }],
+    ['GET', '/api/memory/list?dataset=private:bob'],
+    ['GET', '/api/memory/list?cursor=private__bob@0'],
+    ['POST', '/api/memory/add', { text: 'planted', dataset: 'private:bob' }],
+    ['POST', '/api/memory/add', { text: 'planted', dataset: 'private__bob' }],
+    // by id and by tag
+    ['POST', '/api/memory/delete', { ids: [bobs, unit, `../private__bob/documents/${bobs as string}`] }],
+    ['POST', '/api/memory/delete', { ids: [bobs], dataset: 'private:bob' }],
+    ['POST', '/api/memory/search', { query: 'bob secret', tags: ['agent:bob', 'visibility:private'] }],
+    ['POST', '/api/memory/add', { text: 'planted', document_id: bobs, tags: ['agent:bob', 'visibility:private'] }],
+    ['GET', `${wire}/banks/shared/memories/${unit}`],
+    // by the name of the bank
+    ...['private__bob', 'private%5f%5fbob', '%70rivate__bob'].flatMap(bank => [
+      ['GET', `/api/memory/banks/${bank}/memories`] as const, ['POST', `/api/memory/banks/${bank}/recall`, { query: 'bob secret' }] as const,
+      ['DELETE', `/api/memory/banks/${bank}?confirm=private__bob`] as const, ['DELETE', `/api/memory/banks/${bank}/memories`] as const,
+      ['GET', `${wire}/banks/${bank}/memories/list`] as const, ['POST', `${wire}/banks/${bank}/memories`, { items: [{ content: 'planted' }] }] as const,
+      ['DELETE', `${wire}/banks/${bank}`] as const
+    ]),
+    ['GET', `${wire}/banks/shared/../private__bob/memories/list`],
+    ['GET', `${wire}/banks/shared/%2e%2e/private__bob/memories/list`],
+    ['GET', `${wire}/banks/shared%5c..%5cprivate__bob/memories/list`],
+    ['GET', `${wire}//banks/private__bob/memories/list`],
+    ['GET', '/api/memory//hindsight/v1/default/banks/private__bob/memories/list'],
+    ['POST', `${wire}/banks/shared/clone?target_bank_id=private__bob`],
+    ['POST', `${wire}/banks/private__bob/clone?target_bank_id=mine`],
+    ['POST', `${wire}/banks/shared/transfer/import?target_bank_id=private%5F_bob`],
+    ['POST', `${wire}/banks/shared/aliases`, { alias: 'private__bob' }],
+    ['GET', `${wire}/chunks/private__bob_d_0`],
+    ['GET', `${wire}/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip`],
+    ['GET', `${wire}/files/download/anything`],
+    ['GET', '/api/memory/hindsight/mcp/private__bob'],
+    // by what it calls itself
+    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'private:bob', 'x-svc-private': '1' }],
+    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'mallory,bob', 'x-svc-private': '1' }],
+    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'BOB', 'x-svc-private': '1' }]
+  ]
+  for (const [method, path, body, headers] of attempts) {
+    // a client that leaves the path as it is written
+    const { text } = await rawCall(host.baseUrl, method, path, body, { ...as('mallory', true), ...headers })
+    t.notMatch(text, /secret|zip bytes/, `${method} ${path} ${JSON.stringify(body ?? '')} reads nothing`)
+    t.equal(JSON.stringify(fake.banks.get('private__bob')?.units), before, 'and changes nothing')
+  }
+  t.ok(attempts.length > 30)
+  t.notMatch((await host.call('GET', '/api/memory/banks', undefined, as('mallory'))).text, /private__bob/, 'not even its name is listed')
+  t.notMatch((await host.call('GET', `${wire}/banks`, undefined, as('mallory'))).text, /private__bob/)
+  t.match((await host.call('GET', '/api/memory/banks', undefined, as('bob'))).text, /private__bob/, 'but to its owner')
+  t.match((await host.call('GET', '/api/memory/banks/private__bob/memories')).json, { total: 1 }, 'and to the operator')
+  t.match((await host.call('POST', '/api/memory/search', { query: 'bob secret' }, as('bob', true))).json.items, [{ dataset: 'shared' }, { dataset: 'private:bob' }])
+})
+
+async function rawCall (
+  base: string, method: string, path: string, body: unknown, headers: Record<string, string>
+): Promise<{ text: string }> {
+  const { hostname, port } = new URL(base)
+  return await new Promise((resolve, reject) => {
+    const bytes = body === undefined ? '' : JSON.stringify(body)
+    const sent = request({ hostname, port, method, path, headers: { ...headers, ...bytes === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) } } }, response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', chunk => { text += chunk }).on('end', () => resolve({ text })).on('error', reject)
+    })
+    sent.on('error', reject)
+    sent.end(bytes)
+  })
+}
