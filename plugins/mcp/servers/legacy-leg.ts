@@ -1,4 +1,5 @@
 import { handled, jsonAnswer, sse, type Clock, type RouteCall, type ToolServerInfo } from 'svc-gateway/plugin'
+import { answerBatch, MOST_IN_BATCH } from './batch.js'
 import { capabilitiesOf } from './capabilities.js'
 import { agentName, identityOf } from './identity.js'
 import { MessageQueue } from './message-queue.js'
@@ -15,10 +16,6 @@ const newest = legacyVersions[0]
 
 /** A call that takes longer becomes a stream where the client takes one: proxies end what is silent. */
 const PATIENCE_MS = 5_000
-const MOST_IN_BATCH = 100
-/** Of a batch: a list that is asked for a hundred times is a hundred times as long. */
-const MOST_CHARACTERS = 1024 * 1024
-const SHORT = 1024
 
 export interface LegacyDeps {
   readonly methods: Methods
@@ -93,15 +90,11 @@ export class LegacyLeg {
     if (messages.length === 0 || messages.length > MOST_IN_BATCH) {
       return refuse(call, 400, INVALID_REQUEST, `a batch holds 1 to ${MOST_IN_BATCH} messages`)
     }
-    const answers = await Promise.all(messages.map(async message => {
-      if (isResponse(message)) return null
-      if (!isMessage(message)) return errorText(null, INVALID_REQUEST, 'no message of JSON-RPC 2.0')
-      const { id } = message
-      if (id !== undefined) return await this.#text(call, server, session, { ...message, id }, null)
-      this.#note(session, message)
-      return null
-    }))
-    const texts = fitting(messages, answers)
+    const texts = await answerBatch(messages, {
+      answer: message => this.#text(call, server, session, message, null),
+      note: message => this.#note(session, message),
+      signal: call.signal
+    })
     return texts.length === 0 ? accepted(call) : jsonAnswer(`[${texts.join(',')}]`)
   }
 
@@ -169,20 +162,6 @@ export class LegacyLeg {
         return await methods.pass(ask, method, params)
     }
   }
-}
-
-/** Answers of calls are always told: they have happened. */
-function fitting (messages: readonly unknown[], answers: ReadonlyArray<string | null>): readonly string[] {
-  let room = MOST_CHARACTERS
-  return answers.flatMap((text, i) => {
-    const message = messages[i]
-    if (text === null) return []
-    if (text.length > Math.max(room, SHORT) && isMessage(message) && message.method !== 'tools/call') {
-      return [errorText(message.id ?? null, INVALID_REQUEST, 'the answers of this batch are too long together; ask for this one by itself')]
-    }
-    room -= text.length
-    return [text]
-  })
 }
 
 function initialized (server: ToolServerInfo, { protocolVersion }: Params, version: string): object {

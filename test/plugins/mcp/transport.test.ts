@@ -11,6 +11,7 @@ import { readUntil, until } from '../../wire/wire-gateway.js'
 
 let tools: ToolCatalogue
 const hung: AbortSignal[] = []
+let shouted = 0
 
 const shop = definePlugin({
   name: 'shop',
@@ -22,6 +23,13 @@ const shop = definePlugin({
     ctx.addTool(defineTool({
       server: 'shop', name: 'who', description: 'Who calls', input: z.object({}),
       handler: async ({ agent, actor, private: isPrivate }) => ({ agent, actor, private: isPrivate })
+    }))
+    ctx.addTool(defineTool({
+      server: 'shop', name: 'shout', description: 'Is loud', input: z.object({}),
+      handler: async () => {
+        shouted++
+        return { text: 'x'.repeat(100_000) }
+      }
     }))
     ctx.addTool(defineTool({
       server: 'shop', name: 'hang', description: 'Hangs', input: z.object({}), handler: ({ signal }) => {
@@ -91,6 +99,10 @@ t.test('what is no message of the protocol is refused in its words', async t => 
   t.match([answers[0], ...answers.slice(97)], [
     { result: { tools: Array } }, { error: { code: -32600, message: /ask for this one by itself/ } }, { error: { code: -32602 } }, { result: {} }
   ], 'a list that has no room is asked for again')
+  const loud = await post(gateway, Array.from({ length: 100 }, (_, id) => call('shout', {}, id)))
+  const told = (loud.body as unknown as Array<{ result?: unknown }>).filter(({ result }) => result !== undefined).length
+  t.equal(told, shouted, 'whatever has run is told')
+  t.ok(shouted >= 10 && shouted < 20, `${shouted} calls had room, and no other was run`)
   for (const note of [{ jsonrpc: '2.0', method: 'notifications/initialized' }, { jsonrpc: '2.0', id: 5, result: {} }]) {
     t.equal((await post(gateway, note)).status, 202)
   }

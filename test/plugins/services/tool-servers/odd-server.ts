@@ -29,7 +29,7 @@ const schema = { type: 'object', properties: {} }
 
 if (process.env.STARTS !== undefined) appendFileSync(process.env.STARTS, `${process.pid}\n`)
 if (has('--dies')) {
-  process.stderr.write('no licence file\n')
+  process.stderr.write('\u001b[31mno licence file\u001b[0m\u0007\n')
   process.exit(3)
 }
 if (has('--prints')) process.stdout.write('Welcome to the odd server!\n')

@@ -181,7 +181,7 @@ t.test('a server that cannot be run says why', async t => {
     option: 'spec = "npm:--eval"\n', off: record([], 'enabled = false\n')
   })
   await Promise.all(['dies', 'absent', 'keyless', 'option'].map(id => gateway.reaches(id, 'failed')))
-  t.match(gateway.desk.get('dies').status.error, /ended with exit code 3; it last wrote: no licence file/)
+  t.match(gateway.desk.get('dies').status.error, /ended with exit code 3; it last wrote: no licence file$/)
   t.match(gateway.desk.get('absent').status.error, /no-such-program-here is not installed/)
   t.match(gateway.desk.get('keyless').status.error, /needs NOT_SET, which api.env does not have/)
   t.match(gateway.desk.list().find(({ server }) => server.id === 'option')?.status, { state: 'failed', error: /has the spec 'npm:--eval', which is none of/ })
