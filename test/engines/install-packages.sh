@@ -8,6 +8,7 @@
 #   speech    espeak-ng sox
 #   bench     nginx wrk
 #   browser   chromium
+#   mdns      avahi-daemon avahi-utils iproute2
 # With everything there already it does not touch apt.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -18,6 +19,7 @@ declare -A packages=(
   [speech]='espeak-ng sox'
   [bench]='nginx wrk'
   [browser]=chromium
+  [mdns]='avahi-daemon avahi-utils iproute2'
 )
 
 [ $# -gt 0 ] || set -- all

@@ -1,7 +1,8 @@
 import { access, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, type ConfigService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { Responder } from './responder.js'
 import type { Systemd } from './systemd.js'
 import { placeOf, type ServiceSettings } from './world.js'
 
@@ -21,14 +22,22 @@ export interface AnnouncementDeps {
   readonly config: ConfigService
   readonly systemd: Systemd
   readonly settings: Readonly<Record<string, ServiceSettings>>
+  readonly log: Logger
+  /** Network interfaces that the gateway announces on; null for those that the machine is known by. */
+  readonly interfaces: readonly string[] | null
 }
 
-/** Service files of avahi, one for each service that is announced. Files that are not ours stay as they are. */
+/**
+ * Where an avahi daemon runs, its service files, one for each service that is announced; files that are not ours stay as
+ * they are. Elsewhere the gateway answers the network itself.
+ */
 export class Announcements {
   readonly #deps: AnnouncementDeps
+  readonly #responder: Responder
 
   constructor (deps: AnnouncementDeps) {
     this.#deps = deps
+    this.#responder = new Responder(deps.log, () => ({ hostname: this.hostname, interfaces: deps.interfaces }))
   }
 
   get hostname (): string {
@@ -39,18 +48,21 @@ export class Announcements {
   /** Never rejects. */
   async state (): Promise<Announced> {
     const names: string[] = await readdir(this.#folder).catch(() => [])
+    const isRunning = await this.#isRunning()
     return {
-      available: await this.#isRunning(),
+      available: isRunning || this.#hasNetwork(),
       hostname: this.hostname,
       base_advertised: names.includes(BASE),
-      advertised: names.flatMap(name => OURS.exec(name)?.[1] ?? []).sort()
+      advertised: isRunning ? names.flatMap(name => OURS.exec(name)?.[1] ?? []).sort() : [...this.#responder.advertised].sort()
     }
   }
 
   /** Null, or why it could not be done. Never rejects. */
   async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
-    if (!await this.#isRunning()) return 'no avahi daemon runs here; install avahi-daemon and start it'
+    if (!await this.#isRunning()) return await this.#answer(services)
     try {
+      // the daemon came later: two that answer for one name would contradict each other
+      await this.#responder.withdraw()
       await mkdir(this.#folder, { recursive: true })
       for (const service of services) {
         await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
@@ -63,6 +75,7 @@ export class Announcements {
 
   /** Null, or why it could not be done. Never rejects. */
   async withdraw (): Promise<string | null> {
+    await this.#responder.withdraw()
     try {
       const names = await readdir(this.#folder).catch(() => [])
       await Promise.all(names.filter(name => OURS.test(name)).map(name => rm(join(this.#folder, name), { force: true })))
@@ -70,6 +83,20 @@ export class Announcements {
     } catch (error) {
       return `${this.#folder} cannot be written: ${messageOf(error)}`
     }
+  }
+
+  async #answer (services: readonly ServiceDescriptor[]): Promise<string | null> {
+    if (!this.#hasNetwork()) return 'this machine has no network to announce them in'
+    const host = this.hostname.replace(/\.local$/, '')
+    return await this.#responder.announce(services.map(service => ({
+      id: service.id, name: service.name, title: `${service.name} on ${host}`, port: placeOf(this.#deps, service).port
+    })))
+  }
+
+  #hasNetwork (): boolean {
+    const { interfaces } = this.#deps
+    return Object.entries(networkInterfaces()).some(([name, addresses = []]) =>
+      interfaces === null ? addresses.some(({ internal }) => !internal) : interfaces.includes(name))
   }
 
   get #folder (): string {

@@ -15,6 +15,7 @@ const configSchema = z.strictObject({
   systemctl: z.string().min(1).default('systemctl').meta({ description: 'The tool that speaks to systemd, by name or path' }),
   downloads: z.boolean().default(true).meta({ description: 'Whether services may be brought from registries' }),
   installer_env: envSchema.default({}).meta({ description: 'Further environment of installers: a registry of your own, a proxy' }),
+  announce_on: z.array(z.string().min(1).max(64)).max(16).optional().meta({ description: 'Network interfaces to announce services on where no avahi daemon runs; default all that lead out of the machine' }),
   services: z.record(z.string(), z.strictObject({
     port: z.int().min(1).max(65_535).optional(),
     env: envSchema.optional()
@@ -39,12 +40,13 @@ export default definePlugin({
   provides: [companionsRef],
   configSchema,
   register (ctx) {
-    const { services: settings, systemctl, downloads, installer_env: own } = ctx.config
+    const { services: settings, systemctl, downloads, installer_env: own, announce_on: interfaces = null } = ctx.config
     const systemd = new Systemd(systemctl)
     const kept = new KeptServices(ctx.table)
     const folder = (): string => ctx.stateDir
     const deps = {
-      ...ctx.services, settings, systemd, kept, downloads, log: ctx.log, signal: ctx.signal, env: { ...process.env, ...own },
+      ...ctx.services, settings, systemd, kept, downloads, log: ctx.log, signal: ctx.signal, interfaces,
+      env: { ...process.env, ...own },
       get folder () { return folder() }
     }
     const manager = new ServiceManager(deps)
@@ -53,7 +55,9 @@ export default definePlugin({
     for (const route of [...serviceRoutes(api), ...mdnsRoutes(api)]) ctx.addRoute(route)
     ctx.provide(companionsRef, manager)
     ctx.onStart(async signal => {
-      if (kept.announces) await announcements.advertise(manager.list().filter(({ mdns }) => mdns))
+      // the network takes two seconds to be told, and may not be there yet
+      const capable = manager.list().filter(({ mdns }) => mdns)
+      void (kept.announces ? announcements.advertise(capable) : Promise.resolve(null)).then(why => { if (why !== null) ctx.log.warn({ why }, 'services are not announced') })
       await manager.start(signal)
     })
     // another gateway of this machine may have announced its own

@@ -8,8 +8,9 @@ const tag = 'Services'
 
 /** Announcements of services in the local network. */
 export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
-  const { manager, announcements, activity } = api
+  const { manager, announcements, activity, config } = api
   const capable = (): ServiceDescriptor[] => manager.list().filter(({ mdns }) => mdns)
+  const isPrivate = (): boolean => /^(?:127\.|::1$|localhost$)/.test(config.snapshot.svc.server.host)
   return [
     defineRoute({
       method: 'GET',
@@ -39,7 +40,7 @@ export function mdnsRoutes (api: ServiceApi): AnyRoute[] {
           note({ after: { ok: why === null }, ...(why === null ? {} : { message: why }) })
           return why
         })
-        const message = problem ?? (advertise ? 'the services are announced' : 'no service is announced')
+        const message = problem ?? (advertise ? `the services are announced${isPrivate() ? ', but listen on loopback alone: set [server] host' : ''}` : 'no service is announced')
         return { ...await announcements.state(), ok: problem === null, message }
       }
     })

@@ -46,7 +46,7 @@ export const serviceSchema = z.strictObject({
 }).meta({ title: 'Service' })
 
 export const mdnsSchema = z.strictObject({
-  available: z.boolean().meta({ description: 'An avahi daemon runs here' }),
+  available: z.boolean().meta({ description: 'An avahi daemon runs here, or there is a network in which the gateway can answer itself' }),
   hostname: z.string().meta({ description: 'Ends with .local' }),
   base_advertised: z.boolean().meta({ description: 'The gateway itself is announced, by a file that is not ours' }),
   advertised: z.array(z.string()).meta({ description: 'Ids of services' })
