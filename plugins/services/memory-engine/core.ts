@@ -1,4 +1,6 @@
 import type { Abilities, Errand, ErrandAnswer } from './messages.js'
+import type { RetainRequest } from './retain/request.js'
+import type { BankRow } from './store/bank-table.js'
 import type { Store } from './store/store.js'
 
 /** What the engine has others do: whatever needs the gateway. */
@@ -32,6 +34,15 @@ export interface Answered {
   readonly durationMs: number
 }
 
+/** A retain that is answered before it is done. */
+export interface LaterRetain {
+  readonly bank: BankRow
+  /** Read and checked. */
+  readonly request: RetainRequest
+  /** The id that the client wants for the operation; a repeat returns the same one. */
+  readonly operationId: string | null
+}
+
 /** What other parts of the engine want to hear of. Listeners are called in the order in which they were added. */
 export interface Hooks {
   /** Inside of the transaction: what they write stands or falls with it. They must not wait. */
@@ -39,6 +50,8 @@ export interface Hooks {
   /** After the commit. */
   readonly retained: Array<(retained: Retained) => void>
   readonly answered: Array<(answered: Answered) => void>
+  /** Takes an asynchronous retain and returns the id of its operation; null where there is no queue. */
+  retainLater: ((later: LaterRetain) => string) | null
 }
 
 /** What every part of the engine works with. */

@@ -3,12 +3,16 @@ import { routes as bankRoutes } from './banks/routes.js'
 import { routes as directiveRoutes } from './models/directive-routes.js'
 import { routes as operationRoutes } from './operations/routes.js'
 import { routes as webhookRoutes } from './webhooks/routes.js'
+import { routes as entityRoutes } from './memories/entity-routes.js'
+import { routes as memoryRoutes } from './memories/routes.js'
+import { routes as retainRoutes } from './retain/routes.js'
 import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
 
 /** Every call of the wire. */
 const table: readonly WireRoute[] = [
   ...serviceRoutes, ...bankRoutes,
+  ...retainRoutes, ...memoryRoutes, ...entityRoutes,
   ...operationRoutes, ...directiveRoutes, ...webhookRoutes
 ]
 

@@ -76,7 +76,7 @@ function open (): Core | null {
     return {
       store: openStore(path),
       outside: errands,
-      hooks: { retaining: [], retained: [], answered: [] },
+      hooks: { retaining: [], retained: [], answered: [], retainLater: null },
       now: wallTime,
       log: (level, message, fields = {}) => send({ kind: 'log', level, message, fields }),
       closing: ends.signal

@@ -25,10 +25,8 @@ export function statsOf (store: Store, bank: BankRow): Readonly<Record<string, u
   }
 }
 
-/** Neighbours of a memory: those made from vectors, and pairs that name the same entity. */
+/** Pairs that name the same entity, and neighbours in a document. Those by time and vectors are made for each graph. */
 function linkCounts (store: Store, bank: BankRow): Counts {
-  const semantic = store.get<{ count: number }>(
-    'SELECT count(*) AS count FROM links JOIN memories ON memories.seq = links.memory WHERE memories.bank = ?', [bank.seq])!.count
   const entity = store.get<{ count: number }>(
     `SELECT coalesce(sum(members * (members - 1) / 2), 0) AS count FROM (
        SELECT count(*) AS members FROM memory_entities JOIN entities ON entities.seq = memory_entities.entity
@@ -36,7 +34,7 @@ function linkCounts (store: Store, bank: BankRow): Counts {
   const shared = store.get<{ count: number }>(
     `SELECT coalesce(sum(members - 1), 0) AS count FROM (
        SELECT count(*) AS members FROM memories WHERE bank = ? AND document IS NOT NULL AND state = 'valid' GROUP BY document)`, [bank.seq])!.count
-  return Object.fromEntries(Object.entries({ semantic, entity, document: shared }).filter(([, count]) => count > 0))
+  return Object.fromEntries(Object.entries({ entity, document: shared }).filter(([, count]) => count > 0))
 }
 
 /** Operations stand in a table of another part, which may not be there. */

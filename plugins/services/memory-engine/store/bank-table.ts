@@ -1,4 +1,4 @@
-import { bankNotFound, WireError } from '../wire/answer.js'
+import { bankNotFound, WireError } from '../wire/error.js'
 import { dropTextIndex, makeTextIndex } from './text-index.js'
 import type { Store } from './store.js'
 

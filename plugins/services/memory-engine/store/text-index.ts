@@ -1,3 +1,4 @@
+import { indexable } from '../recall/words.js'
 import type { Store } from './store.js'
 
 /*
@@ -46,5 +47,5 @@ export function clearTextIndex (store: Store, bank: number): void {
 }
 
 function columns ({ text, context, entities }: IndexedText): string[] {
-  return [text, context ?? '', entities.join(' ')]
+  return [text, context ?? '', entities.join(' ')].map(indexable)
 }

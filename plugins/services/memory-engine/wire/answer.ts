@@ -1,5 +1,7 @@
 import type { Core } from '../core.js'
 
+export { bankNotFound, WireError } from './error.js'
+
 /** What a handler gets. */
 export interface WireCall {
   readonly core: Core
@@ -35,20 +37,4 @@ export const BANK = '/v1/default/banks/{bank_id}'
 
 export function json (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): WireAnswer {
   return { status, headers: { 'content-type': 'application/json', ...headers }, body: Buffer.from(JSON.stringify(value)) }
-}
-
-/** A refusal as the wire has it: `{"detail": …}`. */
-export class WireError extends Error {
-  readonly status: number
-  readonly detail: unknown
-
-  constructor (status: number, detail: unknown) {
-    super(typeof detail === 'string' ? detail : JSON.stringify(detail))
-    this.status = status
-    this.detail = detail
-  }
-}
-
-export function bankNotFound (bankId: string): WireError {
-  return new WireError(404, `Bank '${bankId}' not found`)
 }

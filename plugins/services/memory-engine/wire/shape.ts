@@ -1,4 +1,4 @@
-import { WireError } from './answer.js'
+import { WireError } from './error.js'
 
 /** One line of a 422's `detail`. */
 export interface Problem {

@@ -113,13 +113,6 @@ export const memories: MemoryMigration = {
       PRIMARY KEY (memory, source)
     ) WITHOUT ROWID;
     CREATE INDEX memory_sources_source ON memory_sources (source);
-    CREATE TABLE links (
-      memory INTEGER NOT NULL REFERENCES memories ON DELETE CASCADE,
-      other INTEGER NOT NULL REFERENCES memories ON DELETE CASCADE,
-      weight REAL NOT NULL,
-      PRIMARY KEY (memory, other)
-    ) WITHOUT ROWID;
-    CREATE INDEX links_other ON links (other);
     CREATE TABLE embed_models (
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
       name TEXT NOT NULL,

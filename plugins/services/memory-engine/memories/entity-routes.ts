@@ -1,0 +1,131 @@
+import { groupsCondition, joined, readTagGroups, tagCondition, tagModes, type Condition } from './tag-filter.js'
+import { needBank } from '../store/bank-table.js'
+import type { Store } from '../store/store.js'
+import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { int, listOf, maybe, oneOf, optional, readQuery, text } from '../wire/shape.js'
+import { wireTime } from '../wire/times.js'
+
+export const routes: readonly WireRoute[] = [
+  { method: 'GET', path: `${BANK}/tags`, handler: tags },
+  { method: 'GET', path: `${BANK}/entities`, handler: entities },
+  { method: 'GET', path: `${BANK}/entities/graph`, handler: graph },
+  { method: 'GET', path: `${BANK}/entities/{entity_id}`, handler: entity },
+  {
+    method: 'POST', path: `${BANK}/entities/{entity_id}/regenerate`,
+    handler: () => json({ detail: 'This endpoint is deprecated. Entity observations are no longer supported.' }, 410)
+  }
+]
+
+const LONGEST_PAGE = 10_000
+const page = { limit: optional(int({ min: 0 }), 100), offset: optional(int({ min: 0 }), 0) }
+const tagFilter = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagModes), 'any'), tag_groups: maybe(text) }
+
+/** `*` of a pattern stands for anything; without one the words may stand anywhere. */
+function patternOf (q: string | null): string {
+  if (q === null) return '%'
+  const escaped = q.replaceAll(/[%_\\]/g, '\\$&')
+  return q.includes('*') ? escaped.replaceAll('*', '%') : `%${escaped}%`
+}
+
+function tags ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
+  const { q, source, limit, offset } = readQuery(query, ignored, {
+    q: maybe(text), source: optional(oneOf('memories', 'mental_models'), 'memories'), ...page
+  })
+  const bank = needBank(store, params.bank_id!)
+  const from = source === 'memories'
+    ? `(SELECT t.tag AS tag, m.seq FROM memory_tags t JOIN memories m ON m.seq = t.memory WHERE t.bank = ? AND m.state = 'valid')`
+    : '(SELECT value AS tag FROM mental_models, json_each(mental_models.tags) WHERE mental_models.bank = ?)'
+  const has = source === 'memories' || store.get(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'mental_models'`) !== undefined
+  const rows = !has ? [] : store.all<{ tag: string, count: number }>(
+    `SELECT tag, count(*) AS count FROM ${from} WHERE tag LIKE ? ESCAPE '\\' GROUP BY tag ORDER BY count DESC, tag`, [bank.seq, patternOf(q)])
+  return json({ items: rows.slice(offset, offset + limit), total: rows.length, limit, offset })
+}
+
+interface EntityRow {
+  readonly id: string
+  readonly name: string
+  readonly mentions: number
+  readonly first_seen: number | null
+  readonly last_seen: number | null
+}
+
+/** Entities with their mentions in valid memories that hold the condition. */
+function entityRows (
+  store: Store, { sql, values }: Condition, rest: string, restValues: readonly (string | number)[]
+): readonly EntityRow[] {
+  return store.all<EntityRow>(
+    `SELECT e.id AS id, e.name AS name, count(m.seq) AS mentions, min(coalesce(m.mentioned_at, m.created_at)) AS first_seen,
+       max(coalesce(m.mentioned_at, m.created_at)) AS last_seen
+     FROM entities e JOIN memory_entities me ON me.entity = e.seq JOIN memories m ON m.seq = me.memory AND m.state = 'valid'
+     WHERE ${sql} GROUP BY e.seq ${rest}`, [...values, ...restValues])
+}
+
+interface TagQuery {
+  readonly tags: readonly string[] | null
+  readonly tags_match: typeof tagModes[number]
+  readonly tag_groups: string | null
+}
+
+function filterOf (store: Store, bank: number, given: TagQuery, ignored: Set<string>): Condition {
+  const conditions = [{ sql: 'e.bank = ?', values: [bank] }, tagCondition(bank, given.tags, given.tags_match),
+    groupsCondition(store, bank, readTagGroups(given.tag_groups, ignored))]
+  return joined(conditions.filter(each => each !== null), 'AND')
+}
+
+function shown ({ id, name, mentions, first_seen: first, last_seen: last }: EntityRow) {
+  const [firstSeen, lastSeen] = [wireTime(first), wireTime(last)]
+  return { id, canonical_name: name, mention_count: mentions, first_seen: firstSeen, last_seen: lastSeen, metadata: {} }
+}
+
+function entities ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
+  const given = readQuery(query, ignored, { ...page, ...tagFilter }, ['tags'])
+  const bank = needBank(store, params.bank_id!)
+  const filter = filterOf(store, bank.seq, given, ignored)
+  const limit = Math.min(given.limit, LONGEST_PAGE)
+  const rows = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq DESC LIMIT ? OFFSET ?', [limit, given.offset])
+  const { total } = store.get<{ total: number }>(
+    `SELECT count(DISTINCT e.seq) AS total FROM entities e JOIN memory_entities me ON me.entity = e.seq
+     JOIN memories m ON m.seq = me.memory AND m.state = 'valid' WHERE ${filter.sql}`, filter.values)!
+  return json({ items: rows.map(shown), total, limit, offset: given.offset })
+}
+
+function entity ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
+  const given = readQuery(query, ignored, tagFilter, ['tags'])
+  const bank = needBank(store, params.bank_id!)
+  const filter = joined([filterOf(store, bank.seq, given, ignored), { sql: 'e.id = ?', values: [params.entity_id!] }], 'AND')
+  const [row] = entityRows(store, filter, '', [])
+  if (row === undefined) throw new WireError(404, `Entity ${params.entity_id!.slice(0, 100)} not found`)
+  return json({ ...shown(row), observations: [] })
+}
+
+const EDGE_COLOR = '#ffd700'
+
+/** Entities that are named together. */
+function graph ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
+  const given = readQuery(query, ignored, {
+    limit: optional(int({ min: 1 }), 1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter
+  }, ['tags'])
+  const bank = needBank(store, params.bank_id!)
+  const filter = filterOf(store, bank.seq, given, ignored)
+  const limit = Math.min(given.limit, LONGEST_PAGE)
+  const rows = store.all<{ source: string, target: string, weight: number, last: number | null }>(
+    `SELECT e.id AS source, e2.id AS target, count(*) AS weight, max(m.mentioned_at) AS last
+     FROM memory_entities a JOIN memory_entities b ON b.memory = a.memory AND b.entity > a.entity
+     JOIN entities e ON e.seq = a.entity JOIN entities e2 ON e2.seq = b.entity
+     JOIN memories m ON m.seq = a.memory AND m.state = 'valid' WHERE ${filter.sql}
+     GROUP BY e.seq, e2.seq HAVING count(*) >= ? ORDER BY weight DESC LIMIT ?`, [...filter.values, given.min_count, limit])
+  const nodes = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq LIMIT ?', [limit])
+  const ids = new Set(nodes.map(({ id }) => id))
+  const between = rows.filter(({ source, target }) => ids.has(source) && ids.has(target))
+  const edges = between.map(({ source, target, weight, last }) => ({
+    data: {
+      id: `${source}-${target}`, source, target, linkType: 'cooccurrence', weight, color: EDGE_COLOR, lineStyle: 'solid',
+      lastCooccurred: wireTime(last)
+    }
+  }))
+  return json({
+    nodes: nodes.map(({ id, name, mentions }) => (
+      { data: { id, label: name, mentionCount: mentions, color: mentions > 1 ? '#42a5f5' : '#90caf9' } })),
+    edges, total_entities: nodes.length, total_edges: edges.length, limit
+  })
+}

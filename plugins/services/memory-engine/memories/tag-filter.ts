@@ -1,0 +1,98 @@
+import type { Cell, Store } from '../store/store.js'
+import { unprocessable, type Reading, type Shape } from '../wire/shape.js'
+import { listOf, object, oneOf, optional, required, text } from '../wire/shape.js'
+
+export const tagModes = ['any', 'all', 'any_strict', 'all_strict', 'exact'] as const
+export type TagMode = typeof tagModes[number]
+
+/** A condition on rows of `memories`, whose alias is `m`. */
+export interface Condition {
+  readonly sql: string
+  readonly values: readonly Cell[]
+}
+
+export type TagGroup =
+  | { readonly tags: readonly string[], readonly match: TagMode, readonly resolve: 'exact' | 'fuzzy' }
+  | { readonly and: readonly TagGroup[] }
+  | { readonly or: readonly TagGroup[] }
+  | { readonly not: TagGroup }
+
+const leaf = object({
+  tags: required(listOf(text)), match: optional(oneOf(...tagModes), 'any_strict'), resolve: optional(oneOf('exact', 'fuzzy'), 'exact')
+})
+const DEEPEST = 8
+
+/** A tag group of the wire. */
+export const tagGroup: Shape<TagGroup> = (value, at, reading) => read(value, at, reading, 1)
+
+function read (value: unknown, at: readonly (string | number)[], reading: Reading, depth: number): TagGroup {
+  const tooDeep = depth > DEEPEST
+  const given = (typeof value === 'object' && value !== null && !tooDeep ? value : {}) as Readonly<Record<string, unknown>>
+  const inner: Shape<TagGroup> = (item, place, into) => read(item, place, into, depth + 1)
+  if (tooDeep) reading.problems.push({ type: 'value_error', loc: at, msg: `Value error, tag groups nest at most ${DEEPEST} deep`, input: null })
+  if ('and' in given) return object({ and: required(listOf(inner)) })(given, at, reading)
+  if ('or' in given) return object({ or: required(listOf(inner)) })(given, at, reading)
+  if ('not' in given) return object({ not: required(inner) })(given, at, reading)
+  return tooDeep ? { and: [] } : leaf(value, at, reading)
+}
+
+/** The `tag_groups` of a query, which are JSON. Throws the wire's 422. */
+export function readTagGroups (json: string | null, ignored: Set<string>): readonly TagGroup[] | null {
+  if (json === null || json === '') return null
+  const reading: Reading = { problems: [], ignored }
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch {
+    throw unprocessable([{ type: 'json_invalid', loc: ['query', 'tag_groups'], msg: 'JSON decode error', input: json }])
+  }
+  const groups = listOf(tagGroup)(value, ['query', 'tag_groups'], reading)
+  if (reading.problems.length > 0) throw unprocessable(reading.problems)
+  return groups
+}
+
+/** Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. */
+export function tagCondition (bank: number, tags: readonly string[] | null, mode: TagMode): Condition | null {
+  if (tags === null || (tags.length === 0 && mode !== 'exact')) return null
+  const wanted = [...new Set(tags)]
+  if (mode === 'exact') {
+    const each = wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)')
+    return { sql: [`json_array_length(m.tags) = ${wanted.length}`, ...each].join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
+  }
+  const strict = mode === 'any' || mode === 'any_strict'
+    ? { sql: `m.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag IN (${wanted.map(() => '?').join(', ')}))`, values: [bank, ...wanted] }
+    : { sql: wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)').join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
+  return mode === 'any' || mode === 'all' ? { sql: `(m.tags = '[]' OR (${strict.sql}))`, values: strict.values } : strict
+}
+
+/** All of the groups must hold. Null if there are none. */
+export function groupsCondition (store: Store, bank: number, groups: readonly TagGroup[] | null): Condition | null {
+  return groups === null || groups.length === 0 ? null : joined(groups.map(group => condition(store, bank, group)), 'AND')
+}
+
+function condition (store: Store, bank: number, group: TagGroup): Condition {
+  if ('and' in group) return joined(group.and.map(each => condition(store, bank, each)), 'AND')
+  if ('or' in group) return joined(group.or.map(each => condition(store, bank, each)), 'OR')
+  if ('not' in group) {
+    const { sql, values } = condition(store, bank, group.not)
+    return { sql: `NOT (${sql})`, values }
+  }
+  const tags = group.resolve === 'fuzzy' ? similarTags(store, bank, group.tags) : group.tags
+  // nothing is like what was asked for
+  if (tags.length === 0 && group.tags.length > 0) return { sql: '0', values: [] }
+  return tagCondition(bank, tags, group.match) ?? { sql: '1', values: [] }
+}
+
+/** Of none: `AND` holds, `OR` does not. */
+export function joined (conditions: readonly Condition[], word: 'AND' | 'OR'): Condition {
+  if (conditions.length === 0) return { sql: word === 'AND' ? '1' : '0', values: [] }
+  return { sql: `(${conditions.map(({ sql }) => sql).join(` ${word} `)})`, values: conditions.flatMap(({ values }) => values) }
+}
+
+/** Tags of the bank that differ in capitals and signs alone, or hold the whole word. */
+function similarTags (store: Store, bank: number, tags: readonly string[]): readonly string[] {
+  const plain = (tag: string): string => tag.normalize('NFKD').toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
+  const wanted = tags.map(plain).filter(tag => tag !== '')
+  return store.all<{ tag: string }>('SELECT DISTINCT tag FROM memory_tags WHERE bank = ?', [bank]).map(({ tag }) => tag)
+    .filter(tag => wanted.some(each => plain(tag) === each || (each.length > 2 && plain(tag).includes(each))))
+}

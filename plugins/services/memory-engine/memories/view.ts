@@ -1,0 +1,71 @@
+import type { MemoryRow } from '../store/memory-table.js'
+import type { Store } from '../store/store.js'
+import { wireTime } from '../wire/times.js'
+
+/** A memory with the ids of what it belongs to. */
+export interface ShownMemory extends MemoryRow {
+  readonly document_id: string | null
+  readonly chunk_index: number | null
+}
+
+/** Selects `ShownMemory`s, of `memories` as `m`. */
+export const SHOWN = `SELECT m.*, d.document_id AS document_id, c.chunk_index AS chunk_index
+  FROM memories m LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk`
+
+export function namesOf (row: MemoryRow): readonly string[] {
+  return JSON.parse(row.entities) as string[]
+}
+
+/** `{bank}_{document}_{index}` */
+export function chunkId (bankId: string, documentId: string | null, index: number | null): string | null {
+  return documentId === null || index === null ? null : `${bankId}_${documentId}_${index}`
+}
+
+/** What every view of a memory has. */
+function common (bankId: string, row: ShownMemory) {
+  return {
+    id: row.id, text: row.text, context: row.context ?? '', date: wireTime(row.occurred_start ?? row.mentioned_at) ?? '',
+    mentioned_at: wireTime(row.mentioned_at),
+    occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
+    document_id: row.document_id, chunk_id: chunkId(bankId, row.document_id, row.chunk_index),
+    tags: JSON.parse(row.tags) as string[], metadata: JSON.parse(row.metadata) as Record<string, string>
+  }
+}
+
+/** How it stands, which the views of one and of many have. */
+function standing (row: MemoryRow) {
+  return {
+    state: row.state, invalidation_reason: row.invalidation_reason, invalidated_at: wireTime(row.invalidated_at),
+    edited_at: wireTime(row.edited_at), consolidated_at: wireTime(row.consolidated_at),
+    consolidation_failed_at: wireTime(row.consolidation_failed_at)
+  }
+}
+
+/** `MemoryUnitListItem` of the wire. */
+export function listItem (bankId: string, row: ShownMemory, sources: readonly string[]) {
+  return {
+    ...common(bankId, row), ...standing(row), fact_type: row.fact_type, entities: namesOf(row).join(', '),
+    proof_count: row.proof_count, updated_at: wireTime(row.updated_at), source_memory_ids: sources
+  }
+}
+
+/** One memory, as its own path shows it. */
+export function detail (bankId: string, row: ShownMemory, sources: readonly string[]) {
+  return {
+    ...common(bankId, row), ...standing(row), type: row.fact_type, entities: row.state === 'valid' ? namesOf(row) : [],
+    observation_scopes: row.observation_scopes === null ? null : JSON.parse(row.observation_scopes) as unknown,
+    ...row.fact_type === 'observation' ? { proof_count: row.proof_count, source_memory_ids: sources } : {}
+  }
+}
+
+/** The ids of what observations were made from, by the observation's number. */
+export function sourcesOf (store: Store, rows: readonly MemoryRow[]): ReadonlyMap<number, readonly string[]> {
+  const observations = rows.filter(row => row.fact_type === 'observation').map(row => row.seq)
+  if (observations.length === 0) return new Map()
+  const found = store.all<{ memory: number, id: string }>(
+    `SELECT s.memory AS memory, m.id AS id FROM memory_sources s JOIN memories m ON m.seq = s.source
+     WHERE s.memory IN (SELECT value FROM json_each(?)) ORDER BY s.memory, m.seq`, [JSON.stringify(observations)])
+  const sources = new Map<number, string[]>()
+  for (const { memory, id } of found) sources.set(memory, [...sources.get(memory) ?? [], id])
+  return sources
+}

@@ -1,0 +1,142 @@
+import t from 'tap'
+import { chunkText } from '../../../../plugins/services/memory-engine/retain/chunk-text.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { openEngine, type Wire } from './support.js'
+
+const retain = (call: Wire['call'], bank: string, ...items: readonly (string | object)[]) =>
+  call('POST', `${bank}/memories`, { items: items.map(item => typeof item === 'string' ? { content: item } : item) })
+const list = async (call: Wire['call'], bank: string, query = '') => (await call('GET', `${bank}/memories/list?${query}`)).body
+const texts = async (call: Wire['call'], bank: string, query = ''): Promise<string[]> =>
+  (await list(call, bank, query)).items.map((item: { text: string }) => item.text)
+
+t.test('what is retained is answered once it is durable, and listed as the wire shows it', async t => {
+  const { call } = openEngine(t)
+  t.same(await retain(call, 'b', {
+    content: 'Alice works at Acme Corp in Berlin.', context: 'chat about work', metadata: { src: 'chat' }, document_id: 'doc-1', odd: 1,
+    tags: ['team', 'user:alice', 'team'], timestamp: '2024-05-01T02:00:00+02:00', entities: [{ text: 'Alice' }, { text: 'Acme  Corp', type: 'org' }, { text: 'alice' }]
+  }), {
+    status: 200, headers: { 'content-type': 'application/json', 'x-ignored-params': 'items.0.odd' },
+    body: {
+      success: true, bank_id: 'b', items_count: 1, async: false, operation_ids: null, operation_id: null,
+      usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0, cached_tokens: 0, thoughts_tokens: 0 }
+    }
+  })
+  const { items: [row], total } = await list(call, 'b')
+  t.equal(total, 1)
+  t.match(row, {
+    text: 'Alice works at Acme Corp in Berlin.', context: 'chat about work', date: '2024-05-01T00:00:00+00:00', fact_type: 'world', document_id: 'doc-1',
+    mentioned_at: '2024-05-01T00:00:00+00:00', occurred_start: null, entities: 'Alice, Acme Corp', chunk_id: 'b_doc-1_0', proof_count: 1,
+    tags: ['team', 'user:alice'], metadata: { src: 'chat' }, state: 'valid', source_memory_ids: []
+  })
+  t.match((await call('GET', `b/memories/${row.id}`)).body, { id: row.id, type: 'world', entities: ['Alice', 'Acme Corp'], observation_scopes: null })
+  t.match((await call('GET', 'b/entities')).body, { items: [{ mention_count: 1, last_seen: '2024-05-01T00:00:00+00:00', metadata: {} }, {}], total: 2 })
+  const [{ id }] = (await call('GET', 'b/entities')).body.items
+  t.match((await call('GET', `b/entities/${id}`)).body, { id, observations: [] })
+  t.match((await call('GET', 'b/entities/graph')).body, { edges: [{ data: { linkType: 'cooccurrence', weight: 1 } }], total_entities: 2 })
+  t.same((await call('GET', 'b/tags')).body, { items: [{ tag: 'team', count: 1 }, { tag: 'user:alice', count: 1 }], total: 2, limit: 100, offset: 0 })
+  t.same((await call('GET', 'b/tags?q=user:*')).body.items, [{ tag: 'user:alice', count: 1 }])
+  t.match((await call('GET', 'b/stats')).body, { total_nodes: 1, total_documents: 1, nodes_by_fact_type: { world: 1 }, pending_consolidation: 1 })
+  t.match((await call('GET', 'b/stats/memories-timeseries')).body.buckets.at(-1), { world: 1 })
+  t.match((await retain(call, 'b')).body, { items_count: 0 })
+})
+
+t.test('a retain that cannot be read is a 422 that says where', async t => {
+  const { call } = openEngine(t)
+  const problem = async (...items: object[]) => (await retain(call, 'b', ...items)).body.detail
+  t.match(await problem({ content: ' ' }), [{ type: 'value_error', loc: ['body', 'items', 0, 'content'] }])
+  t.match(await problem({}), [{ type: 'missing', loc: ['body', 'items', 0, 'content'] }])
+  t.match(await problem({ content: 'x', metadata: { a: 1 } }), [{ type: 'string_type', loc: ['body', 'items', 0, 'metadata', 'a'] }])
+  t.match(await problem({ content: 'x', timestamp: 'yesterday' }), [{ loc: ['body', 'items', 0, 'timestamp'] }])
+  t.match(await problem({ content: 'x', update_mode: 'merge' }), [{ type: 'literal_error', ctx: { expected: `'replace' or 'append'` } }])
+  t.match(await problem({ content: [{ type: 'text', text: 'a' }, { type: 'film' }] }), [{ loc: ['body', 'items', 0, 'content', 1, 'type'] }, {}])
+  t.equal((await call('GET', 'b/stats')).status, 404, 'nothing was made')
+  await retain(call, 'b', { content: [{ type: 'text', text: 'a' }, { type: 'image', source: { media_type: 'image/png', data: 'AA==' }, filename: 'x.png' }] })
+  t.same(await texts(call, 'b'), ['a\n\n[image x.png]'])
+})
+
+t.test('a repeated retain makes no second memory, and readers of other tags have their own', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'Tea is hot.', timestamp: '2024-01-01' })
+  await retain(call, 'b', { content: ' Tea  is hot. ', timestamp: '2025-01-01' }, 'Tea is hot.')
+  await retain(call, 'b', { content: 'Tea is hot.', tags: ['agent:a'] }, { content: 'Tea is hot.', tags: ['agent:a'] })
+  t.same(await texts(call, 'b'), ['Tea is hot.', 'Tea is hot.'])
+  t.same((await list(call, 'b')).items.map((item: { tags: string[] }) => item.tags).sort(), [[], ['agent:a']])
+  const ids = async (): Promise<string[]> => (await list(call, 'b', 'document_id=d')).items.map((item: { id: string }) => item.id)
+  await retain(call, 'b', { content: 'One text.', document_id: 'd' })
+  const [first] = await ids()
+  await retain(call, 'b', { content: 'One text.', document_id: 'd' })
+  t.same(await ids(), [first], 'a document that is replaced by itself')
+  await retain(call, 'b', { content: 'Two texts.', document_id: 'd', update_mode: 'append' })
+  t.equal((await ids()).length, 2)
+  await retain(call, 'b', { content: 'Another text.', document_id: 'd' })
+  t.same(await texts(call, 'b', 'document_id=d'), ['Another text.'])
+})
+
+t.test('a text is cut at its paragraphs and sentences, and its pieces are the text again', async t => {
+  const { call } = openEngine(t)
+  const sentence = (i: number): string => `Sentence number ${i} tells of the sea. `
+  const long = Array.from({ length: 300 }, (_, i) => sentence(i) + (i % 20 === 19 ? '\n\n' : '')).join('')
+  for (const text of [long, 'x'.repeat(7000), '😀'.repeat(3000), `${'a'.repeat(3000)}   \n\n  `, ' \n'.repeat(3000) + 'end', 'one']) {
+    const pieces = chunkText(text, 3000)
+    t.equal(pieces.join(''), text)
+    t.ok(pieces.every(piece => piece.trim() !== '' && !/^[\udc00-\udfff]/.test(piece)))
+  }
+  await retain(call, 'b', { content: long, document_id: 'd' })
+  const rows = await list(call, 'b')
+  t.equal(rows.total, chunkText(long, 3000).length)
+  t.ok(rows.items.every(({ text }: { text: string }) => text.length <= 3000 && text.endsWith('.')))
+  await call('PATCH', 'c/config', {})
+  await call('PUT', 'c', { retain_chunk_size: 200 })
+  await retain(call, 'c', { content: long, document_id: 'd' })
+  t.ok((await list(call, 'c')).total > rows.total)
+})
+
+t.test('a memory is invalidated, comes back, is edited with its history, and is deleted for good', async t => {
+  const { call, engine, path } = openEngine(t)
+  await retain(call, 'b', { content: 'Paris is in Spain.', document_id: 'd', entities: [{ text: 'Paris' }] }, { content: 'The zebra-secret word.', document_id: 'd' })
+  const { items } = await list(call, 'b')
+  const paris = items.find(({ text }: { text: string }) => text.startsWith('Paris')).id
+  const secret = items.find(({ text }: { text: string }) => text.startsWith('The')).id
+  t.match((await call('PATCH', `b/memories/${paris}`, { text: 'Paris is in France.' })).body, { text: 'Paris is in France.', edited_at: String })
+  t.match((await call('GET', `b/memories/${paris}/history`)).body, [{ previous_text: 'Paris is in Spain.', changed_at: String }])
+  t.match((await call('PATCH', `b/memories/${paris}`, { state: 'invalidated', reason: 'wrong' })).body, { state: 'invalidated', invalidation_reason: 'wrong', entities: [] })
+  t.match(await call('GET', `b/memories/${paris}/history`), { status: 404, body: { detail: `Memory unit '${paris}' not found` } })
+  t.same(await texts(call, 'b'), ['The zebra-secret word.'])
+  t.same(await texts(call, 'b', 'state=invalidated'), ['Paris is in France.'])
+  t.match(await call('PATCH', `b/memories/${paris}`, { text: 'x' }), { status: 409 })
+  t.match((await call('PATCH', `b/memories/${paris}`, { state: 'valid' })).body, { state: 'valid', entities: ['Paris'] })
+  t.match(await call('PATCH', `b/memories/${paris}`, { fact_type: 'rumour' }), { status: 400 })
+  t.match(await call('GET', 'b/memories/no-id'), { status: 400, body: { detail: `Invalid memory_id: 'no-id' is not a valid UUID` } })
+  t.match((await call('DELETE', `b/memories/${secret}`)).body, { success: true, deleted_count: 1 })
+  t.match(await call('DELETE', `b/memories/${secret}`), { status: 404 })
+  t.match(await call('GET', `b/memories/${secret}`), { status: 404 })
+  await engine.close()
+  const store = openStore(path)
+  t.teardown(() => store.close())
+  t.same(store.all(`SELECT original_text FROM documents`), [{ original_text: 'Paris is in Spain.' }], 'its part of the document went with it')
+  t.same(store.all(`SELECT count(*) AS count FROM text_1_docsize`), [{ count: 1 }])
+  const { readFileSync } = await import('node:fs')
+  t.notOk(readFileSync(path).includes('zebra'), 'its bytes are overwritten')
+})
+
+t.test('lists are filtered by type, words, tags, times, documents and entities', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'red', tags: ['a'], timestamp: '2024-01-01' }, { content: 'green', tags: ['a', 'b'], timestamp: '2024-02-01', entities: [{ text: 'G' }] },
+    { content: 'blue', timestamp: '2024-03-01' }, { content: 'no time', tags: ['c'], timestamp: 'unset', document_id: 'x' })
+  t.same(await texts(call, 'b'), ['blue', 'green', 'red', 'no time'])
+  t.same(await texts(call, 'b', 'limit=1&offset=1'), ['green'])
+  t.same(await texts(call, 'b', 'q=RE'), ['green', 'red'])
+  t.same(await texts(call, 'b', 'type=experience'), [])
+  t.same(await texts(call, 'b', 'document_id=x'), ['no time'])
+  t.same(await texts(call, 'b', 'start_date=2024-01-15&end_date=2024-02-15'), ['green'])
+  const [{ id }] = (await call('GET', 'b/entities')).body.items
+  t.same(await texts(call, 'b', `entity_id=${id}`), ['green'])
+  const modes = { any: ['blue', 'green', 'red'], any_strict: ['green', 'red'], all: ['blue', 'green'], all_strict: ['green'], exact: ['green'] }
+  for (const [mode, expected] of Object.entries(modes)) t.same(await texts(call, 'b', `tags=a&tags=b&tags_match=${mode}`), expected, mode)
+  t.match(await call('GET', 'b/memories/list?tags_match=some'), { status: 422 })
+  t.match(await call('GET', 'b/memories/list?start_date=soon'), { status: 400 })
+  t.match((await call('DELETE', 'b/memories?type=experience')).body, { message: `Cleared 0 memory unit(s) of type 'experience' from bank 'b'`, deleted_count: 0 })
+  t.match((await call('DELETE', 'b/memories')).body, { message: `Cleared 4 memory unit(s) from bank 'b'`, deleted_count: 4 })
+  t.match((await call('GET', 'b/stats')).body, { total_nodes: 0, total_documents: 0 })
+  t.match((await call('DELETE', 'b')).body, { deleted_count: 0 })
+})
