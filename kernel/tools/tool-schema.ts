@@ -17,11 +17,21 @@ const DROPPED: ReadonlySet<string> = new Set([
   '$schema', '$id', 'id', 'additionalProperties', 'propertyNames', 'deprecated', 'examples', 'apply_class'
 ])
 
+/** Plugins that start anew make their routes anew, with the same schemas. */
+const known = { input: new WeakMap<z.ZodType, ObjectSchema>(), output: new WeakMap<z.ZodType, ObjectSchema>() } as const
+
 /**
  * The JSON Schema of an object as clients take it: no references, no `additionalProperties`, `properties` always there.
- * Throws where zod cannot say it as JSON, and for what is no object at its root, which would cost a client the whole list.
+ * The same object each time, for a schema. Throws where zod cannot say it as JSON, and for what is no object at its root,
+ * which would cost a client the whole list.
  */
 export function objectSchema (schema: z.ZodType, io: 'input' | 'output'): ObjectSchema {
+  const made = known[io].get(schema) ?? plainObject(schema, io)
+  known[io].set(schema, made)
+  return made
+}
+
+function plainObject (schema: z.ZodType, io: 'input' | 'output'): ObjectSchema {
   const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, override }) as Json & { $defs?: Json }
   if (root.type !== 'object') {
     throw new TypeError(`the ${io} is ${Array.isArray(root.anyOf) ? 'a union' : 'no object'} at its root; make it an object`)
