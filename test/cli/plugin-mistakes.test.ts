@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { authorHome, described, descriptor, type Files } from './author-home.js'
@@ -7,6 +7,8 @@ interface Mistake {
   readonly name: string
   readonly files: Files
   readonly manifest?: object
+  /** Seen when it is added; the others are found in the home, as folders that are linked there, at one reload. */
+  readonly added?: true
   /** What the command line says of it: the file, the line where there is one, and the mend. */
   readonly says: RegExp
 }
@@ -22,37 +24,52 @@ const built = (code: string): Files => ({
 const route = (url: string): string => `ctx.addRoute(defineRoute({ method: 'GET', url: '${url}', summary: 'x', handler: () => ({ ok: true }) }))`
 
 const mistakes: readonly Mistake[] = [
-  { name: 'bad JSON', files: { 'package.json': '{\n  "name": "x",\n  "version": "1.0.0"\n  "type": "module"\n}\n' }, says: /package\.json:4: it is not valid JSON/ },
+  { name: 'bad JSON', added: true, files: { 'package.json': '{\n  "name": "x",\n  "version": "1.0.0"\n  "type": "module"\n}\n' }, says: /package\.json:4: it is not valid JSON/ },
   { name: 'no default export', files: { 'index.js': 'export const a = 1\n' }, says: /there is no default export; write `export default definePlugin/ },
   { name: 'a plain object', files: { 'index.js': 'export default { name: "x" }\n' }, says: /it is a plain object; write `export default definePlugin/ },
   { name: 'a function', files: { 'index.js': 'export default () => {}\n' }, says: /it is a function; write .* the function is its `register`/ },
-  { name: 'another contract', files: {}, manifest: { svc: { apiVersion: 2, kind: 'routes' } }, says: /written for version 2 of the plugin contract; this gateway has version 1; take a version of the package.*\(package\.json:1\)/ },
+  { name: 'another contract', added: true, files: {}, manifest: { svc: { apiVersion: 2, kind: 'routes' } }, says: /written for version 2 of the plugin contract; this gateway has version 1; take a version of the package.*\(package\.json:1\)/ },
   { name: 'a TypeScript entry', files: { 'src/index.ts': 'export default 1 as number\n' }, manifest: { exports: './src/index.ts' }, says: /src\/index\.ts: it is TypeScript: build first \(npm run build\), and point the entry/ },
-  { name: 'not built', files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js is not there; run `npm run build`/ },
+  { name: 'not built', added: true, files: {}, manifest: { exports: './dist/index.js' }, says: /package\.json: the entry dist\/index\.js is not there; run `npm run build`/ },
   { name: 'register throws', files: { 'index.js': plugin('throws', 'throw new Error(\'boom\')') }, says: /index\.js:4: boom/ },
-  { name: 'built code throws', files: built(plugin('throws-built', 'throw new Error(\'boom\')')), says: /at register: src\/index\.ts:14: boom/ },
+  { name: 'built code throws', added: true, files: built(plugin('throws-built', 'throw new Error(\'boom\')')), says: /at register: src\/index\.ts:14: boom/ },
   { name: 'built code imports what is not there', files: built('import \'some-missing-package\'\n'), says: /src\/index\.ts:11: it imports the package/ },
   { name: 'a syntax error', files: { 'index.js': 'import \'./other.js\'\n', 'other.js': 'export const a = {\n  b: 1 2\n}\n' }, says: /other\.js:2: Unexpected number/ },
   { name: 'a name that is taken', files: { 'index.js': plugin('api-slots', '') }, says: /index\.js:2: there is a plugin named 'api-slots' already; give it another name/ },
   { name: 'an undeclared dependency', files: { 'index.js': 'import \'fs\'\nimport \'some-missing-package\'\n' }, says: /index\.js:2: it imports the package 'some-missing-package', .* declare it in "dependencies"/ },
-  { name: 'a descriptor key', files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: devises .*did you mean.*devices.*\(line 7\)/ },
+  { name: 'a descriptor key', added: true, files: { 'engine.toml': descriptor('badkey', 'devises = ["cpu"]') }, manifest: described, says: /engine\.toml: devises .*did you mean.*devices.*\(line 7\)/ },
   { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: process\.1 .*prt.*did you mean.*port.*\(line 3\)/ },
   { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'; choose another URL/ },
   { name: 'a schema that is none', files: { 'index.js': plugin('schema', '', 'configSchema: {},') }, says: /index\.js:2: its configSchema is not a zod schema/ },
   { name: 'a route schema that is none', files: { 'index.js': plugin('route-schema', 'ctx.addRoute(defineRoute({ method: \'POST\', url: \'/api/test/schema\', summary: \'x\', schema: { body: {} }, handler: () => ({}) }))') }, says: /index\.js:4: schema\.body of POST \/api\/test\/schema is not a zod schema/ },
-  { name: 'a scope\'s route that is taken', files: { 'index.js': plugin('scoped', 'ctx.configureScope(app => { app.get(\'/api/slots\', () => 1) })') }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'/ },
+  { name: 'a scope\'s route that is taken', added: true, files: { 'index.js': plugin('scoped', 'ctx.configureScope(app => { app.get(\'/api/slots\', () => 1) })') }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'/ },
   { name: 'a misspelt service', files: { 'index.js': plugin('core-slot', '', '\nrequires: { slots: core.slot },') }, says: /index\.js:3: core has no service 'slot'; did you mean core\.slots\?/ },
   { name: 'a method of another kind', files: { 'index.js': plugin('other-kind', 'ctx.addProvider({})') }, says: /index\.js:4: kind 'routes' has no addProvider; kinds that have it: 'provider'/ },
-  { name: 'too new', files: {}, manifest: { peerDependencies: { 'svc-gateway': '>=2' } }, says: /needs svc-gateway >=2 .*and this is svc-gateway 0\.\d+\.\d+; take a version of the package.*\(package\.json:1\)/ },
-  { name: 'too old', files: {}, manifest: { peerDependencies: { 'svc-gateway': '<0.0.5' } }, says: /needs svc-gateway <0\.0\.5 .*and this is svc-gateway 0\.\d+\.\d+/ }
+  { name: 'too new', added: true, files: {}, manifest: { peerDependencies: { 'svc-gateway': '>=2' } }, says: /needs svc-gateway >=2 .*and this is svc-gateway 0\.\d+\.\d+; take a version of the package.*\(package\.json:1\)/ },
+  { name: 'too old', added: true, files: {}, manifest: { peerDependencies: { 'svc-gateway': '<0.0.5' } }, says: /needs svc-gateway <0\.0\.5 .*and this is svc-gateway 0\.\d+\.\d+/ }
 ]
 
 t.test('mistakes that authors make: each is told with the file, the line and the mend', async t => {
-  const { url, onHome, pack, log } = await authorHome(t)
-  for (const [i, { name, files, manifest, says }] of mistakes.entries()) {
-    const { code, stderr } = await onHome('plugin', 'add', pack(`svc-plugin-m${i}`, files, manifest))
-    t.equal(code, 1, name)
-    t.match(stderr, says, name)
+  const { home, url, onHome, svc, pack, log } = await authorHome(t)
+  const linked: Array<{ readonly names: readonly string[], readonly mistake: Mistake }> = []
+  for (const [i, mistake] of mistakes.entries()) {
+    const { name, files, manifest, says, added } = mistake
+    const packageName = `svc-plugin-m${i}`
+    const folder = pack(packageName, files, manifest)
+    if (added === undefined) {
+      symlinkSync(folder, join(home, 'var/lib/svc/plugins/node_modules', packageName))
+      linked.push({ names: [packageName, ...Object.values(files).flatMap(text => /name(?: =|:) ['"]([\w-]+)/.exec(text)?.[1] ?? [])], mistake })
+    } else {
+      t.match(await onHome('plugin', 'add', folder), { code: 1, stderr: says }, name)
+    }
+  }
+  const toml = join(home, 'etc/svc/svc.toml')
+  const allow = linked.map(({ names: [name] }) => `"${name}", `).join('')
+  writeFileSync(toml, readFileSync(toml, 'utf8').replace('allow = [', `allow = [${allow}`))
+  const { code, stderr } = await svc('plugin', 'reload')
+  t.equal(code, 1)
+  for (const { names, mistake: { name, says } } of linked) {
+    t.match(stderr.split('\n').find(line => names.some(own => line.startsWith(`  ${own}: `))), says, name)
   }
 
   const get = async <T>(path: string): Promise<T> => await (await fetch(`${url}${path}`)).json() as T
