@@ -30,9 +30,10 @@ export {
 } from './upstream.js'
 export type { AuthStyle, ExternalProvider, Upstream } from './upstream.js'
 export {
-  reservedToolServerIds, TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerSchema, toolServerTransports
+  reservedToolServerIds, TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerNetworks, toolServerSchema,
+  toolServerTransports
 } from './tool-server.js'
-export type { NamedToolServer, ToolServer, ToolServerInput, ToolServerTransport } from './tool-server.js'
+export type { NamedToolServer, ToolServer, ToolServerInput, ToolServerNetwork, ToolServerTransport } from './tool-server.js'
 export { documentedShape, madeWhenRead, patchShape } from './documented.js'
 export { manifestSchema } from './manifest.js'
 export type { Manifest } from './manifest.js'

@@ -18,6 +18,10 @@ export const toolServerIdSchema = z.string().regex(TOOL_SERVER_ID_PATTERN, {
 export const toolServerTransports = ['stdio', 'streamable-http'] as const
 export type ToolServerTransport = typeof toolServerTransports[number]
 
+/** `public`: its name is looked up anew for each connection, and only an address of the public internet is connected to. */
+export const toolServerNetworks = ['any', 'public'] as const
+export type ToolServerNetwork = typeof toolServerNetworks[number]
+
 const MAX_TOOL_NAMES = 512
 const toolNames = z.array(z.string().min(1).max(128)).max(MAX_TOOL_NAMES).default([])
 
@@ -55,6 +59,7 @@ export const toolServerSchema = z.strictObject({
   start_timeout_s: z.int().min(1).max(3_600).default(60),
   call_timeout_s: z.int().min(1).max(86_400).default(300).meta({ description: 'Longest silence of a call: progress counts as a sign of life' }),
   allow_insecure_http: z.boolean().default(false).meta({ description: 'Allow http:// to a host other than this machine' }),
+  network: z.enum(toolServerNetworks).default('any').meta({ description: 'Where a server with a url may be; `public` refuses addresses of private networks and of this machine' }),
   tools: toolChoiceSchema,
   resources: z.int().min(0).optional(),
   prompts: z.int().min(0).optional(),

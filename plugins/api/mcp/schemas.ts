@@ -1,4 +1,4 @@
-import { TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerTransports } from 'svc-gateway/plugin'
+import { TOOL_SERVER_ID_PATTERN, toolServerIdSchema, toolServerNetworks, toolServerTransports } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { logKinds, serverStates, sourceKinds } from '../../services/tool-servers/ref.js'
 
@@ -42,6 +42,7 @@ export const serverSchema = z.strictObject({
   env: z.record(z.string(), z.string()).optional().meta({ description: 'Values that look like secrets are masked' }),
   secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable or header to key of api.env' }),
   enabled: z.boolean().optional(),
+  network: z.enum(toolServerNetworks).optional().meta({ description: 'Where a server with a url may be; `public` refuses private networks and this machine' }),
   installed_at: z.string().optional(),
   verified: z.boolean().optional()
 }).meta({ title: 'ToolServer' })
@@ -76,7 +77,8 @@ const resolvedSchema = {
   source_kind: z.enum(sourceKinds),
   source_url: z.string().optional(),
   author: z.string(),
-  verified: z.boolean()
+  verified: z.boolean(),
+  network: z.literal('public').optional().meta({ description: 'Of a server with a url: each connection goes to an address of the public internet' })
 }
 export const manifestSchema = z.strictObject(resolvedSchema).meta({ title: 'ResolvedManifest' })
 
@@ -129,6 +131,7 @@ export const configBodySchema = z.strictObject({
   enabled: z.unknown().optional().meta({ type: 'boolean' }),
   secrets: z.record(z.string(), z.string().nullable()).optional().meta({ description: 'Merged as env is' }),
   args: settings.args,
+  network: z.enum(toolServerNetworks).optional(),
   // the record judges them, as those of a file; the document tells of the bounds
   idle_stop_s: z.int().optional().meta({ minimum: 0, maximum: 604_800 }),
   start_timeout_s: z.int().optional().meta({ minimum: 1, maximum: 3_600 }),

@@ -65,6 +65,7 @@ export function installedRow (server: NamedToolServer, status: ServerStatus, con
     secrets: { ...secrets },
     enabled,
     verified,
+    network: server.network,
     installed_at: server.installed_at
   }
 }

@@ -1,5 +1,6 @@
 import { isSvcError, messageOf, svcError, type CleanText, type SvcError } from 'svc-gateway/plugin'
 import { mcpError } from './errors.js'
+import { NotPublicError } from './resolve/public-addresses.js'
 
 /** Of a server's own words. */
 const MOST_SAID = 16_384
@@ -31,7 +32,11 @@ export function callError (id: string, what: string, error: unknown, clean: Clea
   }
   // the server's own answer
   if (typeof code === 'number') return svcError('mcp.tool_failed', `${what} of tool server ${id} failed: ${message}`, { ...options, details: { id, rpc_code: code } })
-  return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${clean(rootMessage(error).slice(0, MOST_SAID))}`, options)
+  const root = rootOf(error)
+  if (root instanceof NotPublicError) {
+    return mcpError('mcp.server_failed', `tool server ${id} cannot be reached: ${root.message}; PATCH /api/mcp/${id}/config with network "any" lets it be anywhere`, options)
+  }
+  return mcpError('mcp.server_ended', `tool server ${id} cannot be reached: ${clean(messageOf(root).slice(0, MOST_SAID))}`, options)
 }
 
 /** Whether the connection is over with such a failure, and has to be made anew. Pure. */
@@ -51,8 +56,8 @@ function dataCode (data: unknown): unknown {
 }
 
 /** What undici hides behind `fetch failed`. */
-function rootMessage (error: unknown): string {
+function rootOf (error: unknown): unknown {
   let deepest = error
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause
-  return messageOf(deepest)
+  return deepest
 }

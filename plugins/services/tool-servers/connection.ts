@@ -1,7 +1,7 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
 import {
   createLineSplitter, messageOf, pause, type Clock, type ConfigService, type NamedToolServer, type Program, type Programs,
-  type ProgramSpec
+  type ProgramSpec, type ToolServerNetwork
 } from 'svc-gateway/plugin'
 import type { Dispatcher } from 'undici'
 import { boundedFetch } from './bounded-fetch.js'
@@ -22,7 +22,7 @@ export interface ConnectionDeps {
   readonly clock: Clock
   readonly config: ConfigService
   readonly programs: Programs
-  readonly dispatcher: () => Dispatcher
+  readonly dispatcher: (network: ToolServerNetwork) => Dispatcher
   readonly log: ServerLog
   readonly version: string
 }
@@ -50,7 +50,7 @@ export async function connect (
   const launch = launchOf(server)
   const secrets = secretsOf(server, deps.config)
   if (launch.kind === 'remote') {
-    const transport = await httpTransport(launch.url, headersOf(server.env, secrets), deps)
+    const transport = await httpTransport(launch.url, headersOf(server.env, secrets), deps, server.network)
     return await greet(server, transport, null, deps, onChange, signal)
   }
   try {
@@ -170,10 +170,11 @@ function endText (code: number | null | undefined): string {
 }
 
 async function httpTransport (
-  url: string, headers: Readonly<Record<string, string>>, { dispatcher }: ConnectionDeps
+  url: string, headers: Readonly<Record<string, string>>, { dispatcher }: ConnectionDeps,
+  network: ToolServerNetwork = 'any'
 ): Promise<Transport> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
-  const fetch = boundedFetch(dispatcher())
+  const fetch = boundedFetch(dispatcher(network))
   return new StreamableHTTPClientTransport(new URL(url), { fetch, requestInit: { headers: { ...headers } } })
 }
 

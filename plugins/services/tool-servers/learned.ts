@@ -25,8 +25,8 @@ export interface Learned {
 }
 
 /** What decides how a server runs, and so what it offers. */
-export function keyOf ({ command, args, spec, url, transport, port, path, env, secrets }: NamedToolServer): string {
-  return createHash('sha256').update(canonicalJson({ command: command ?? null, args, spec, url: url ?? null, transport, port, path, env, secrets })).digest('hex')
+export function keyOf ({ command, args, spec, url, transport, port, path, env, secrets, network }: NamedToolServer): string {
+  return createHash('sha256').update(canonicalJson({ command: command ?? null, args, spec, url: url ?? null, transport, port, path, env, secrets, network })).digest('hex')
 }
 
 /** Asks for everything that it offers. */

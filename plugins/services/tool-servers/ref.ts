@@ -79,6 +79,8 @@ export interface ResolvedManifest {
   readonly source_url?: string
   readonly author: string
   readonly verified: boolean
+  /** Of a server with a url, unless the operator trusts its host: each connection goes to a public address. */
+  readonly network?: 'public'
 }
 
 /** Something that can be installed. */

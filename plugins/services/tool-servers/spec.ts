@@ -51,7 +51,13 @@ export function launchOf ({ id, command, args, spec, url, transport, port }: Nam
   if (parsed?.kind === 'oci') {
     return { kind: 'program', form: { kind: 'container', image: parsed.target, args, port: transport === 'stdio' ? null : port } }
   }
-  throw unsupported(spec, `tool server ${id}`)
+  throw parsed?.kind === 'git' ? noRepository(spec) : unsupported(spec, `tool server ${id}`)
+}
+
+/** Nothing says how it is built, and it is something else tomorrow. */
+export function noRepository (spec: string): SvcError {
+  return mcpError('mcp.spec_unsupported',
+    `${spec} is a repository, and the gateway builds none; give its package (npm:<package>, uvx:<package>) or its image (oci://<image>), or install what you have built as command with args`)
 }
 
 export function unsupported (spec: string, who = 'the tool server'): SvcError {

@@ -7,6 +7,7 @@ import { Catalog } from './catalog/catalog.js'
 import type { ConnectionDeps } from './connection.js'
 import { HostedServer, passedMethods, type HostedServerDeps, type PassedMethod } from './hosted-server.js'
 import type { Learned } from './learned.js'
+import { createPublicAgent } from './public-agent.js'
 import type { CatalogItem, OfferedTool, ResolvedManifest, ServerStatus, ToolServerDesk } from './ref.js'
 import { resolveServer } from './resolve/resolve.js'
 import { ServerLog } from './server-log.js'
@@ -38,6 +39,7 @@ export class ToolServers implements ToolServerDesk {
   /** Ends of servers whose record is gone. */
   readonly #leaving = new Set<Promise<void>>()
   #agent: ReturnType<typeof createAgent> | null = null
+  #publicAgent: ReturnType<typeof createPublicAgent> | null = null
   #toLearn: HostedServer[] = []
   #learning = 0
   #isClosed = false
@@ -117,7 +119,7 @@ export class ToolServers implements ToolServerDesk {
     const members = [...this.#members.values()]
     for (const { leave } of members) leave()
     await Promise.all([...members.map(({ host }) => this.#close(host)), ...this.#leaving])
-    await this.#agent?.destroy()
+    await Promise.all([this.#agent?.destroy(), this.#publicAgent?.destroy()])
   }
 
   /** Never rejects: what does not end is told, and nothing else waits for it. */
@@ -136,7 +138,7 @@ export class ToolServers implements ToolServerDesk {
     const { clock, config, tools } = this.#deps
     const host = new HostedServer(server, {
       ...this.#deps,
-      dispatcher: () => this.#agent ??= createAgent(),
+      dispatcher: network => network === 'public' ? this.#publicAgent ??= createPublicAgent() : this.#agent ??= createAgent(),
       log: new ServerLog(clock, text => config.withoutSecrets(text)),
       onChange: tell,
       recall: (id, key) => this.#recall(id, key),

@@ -3,8 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { request } from 'undici'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import api from '../../../plugins/api/mcp/index.js'
+import { createPublicAgent } from '../../../plugins/services/tool-servers/public-agent.js'
 import { isPublicAddress } from '../../../plugins/services/tool-servers/resolve/public-address.js'
 import { fetchManifest } from '../../../plugins/services/tool-servers/resolve/manifest-fetch.js'
 import { hosted, oddServer, record, type Hosted } from '../services/tool-servers/hosted.js'
@@ -117,6 +119,8 @@ t.test('an address is resolved at public places only, once, without redirects an
     if (request.url === '/large') return response.end(JSON.stringify({ spec: 'npm:x', pad: 'x'.repeat(300 * 1024) }))
     if (request.url === '/mcp') return response.writeHead(405).end()
     if (request.url === '/html') return response.end('<html>')
+    const named = new URLSearchParams(request.url!.split('?')[1]).get('spec')
+    if (named !== null) return response.end(JSON.stringify({ id: 'named', spec: named }))
     if (request.url === '/server.json') {
       return response.end(JSON.stringify({
         name: 'io.github.acme/notes-server', title: 'Notes', description: 'Notes of a team', version: '1.2.0',
@@ -147,6 +151,15 @@ t.test('an address is resolved at public places only, once, without redirects an
   for (const [path, message] of failures) {
     t.match(await resolve(path), { status: 400, body: { error: { code: 'mcp.manifest_fetch_failed', message } } })
   }
+  const naming = (spec: string): Promise<Answer> => resolve(`/named?spec=${encodeURIComponent(spec)}`)
+  t.match(await naming('https://mcp.example/mcp'), { status: 200, body: { network: 'public' } }, 'a server is looked for at public addresses from then on')
+  for (const inner of ['http://10.0.0.1/mcp', 'https://printer.local/mcp', 'http://[::1]:9/mcp']) {
+    t.match(await naming(inner), { status: 400, body: { error: { code: 'mcp.ssrf_blocked' } } }, `a manifest names ${inner}`)
+  }
+  const repository = 'git+https://github.com/acme/notes'
+  for (const answer of [await naming(repository), await ask('GET', `/resolve?url=${encodeURIComponent(repository)}`)]) {
+    t.match(answer, { status: 400, body: { error: { code: 'mcp.spec_unsupported', message: /is a repository, and the gateway builds none; give its package/ } } })
+  }
   t.match((await ask('GET', '/resolve?url=oci%3A%2F%2Fghcr.io%2Facme%2Fnotes%3A2')).body,
     { id: 'notes', spec: 'oci://ghcr.io/acme/notes:2', source_kind: 'oci' })
   t.match((await ask('GET', '/resolve?url=npx%3A%40acme%2Fnotes%402')).body,
@@ -167,6 +180,38 @@ t.test('an address is resolved at public places only, once, without redirects an
   t.equal(found.status, 200, 'the connection goes to the address that was found: no other resolver knows this name')
   t.equal(asked, 2, 'and the name is asked for once')
   t.equal(hits, before + 1)
+})
+
+t.test('a server that a third party named is reached at public addresses only, at each connection', async t => {
+  let hits = 0
+  const host = await webServer(t, (_request, response) => {
+    hits++
+    response.writeHead(405).end()
+  })
+  const gateway = await hosted(t, {}, { plugins: [api] })
+  const ask = asker(gateway)
+  const manifest = { id: 'far', url: `http://${host}/mcp`, transport: 'streamable-http', network: 'public' }
+  t.match(await ask('POST', '/install', { manifest }), { status: 201, body: { installed: { network: 'public' } } })
+  await gateway.reaches('far', 'unreachable')
+  t.match((await ask('GET', '/far')).body.server, { error: /cannot be reached: 127\.0\.0\.1 is not on the public internet; PATCH .+ network "any"/ })
+  t.equal(hits, 0)
+  await ask('PATCH', '/far/config', { network: 'any' })
+  await ask('POST', '/far/test')
+  t.ok(hits > 0, 'an operator may have it anywhere')
+
+  const before = hits
+  const port = Number(host.split(':')[1])
+  let asked = 0
+  for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], []]) {
+    const agent = createPublicAgent(() => {
+      asked++
+      return Promise.resolve(addresses.map(address => ({ address, family: 4 })))
+    })
+    t.teardown(() => agent.destroy())
+    for (const name of ['rebind.example', '[::ffff:127.0.0.1]', 'localhost']) await t.rejects(request(`http://${name}:${port}/`, { dispatcher: agent }))
+  }
+  t.equal(asked, 3, 'a name is looked up, an address is not, and some names need no look')
+  t.equal(hits, before)
 })
 
 t.test('addresses that are not of the public internet', async t => {

@@ -1,9 +1,8 @@
-import { lookup, type LookupAddress } from 'node:dns'
-import { isIP } from 'node:net'
+import type { LookupAddress } from 'node:dns'
 import { messageOf, type Clock, type SvcError } from 'svc-gateway/plugin'
 import { Agent, request } from 'undici'
 import { mcpError } from '../errors.js'
-import { isPrivateName, isPublicAddress } from './public-address.js'
+import { hostAddresses, hostOf, NotPublicError, publicAddresses, type AddressesOf } from './public-addresses.js'
 
 const MAX_BYTES = 256 * 1024
 const CONNECT_MS = 4_000
@@ -13,8 +12,7 @@ export interface FetchDeps {
   readonly clock: Clock
   /** `host:port` of servers that an operator trusts although their address is not public. */
   readonly trusted: readonly string[]
-  /** All addresses of a name. */
-  readonly addressesOf?: (host: string) => Promise<readonly LookupAddress[]>
+  readonly addressesOf?: AddressesOf
 }
 
 export interface Fetched {
@@ -28,7 +26,7 @@ export interface Fetched {
  * what it was resolved to. Redirects are answers like any other. Throws `mcp.ssrf_blocked` and `mcp.manifest_fetch_failed`.
  */
 export async function fetchManifest (url: URL, deps: FetchDeps, signal: AbortSignal): Promise<Fetched> {
-  const addresses = await publicAddresses(url, deps, signal)
+  const addresses = await addressesFor(url, deps, signal)
   const dispatcher = new Agent({
     connect: {
       timeout: CONNECT_MS,
@@ -68,27 +66,18 @@ export function fetchFailed (url: URL, error: unknown): SvcError {
   return mcpError('mcp.manifest_fetch_failed', `${url.host} gives no manifest: ${why}`, { details: { host: url.host }, cause: error })
 }
 
-async function publicAddresses (url: URL, deps: FetchDeps, signal: AbortSignal): Promise<readonly LookupAddress[]> {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  const isTrusted = deps.trusted.includes(url.host)
-  if (!isTrusted && isPrivateName(host)) throw blocked(url)
-  const family = isIP(host)
-  const addresses = family !== 0 ? [{ address: host, family }]
-    : await (deps.addressesOf ?? resolveName)(host).catch((error: unknown) => { throw fetchFailed(url, error) })
+async function addressesFor (
+  url: URL, { trusted, addressesOf }: FetchDeps, signal: AbortSignal
+): Promise<readonly LookupAddress[]> {
+  const find = trusted.includes(url.host) ? hostAddresses : publicAddresses
+  const addresses = await find(hostOf(url), addressesOf).catch((error: unknown) => {
+    throw error instanceof NotPublicError ? notPublic(url) : fetchFailed(url, error)
+  })
   signal.throwIfAborted()
-  if (addresses.length === 0) throw fetchFailed(url, new Error('its name has no address'))
-  // one address that is not public is enough: which one would be taken is for the other side to choose
-  if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address))) throw blocked(url)
   return addresses
 }
 
-function resolveName (host: string): Promise<readonly LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    lookup(host, { all: true }, (error, found) => { if (error === null) resolve(found); else reject(error) })
-  })
-}
-
-function blocked (url: URL): SvcError {
+export function notPublic (url: URL): SvcError {
   return mcpError('mcp.ssrf_blocked',
     `${url.host} is not on the public internet, and the gateway fetches nothing from private networks for others; install the server with its manifest instead of its address`,
     { details: { host: url.host } })

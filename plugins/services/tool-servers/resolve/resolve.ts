@@ -1,8 +1,11 @@
+import { isIP } from 'node:net'
 import { mcpError } from '../errors.js'
 import type { ResolvedManifest } from '../ref.js'
-import { parseSpec, unsupported } from '../spec.js'
-import { fetchFailed, fetchManifest, type FetchDeps } from './manifest-fetch.js'
+import { noRepository, parseSpec, unsupported } from '../spec.js'
+import { fetchFailed, fetchManifest, notPublic, type FetchDeps } from './manifest-fetch.js'
 import { ofSpec, readManifest } from './manifest.js'
+import { isPublicAddress, isPrivateName } from './public-address.js'
+import { hostOf } from './public-addresses.js'
 
 const MAX_URL = 2_048
 
@@ -23,21 +26,33 @@ export async function resolveServer (text: string, deps: FetchDeps, signal: Abor
     const looksLikeUrl = /^https?:/.test(given)
     throw looksLikeUrl ? mcpError('mcp.url_invalid', 'the address is no valid URL', { param: 'url' }) : unsupported(given)
   }
-  if (parsed.kind === 'git') throw unsupported(given)
+  if (parsed.kind === 'git') throw noRepository(given)
   if (parsed.kind !== 'http') return ofSpec(parsed)
   const url = new URL(parsed.target)
   if (url.username !== '' || url.password !== '') {
     throw mcpError('mcp.url_invalid', 'the address holds a password; bind it as a secret instead', { param: 'url' })
   }
   const { status, type, text: body } = await fetchManifest(url, deps, signal)
-  if (serverAnswers.includes(status) || (status === 200 && type.startsWith('text/event-stream'))) return ofSpec(parsed)
+  if (serverAnswers.includes(status) || (status === 200 && type.startsWith('text/event-stream'))) return within(ofSpec(parsed), deps)
   if (status !== 200) {
     const isElsewhere = status >= 300 && status < 400
     throw fetchFailed(url, new Error(`it answers HTTP ${status}${isElsewhere ? ', a redirect, which is not followed' : ''}`))
   }
   const manifest = readManifest(jsonOf(body))
   if (manifest === null) throw fetchFailed(url, new Error('what it sends is no manifest of a tool server'))
-  return { ...manifest, source_kind: 'manifest', source_url: url.href }
+  if (parseSpec(manifest.spec)?.kind === 'git') throw noRepository(manifest.spec)
+  return within({ ...manifest, source_kind: 'manifest', source_url: url.href }, deps)
+}
+
+/** Who publishes an address or a manifest may name a server of the public internet, and none in the network of the gateway. */
+function within (manifest: ResolvedManifest, { trusted }: FetchDeps): ResolvedManifest {
+  const parsed = parseSpec(manifest.spec)
+  if (parsed?.kind !== 'http') return manifest
+  const url = new URL(parsed.target)
+  if (trusted.includes(url.host)) return manifest
+  const host = hostOf(url)
+  if (isPrivateName(host) || (isIP(host) !== 0 && !isPublicAddress(host))) throw notPublic(url)
+  return { ...manifest, network: 'public' }
 }
 
 function jsonOf (text: string): unknown {
