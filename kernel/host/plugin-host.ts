@@ -19,7 +19,7 @@ import type { KnownPlugin } from './plugin-findings.js'
 import { judgeReload } from './reload-judgement.js'
 import { renderPlugins, type Fallen } from './render.js'
 import { PluginStarter } from './plugin-starter.js'
-import { fail, isAlive, knownPlugin, newRecord, skip, toReport, waitingFor, type Candidate, type PluginRecord } from './record.js'
+import { fail, isAlive, knownPlugin, newRecord, outcomeOf, skip, toReport, waitingFor, type Candidate, type PluginRecord } from './record.js'
 import type { Services } from './services.js'
 import { problemsOf, type ToolsOfPlugin } from '../tools/plugin-tools.js'
 import { gateOf } from './mount.js'
@@ -356,7 +356,7 @@ export class PluginHost implements PluginService {
   /** One line per plugin. */
   #report (record: PluginRecord): void {
     if (isAlive(record)) Object.assign(record, { state: 'active', phase: 'report' })
-    const { name, state, phase, code, message, ms, origin } = toReport(record, { records: [], slots: [] })
+    const { name, state, phase, code, message, ms, origin } = outcomeOf(record)
     const line = `plugin ${name}: ${state} in ${ms} ms`
     const level = state === 'active' || state === 'disabled' ? 'debug' : 'error'
     const reason = message === null ? {} : { reason: message }

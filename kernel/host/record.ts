@@ -132,18 +132,25 @@ interface Neighbours {
   readonly slots: ReadonlyArray<Pick<NamedSlotConfig, 'name' | 'provider' | 'runtime'>>
 }
 
-export function toReport (record: PluginRecord, neighbours: Neighbours): PluginReport {
-  const { stage } = record
-  const health = stage === null || record.state !== 'active' ? {} : healthOf(stage)
+/** What became of a plugin: the part of its report that costs nothing to make. */
+export function outcomeOf (record: PluginRecord): Pick<PluginReport, 'name' | 'state' | 'phase' | 'code' | 'message' | 'ms' | 'origin'> {
   return {
-    name: record.plugin?.name ?? record.name,
-    kind: record.plugin === null ? record.candidate.manifest?.kind ?? null : kindText(record.plugin.kind),
+    name: nameIn(record),
     state: record.state === 'booting' ? 'active' : record.state,
     phase: record.phase,
     code: record.code,
     message: record.message,
     ms: Math.round(record.ms * 10) / 10,
-    origin: record.candidate.origin,
+    origin: record.candidate.origin
+  }
+}
+
+export function toReport (record: PluginRecord, neighbours: Neighbours): PluginReport {
+  const { stage } = record
+  const health = stage === null || record.state !== 'active' ? {} : healthOf(stage)
+  return {
+    ...outcomeOf(record),
+    kind: record.plugin === null ? record.candidate.manifest?.kind ?? null : kindText(record.plugin.kind),
     version: record.candidate.version,
     waiting: record.waiting?.report ?? null,
     late_failures: record.late.count,

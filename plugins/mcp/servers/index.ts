@@ -33,7 +33,10 @@ export default definePlugin({
       clock.setTimer(TOLD_AFTER_MS, () => {
         isTelling = false
         modern.tell()
-        for (const { id, parts } of tools.servers()) {
+        // a server that nobody hears is not asked for: the first question for tools makes the schemas of all
+        for (const id of sessions.heardServers) {
+          const parts = tools.server(id)?.parts
+          if (parts === undefined) continue
           sessions.tell(id, 'notifications/tools/list_changed')
           if (parts.resources === true) sessions.tell(id, 'notifications/resources/list_changed')
           if (parts.prompts === true) sessions.tell(id, 'notifications/prompts/list_changed')

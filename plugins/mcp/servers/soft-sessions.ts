@@ -73,6 +73,11 @@ export class SoftSessions {
     if (this.#streams.get(id) === stream) this.#streams.delete(id)
   }
 
+  /** Servers that have streams. */
+  get heardServers (): ReadonlySet<string> {
+    return new Set([...this.#streams.values()].map(({ server }) => server))
+  }
+
   /** To every stream of the server. */
   tell (server: string, method: string): void {
     for (const stream of this.#streams.values()) if (stream.server === server) stream.tell(method)
