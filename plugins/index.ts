@@ -58,6 +58,7 @@ const builtins = [
   { name: 'memory-engine', load: () => import('./services/memory-engine/index.js') },
   { name: 'mcp-all', load: () => import('./mcp/all/index.js') },
   { name: 'mcp-admin', load: () => import('./mcp/admin/index.js') },
+  { name: 'mcp-memory', load: () => import('./mcp/memory/index.js') },
   { name: 'mcp-servers', load: () => import('./mcp/servers/index.js') },
   { name: 'library', load: () => import('./services/library/index.js') },
   { name: 'pull', load: () => import('./services/pull/index.js') },

@@ -53,6 +53,10 @@ export interface ToolDefinition<S extends z.ZodObject = z.ZodObject> extends Too
   readonly input: S
   /** Shape of the result, where clients should get it as data as well. Not for gated tools. */
   readonly output?: z.ZodObject
+  /** False while it is of no use: it is then not listed, and answers by itself why. Its server's `onChange` tells a change. */
+  readonly isOffered?: () => boolean
+  /** Which calls of a tool that is not gated wait for an operator's approval all the same. Pure. */
+  readonly gatedWhen?: (input: z.output<S>) => boolean
   readonly handler: (call: ToolCall<z.output<S>>) => Promise<unknown>
 }
 

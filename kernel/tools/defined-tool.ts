@@ -23,6 +23,8 @@ export function definedTool (tool: ToolDefinition, owner: string): OwnTool {
       owner
     }),
     prepare: args => checkPart(input, args, `the arguments of ${name}`),
+    ...tool.isOffered === undefined ? {} : { isOffered: tool.isOffered },
+    ...tool.gatedWhen === undefined ? {} : { gatedWhen: prepared => tool.gatedWhen!(prepared as never) },
     run: (prepared, { actor, agent, private: isPrivate = false, signal, progress = () => {} }) =>
       tool.handler({ input: prepared as never, actor, agent, private: isPrivate, signal, progress })
   }

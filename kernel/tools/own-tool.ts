@@ -8,6 +8,9 @@ export interface OwnTool {
   /** Throws a `SvcError` for arguments that do not fit. What it returns is what `run` takes. */
   readonly prepare: (args: Args) => unknown
   readonly run: (prepared: unknown, caller: ToolCaller, of: RunOf) => Promise<unknown>
+  readonly isOffered?: () => boolean
+  /** Whether this call waits for an approval, whatever the entry says. */
+  readonly gatedWhen?: (prepared: unknown) => boolean
 }
 
 export interface RunOf {

@@ -174,7 +174,8 @@ export class Tools implements ToolCatalogue {
   }
 
   #entriesOf (server: string): readonly ToolEntry[] {
-    const own = [...this.#own.get(server)?.values() ?? []].map(({ tool }) => tool.entry)
+    const offered = [...this.#own.get(server)?.values() ?? []].filter(({ tool }) => tool.isOffered?.() !== false)
+    const own = offered.map(({ tool }) => tool.entry)
     return Object.freeze([...own, ...this.#entriesOfSource(server).values()].sort((a, b) => a.name < b.name ? -1 : 1))
   }
 

@@ -68,7 +68,8 @@ export class ToolRun {
     if (refusal !== null) throw refusal
     // before an operator is asked: what cannot run needs no approval
     const prepared = own === null ? null : own.tool.prepare(args)
-    if (found.approvedBy === undefined && (entry.gated || file === 'gated')) {
+    const isGated = entry.gated || file === 'gated' || own?.tool.gatedWhen?.(prepared) === true
+    if (found.approvedBy === undefined && isGated) {
       if (gate === null) throw noGate(name)
       const { actor, agent } = caller
       const primary = primaryOf(entry, args)

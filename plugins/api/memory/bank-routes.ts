@@ -78,6 +78,8 @@ async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Pro
   checkBank(bank)
   if (id !== undefined) checkSegment(id, 'id')
   checkBankOf(identityOf(headers).agent, bank)
+  // while the memory is off nothing is to be confirmed or written down
+  deps.memory.engine()
   const names = (route.target ?? route.url).split('/').slice(1).map(name => name === ':id' ? id! : name)
   const path = bankPath(bank, ...names)
   const destruction = destructionOf(route.method, bank, names)

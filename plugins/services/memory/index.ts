@@ -43,7 +43,8 @@ export default definePlugin({
       get health () { return memory.health },
       notes,
       engine: () => memory.engine(),
-      status: () => memory.status()
+      status: () => memory.status(),
+      onChange: listener => memory.onChange(listener)
     })
     ctx.addHealth(() => ({ ...memory.health }))
     let unfollow = (): void => {}

@@ -33,6 +33,7 @@ export class Memory {
   #health: Pick<MemoryHealth, 'degraded' | 'detail'> = { degraded: null, detail: null }
   #look: Promise<EngineStatus> | null = null
   #timer: { cancel (): void } | null = null
+  readonly #listeners = new Set<() => void>()
 
   constructor (deps: MemoryDeps) {
     this.#deps = deps
@@ -66,6 +67,14 @@ export class Memory {
     this.#forget()
     this.#current = settings.enabled ? { settings, engine: this.#watched(this.#deps.engines[settings.engine]()) } : null
     void this.status()
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Called when it is switched on or off, or gets another engine. Returns what unregisters the listener. */
+  onChange (listener: () => void): () => void {
+    const own = (): void => listener()
+    this.#listeners.add(own)
+    return () => { this.#listeners.delete(own) }
   }
 
   async close (): Promise<void> {

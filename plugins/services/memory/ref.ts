@@ -10,10 +10,10 @@ export { memoryError } from './errors.js'
 export { checkedIdentity, identityOf } from './identity.js'
 export type { MemoryIdentity } from './identity.js'
 export type { MemoryHealth } from './memory.js'
-export { datasetName, datasetOf, isForeign, readDatasets } from './namespaces.js'
+export { datasetName, datasetOf, isForeign, readDatasets, writtenDataset } from './namespaces.js'
 export type { Dataset } from './namespaces.js'
 export type { Note } from './notes/note.js'
-export { rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
+export { isVisibleRow, rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
 export type { AddedNote, NewNote, NotePage, NoteRecall, NoteSearch } from './notes/notes.js'
 
 /** The memory of the gateway. What needs it while it is off throws `memory.unavailable`. */
@@ -26,6 +26,8 @@ export interface MemoryService {
   engine (): MemoryEngine
   /** Looks now; null while it is off. Never throws. */
   status (): Promise<EngineStatus | null>
+  /** Called when it is switched on or off, or gets another engine. Returns what unregisters the listener. */
+  onChange (listener: () => void): () => void
 }
 
 export const memoryRef = createServiceRef<MemoryService>('memory.service')

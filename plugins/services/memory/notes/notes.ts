@@ -187,6 +187,11 @@ export class Notes {
   }
 }
 
+/** Whether an agent may see a row of the engine that is about one memory. Pure. */
+export function isVisibleRow (row: unknown, identity: MemoryIdentity): boolean {
+  return isVisible(noteOf((row ?? {}) as Row, ''), identity)
+}
+
 /** What is stamped as private is its writer's, in whichever bank it lies. */
 function isVisible ({ tags, source }: Note, { agent, private: isPrivate }: MemoryIdentity): boolean {
   return !tags.includes(PRIVATE_TAG) || (isPrivate && source === agent)

@@ -1,0 +1,264 @@
+import { defineTool, svcError, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import {
+  askEngine, bankPath, engineFailure, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
+} from '../../services/memory/ref.js'
+import { dataset, server, whoOf, type ToolDeps } from './note-tools.js'
+
+const DELETION_MS = 120_000
+const scope = { dataset: dataset.optional() }
+const id = z.string().min(1).max(256)
+const page = { limit: z.int().min(1).max(200).default(50), offset: z.int().min(0).default(0) }
+const longText = z.string().min(1).max(100_000)
+const names = z.array(z.string().min(1).max(200)).max(100)
+
+type Input = Readonly<Record<string, unknown>>
+
+interface BankTool<S extends z.ZodObject> {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly input: S
+  readonly kind: 'read' | 'write' | 'delete'
+  readonly method: string
+  /** Below the bank. */
+  readonly path: (input: z.output<S>) => readonly string[]
+  readonly query?: (input: z.output<S>) => Readonly<Record<string, string | number>>
+  readonly body?: (input: z.output<S>) => unknown
+  /** For audit rows of what deletes. */
+  readonly action?: string
+  /** The memory that it is about: it must be one that the agent may see. */
+  readonly memory?: (input: z.output<S>) => string
+}
+
+/** What an agent may ask of its banks besides memories by dataset: one call of the engine each. */
+export function bankTools (deps: ToolDeps): ToolDefinition[] {
+  const tool = <S extends z.ZodObject>(bankTool: BankTool<S>): ToolDefinition => definedOf(deps, bankTool)
+  const paged = ({ limit, offset }: { limit: number, offset: number }): Readonly<Record<string, number>> => ({ limit, offset })
+  return [
+    tool({
+      name: 'memory_reflect',
+      title: 'Reflect',
+      description: 'Has a model answer a question from what is remembered. Call it for questions that no single memory answers; it takes a while, and needs a language model.',
+      input: z.strictObject({ query: longText, max_tokens: z.int().min(1).max(65_536).default(4096), ...scope }),
+      kind: 'read',
+      method: 'POST',
+      path: () => ['reflect'],
+      body: ({ query, max_tokens }) => ({ query, max_tokens })
+    }),
+    tool({
+      name: 'memory_history',
+      title: 'History of a memory',
+      description: 'Tells how one memory came about and changed, by its memory_id.',
+      input: z.strictObject({ memory_id: id, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: ({ memory_id }) => ['memories', memory_id, 'history'],
+      memory: ({ memory_id }) => memory_id
+    }),
+    tool({
+      name: 'memory_curate',
+      title: 'Curate a memory',
+      description: 'Invalidates a memory that is no longer true, restores it, or corrects its text, by its memory_id. Prefer it to deleting.',
+      input: z.strictObject({
+        memory_id: id, state: z.enum(['valid', 'invalidated']).optional(), reason: z.string().max(1000).optional(), text: longText.optional(), ...scope
+      }),
+      kind: 'write',
+      method: 'PATCH',
+      path: ({ memory_id }) => ['memories', memory_id],
+      body: ({ memory_id: _id, dataset: _dataset, ...changes }) => changes,
+      memory: ({ memory_id }) => memory_id
+    }),
+    tool({
+      name: 'mental_model_list',
+      title: 'Mental models',
+      description: 'Lists the mental models: standing answers to questions, kept up to date.',
+      input: z.strictObject({ ...page, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: () => ['mental-models'],
+      query: paged
+    }),
+    tool({
+      name: 'mental_model_get',
+      title: 'A mental model',
+      description: 'Reads one mental model.',
+      input: z.strictObject({ id, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: input => ['mental-models', input.id]
+    }),
+    tool({
+      name: 'mental_model_create',
+      title: 'Make a mental model',
+      description: 'Makes a mental model: a question that is answered from what is remembered, and kept. Needs a language model.',
+      input: z.strictObject({ name: z.string().min(1).max(500), source_query: longText, tags: names.optional(), ...scope }),
+      kind: 'write',
+      method: 'POST',
+      path: () => ['mental-models'],
+      body: ({ dataset: _dataset, ...model }) => model
+    }),
+    tool({
+      name: 'mental_model_refresh',
+      title: 'Refresh a mental model',
+      description: 'Has a mental model written anew. It goes on behind the answer: operation_get tells when it is done.',
+      input: z.strictObject({ id, ...scope }),
+      kind: 'write',
+      method: 'POST',
+      path: input => ['mental-models', input.id, 'refresh']
+    }),
+    tool({
+      name: 'mental_model_delete',
+      title: 'Delete a mental model',
+      description: 'Deletes one mental model; what is remembered stays.',
+      input: z.strictObject({ id, ...scope }),
+      kind: 'delete',
+      method: 'DELETE',
+      path: input => ['mental-models', input.id],
+      action: 'memory.mental_model.delete'
+    }),
+    tool({
+      name: 'directive_list',
+      title: 'Directives',
+      description: 'Lists the directives that reflection keeps to.',
+      input: z.strictObject({ ...page, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: () => ['directives'],
+      query: paged
+    }),
+    tool({
+      name: 'directive_create',
+      title: 'Add a directive',
+      description: 'Adds a directive that reflection keeps to from now on.',
+      input: z.strictObject({
+        name: z.string().min(1).max(500),
+        content: longText,
+        priority: z.int().min(-1000).max(1000).optional(),
+        tags: names.optional(),
+        ...scope
+      }),
+      kind: 'write',
+      method: 'POST',
+      path: () => ['directives'],
+      body: ({ dataset: _dataset, ...directive }) => directive
+    }),
+    tool({
+      name: 'directive_delete',
+      title: 'Delete a directive',
+      description: 'Deletes one directive.',
+      input: z.strictObject({ id, ...scope }),
+      kind: 'delete',
+      method: 'DELETE',
+      path: input => ['directives', input.id],
+      action: 'memory.directive.delete'
+    }),
+    tool({
+      name: 'operation_list',
+      title: 'Operations',
+      description: 'Lists what the memory does in the background, and what failed.',
+      input: z.strictObject({ limit: z.int().min(1).max(100).default(20), offset: z.int().min(0).default(0), ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: () => ['operations'],
+      query: paged
+    }),
+    tool({
+      name: 'operation_get',
+      title: 'An operation',
+      description: 'Tells how far one operation is, by the operation_id of another answer.',
+      input: z.strictObject({ operation_id: id, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: ({ operation_id }) => ['operations', operation_id]
+    }),
+    tool({
+      name: 'operation_cancel',
+      title: 'Cancel an operation',
+      description: 'Cancels an operation that has not ended.',
+      input: z.strictObject({ operation_id: id, ...scope }),
+      kind: 'delete',
+      method: 'DELETE',
+      path: ({ operation_id }) => ['operations', operation_id],
+      action: 'memory.operation.delete'
+    }),
+    tool({
+      name: 'operation_retry',
+      title: 'Retry an operation',
+      description: 'Tries a failed operation again.',
+      input: z.strictObject({ operation_id: id, ...scope }),
+      kind: 'write',
+      method: 'POST',
+      path: ({ operation_id }) => ['operations', operation_id, 'retry']
+    }),
+    tool({
+      name: 'tags_list',
+      title: 'Tags',
+      description: 'Lists the tags of memories, with how often each is used.',
+      input: z.strictObject({ q: z.string().max(200).optional(), ...page, ...scope }),
+      kind: 'read',
+      method: 'GET',
+      path: () => ['tags'],
+      query: ({ q, limit, offset }) => ({ limit, offset, ...q === undefined ? {} : { q } })
+    }),
+    tool({
+      name: 'bank_stats',
+      title: 'Numbers of a dataset',
+      description: 'Tells how much is remembered, and what the memory is busy with.',
+      input: z.strictObject(scope),
+      kind: 'read',
+      method: 'GET',
+      path: () => ['stats']
+    }),
+    tool({
+      name: 'bank_consolidate',
+      title: 'Consolidate',
+      description: 'Has observations made of what is remembered. It goes on behind the answer; needs a language model.',
+      input: z.strictObject(scope),
+      kind: 'write',
+      method: 'POST',
+      path: () => ['consolidate'],
+      body: () => ({})
+    })
+  ]
+}
+
+function definedOf<S extends z.ZodObject> ({ activity, memory }: ToolDeps, tool: BankTool<S>): ToolDefinition {
+  const { name, title, description, input, kind, method, action } = tool
+  return defineTool<S>({
+    server,
+    name,
+    title,
+    description,
+    input,
+    ...kind === 'read' ? { readOnly: true } : { destructive: kind === 'delete' },
+    handler: async (call: ToolCall<z.output<S>>) => {
+      const bank = bankOf(whoOf(call), kind, (call.input as Input).dataset as string | undefined)
+      const of = tool.memory?.(call.input)
+      if (of !== undefined) {
+        const row = await ask({ method: 'GET', path: bankPath(bank, 'memories', of), signal: call.signal })
+        if (!isVisibleRow(row, whoOf(call))) throw svcError('validation.invalid', `there is no memory '${of}' that you may see`, { param: 'memory_id' })
+      }
+      const path = bankPath(bank, ...tool.path(call.input))
+      const asked = Object.entries(tool.query?.(call.input) ?? {}).map(([key, value]): [string, string] => [key, String(value)])
+      const body = tool.body?.(call.input)
+      const question = { method, path, query: new URLSearchParams(asked).toString(), ...body === undefined ? {} : { body } }
+      if (action === undefined) return await ask({ ...question, signal: call.signal })
+      const target = [bank, ...tool.path(call.input).slice(1)].join('/')
+      return await activity.audited({ category: 'memory', action, target, actor: call.actor },
+        () => ask({ ...question, signal: AbortSignal.timeout(DELETION_MS) }))
+    }
+  })
+
+  async function ask (question: EngineQuestion): Promise<unknown> {
+    const reply = await askEngine(memory.engine(), question)
+    if (reply.status > 299) throw engineFailure(reply, question.path)
+    return Array.isArray(reply.value) ? { items: reply.value, count: reply.value.length } : reply.value
+  }
+}
+
+/** In private mode an agent's own where it does not say; writes go there in any case. */
+function bankOf (identity: MemoryIdentity, kind: BankTool<never>['kind'], asked: string | undefined): string {
+  if (kind !== 'read' || asked === undefined) return writtenDataset(identity, asked).bank
+  return readDatasets(identity, asked)[0]!.bank
+}

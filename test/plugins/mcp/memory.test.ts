@@ -1,0 +1,103 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import t, { type Test } from 'tap'
+import approvalsApi from '../../../plugins/api/approvals/index.js'
+import mcpMemory from '../../../plugins/mcp/memory/index.js'
+import mcpServers from '../../../plugins/mcp/servers/index.js'
+import approvals from '../../../plugins/services/approvals/index.js'
+import { fakeHindsight } from '../services/memory/fake-hindsight.js'
+import { memoryHost, type MemoryHost } from '../services/memory/host.js'
+
+const plugins = [approvals, approvalsApi, mcpMemory, mcpServers]
+
+async function connect (t: Test, { baseUrl }: MemoryHost, headers: Record<string, string>): Promise<Client> {
+  const client = new Client({ name: 'Memory Tester', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp/memory`), { requestInit: { headers } }))
+  t.teardown(() => client.close())
+  return client
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
+async function call (client: Client, name: string, args: Record<string, unknown> = {}): Promise<any> {
+  const { content } = await client.callTool({ name, arguments: args }) as { content: Array<{ text: string }> }
+  return JSON.parse(content[0]!.text) as unknown
+}
+
+t.test('an agent remembers over MCP what another agent may and may not see', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url, plugins })
+  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' })
+  const bob = await connect(t, host, { 'x-svc-agent': 'bob', 'x-svc-private': '1' })
+  const open = await connect(t, host, { 'x-svc-agent': 'alice' })
+
+  t.match((await alice.listTools()).tools.map(({ name }) => name).sort(), [
+    'bank_consolidate', 'bank_stats', 'directive_create', 'directive_delete', 'directive_list', 'memory_add', 'memory_curate',
+    'memory_delete', 'memory_history', 'memory_list', 'memory_recall', 'memory_reflect', 'memory_search', 'mental_model_create',
+    'mental_model_delete', 'mental_model_get', 'mental_model_list', 'mental_model_refresh', 'operation_cancel', 'operation_get',
+    'operation_list', 'operation_retry', 'tags_list'
+  ])
+  t.match(alice.getInstructions(), /no instructions/)
+
+  const shared = await call(open, 'memory_add', { text: 'The team meets on Monday.', tags: 'team, dates' })
+  t.match(shared, { status: 'ok', id: /.+/, timestamp: /Z$/, operation_id: /.+/ })
+  const own = await call(alice, 'memory_add', { text: 'Alice meets her doctor on Monday.', dataset: 'shared' })
+  t.match(fake.bank('shared').units, [{ tags: ['team', 'dates', 'agent:alice'] }])
+  t.match(fake.bank('private__alice').units, [{ tags: ['agent:alice', 'visibility:private'] }])
+
+  const texts = async (client: Client): Promise<string[]> =>
+    (await call(client, 'memory_search', { query: 'Monday' })).results.map(({ text }: { text: string }) => text)
+  t.strictSame(await texts(alice), ['The team meets on Monday.', 'Alice meets her doctor on Monday.'])
+  t.strictSame(await texts(bob), ['The team meets on Monday.'])
+  t.strictSame((await call(bob, 'memory_recall', { query: 'Monday' })).results.length, 1)
+
+  const { id: unit } = fake.bank('private__alice').units[0]!
+  for (const [tool, args] of [
+    ['memory_search', { query: 'Monday', dataset: 'private:alice' }], ['memory_list', { dataset: 'private:alice' }],
+    ['memory_history', { memory_id: unit }], ['memory_history', { memory_id: unit, dataset: 'private:alice' }],
+    ['memory_curate', { memory_id: unit, state: 'invalidated' }], ['bank_stats', { dataset: 'private:alice' }],
+    ['memory_reflect', { query: 'doctor', dataset: 'private:alice' }], ['tags_list', { dataset: 'private__alice' }],
+    ['memory_delete', { ids: [own.id], dataset: 'private:alice' }], ['memory_curate', { memory_id: '../../private__alice/memories/x', text: 'x' }]
+  ] as const) {
+    t.match(await call(bob, tool, args), { status: 'error' }, `${tool} ${JSON.stringify(args)}`)
+  }
+  t.strictSame(await call(bob, 'memory_delete', { ids: [own.id] }), { deleted: 0 })
+  t.equal(fake.bank('private__alice').units.length, 1)
+
+  await t.test('the rest is one call of the engine each, about the agent\'s own', async t => {
+    t.match(await call(open, 'memory_reflect', { query: 'who?' }), { text: /Alice/ })
+    t.equal(fake.calls.at(-1), 'POST /v1/default/banks/shared/reflect')
+    t.match(await call(alice, 'bank_stats'), { bank_id: 'private__alice' })
+    t.match(await call(alice, 'bank_stats', { dataset: 'shared' }), { bank_id: 'shared' })
+    t.match(await call(open, 'directive_create', { name: 'short', content: 'Answer briefly', dataset: 'agents' }), { id: /.+/, bank_id: 'agents' })
+    t.match(await call(open, 'directive_list', { dataset: 'agents', limit: 5 }), { items: [{ name: 'short' }], total: 1 })
+    t.equal(fake.calls.at(-1), 'GET /v1/default/banks/agents/directives?limit=5&offset=0')
+    t.match(await call(open, 'directive_delete', { id: 'd/1' }), { status: 'deleted' })
+    t.equal(fake.calls.at(-1), 'DELETE /v1/default/banks/shared/directives/d%2F1')
+    t.match(await host.audit(), [{ action: 'memory.directive.delete', target: 'shared/d/1', actor: 'mcp:alice', outcome: 'ok' }])
+    t.match(await call(open, 'operation_cancel', { operation_id: 'o-1' }), { status: 'error', http_status: 409, error: { code: 'memory.engine_error' } })
+  })
+
+  await t.test('one memory is deleted at once, several wait for an operator', async t => {
+    const second = await call(open, 'memory_add', { text: 'The team meets on Friday.' })
+    const waiting = await call(open, 'memory_delete', { ids: [shared.id, second.id] })
+    t.match(waiting, { status: 'pending_approval', approval_id: /.+/ })
+    t.equal(fake.bank('shared').units.length, 2)
+    const { json } = await host.call('POST', `/api/agent/approvals/${waiting.approval_id as string}/approve`)
+    t.match(json.approval, { state: 'executed', result: { deleted: 2 } })
+    t.equal(fake.bank('shared').units.length, 0)
+    t.strictSame(await call(alice, 'memory_delete', { ids: [own.id, own.id] }), { deleted: 1 }, 'the same id twice is one')
+    t.match(await host.audit(), [{ action: 'memory.items.delete', actor: 'mcp:alice' }, { action: 'memory.items.delete', after: { deleted: 2 } }])
+  })
+})
+
+t.test('while the memory is off its tools are not listed, and say how to switch it on', async t => {
+  const host = await memoryHost(t, { plugins, files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n' } })
+  const client = await connect(t, host, {})
+  for (const [name, args] of [['memory_add', { text: 'x' }], ['memory_search', { query: 'x' }], ['bank_stats', {}]] as const) {
+    t.match(await call(client, name, args), { status: 'error', http_status: 503, error: { code: 'memory.unavailable', message: /svc memory enable/ } })
+  }
+  t.strictSame((await client.listTools()).tools, [], 'and are not listed')
+  const told = new Promise<void>(resolve => { client.setNotificationHandler('notifications/tools/list_changed', () => resolve()) })
+  await host.call('PUT', '/api/settings', { memory: { enabled: true } })
+  t.ok((await client.listTools()).tools.length > 20, 'until it is on')
+  await told
+})
