@@ -1,11 +1,17 @@
 import type { Core } from './core.js'
 import { routes as bankRoutes } from './banks/routes.js'
-import { routes as directiveRoutes } from './models/directive-routes.js'
-import { routes as operationRoutes } from './operations/routes.js'
-import { routes as webhookRoutes } from './webhooks/routes.js'
 import { routes as entityRoutes } from './memories/entity-routes.js'
 import { routes as memoryRoutes } from './memories/routes.js'
 import { routes as retainRoutes } from './retain/routes.js'
+import { routes as documentRoutes } from './documents/routes.js'
+import { routes as knowledgeRoutes } from './knowledge/routes.js'
+import { routes as reflectRoutes } from './llm/reflect-routes.js'
+import { routes as directiveRoutes } from './models/directive-routes.js'
+import { routes as mentalModelRoutes } from './models/mental-model-routes.js'
+import { routes as operationRoutes } from './operations/routes.js'
+import { routes as transferRoutes } from './transfer/routes.js'
+import { routes as templateRoutes } from './transfer/template-routes.js'
+import { routes as webhookRoutes } from './webhooks/routes.js'
 import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
 
@@ -13,7 +19,9 @@ import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.
 const table: readonly WireRoute[] = [
   ...serviceRoutes, ...bankRoutes,
   ...retainRoutes, ...memoryRoutes, ...entityRoutes,
-  ...operationRoutes, ...directiveRoutes, ...webhookRoutes
+  ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
+  ...transferRoutes,
+  ...reflectRoutes, ...webhookRoutes
 ]
 
 export interface WireRequest {

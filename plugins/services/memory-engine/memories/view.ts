@@ -1,5 +1,6 @@
 import type { MemoryRow } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
+import { chunkIdOf } from '../wire/chunk-id.js'
 import { wireTime } from '../wire/times.js'
 
 /** A memory with the ids of what it belongs to. */
@@ -16,9 +17,8 @@ export function namesOf (row: MemoryRow): readonly string[] {
   return JSON.parse(row.entities) as string[]
 }
 
-/** `{bank}_{document}_{index}` */
 export function chunkId (bankId: string, documentId: string | null, index: number | null): string | null {
-  return documentId === null || index === null ? null : `${bankId}_${documentId}_${index}`
+  return documentId === null || index === null ? null : chunkIdOf(bankId, documentId, index)
 }
 
 /** What every view of a memory has. */

@@ -22,10 +22,11 @@ const list: Handler = ({ core, params, query, ignored }) => {
 
 const one: Handler = ({ core, params, query, ignored }) => {
   const { include_payload: withPayload } = readQuery(query, ignored, { include_payload: optional(bool, false) })
-  needBank(core.store, params.bank_id!)
   const id = operationId(params.operation_id!)
   const { table } = operationsOf(core)
   const operation = table.get(id, params.bank_id!)
+  // an import makes its bank when it is done
+  if (operation === null) needBank(core.store, params.bank_id!)
   return json(operationStatus(id, operation, operation === null ? [] : table.children(id), withPayload))
 }
 

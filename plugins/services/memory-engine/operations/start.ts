@@ -1,13 +1,25 @@
 import type { Core } from '../core.js'
+import { refreshWork } from '../models/refresh.js'
+import { cloneWork, exportWork, importWork } from '../transfer/works.js'
 import type { OperationType } from './operation.js'
 import type { Work } from './operation-queue.js'
 import { operationsOf } from './operations.js'
+import { retainLater, retainWork } from './retain-work.js'
 
 /** What does the work of each type of operation. */
-const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {}
+const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {
+  retain: retainWork,
+  export_documents: exportWork,
+  export_bank: exportWork,
+  import_documents: importWork,
+  import_bank: importWork,
+  clone_bank: cloneWork,
+  refresh_mental_model: refreshWork
+}
 
 export function startOperations (core: Core): void {
   const { queue } = operationsOf(core)
+  core.hooks.retainLater = later => retainLater(core, later)
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
   queue.start()
 }

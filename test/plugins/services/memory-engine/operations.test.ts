@@ -1,5 +1,6 @@
 import t from 'tap'
 import { parentStatus, PermanentFailure, retryAfter, retryPauseMs } from '../../../../plugins/services/memory-engine/operations/operation.js'
+import { over } from './models-support.js'
 import { openEngine } from './support.js'
 
 t.test('an unknown operation is answered as the server does: found nowhere when asked for, 404 when acted on', async t => {
@@ -35,4 +36,46 @@ t.test('a parent is what its children are', async t => {
     ], [['completed'], 'completed']
   ] as const
   for (const [children, status] of cases) t.equal(parentStatus(children), status, children.join(' '))
+})
+
+t.test('an asynchronous retain is a parent with children, survives a repetition, and leaves no text in its rows', async t => {
+  const { call } = openEngine(t)
+  const id = '515f785b-fb8e-410c-82a8-c9768aa58cc4'
+  const items = [{ content: 'Dave likes tea.', document_id: 'd' }]
+  const { body: first } = await call('POST', 'b/memories', { items, async: true, operation_id: id })
+  t.match(first, { success: true, items_count: 1, async: true, operation_id: id, operation_ids: null, usage: null })
+  t.equal((await call('POST', 'b/memories', { items, async: true, operation_id: id })).body.operation_id, id, 'a repetition is the same one')
+  const parent = await over(call, 'b', id)
+  t.match(parent, {
+    status: 'completed', operation_type: 'batch_retain', task_type: 'batch_retain', error_message: null, retry_count: 0, completed_at: String,
+    result_metadata: { is_parent: true, document_id: 'd', items_count: 1, total_tokens: 4, num_sub_batches: 1, unit_ids_count: 1, extraction_errors_count: 0 },
+    child_operations: [{ status: 'completed', sub_batch_index: 1, items_count: 1, error_message: null }]
+  })
+  const { body: list } = await call('GET', 'b/operations')
+  t.match(list, { total: 2, operations: [{ task_type: 'retain', operation_type: 'retain' }, { id, task_type: 'batch_retain' }] })
+  t.match((await call('GET', 'b/operations?exclude_parents=true')).body, { total: 1, operations: [{ task_type: 'retain' }] })
+  t.match((await call('GET', 'b/operations?type=batch_retain&status=failed')).body, { total: 0 })
+  const child = parent.child_operations[0].operation_id
+  t.equal((await call('GET', `b/operations/${child}?include_payload=true`)).body.task_payload, null, 'its text went when it was done')
+  t.match((await call('GET', 'b/memories/list')).body, { total: 1, items: [{ text: 'Dave likes tea.', document_id: 'd' }] })
+  t.match(await call('POST', `b/operations/${id}/retry`), { status: 409, body: { detail: /no incomplete sub-batches to retry/ } })
+  t.match(await call('DELETE', `b/operations/${id}`), { status: 409, body: { detail: /status is 'completed'/ } })
+  await call('PUT', 'c', {})
+  t.match(await call('POST', 'c/memories', { items, async: true, operation_id: id }), { status: 409 }, 'it is another bank’s')
+  t.match(await call('GET', `c/operations/${id}`), { body: { status: 'not_found' } }, 'which another bank does not see')
+  t.match(await call('DELETE', `c/operations/${id}/delete`), { status: 404 })
+  t.match((await call('DELETE', `b/operations/${id}/delete`)).body, { success: true, message: `Operation ${id} deleted`, operation_id: id })
+  t.match((await call('GET', 'b/operations')).body, { total: 0 }, 'its children go with it')
+})
+
+t.test('a large asynchronous retain is worked off in parts, and a document that goes on in a later one stays whole', async t => {
+  const { call } = openEngine(t)
+  const sentence = (n: number): string => `Part ${n} of the story goes on and on. `.repeat(600)
+  const items = [1, 2, 3].map(n => ({ content: sentence(n), document_id: 'story' }))
+  const { body: { operation_id: id } } = await call('POST', 'b/memories', { items, async: true })
+  t.match(await over(call, 'b', id), { status: 'completed', result_metadata: { num_sub_batches: 3 }, child_operations: { length: 3 } })
+  const { body: document } = await call('GET', 'b/documents/story')
+  for (const n of [1, 2, 3]) t.ok(document.original_text.includes(`Part ${n} of`), `part ${n} is there`)
+  const { body: { operation_id: none } } = await call('POST', 'b/memories', { items: [], async: true })
+  t.match(await over(call, 'b', none), { status: 'completed', child_operations: null })
 })

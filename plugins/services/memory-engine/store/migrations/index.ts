@@ -1,7 +1,10 @@
 import { memories } from './0001-memories.js'
 import { operations } from './0020-operations.js'
 import { models } from './0021-models.js'
+import { modelCalls } from './0022-model-calls.js'
 import { extras } from './0023-extras.js'
+import { documentEvents } from './0024-document-events.js'
+import { transfer } from './0025-transfer.js'
 import type { MemoryMigration } from './migrate.js'
 
-export const migrations: readonly MemoryMigration[] = [memories, operations, models, extras]
+export const migrations: readonly MemoryMigration[] = [memories, operations, models, modelCalls, extras, documentEvents, transfer]

@@ -1,0 +1,106 @@
+import type { Cell, Store } from '../store/store.js'
+import type { DocumentRow } from '../store/document-table.js'
+import type { TagMode } from '../models/tag-match.js'
+
+export interface DocumentFilter {
+  readonly q: string | null
+  readonly tags: readonly string[] | null
+  readonly mode: TagMode
+  readonly timeField: 'created_at' | 'updated_at'
+  /** Epoch ms */
+  readonly from: number | null
+  readonly to: number | null
+}
+
+export type ListedDocument = DocumentRow & { readonly units: number, readonly in_id: number, readonly in_text: number }
+
+/** The documents of a bank that fit, the latest first, and how many there are. */
+export function listDocuments (
+  store: Store, bank: number, filter: DocumentFilter, limit: number, offset: number
+): { readonly total: number, readonly rows: readonly ListedDocument[] } {
+  const { q, timeField, from, to } = filter
+  const values: Cell[] = [bank]
+  const where = ['d.bank = ?']
+  const like = `%${(q ?? '').replaceAll(/[%_\\]/g, '\\$&')}%`
+  const inId = `d.document_id LIKE ? ESCAPE '\\'`
+  const inText = `coalesce(d.original_text, '') LIKE ? ESCAPE '\\'`
+  if (q !== null) {
+    where.push(`(${inId} OR ${inText})`)
+    values.push(like, like)
+  }
+  const tags = tagClause(filter.tags, filter.mode)
+  where.push(tags.clause)
+  values.push(...tags.values)
+  for (const [bound, sign] of [[from, '>='], [to, '<=']] as const) {
+    if (bound === null) continue
+    where.push(`d.${timeField} ${sign} ?`)
+    values.push(bound)
+  }
+  const clause = where.join(' AND ')
+  const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM documents d WHERE ${clause}`, values)!
+  const rows = store.all<ListedDocument>(`SELECT d.*, (SELECT count(*) FROM memories WHERE document = d.seq AND state = 'valid') AS units,
+    ${inId} AS in_id, ${inText} AS in_text FROM documents d WHERE ${clause} ORDER BY d.updated_at DESC, d.seq DESC LIMIT ? OFFSET ?`,
+  [like, like, ...values, limit, offset])
+  return { total, rows }
+}
+
+/** Tags stand in a JSON list. `any` and `all` mean documents without tags, too. */
+function tagClause (tags: readonly string[] | null, mode: TagMode): {
+  readonly clause: string
+  readonly values: readonly Cell[]
+} {
+  if (tags === null || (tags.length === 0 && mode !== 'exact')) return { clause: '1', values: [] }
+  const has = `EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = ?)`
+  if (mode === 'exact') {
+    const clause = [`json_array_length(d.tags) = ?`, ...tags.map(() => has)].join(' AND ')
+    return { clause: `(${clause})`, values: [tags.length, ...tags] }
+  }
+  const each = tags.map(() => has).join(mode === 'any' || mode === 'any_strict' ? ' OR ' : ' AND ')
+  const untagged = mode === 'any' || mode === 'all' ? `d.tags = '[]' OR ` : ''
+  return { clause: `(${untagged}(${each}))`, values: [...tags] }
+}
+
+/** How many valid memories of each type a document has; observations count where one of its memories is a source. */
+export function factCounts (store: Store, document: number): Readonly<Record<string, number>> {
+  const rows = store.all<{ fact_type: string, n: number }>(
+    `SELECT fact_type, count(*) AS n FROM memories WHERE document = ? AND state = 'valid' GROUP BY fact_type`, [document])
+  const { n: observations } = store.get<{ n: number }>(`SELECT count(DISTINCT s.memory) AS n FROM memory_sources s
+    JOIN memories m ON m.seq = s.source WHERE m.document = ?`, [document])!
+  return {
+    world: 0, experience: 0, ...Object.fromEntries(rows.map(({ fact_type: type, n }) => [type, n])), observation: observations
+  }
+}
+
+export type EventKind = 'retain' | 'append' | 'reprocess' | 'retag' | 'fact_edited' | 'fact_invalidated' | 'fact_restored' | 'consolidation'
+
+export interface EventRow {
+  readonly kind: EventKind
+  readonly created_at: number
+  readonly operation_id: string | null
+  readonly fact_id: string | null
+  readonly facts_added: number
+  readonly facts_removed: number
+}
+
+/** Adds a line to a document's history. Called in the transaction of what it tells. */
+export function noteEvent (store: Store, document: number, kind: EventKind, now: number, facts: Partial<EventRow> = {}): void {
+  store.run('INSERT INTO document_events (document, kind, created_at, operation_id, fact_id, facts_added, facts_removed) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    [document, kind, now, facts.operation_id ?? null, facts.fact_id ?? null, facts.facts_added ?? 0, facts.facts_removed ?? 0])
+}
+
+/** The last line of each of these documents came of an operation. Called in the same transaction. */
+export function nameOperation (store: Store, documents: readonly number[], operation: string, kind: EventKind): void {
+  for (const document of documents) {
+    store.run('UPDATE document_events SET kind = ?, operation_id = ? WHERE seq = (SELECT max(seq) FROM document_events WHERE document = ?)',
+      [kind, operation, document])
+  }
+}
+
+/** The latest first. */
+export function eventsOf (store: Store, document: number, limit: number, offset: number): {
+  readonly total: number
+  readonly rows: readonly EventRow[]
+} {
+  const { total } = store.get<{ total: number }>('SELECT count(*) AS total FROM document_events WHERE document = ?', [document])!
+  return { total, rows: store.all<EventRow>('SELECT * FROM document_events WHERE document = ? ORDER BY seq DESC LIMIT ? OFFSET ?', [document, limit, offset]) }
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import type { Cell, Store } from '../store/store.js'
+
+/** A folder or a page of the knowledge base; a page shows a mental model. Times in epoch ms. */
+export interface KnowledgeNode {
+  readonly seq: number
+  readonly id: string
+  readonly kind: 'folder' | 'page'
+  readonly name: string
+  readonly parent: number | null
+  readonly modelId: string | null
+  readonly managed: boolean
+  readonly sortOrder: number
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+interface Row {
+  readonly seq: number
+  readonly id: string
+  readonly kind: 'folder' | 'page'
+  readonly name: string
+  readonly parent: number | null
+  readonly model_id: string | null
+  readonly managed: number
+  readonly sort_order: number
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+const SELECT = 'SELECT n.*, m.id AS model_id FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model'
+
+/** The tree of every bank; `bank` is the number of one. */
+export class NodeTable {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor (store: Store, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  add (bank: number, kind: 'folder' | 'page', name: string, parent: number | null, model: number | null): KnowledgeNode {
+    const id = `${kind === 'folder' ? 'kf' : 'kp'}-${randomUUID().replaceAll('-', '')}`
+    const now = this.#now()
+    this.#store.run('INSERT INTO knowledge_nodes (id, bank, parent, kind, name, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+      [id, bank, parent, kind, name, model, now, now])
+    return this.get(bank, id)!
+  }
+
+  get (bank: number, id: string): KnowledgeNode | null {
+    const row = this.#store.get<Row>(`${SELECT} WHERE n.bank = ? AND n.id = ?`, [bank, id])
+    return row === undefined ? null : nodeOf(row)
+  }
+
+  all (bank: number): readonly KnowledgeNode[] {
+    return this.#store.all<Row>(`${SELECT} WHERE n.bank = ? ORDER BY n.sort_order, n.seq`, [bank]).map(nodeOf)
+  }
+
+  update (bank: number, id: string, changes: { readonly name?: string, readonly parent?: number | null }): KnowledgeNode | null {
+    const columns: Record<string, Cell> = { ...changes, updated_at: this.#now() }
+    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
+    this.#store.run(`UPDATE knowledge_nodes SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+    return this.get(bank, id)
+  }
+
+  /** With what is below it; pages take their mental models along. Returns how many nodes went. */
+  delete (bank: number, id: string): number {
+    return this.#store.transaction(() => {
+      const below = this.#store.all<{ seq: number, model: number | null }>(`WITH RECURSIVE below (seq, model) AS (
+        SELECT seq, model FROM knowledge_nodes WHERE bank = ? AND id = ?
+        UNION SELECT n.seq, n.model FROM knowledge_nodes n JOIN below ON n.parent = below.seq) SELECT seq, model FROM below`, [bank, id])
+      for (const { seq, model } of below) {
+        this.#store.run('DELETE FROM knowledge_nodes WHERE seq = ?', [seq])
+        if (model !== null) this.#store.run('DELETE FROM mental_models WHERE seq = ?', [model])
+      }
+      return below.length
+    })
+  }
+}
+
+function nodeOf (row: Row): KnowledgeNode {
+  return {
+    seq: row.seq,
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    parent: row.parent,
+    modelId: row.model_id,
+    managed: row.managed === 1,
+    sortOrder: row.sort_order,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at
+  }
+}

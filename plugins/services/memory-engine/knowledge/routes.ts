@@ -1,0 +1,202 @@
+import type { Core } from '../core.js'
+import { trigger } from '../models/mental-model-shapes.js'
+import { MentalModelTable, type MentalModel } from '../models/mental-model-table.js'
+import { submitRefresh } from '../models/submit-refresh.js'
+import { triggerOf } from '../models/model-view.js'
+import { isStale } from '../models/staleness.js'
+import { tagModes, tagsMatch } from '../models/tag-match.js'
+import { ensureBank, needBank, overridesOf } from '../store/bank-table.js'
+import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
+import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable } from '../wire/shape.js'
+import { wireTime } from '../wire/times.js'
+import { NodeTable, type KnowledgeNode } from './node-table.js'
+import { indexMarkdown, logMarkdown, NO_CONTENT, pageMarkdown, pageMatch, pageTime, type Page } from './page-text.js'
+
+const MAX_TOKENS = 2048
+/** Pages are made of observations, and anew when those change. */
+const pageTrigger = { mode: 'delta', refresh_after_consolidation: true, fact_types: ['observation'], exclude_mental_models: true } as const
+
+/** What the calls of one bank work with. */
+function tablesOf (core: Core, bankId: string): {
+  readonly bank: number
+  readonly nodes: NodeTable
+  readonly models: MentalModelTable
+  readonly page: (node: KnowledgeNode) => Page
+} {
+  const bank = needBank(core.store, bankId).seq
+  const now = (): number => core.now()
+  const models = new MentalModelTable(core.store, now)
+  return {
+    bank, nodes: new NodeTable(core.store, now), models, page: node => ({ node, model: models.get(bank, node.modelId!)! })
+  }
+}
+
+const tagQuery = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagModes), 'any'), tag_groups: maybe(text) }
+
+const tree: Handler = ({ core, params, query, ignored }) => {
+  const { tags, tags_match: mode } = readQuery(query, ignored, tagQuery, ['tags'])
+  const { bank, nodes, models } = tablesOf(core, params.bank_id!)
+  const all = nodes.all(bank)
+  const below = (parent: KnowledgeNode | null): Array<Record<string, unknown>> => all.filter(
+    node => node.parent === (parent?.seq ?? null)
+  )
+    .filter(node => node.kind === 'folder' || tagsMatch(models.get(bank, node.modelId!)!.tags, tags, mode))
+    .map(node => ({
+      ...nodeView(core, bank, node, all, node.modelId === null ? null : models.get(bank, node.modelId)), children: below(node)
+    }))
+  return json({ roots: below(null) })
+}
+
+function nodeView (
+  core: Core, bank: number, node: KnowledgeNode, all: readonly KnowledgeNode[], model: MentalModel | null
+): Record<string, unknown> {
+  return {
+    id: node.id,
+    kind: node.kind,
+    name: node.name,
+    parent_id: all.find(({ seq }) => seq === node.parent)?.id ?? null,
+    mental_model_id: node.modelId,
+    managed: node.managed,
+    description: model?.sourceQuery ?? null,
+    tags: model?.tags ?? [],
+    timestamp: model === null ? wireTime(node.createdAt) : pageTime({ node, model }),
+    is_stale: model === null ? null : isStale(core, bank, model),
+    last_refresh_failed_at: wireTime(model?.lastRefreshFailedAt ?? null),
+    trigger: model === null ? null : triggerOf(model.settings),
+    children: []
+  }
+}
+
+const folder: Handler = ({ core, params, body, headers, ignored }) => {
+  const { name, parent_id: parentId } = readBody(body, headers, ignored, object({ name: required(text), parent_id: maybe(text) }))
+  ensureBank(core.store, params.bank_id!, core.now())
+  const { bank, nodes } = tablesOf(core, params.bank_id!)
+  const node = nodes.add(bank, 'folder', name, parentOf(nodes, bank, parentId), null)
+  return json(nodeView(core, bank, node, nodes.all(bank), null), 201)
+}
+
+const pageBody = object({
+  name: required(text), source_query: required(text), parent_id: maybe(text), tags: maybe(listOf(text)),
+  max_tokens: maybe(int({ min: 1 })),
+  trigger: optional(nullable(trigger), null)
+})
+
+const newPage: Handler = ({ core, params, body, headers, ignored }) => {
+  const bankId = params.bank_id!
+  const { name, source_query: sourceQuery, parent_id: parentId, tags, max_tokens: maxTokens, trigger: given } = readBody(
+    body, headers, ignored, pageBody
+  )
+  return core.store.transaction(() => {
+    const preset = overridesOf(ensureBank(core.store, bankId, core.now())).knowledge_page_default_trigger as Record<string,
+      unknown> | undefined
+    const { bank, nodes, models } = tablesOf(core, bankId)
+    const parent = parentOf(nodes, bank, parentId)
+    const model = models.add(bank, null, {
+      name, sourceQuery, tags: tags ?? [], maxTokens: maxTokens ?? MAX_TOKENS, settings: given ?? { ...pageTrigger, ...preset }
+    })
+    const node = nodes.add(bank, 'page', name, parent, model.seq)
+    return json({ page_id: node.id, mental_model_id: model.id, operation_id: submitRefresh(core, bankId, model).id }, 201)
+  })
+}
+
+function parentOf (nodes: NodeTable, bank: number, id: string | null): number | null {
+  if (id === null) return null
+  const parent = nodes.get(bank, id)
+  if (parent === null) throw new WireError(404, `Knowledge folder '${id}' not found`)
+  if (parent.kind !== 'folder') throw new WireError(400, `Knowledge node '${id}' is not a folder`)
+  return parent.seq
+}
+
+const onePage: Handler = ({ core, params }) => {
+  const { bank, nodes, page } = tablesOf(core, params.bank_id!)
+  const node = nodes.get(bank, params.page_id!)
+  if (node?.kind !== 'page') throw new WireError(404, `Knowledge page '${params.page_id!}' not found`)
+  const its = page(node)
+  return json({
+    id: node.id, name: node.name, type: 'knowledge-page', description: its.model.sourceQuery, tags: its.model.tags, timestamp: pageTime(its),
+    body: its.model.content, markdown: pageMarkdown(its, `\n${NO_CONTENT}\n`)
+  })
+}
+
+const search: Handler = ({ core, params, query, ignored }) => {
+  const { q, limit, tags, tags_match: mode } = readQuery(query, ignored, { q: required(text), limit: optional(int({ min: 1, max: 50 }), 10), ...tagQuery }, ['tags'])
+  const { bank, nodes, page } = tablesOf(core, params.bank_id!)
+  const found = nodes.all(bank).filter(({ kind }) => kind === 'page').map(page).filter(({ model }) => tagsMatch(model.tags, tags, mode))
+    .map(each => ({ ...each, ...pageMatch(each, q) })).filter(({ score }) => score > 0).toSorted((a, b) => b.score - a.score)
+  return json({
+    results: found.slice(0, limit).map(({ node, model, score, snippet }) => ({
+      id: node.id, name: node.name, mental_model_id: model.id, source_query: model.sourceQuery, snippet, score,
+      updated_at: pageTime({ node, model })
+    })),
+    total: found.length
+  })
+}
+
+const bundle: Handler = ({ core, params }) => {
+  const { bank, nodes, models, page } = tablesOf(core, params.bank_id!)
+  const all = nodes.all(bank)
+  const files = all.filter(({ kind }) => kind === 'page').flatMap(node => {
+    const its = page(node)
+    const history = models.history(its.model)
+    return [
+      { path: `${node.id}.md`, content: pageMarkdown(its, '') },
+      ...history.length === 0 ? [] : [{ path: `${node.id}.log.md`, content: logMarkdown(its, history) }]
+    ]
+  })
+  return json({ files: [{ path: 'index.md', content: indexMarkdown(all, id => models.get(bank, id)!) }, ...files] })
+}
+
+const nodeBody = object({
+  name: maybe(text), parent_id: maybe(text), source_query: maybe(text), tags: maybe(listOf(text)),
+  max_tokens: maybe(int({ min: 1 })), trigger: maybe(trigger)
+})
+
+const update: Handler = ({ core, params, body, headers, ignored }) => {
+  const { name, parent_id: parentId, source_query: sourceQuery, tags, max_tokens: maxTokens, trigger: settings } = readBody(
+    body, headers, ignored, nodeBody
+  )
+  const { bank, nodes, models } = tablesOf(core, params.bank_id!)
+  const node = nodeOf(nodes, bank, params.node_id!)
+  return core.store.transaction(() => {
+    const parent = parentOf(nodes, bank, parentId)
+    if (parent !== null && isWithin(nodes.all(bank), parent, node.seq)) throw new WireError(400, 'A folder cannot be moved into itself')
+    const changed = nodes.update(bank, node.id, { ...name !== null && { name }, ...parent !== null && { parent } })!
+    const model = node.modelId === null ? null : models.update(bank, node.modelId, {
+      ...name !== null && { name }, ...sourceQuery !== null && { sourceQuery }, ...tags !== null && { tags },
+      ...maxTokens !== null && { maxTokens }, ...settings !== null && { settings }
+    })
+    return json(nodeView(core, bank, changed, nodes.all(bank), model))
+  })
+}
+
+function isWithin (all: readonly KnowledgeNode[], from: number, goal: number): boolean {
+  for (let at: number | null = from; at !== null; at = all.find(({ seq }) => seq === at)!.parent) {
+    if (at === goal) return true
+  }
+  return false
+}
+
+const remove: Handler = ({ core, params }) => {
+  const { bank, nodes } = tablesOf(core, params.bank_id!)
+  nodes.delete(bank, nodeOf(nodes, bank, params.node_id!).id)
+  return json({ status: 'deleted' })
+}
+
+function nodeOf (nodes: NodeTable, bank: number, id: string): KnowledgeNode {
+  const node = nodes.get(bank, id)
+  if (node === null) throw new WireError(404, `Knowledge node '${id}' not found`)
+  return node
+}
+
+const BASE = `${BANK}/knowledge-base`
+
+export const routes: readonly WireRoute[] = [
+  { method: 'GET', path: `${BASE}/tree`, handler: tree },
+  { method: 'POST', path: `${BASE}/folders`, handler: folder },
+  { method: 'POST', path: `${BASE}/pages`, handler: newPage },
+  { method: 'GET', path: `${BASE}/export`, handler: bundle },
+  { method: 'GET', path: `${BASE}/search`, handler: search },
+  { method: 'GET', path: `${BASE}/pages/{page_id}`, handler: onePage },
+  { method: 'PATCH', path: `${BASE}/nodes/{node_id}`, handler: update },
+  { method: 'DELETE', path: `${BASE}/nodes/{node_id}`, handler: remove }
+]

@@ -1,0 +1,118 @@
+import { needBank } from '../store/bank-table.js'
+import type { Core } from '../core.js'
+import { requireChat } from '../llm/ask.js'
+import { asking } from '../llm/refusal.js'
+import { operationsOf } from '../operations/operations.js'
+import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
+import { bool, int, listOf, maybe, oneOf, optional, readBody, readOptionalBody, readQuery, text } from '../wire/shape.js'
+import { wireTime } from '../wire/times.js'
+import { MentalModelTable, type MentalModel } from './mental-model-table.js'
+import { createModel, refreshModel, updateModel } from './mental-model-shapes.js'
+import { modelDetails, modelView } from './model-view.js'
+import { isStale } from './staleness.js'
+import { tagsMatch } from './tag-match.js'
+import { dryRun } from './dry-run.js'
+import { submitRefresh } from './submit-refresh.js'
+
+const list: Handler = ({ core, params, query, ignored }) => {
+  const bankId = params.bank_id!
+  const { tags, tags_match: mode, detail, limit, offset, exclude_knowledge_pages: withoutPages } = readQuery(query, ignored, {
+    tags: maybe(listOf(text)),
+    tags_match: optional(oneOf('any', 'all', 'exact'), 'any'),
+    detail: optional(oneOf(...modelDetails), 'metadata'),
+    limit: optional(int({ min: 1, max: 1000 }), 100),
+    offset: optional(int({ min: 0 }), 0),
+    exclude_knowledge_pages: optional(bool, false)
+  }, ['tags'])
+  const bank = needBank(core.store, bankId).seq
+  const found = tableOf(core).all(bank).filter(
+    model => !(withoutPages && model.isKnowledgePage) && tagsMatch(model.tags, tags, mode)
+  )
+  return json({
+    items: found.slice(offset, offset + limit).map(each => modelView(bankId, each, detail, isStale(core, bank, each))),
+    total: found.length, limit, offset
+  })
+}
+
+const create: Handler = ({ core, params, body, headers, ignored }) => {
+  const bankId = params.bank_id!
+  const { id, name, source_query: sourceQuery, tags, max_tokens: maxTokens, trigger } = readBody(
+    body, headers, ignored, createModel
+  )
+  const bank = needBank(core.store, bankId).seq
+  return core.store.transaction(() => {
+    if (id !== null && tableOf(core).get(bank, id) !== null) throw new WireError(409, `Mental model '${id}' already exists in bank '${bankId}'`)
+    const model = tableOf(core).add(bank, id, { name, sourceQuery, tags, maxTokens, settings: trigger ?? {} })
+    return json({ mental_model_id: model.id, operation_id: submitRefresh(core, bankId, model).id })
+  })
+}
+
+const one: Handler = ({ core, params, query, ignored }) => {
+  const { detail } = readQuery(query, ignored, { detail: optional(oneOf(...modelDetails), 'full') })
+  const bank = needBank(core.store, params.bank_id!).seq
+  const model = known(core, params)
+  return json(modelView(params.bank_id!, model, detail, isStale(core, bank, model)))
+}
+
+const update: Handler = ({ core, params, body, headers, ignored }) => {
+  const { name, source_query: sourceQuery, max_tokens: maxTokens, tags, trigger } = readBody(body, headers, ignored, updateModel)
+  const { id } = known(core, params)
+  const model = tableOf(core).update(needBank(core.store, params.bank_id!).seq, id, {
+    ...name !== null && { name }, ...sourceQuery !== null && { sourceQuery }, ...maxTokens !== null && { maxTokens },
+    ...tags !== null && { tags }, ...trigger !== null && { settings: trigger }
+  })
+  return json(modelView(params.bank_id!, model!, 'full', null))
+}
+
+const remove: Handler = ({ core, params }) => {
+  const { id } = known(core, params)
+  tableOf(core).delete(needBank(core.store, params.bank_id!).seq, id)
+  return json({ status: 'deleted' })
+}
+
+const history: Handler = ({ core, params }) => json(tableOf(core).history(known(core, params))
+  .map(({ changedAt, change: { previous_content: content, previous_reflect_response: response, ...change } }) =>
+    ({ previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...change })))
+
+const refresh = asking(async ({ core, params, body, headers, ignored }) => {
+  readOptionalBody(body, headers, ignored, refreshModel)
+  const model = known(core, params)
+  requireChat(core, 'the refresh of a mental model')
+  const bankId = params.bank_id!
+  const waiting = operationsOf(core).table.waiting(bankId, 'refresh_mental_model', model.id)
+  return json({ operation_id: (waiting ?? submitRefresh(core, bankId, model)).id, status: 'queued' })
+})
+
+const tryRefresh = asking(
+  async ({ core, params, signal }) => json(await dryRun(core, params.bank_id!, known(core, params), signal))
+)
+
+const clear: Handler = ({ core, params }) => {
+  const model = known(core, params)
+  const cleared = core.store.transaction(() => tableOf(core).clear(needBank(core.store, params.bank_id!).seq, model))
+  return json(modelView(params.bank_id!, cleared, 'full', null))
+}
+
+function tableOf (core: Core): MentalModelTable {
+  return new MentalModelTable(core.store, () => core.now())
+}
+
+function known (core: Core, { bank_id: bankId, mental_model_id: id }: WireCall['params']): MentalModel {
+  const model = tableOf(core).get(needBank(core.store, bankId!).seq, id!)
+  if (model === null) throw new WireError(404, `Mental model '${id}' not found`)
+  return model
+}
+
+const MODEL = `${BANK}/mental-models/{mental_model_id}`
+
+export const routes: readonly WireRoute[] = [
+  { method: 'GET', path: `${BANK}/mental-models`, handler: list },
+  { method: 'POST', path: `${BANK}/mental-models`, handler: create },
+  { method: 'GET', path: MODEL, handler: one },
+  { method: 'PATCH', path: MODEL, handler: update },
+  { method: 'DELETE', path: MODEL, handler: remove },
+  { method: 'GET', path: `${MODEL}/history`, handler: history },
+  { method: 'POST', path: `${MODEL}/refresh`, handler: refresh },
+  { method: 'POST', path: `${MODEL}/dry-run-refresh`, handler: tryRefresh },
+  { method: 'POST', path: `${MODEL}/clear`, handler: clear }
+]

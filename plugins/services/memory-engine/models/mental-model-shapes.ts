@@ -1,0 +1,42 @@
+import { anything, bool, int, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text } from '../wire/shape.js'
+import { tagModes } from './tag-match.js'
+
+/** `MentalModelTrigger` of the wire. */
+export const trigger = object({
+  budget: maybe(oneOf('low', 'mid', 'high')),
+  mode: optional(oneOf('full', 'delta'), 'full'),
+  refresh_after_consolidation: optional(bool, false),
+  refresh_cron: maybe(text),
+  full_refresh_cron: maybe(text),
+  min_refresh_interval_seconds: maybe(int({ min: 0 })),
+  fact_types: maybe(listOf(oneOf('world', 'experience', 'observation'))),
+  exclude_mental_models: optional(bool, false),
+  exclude_mental_model_ids: maybe(listOf(text)),
+  tags_match: maybe(oneOf(...tagModes)),
+  tag_groups: maybe(listOf(anything)),
+  include_chunks: maybe(bool),
+  recall_max_tokens: maybe(int({ min: 1 })),
+  recall_chunks_max_tokens: maybe(int({ min: 1 })),
+  reflect_search_observations_max_tokens: maybe(int({ min: 1 })),
+  reflect_search_observations_include_entities: maybe(bool),
+  response_schema: maybe(mapOf(anything)),
+  keep_trace: optional(bool, false)
+})
+
+export const MAX_TOKENS = 2048
+const maxTokens = int({ min: 256, max: 8192 })
+
+export const createModel = object({
+  id: maybe(text),
+  name: required(text),
+  source_query: required(text),
+  tags: optional(listOf(text), []),
+  max_tokens: optional(maxTokens, MAX_TOKENS),
+  trigger: optional(nullable(trigger), null)
+})
+
+export const updateModel = object({
+  name: maybe(text), source_query: maybe(text), max_tokens: maybe(maxTokens), tags: maybe(listOf(text)), trigger: maybe(trigger)
+})
+
+export const refreshModel = object({ mode: maybe(oneOf('full')) })

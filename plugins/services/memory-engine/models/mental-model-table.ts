@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto'
+import type { Cell, Store } from '../store/store.js'
+
+/** Settings of a mental model as the wire has them: those that were given, the rest has its default. */
+export type ModelSettings = Readonly<Record<string, unknown>>
+
+/** An answer that is kept and made anew. Times in epoch ms. */
+export interface MentalModel {
+  readonly seq: number
+  readonly id: string
+  readonly name: string
+  readonly sourceQuery: string
+  readonly content: string
+  readonly tags: readonly string[]
+  readonly maxTokens: number
+  readonly settings: ModelSettings
+  readonly reflectResponse: Readonly<Record<string, unknown>> | null
+  readonly lastRefreshedAt: number | null
+  readonly lastMemorySeenAt: number | null
+  readonly lastRefreshFailedAt: number | null
+  readonly lastFullRefreshedAt: number | null
+  readonly createdAt: number
+  readonly isKnowledgePage: boolean
+}
+
+export interface ModelValues {
+  readonly name: string
+  readonly sourceQuery: string
+  readonly tags: readonly string[]
+  readonly maxTokens: number
+  readonly settings: ModelSettings
+}
+
+export interface Refreshed {
+  readonly content: string
+  readonly reflectResponse: Readonly<Record<string, unknown>>
+  readonly lastMemorySeenAt: number | null
+  readonly isFull: boolean
+}
+
+interface Row {
+  readonly seq: number
+  readonly id: string
+  readonly name: string
+  readonly source_query: string
+  readonly content: string
+  readonly tags: string
+  readonly max_tokens: number
+  readonly settings: string
+  readonly reflect_response: string | null
+  readonly last_refreshed_at: number | null
+  readonly last_memory_seen_at: number | null
+  readonly last_refresh_failed_at: number | null
+  readonly last_full_refreshed_at: number | null
+  readonly created_at: number
+  readonly is_page: number
+}
+
+const SELECT = 'SELECT m.*, EXISTS (SELECT 1 FROM knowledge_nodes n WHERE n.model = m.seq) AS is_page FROM mental_models m'
+
+/** The mental models of all banks; `bank` is the number of one. */
+export class MentalModelTable {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor (store: Store, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  add (bank: number, id: string | null, values: ModelValues): MentalModel {
+    const key = id ?? `mm-${randomUUID().replaceAll('-', '')}`
+    this.#store.run(`INSERT INTO mental_models (id, bank, name, source_query, tags, max_tokens, settings, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, [
+      key, bank, values.name, values.sourceQuery, JSON.stringify(values.tags), values.maxTokens,
+      JSON.stringify(values.settings), this.#now()
+    ])
+    return this.get(bank, key)!
+  }
+
+  get (bank: number, id: string): MentalModel | null {
+    const row = this.#store.get<Row>(`${SELECT} WHERE m.bank = ? AND m.id = ?`, [bank, id])
+    return row === undefined ? null : modelOf(row)
+  }
+
+  /** In the order in which they were made. */
+  all (bank: number): readonly MentalModel[] {
+    return this.#store.all<Row>(`${SELECT} WHERE m.bank = ? ORDER BY m.seq`, [bank]).map(modelOf)
+  }
+
+  update (bank: number, id: string, changes: Partial<ModelValues>): MentalModel | null {
+    const columns: Record<string, Cell> = {}
+    if (changes.name !== undefined) columns.name = changes.name
+    if (changes.sourceQuery !== undefined) columns.source_query = changes.sourceQuery
+    if (changes.tags !== undefined) columns.tags = JSON.stringify(changes.tags)
+    if (changes.maxTokens !== undefined) columns.max_tokens = changes.maxTokens
+    if (changes.settings !== undefined) columns.settings = JSON.stringify(changes.settings)
+    this.#set(bank, id, columns)
+    return this.get(bank, id)
+  }
+
+  delete (bank: number, id: string): boolean {
+    return this.#store.run('DELETE FROM mental_models WHERE bank = ? AND id = ?', [bank, id]).changes > 0
+  }
+
+  /** Takes over what a refresh came to; the content before it goes to the history. */
+  refreshed (bank: number, model: MentalModel, { content, reflectResponse, lastMemorySeenAt, isFull }: Refreshed): void {
+    const now = this.#now()
+    if (content !== model.content) {
+      this.#note(model.seq, { previous_content: model.content, previous_reflect_response: model.reflectResponse, kind: 'content', outcome: 'content_written', failure_reason: null, error_message: null })
+    }
+    this.#set(bank, model.id, {
+      content, reflect_response: JSON.stringify(reflectResponse), last_refreshed_at: now, last_refresh_failed_at: null,
+      last_memory_seen_at: lastMemorySeenAt ?? model.lastMemorySeenAt, ...isFull && { last_full_refreshed_at: now }
+    })
+  }
+
+  refreshFailed (bank: number, model: MentalModel, outcome: string, reason: string, message: string): void {
+    this.#note(model.seq, { previous_content: null, previous_reflect_response: null, kind: 'refresh_failed', outcome, failure_reason: reason, error_message: message })
+    this.#set(bank, model.id, { last_refresh_failed_at: this.#now() })
+  }
+
+  clear (bank: number, model: MentalModel): MentalModel {
+    if (model.content !== '') {
+      this.#note(model.seq, { previous_content: model.content, previous_reflect_response: model.reflectResponse, kind: 'cleared', outcome: null, failure_reason: null, error_message: null })
+    }
+    this.#set(bank, model.id, { content: '', reflect_response: null, last_memory_seen_at: null, last_refresh_failed_at: null })
+    return this.get(bank, model.id)!
+  }
+
+  /** The latest change first. */
+  history (model: MentalModel): ReadonlyArray<{
+    readonly changedAt: number
+    readonly change: Readonly<Record<string, unknown>>
+  }> {
+    return this.#store.all<{ changed_at: number, change: string }>('SELECT changed_at, change FROM mental_model_history WHERE model = ? ORDER BY seq DESC', [model.seq])
+      .map(({ changed_at: changedAt, change }) => ({ changedAt, change: JSON.parse(change) as Record<string, unknown> }))
+  }
+
+  #note (model: number, change: Readonly<Record<string, unknown>>): void {
+    this.#store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, this.#now(), JSON.stringify(change)])
+  }
+
+  #set (bank: number, id: string, columns: Readonly<Record<string, Cell>>): void {
+    if (Object.keys(columns).length === 0) return
+    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
+    this.#store.run(`UPDATE mental_models SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+  }
+}
+
+function modelOf (row: Row): MentalModel {
+  return {
+    seq: row.seq,
+    id: row.id,
+    name: row.name,
+    sourceQuery: row.source_query,
+    content: row.content,
+    tags: JSON.parse(row.tags) as string[],
+    maxTokens: row.max_tokens,
+    settings: JSON.parse(row.settings) as ModelSettings,
+    reflectResponse: row.reflect_response === null ? null : JSON.parse(row.reflect_response) as Record<string, unknown>,
+    lastRefreshedAt: row.last_refreshed_at,
+    lastMemorySeenAt: row.last_memory_seen_at,
+    lastRefreshFailedAt: row.last_refresh_failed_at,
+    lastFullRefreshedAt: row.last_full_refreshed_at,
+    createdAt: row.created_at,
+    isKnowledgePage: row.is_page === 1
+  }
+}

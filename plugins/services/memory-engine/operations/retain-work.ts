@@ -1,0 +1,98 @@
+import type { Core, LaterRetain } from '../core.js'
+import { nameOperation } from '../documents/document-table.js'
+import type { RetainItem } from '../retain/request.js'
+import { retain } from '../retain/retain.js'
+import { findBank, type BankRow } from '../store/bank-table.js'
+import { chunksOf, findDocument } from '../store/document-table.js'
+import { tokensOf } from '../llm/model.js'
+import { WireError } from '../wire/answer.js'
+import { PermanentFailure } from './operation.js'
+import type { Work } from './operation-queue.js'
+import { operationsOf } from './operations.js'
+
+/** A part of a retain holds no more, unless one item does. */
+const PART_TOKENS = 10_000
+
+/**
+ * Lays an asynchronous retain down, in parts that are worked off in their order. A repeat with the same operation id is the same
+ * retain. Returns the id of the whole.
+ */
+export function retainLater (core: Core, { bank, request: { items }, operationId }: LaterRetain): string {
+  const { table, queue } = operationsOf(core)
+  const known = operationId === null ? null : table.get(operationId.toLowerCase())
+  if (known !== null && known.bankId === bank.bank_id) return known.id
+  if (known !== null) throw new WireError(409, `Operation ${known.id} belongs to another bank`)
+  const parts = partsOf(items)
+  const ids = new Set(items.map(({ documentId }) => documentId))
+  const documentId = ids.size === 1 ? [...ids][0]! : null
+  const facts = {
+    is_parent: true, ...documentId !== null && { document_id: documentId }, items_count: items.length,
+    total_tokens: items.reduce((sum, { content }) => sum + tokensOf(content), 0), num_sub_batches: parts.length
+  }
+  return core.store.transaction(() => {
+    const parent = table.add({
+      ...operationId !== null && { id: operationId.toLowerCase() }, bankId: bank.bank_id, type: 'batch_retain', itemsCount: items.length,
+      documentId, result: facts
+    })
+    parts.forEach((part, n) => {
+      table.add({
+        bankId: bank.bank_id, type: 'retain', parentId: parent.id, subBatchIndex: n + 1, itemsCount: part.length, payload: { items: part },
+        documentId: part.length === 1 ? part[0]!.documentId : null
+      })
+    })
+    if (parts.length === 0) table.complete(parent.id, { unit_ids_count: 0 }, null)
+    setImmediate(() => queue.wake())
+    return parent.id
+  })
+}
+
+/** A document that goes on in a later part is added to there. Pure. */
+export function partsOf (items: readonly RetainItem[]): ReadonlyArray<readonly RetainItem[]> {
+  const parts: RetainItem[][] = []
+  const begun = new Set<string>()
+  let room = 0
+  for (const item of items) {
+    const tokens = tokensOf(item.content)
+    if (parts.length === 0 || tokens > room) {
+      for (const { documentId } of parts.at(-1) ?? []) if (documentId !== null) begun.add(documentId)
+      parts.push([])
+      room = PART_TOKENS
+    }
+    parts.at(-1)!.push(item.documentId !== null && begun.has(item.documentId) ? { ...item, updateMode: 'append' } : item)
+    room -= tokens
+  }
+  return parts
+}
+
+/** Keeps the items of a part, or a document's text once more. */
+export function retainWork (core: Core): Work {
+  return async (operation, run) => {
+    const bank = findBank(core.store, operation.bankId)
+    if (bank === undefined) throw new PermanentFailure(`Bank '${operation.bankId}' not found`)
+    const { items = [], document } = (operation.payload ?? {}) as {
+      readonly items?: readonly RetainItem[]
+      readonly document?: string
+    }
+    run.commit(() => {
+      const all = document === undefined ? items : [itemOf(core, bank, document)]
+      const { documents, memories } = retain(core, bank, all)
+      nameOperation(core.store, documents, operation.id, document === undefined ? 'retain' : 'reprocess')
+      return { unit_ids_count: memories.length, extraction_errors_count: 0 }
+    })
+    await Promise.resolve()
+  }
+}
+
+/** A document as the item that it was retained with. */
+function itemOf (core: Core, bank: BankRow, documentId: string): RetainItem {
+  const document = findDocument(core.store, bank.seq, documentId)
+  if (document === undefined) throw new PermanentFailure('Document not found')
+  const { context = null, metadata = {} } = JSON.parse(document.retain_params ?? '{}') as { context?: string | null, metadata?: Record<string, string> }
+  const { at } = core.store.get<{ at: number | null }>('SELECT max(mentioned_at) AS at FROM memories WHERE document = ?', [document.seq])!
+  return {
+    content: chunksOf(core.store, document.seq).map(({ text }) => text).join(''), mentionedAt: at, timestamp: null, context, metadata, documentId,
+    entities: [], tags: JSON.parse(document.tags) as string[],
+    observationScopes: document.observation_scopes === null ? null : JSON.parse(document.observation_scopes),
+    strategy: null, updateMode: 'replace'
+  }
+}

@@ -1,0 +1,174 @@
+import type { Core } from '../core.js'
+import { MentalModelTable } from '../models/mental-model-table.js'
+import { DirectiveTable } from '../models/directive-table.js'
+import { triggerOf } from '../models/model-view.js'
+import { dispositionOf } from '../banks/profile.js'
+import { NodeTable } from '../knowledge/node-table.js'
+import { PermanentFailure } from '../operations/operation.js'
+import type { Run } from '../operations/operation-queue.js'
+import { overridesOf, type BankRow } from '../store/bank-table.js'
+import { chunksOf, findDocument, type DocumentRow } from '../store/document-table.js'
+import type { MemoryRow } from '../store/memory-table.js'
+import { WebhookTable } from '../webhooks/webhook-table.js'
+import { wireTime } from '../wire/times.js'
+import { ArchiveWriter, historyTables, type JsonRow, type TransferFact, type TransferObservation } from './archive.js'
+
+export interface ExportOptions {
+  readonly type: 'documents' | 'bank'
+  /** Null for all. */
+  readonly documentIds: readonly string[] | null
+  /** Documents and what was made of them. */
+  readonly data: boolean
+  readonly observations: boolean
+  readonly knowledge: boolean
+  readonly config: boolean
+  readonly history: boolean
+}
+
+const DOCUMENTS_AT_ONCE = 50
+
+/** Where a fact stands in the archive. */
+type Places = Map<number, { readonly document_id: string, readonly fact_index: number }>
+
+/** The archive of a bank, or of a part of it. Requests are served between its documents; each is whole. */
+export async function exportArchive (core: Core, bank: BankRow, options: ExportOptions, run: Run): Promise<Buffer> {
+  const { store } = core
+  const archive = new ArchiveWriter()
+  const places: Places = new Map()
+  const documents = options.data ? documentsOf(core, bank, options.documentIds) : []
+  for (const [n, seq] of documents.entries()) {
+    if (n % DOCUMENTS_AT_ONCE === 0) {
+      run.progress('exporting', n, documents.length)
+      await new Promise(resolve => setImmediate(resolve))
+      run.signal.throwIfAborted()
+    }
+    const document = store.get<DocumentRow>('SELECT * FROM documents WHERE seq = ?', [seq])
+    // deleted meanwhile
+    if (document !== undefined) addDocument(core, archive, document, places, options.observations)
+  }
+  archive.addObservations(options.data && options.observations ? observationsOf(core, bank, places) : [])
+  if (options.config) addConfig(core, archive, bank)
+  if (options.knowledge) addModels(core, archive, bank)
+  if (options.history) addHistory(core, archive, bank)
+  return archive.end(options.type, bank.bank_id, new Date(core.now()).toISOString())
+}
+
+function documentsOf ({ store }: Core, bank: BankRow, ids: readonly string[] | null): readonly number[] {
+  if (ids === null) return store.all<{ seq: number }>('SELECT seq FROM documents WHERE bank = ? ORDER BY seq', [bank.seq]).map(({ seq }) => seq)
+  return ids.map(id => {
+    const document = findDocument(store, bank.seq, id)
+    if (document === undefined) throw new PermanentFailure(`Document '${id}' not found in bank '${bank.bank_id}'`)
+    return document.seq
+  })
+}
+
+function addDocument ({ store }: Core, archive: ArchiveWriter, document: DocumentRow, places: Places, lifecycle: boolean): void {
+  const chunks = chunksOf(store, document.seq)
+  const indexOf = new Map(chunks.map(chunk => [chunk.seq, chunk.chunk_index]))
+  const memories = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ? ORDER BY seq', [document.seq])
+  const valid = memories.filter(({ state }) => state === 'valid')
+  for (const [index, { seq }] of valid.entries()) places.set(seq, { document_id: document.document_id, fact_index: index })
+  const factOf = (row: MemoryRow): TransferFact => transferFact(
+    row, row.chunk === null ? null : indexOf.get(row.chunk) ?? null, lifecycle
+  )
+  archive.addDocument({
+    id: document.document_id,
+    original_text: document.original_text,
+    retain_params: parsed(document.retain_params) as JsonRow | null,
+    tags: parsed(document.tags) as string[],
+    created_at: wireTime(document.created_at),
+    chunks: chunks.map(chunk => ({ chunk_index: chunk.chunk_index, chunk_text: chunk.text })),
+    facts: valid.map(factOf),
+    invalidated: memories.filter(({ state }) => state !== 'valid').map(row => ({ ...factOf(row), invalidation_reason: row.invalidation_reason }))
+  })
+}
+
+function transferFact (row: MemoryRow, chunkIndex: number | null, lifecycle: boolean): TransferFact {
+  return {
+    text: row.text, source_id: row.id, fact_type: row.fact_type, context: row.context, event_date: wireTime(
+      row.occurred_start ?? row.mentioned_at
+    ),
+    occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
+    mentioned_at: wireTime(row.mentioned_at),
+    metadata: parsed(row.metadata) as Record<string, string>, tags: parsed(row.tags) as string[],
+    observation_scopes: parsed(row.observation_scopes), chunk_index: chunkIndex, entities: parsed(row.entities) as string[],
+    causal_relations: [],
+    created_at: wireTime(row.created_at), consolidated_at: lifecycle ? wireTime(row.consolidated_at) : null,
+    consolidation_failed_at: lifecycle ? wireTime(row.consolidation_failed_at) : null
+  }
+}
+
+/** Those whose sources are all in the archive. */
+function observationsOf ({ store }: Core, bank: BankRow, places: Places): readonly TransferObservation[] {
+  const rows = store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' ORDER BY seq`, [bank.seq])
+  return rows.flatMap(row => {
+    const sources = store.all<{ source: number }>('SELECT source FROM memory_sources WHERE memory = ? ORDER BY source', [row.seq])
+      .map(({ source }) => places.get(source))
+    if (sources.length === 0 || sources.some(source => source === undefined)) return []
+    return [{
+      source_id: row.id, text: row.text, tags: parsed(row.tags) as string[], event_date: wireTime(
+        row.occurred_start ?? row.mentioned_at
+      ),
+      occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
+      mentioned_at: wireTime(row.mentioned_at),
+      observation_scopes: parsed(row.observation_scopes), proof_count: row.proof_count, sources: sources as TransferObservation['sources']
+    }]
+  })
+}
+
+/** The secrets of webhooks stay here. */
+function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): void {
+  const now = (): number => core.now()
+  const own = { bank_id: bank.bank_id }
+  archive.addRows('banks', [{
+    ...own, name: bank.name, disposition: dispositionOf(bank), config: overridesOf(bank), created_at: wireTime(bank.created_at),
+    updated_at: wireTime(bank.updated_at)
+  }])
+  archive.addRows('directives', new DirectiveTable(core.store, now).all(bank.seq).map(each => ({
+    ...own, id: each.id, name: each.name, content: each.content, priority: each.priority, is_active: each.isActive,
+    tags: each.tags,
+    created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
+  })))
+  archive.addRows('webhooks', new WebhookTable(core.store, now).all(bank.seq).map(each => ({
+    ...own, id: each.id, url: each.url, secret: null, event_types: each.eventTypes, enabled: each.enabled,
+    http_config: each.httpConfig,
+    created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
+  })))
+}
+
+function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): void {
+  const own = { bank_id: bank.bank_id }
+  const table = new MentalModelTable(core.store, () => core.now())
+  const models = table.all(bank.seq)
+  archive.addRows('mental_models', models.map(each => ({
+    ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
+    max_tokens: each.maxTokens,
+    trigger: triggerOf(each.settings), reflect_response: each.reflectResponse, last_refreshed_at: wireTime(each.lastRefreshedAt),
+    last_memory_seen_at: wireTime(each.lastMemorySeenAt), last_full_refreshed_at: wireTime(each.lastFullRefreshedAt),
+    created_at: wireTime(each.createdAt)
+  })))
+  archive.addRows('mental_model_history', models.flatMap(model => table.history(model).toReversed()
+    .map(({ changedAt, change }) => ({ ...own, mental_model_id: model.id, changed_at: wireTime(changedAt), ...change }))))
+  const nodes = new NodeTable(core.store, () => core.now()).all(bank.seq)
+  archive.addKnowledge(nodes.map(node => ({
+    id: node.id, parent_id: nodes.find(({ seq }) => seq === node.parent)?.id ?? null, kind: node.kind, name: node.name,
+    mental_model_id: node.modelId,
+    sort_order: node.sortOrder, managed: node.managed, created_at: wireTime(node.createdAt), updated_at: wireTime(node.updatedAt)
+  })))
+}
+
+function addHistory ({ store }: Core, archive: ArchiveWriter, bank: BankRow): void {
+  const rows = {
+    audit_log: store.all<JsonRow>('SELECT id, bank_id, action, transport, started_at, duration_ms FROM audit_log WHERE bank_id = ? ORDER BY seq', [bank.bank_id]),
+    llm_requests: store.all<JsonRow>('SELECT id, operation, scope, call_type, model, status, started_at, duration_ms, input_tokens, output_tokens FROM model_calls WHERE bank = ? ORDER BY seq', [bank.seq])
+  }
+  for (const table of historyTables) {
+    archive.addHistory(table, rows[table].map(row => ({
+      ...row, bank_id: bank.bank_id, started_at: wireTime(Number(row.started_at))
+    })))
+  }
+}
+
+function parsed (value: string | null): unknown {
+  return value === null ? null : JSON.parse(value)
+}

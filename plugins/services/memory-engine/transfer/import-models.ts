@@ -1,0 +1,113 @@
+import type { Core } from '../core.js'
+import { DirectiveTable } from '../models/directive-table.js'
+import { MAX_TOKENS } from '../models/mental-model-shapes.js'
+import { MentalModelTable, type ModelSettings } from '../models/mental-model-table.js'
+import { NodeTable } from '../knowledge/node-table.js'
+import type { BankRow } from '../store/bank-table.js'
+import { targetProblem } from '../webhooks/target.js'
+import { WebhookTable, type HttpConfig } from '../webhooks/webhook-table.js'
+import type { Archive, JsonRow } from './archive.js'
+
+const plainHttp: HttpConfig = { method: 'POST', timeout_seconds: 30, headers: {}, params: {} }
+
+/** Mental models with their content and history, and the tree of the knowledge base. Those that are there stay as they are. */
+export function importModels (core: Core, bank: BankRow, archive: Archive): Record<string, number> {
+  const { store } = core
+  const now = (): number => core.now()
+  const [models, nodes] = [new MentalModelTable(store, now), new NodeTable(store, now)]
+  const added = new Map<string, number>()
+  for (const row of archive.rows.mental_models ?? []) {
+    const id = text(row.id, '')
+    if (id === '' || models.get(bank.seq, id) !== null) continue
+    const model = models.add(bank.seq, id, {
+      name: text(row.name, id), sourceQuery: text(row.source_query, ''), tags: strings(row.tags), maxTokens: Number(row.max_tokens ?? MAX_TOKENS),
+      settings: map(row.trigger) as ModelSettings
+    })
+    store.run(`UPDATE mental_models SET content = ?, reflect_response = ?, last_refreshed_at = ?, last_memory_seen_at = ?, last_full_refreshed_at = ?
+      WHERE seq = ?`, [
+      text(row.content, ''), row.reflect_response === null || row.reflect_response === undefined ? null : JSON.stringify(map(row.reflect_response)),
+      time(row.last_refreshed_at), time(row.last_memory_seen_at), time(row.last_full_refreshed_at), model.seq
+    ])
+    added.set(id, model.seq)
+  }
+  for (const { mental_model_id: id, bank_id: _, changed_at: at, ...change } of archive.rows.mental_model_history ?? []) {
+    const model = added.get(text(id, ''))
+    if (model === undefined) continue
+    store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, time(at) ?? core.now(), JSON.stringify(change)])
+  }
+  return {
+    mental_models_imported: added.size, knowledge_pages_imported: importTree(store, bank, archive.knowledgePages, nodes, models)
+  }
+}
+
+/** Parents before their children, wherever they stand in the archive. */
+function importTree (store: Core['store'], bank: BankRow, rows: readonly JsonRow[], nodes: NodeTable, models: MentalModelTable): number {
+  const waiting = new Set(rows.filter(row => nodes.get(bank.seq, text(row.id, '')) === null))
+  let count = 0
+  for (let before = -1; before !== waiting.size;) {
+    before = waiting.size
+    for (const row of waiting) {
+      const parent = row.parent_id === null || row.parent_id === undefined ? null : nodes.get(bank.seq, text(row.parent_id, ''))
+      if (parent === null && typeof row.parent_id === 'string') continue
+      waiting.delete(row)
+      const model = row.kind === 'page' ? models.get(bank.seq, text(row.mental_model_id, '')) : null
+      if (row.kind === 'page' && model === null) continue
+      const node = nodes.add(bank.seq, row.kind === 'page' ? 'page' : 'folder', text(row.name, ''), parent?.seq ?? null, model?.seq ?? null)
+      store.run('UPDATE knowledge_nodes SET id = ?, sort_order = ?, managed = ? WHERE seq = ?', [text(row.id, node.id), Number(row.sort_order ?? 0), Number(row.managed === true), node.seq])
+      count += 1
+    }
+  }
+  return count
+}
+
+/** Directives, and webhooks that are off: an archive of somebody else must not make this engine call anybody. */
+export function importRules (core: Core, bank: BankRow, archive: Archive): {
+  readonly directives_imported: number
+  readonly webhooks_imported: number
+} {
+  const now = (): number => core.now()
+  const [directives, webhooks] = [new DirectiveTable(core.store, now), new WebhookTable(core.store, now)]
+  const known = new Set(directives.all(bank.seq).map(({ name }) => name))
+  const newDirectives = (archive.rows.directives ?? []).filter(row => !known.has(text(row.name, '')))
+  for (const row of newDirectives) {
+    directives.add(bank.seq, {
+      name: text(row.name, ''), content: text(row.content, ''), priority: Number(row.priority ?? 0), isActive: row.is_active !== false, tags: strings(row.tags)
+    })
+  }
+  const allowed = (archive.rows.webhooks ?? []).filter(row => targetProblem(text(row.url, '')) === null)
+  for (const row of allowed) {
+    webhooks.add(bank.seq, {
+      url: text(row.url, ''), secret: null, eventTypes: strings(row.event_types), enabled: false, httpConfig: { ...plainHttp, ...map(row.http_config) }
+    })
+  }
+  return { directives_imported: newDirectives.length, webhooks_imported: allowed.length }
+}
+
+function text (value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise
+}
+
+/** Maps and lists come as JSON or as its text, after the engine that wrote them. */
+function decoded (value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    return null
+  }
+}
+
+function map (value: unknown): Readonly<Record<string, unknown>> {
+  const read = decoded(value)
+  return typeof read === 'object' && read !== null && !Array.isArray(read) ? read as Record<string, unknown> : {}
+}
+
+function strings (value: unknown): readonly string[] {
+  const read = decoded(value)
+  return Array.isArray(read) ? read.filter(each => typeof each === 'string') : []
+}
+
+function time (value: unknown): number | null {
+  const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
+  return Number.isNaN(at) ? null : at
+}

@@ -1,0 +1,175 @@
+import {
+  bankTables, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
+  type TransferObservation
+} from './archive.js'
+import { unzip } from './zip.js'
+
+/** What an archive may hold unpacked. */
+export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
+
+/** An archive, checked whole. Throws an Error that says what is wrong with it and where. */
+export function readArchive (bytes: Buffer): Archive {
+  let files
+  try {
+    files = unzip(bytes, MAX_UNPACKED_BYTES)
+  } catch (error) {
+    throw new Error(`Invalid transfer archive: ${(error as Error).message}`)
+  }
+  if (!files.has('manifest.json')) throw new Error('Invalid transfer archive: manifest.json is missing')
+  const manifest = object(parsed(files, 'manifest.json'), 'manifest.json')
+  if (manifest.schema_version !== SCHEMA_VERSION) {
+    throw new Error(`Unsupported transfer archive schema version ${String(manifest.schema_version)} (this build supports ${SCHEMA_VERSION})`)
+  }
+  const type = manifest.archive_type === 'bank' ? 'bank' : 'documents'
+  const names = [...files.keys()].filter(name => name.startsWith('documents/') && name.endsWith('.json')).toSorted()
+  const documents = names.map(name => documentOf(parsed(files, name), name))
+  const observations = list(files, 'observations.json').map((each, n) => observationOf(each, `observations.json[${n}]`))
+  mustBeWhole(manifest, documents, observations)
+  const rowsOf = (name: string): JsonRow[] => list(files, name).map((row, n) => object(row, `${name}[${n}]`))
+  return {
+    type,
+    sourceBankId: text(manifest.source_bank_id, 'manifest.json: source_bank_id'),
+    documents,
+    observations,
+    rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
+    knowledgePages: rowsOf('knowledge_pages.json'),
+    history: Object.fromEntries(historyTables.filter(table => files.has(`history/${table}.json`)).map(table => [table, rowsOf(`history/${table}.json`)]))
+  }
+}
+
+function mustBeWhole (
+  manifest: JsonRow, documents: readonly TransferDocument[], observations: readonly TransferObservation[]
+): void {
+  const counts = { document_count: documents.length, observation_count: observations.length }
+  for (const [name, count] of Object.entries(counts)) {
+    const said = manifest[name] ?? 0
+    if (said !== count) throw new Error(`Invalid transfer archive: its manifest says ${name} ${String(said)}, and it holds ${count}`)
+  }
+  const ids = new Set<string>()
+  for (const { id } of documents) {
+    if (ids.has(id)) throw new Error(`Invalid transfer archive: it holds document '${id}' twice`)
+    ids.add(id)
+  }
+}
+
+function parsed (files: ReadonlyMap<string, Buffer>, name: string): unknown {
+  try {
+    return JSON.parse(files.get(name)!.toString())
+  } catch {
+    throw new Error(`Invalid transfer archive: ${name} is not JSON`)
+  }
+}
+
+function list (files: ReadonlyMap<string, Buffer>, name: string): unknown[] {
+  return files.has(name) ? array(parsed(files, name), name) : []
+}
+
+function documentOf (value: unknown, at: string): TransferDocument {
+  const row = object(value, at)
+  return {
+    id: text(row.id, `${at}: id`),
+    original_text: optional(row.original_text, `${at}: original_text`),
+    retain_params: row.retain_params === null || row.retain_params === undefined ? null : object(row.retain_params, `${at}: retain_params`),
+    tags: strings(row.tags, `${at}: tags`),
+    created_at: time(row.created_at, `${at}: created_at`),
+    chunks: array(row.chunks ?? [], `${at}: chunks`).map((chunk, n) => {
+      const place = `${at}: chunks[${n}]`
+      const { chunk_index: index, chunk_text: chunkText } = object(chunk, place)
+      return { chunk_index: whole(index, `${place}.chunk_index`), chunk_text: text(chunkText, `${place}.chunk_text`) }
+    }),
+    facts: array(row.facts ?? [], `${at}: facts`).map((fact, n) => factOf(fact, `${at}: facts[${n}]`)),
+    invalidated: array(row.invalidated ?? [], `${at}: invalidated`).map((fact, n) => factOf(fact, `${at}: invalidated[${n}]`))
+  }
+}
+
+function factOf (value: unknown, at: string): TransferFact {
+  const row = object(value, at)
+  const metadata = object(row.metadata ?? {}, `${at}.metadata`)
+  for (const [key, each] of Object.entries(metadata)) text(each, `${at}.metadata.${key}`)
+  const type = text(row.fact_type, `${at}.fact_type`)
+  if (!['world', 'experience', 'observation'].includes(type)) throw wrong(`${at}.fact_type`, 'one of world, experience, observation')
+  return {
+    text: text(row.text, `${at}.text`),
+    source_id: optional(row.source_id, `${at}.source_id`),
+    fact_type: type,
+    context: optional(row.context, `${at}.context`),
+    event_date: time(row.event_date, `${at}.event_date`),
+    ...times(row, at),
+    metadata: metadata as Record<string, string>,
+    tags: strings(row.tags, `${at}.tags`),
+    observation_scopes: row.observation_scopes ?? null,
+    chunk_index: row.chunk_index === null || row.chunk_index === undefined ? null : whole(row.chunk_index, `${at}.chunk_index`),
+    entities: strings(row.entities, `${at}.entities`),
+    causal_relations: array(row.causal_relations ?? [], `${at}.causal_relations`).map((relation, n) => {
+      const { relation_type: kind, target_fact_index: target } = object(relation, `${at}.causal_relations[${n}]`)
+      return { relation_type: text(kind, `${at}.causal_relations[${n}].relation_type`), target_fact_index: whole(target, `${at}.causal_relations[${n}].target_fact_index`) }
+    }),
+    created_at: time(row.created_at, `${at}.created_at`),
+    consolidated_at: time(row.consolidated_at, `${at}.consolidated_at`),
+    consolidation_failed_at: time(row.consolidation_failed_at, `${at}.consolidation_failed_at`),
+    invalidation_reason: optional(row.invalidation_reason, `${at}.invalidation_reason`)
+  }
+}
+
+function observationOf (value: unknown, at: string): TransferObservation {
+  const row = object(value, at)
+  return {
+    source_id: optional(row.source_id, `${at}.source_id`),
+    text: text(row.text, `${at}.text`),
+    tags: strings(row.tags, `${at}.tags`),
+    event_date: time(row.event_date, `${at}.event_date`),
+    ...times(row, at),
+    observation_scopes: row.observation_scopes ?? null,
+    proof_count: row.proof_count === undefined ? 1 : whole(row.proof_count, `${at}.proof_count`),
+    sources: array(row.sources ?? [], `${at}.sources`).map((source, n) => {
+      const { document_id: document, fact_index: index } = object(source, `${at}.sources[${n}]`)
+      return { document_id: text(document, `${at}.sources[${n}].document_id`), fact_index: whole(index, `${at}.sources[${n}].fact_index`) }
+    })
+  }
+}
+
+function times (row: JsonRow, at: string): Pick<TransferFact, 'occurred_start' | 'occurred_end' | 'mentioned_at'> {
+  return {
+    occurred_start: time(row.occurred_start, `${at}.occurred_start`),
+    occurred_end: time(row.occurred_end, `${at}.occurred_end`),
+    mentioned_at: time(row.mentioned_at, `${at}.mentioned_at`)
+  }
+}
+
+function wrong (at: string, expected: string): Error {
+  return new Error(`Invalid transfer archive: ${at} must be ${expected}`)
+}
+
+function object (value: unknown, at: string): JsonRow {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(at, 'an object')
+  return value as JsonRow
+}
+
+function array (value: unknown, at: string): unknown[] {
+  if (!Array.isArray(value)) throw wrong(at, 'a list')
+  return value
+}
+
+function text (value: unknown, at: string): string {
+  if (typeof value !== 'string') throw wrong(at, 'a text')
+  return value
+}
+
+function optional (value: unknown, at: string): string | null {
+  return value === null || value === undefined ? null : text(value, at)
+}
+
+function strings (value: unknown, at: string): string[] {
+  return array(value ?? [], at).map((each, n) => text(each, `${at}[${n}]`))
+}
+
+function whole (value: unknown, at: string): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw wrong(at, 'a whole number')
+  return value as number
+}
+
+function time (value: unknown, at: string): string | null {
+  const said = optional(value, at)
+  if (said !== null && Number.isNaN(Date.parse(said))) throw wrong(at, 'an ISO time')
+  return said
+}

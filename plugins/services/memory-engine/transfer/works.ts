@@ -1,0 +1,90 @@
+import type { Core } from '../core.js'
+import { PermanentFailure, type Operation } from '../operations/operation.js'
+import type { Run, Work } from '../operations/operation-queue.js'
+import { findBank, type BankRow } from '../store/bank-table.js'
+import type { Archive } from './archive.js'
+import { exportArchive, type ExportOptions } from './export.js'
+import { readArchive } from './read-archive.js'
+import { dropUpload, keepExport, readUpload } from './file-table.js'
+import { importBank, importDocuments, type ConflictMode, type Imported } from './import.js'
+
+/** The address of a file, below the base of the wire. Pure. */
+export function downloadUrl (key: string): string {
+  return `/v1/default/files/download/${key.split('/').map(encodeURIComponent).join('/')}`
+}
+
+export function exportWork (core: Core): Work {
+  return async (operation, run) => {
+    const options = operation.payload as ExportOptions
+    const bank = bankOf(core, operation)
+    const bytes = await exportArchive(core, bank, options, run)
+    const filename = `${bank.bank_id.replaceAll(/[^\w.-]/g, '_')}-${options.type === 'bank' ? 'bank' : 'documents'}.zip`
+    run.commit(() => {
+      const key = keepExport(core.store, operation.id, bank.bank_id, filename, bytes)
+      return { filename, byte_size: bytes.length, storage_key: key, download_url: downloadUrl(key) }
+    })
+  }
+}
+
+export interface ImportPayload {
+  readonly onConflict: ConflictMode
+  /** Null for documents into the bank of the operation. */
+  readonly target: { readonly bankId: string, readonly isNew: boolean, readonly data: boolean, readonly config: boolean } | null
+}
+
+export function importWork (core: Core): Work {
+  return async (operation, run) => {
+    const { onConflict, target } = operation.payload as ImportPayload
+    const archive = archiveOf(core, operation)
+    apply(core, run, () => {
+      dropUpload(core.store, operation.id)
+      if (target === null) return importDocuments(core, bankOf(core, operation), archive, onConflict)
+      return importBank(core, target.bankId, archive, { ...target, onConflict })
+    })
+    await Promise.resolve()
+  }
+}
+
+export interface ClonePayload {
+  readonly target: string
+  readonly data: boolean
+  readonly config: boolean
+  readonly history: boolean
+}
+
+export function cloneWork (core: Core): Work {
+  return async (operation, run) => {
+    const { target, data, config, history } = operation.payload as ClonePayload
+    const bytes = await exportArchive(core, bankOf(core, operation), {
+      type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
+    }, run)
+    const archive = readArchive(bytes)
+    apply(core, run, () => importBank(core, target, archive, { isNew: true, data, config, onConflict: 'skip' }))
+  }
+}
+
+/** In one transaction with the end of the operation; afterwards what is new gets its vectors. */
+function apply (core: Core, run: Run, work: () => Imported): void {
+  let imported: Imported | null = null
+  run.commit(() => {
+    imported = work()
+    return imported.result
+  })
+  for (const listener of core.hooks.retained) listener(imported!.retained)
+}
+
+function bankOf (core: Core, { bankId }: Operation): BankRow {
+  const bank = findBank(core.store, bankId)
+  if (bank === undefined) throw new PermanentFailure(`Bank '${bankId}' not found`)
+  return bank
+}
+
+function archiveOf (core: Core, { id }: Operation): Archive {
+  const upload = readUpload(core.store, id)
+  if (upload === null) throw new PermanentFailure('the uploaded archive is gone')
+  try {
+    return readArchive(upload.bytes)
+  } catch (error) {
+    throw new PermanentFailure((error as Error).message)
+  }
+}

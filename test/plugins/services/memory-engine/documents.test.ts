@@ -1,0 +1,53 @@
+import t from 'tap'
+import { over } from './models-support.js'
+import { openEngine } from './support.js'
+
+t.test('documents are listed, searched, read with their chunks and history, retagged, worked through again and deleted', async t => {
+  const { call } = openEngine(t)
+  t.match(await call('GET', 'b/documents'), { status: 404 })
+  await call('POST', 'b/memories', {
+    items: [
+      { content: 'Alice works at Acme Corp.', context: 'work', metadata: { src: 'chat' }, document_id: 'doc_1', tags: ['team'], timestamp: '2024-05-01' },
+      { content: 'Carol plays the cello.', document_id: 'doc-2' }
+    ]
+  })
+  const { body: list } = await call('GET', 'b/documents')
+  t.match(list, { total: 2, limit: 100, offset: 0, total_is_estimate: false, items: { length: 2 } })
+  t.match((await call('GET', 'b/documents?q=acme')).body, { total: 1, items: [{ id: 'doc_1', matched_fields: ['original_text'], memory_unit_count: 1 }] })
+  t.match((await call('GET', 'b/documents?q=doc-2')).body.items, [{ id: 'doc-2', matched_fields: ['id'] }])
+  for (const [query, count] of [['tags=team', 1], ['tags=team&tags_match=any', 2], ['tags=x', 0], ['tags_match=exact&tags=team', 1], ['start_date=2999-01-01', 0]] as const) {
+    t.equal((await call('GET', `b/documents?${query}`)).body.total, count, query)
+  }
+  t.match(await call('GET', 'b/documents?start_date=soon'), { status: 400 })
+  t.match((await call('GET', 'b/documents/doc_1')).body, {
+    id: 'doc_1', original_text: 'Alice works at Acme Corp.', content_hash: /^[0-9a-f]{64}$/, memory_unit_count: 1,
+    nodes_by_fact_type: { world: 1, experience: 0, observation: 0 }, tags: ['team'], document_metadata: { src: 'chat' },
+    retain_params: { context: 'work', metadata: { src: 'chat' }, event_date: '2024-05-01' }, observation_scopes: null, attachments: null
+  })
+  t.match(await call('GET', 'b/documents/nope'), { status: 404, body: { detail: 'Document not found' } })
+  const { body: chunks } = await call('GET', 'b/documents/doc_1/chunks')
+  t.match(chunks, { total: 1, items: [{ chunk_id: 'b_doc~5F1_0', document_id: 'doc_1', chunk_index: 0, chunk_text: 'Alice works at Acme Corp.', attachments: null }] })
+  t.same((await call('GET', '/v1/default/chunks/b_doc~5F1_0')).body, chunks.items[0])
+  t.match(await call('GET', '/v1/default/chunks/b_doc~5F1_9'), { status: 404 })
+  t.match((await call('GET', 'b/memories/list?document_id=doc_1')).body.items, [{ chunk_id: 'b_doc~5F1_0' }])
+
+  t.same((await call('PATCH', 'b/documents/doc_1', { tags: ['x', 'x', 'y'] })).body, { success: true })
+  t.match((await call('GET', 'b/memories/list?tags=x&tags_match=any_strict')).body, { total: 1, items: [{ tags: ['x', 'y'], document_id: 'doc_1' }] })
+  t.equal((await call('GET', 'b/memories/list?tags=team&tags_match=any_strict')).body.total, 0)
+  const memory = (await call('GET', 'b/memories/list?document_id=doc_1')).body.items[0].id
+  await call('PATCH', `b/memories/${memory}`, { text: 'Alice works at Globex.' })
+  await call('PATCH', `b/memories/${memory}`, { state: 'invalidated', reason: 'wrong' })
+  const { body: again } = await call('POST', 'b/documents/doc_1/reprocess')
+  t.match(again, { success: true, items_count: 1 })
+  t.match(await over(call, 'b', again.operation_id), { status: 'completed', operation_type: 'retain' })
+  t.match((await call('GET', 'b/documents/doc_1')).body, { original_text: 'Alice works at Acme Corp.', tags: ['x', 'y'] })
+  const { body: history } = await call('GET', 'b/documents/doc_1/history')
+  t.match(history, { document_id: 'doc_1', total: 5 })
+  t.same(history.items.map(({ kind }: { kind: string }) => kind), ['reprocess', 'fact_invalidated', 'fact_edited', 'retag', 'retain'])
+  t.match(history.items[2], { fact_id: memory })
+  t.match((await call('DELETE', 'b/documents/doc-2')).body, {
+    success: true, message: `Document 'doc-2' and 1 associated memory units deleted successfully`, memory_units_deleted: 1
+  })
+  t.match(await call('DELETE', 'b/documents/doc-2'), { status: 404 })
+  t.equal((await call('GET', 'b/memories/list?document_id=doc-2')).body.total, 0)
+})

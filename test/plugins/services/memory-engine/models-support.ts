@@ -1,0 +1,48 @@
+import type { Test } from 'tap'
+import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
+import { noModels, openEngine, type Wire } from './support.js'
+
+export interface Asked {
+  readonly messages: ReadonlyArray<{ readonly role: string, readonly content: string }>
+  readonly response_format?: { readonly type: string }
+  readonly max_tokens: number
+}
+
+/** An answer of `/v1/chat/completions` with this text. */
+export function completion (text: string, tokens = 10): ErrandAnswer {
+  const answer = { model: 'm', choices: [{ message: { role: 'assistant', content: text } }], usage: { prompt_tokens: tokens, completion_tokens: tokens } }
+  return { status: 200, body: Buffer.from(JSON.stringify(answer)) }
+}
+
+/** An engine whose language model says what `reply` does; other errands go to `other`. */
+export function openWithChat (
+  t: Test, reply: (asked: Asked) => string | ErrandAnswer | Promise<string | ErrandAnswer>,
+  options: Parameters<typeof openEngine>[1] = {},
+  other: (errand: Errand) => Promise<ErrandAnswer> = () => Promise.reject(new Error('nobody there'))
+): Wire {
+  return openEngine(t, {
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null } }),
+    run: async errand => {
+      if (errand.to !== 'chat') return await other(errand)
+      const said = await reply(JSON.parse(Buffer.from(errand.body).toString()) as Asked)
+      return typeof said === 'string' ? completion(said) : said
+    },
+    ...options
+  })
+}
+
+/** An operation when it is over. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
+export async function over (call: Wire['call'], bank: string, id: string): Promise<any> {
+  for (;;) {
+    const { body } = await call('GET', `${bank}/operations/${id}`)
+    if (body.status !== 'pending' && body.status !== 'processing') return body
+    if (body.next_retry_at !== null) return body
+  }
+}
+
+/** A `multipart/form-data` body of one file, and its header. */
+export function form (name: string, filename: string, bytes: Buffer, type = 'application/zip'): [Buffer, Record<string, string>] {
+  const head = `--X\r\ncontent-disposition: form-data; name="${name}"; filename="${filename}"\r\ncontent-type: ${type}\r\n\r\n`
+  return [Buffer.concat([Buffer.from(head), bytes, Buffer.from('\r\n--X--\r\n')]), { 'content-type': 'multipart/form-data; boundary=X' }]
+}

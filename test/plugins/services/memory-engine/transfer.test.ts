@@ -1,0 +1,159 @@
+import t from 'tap'
+import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
+import { unzip, ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip.js'
+import { form, openWithChat, over } from './models-support.js'
+import type { Wire } from './support.js'
+
+async function download (engine: Wire['engine'], path: string): Promise<Buffer> {
+  const { status, headers, body } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
+  if (status !== 200 || headers['content-type'] !== 'application/zip') throw new Error(`${status}`)
+  return body as Buffer
+}
+
+/** Exports as `path` says, and fetches the archive. */
+async function exported ({ engine, call }: Wire, bank: string, path: string): Promise<Buffer> {
+  const { status, body: { operation_id: id } } = await call('POST', `${bank}/${path}`)
+  if (status !== 202) throw new Error(`${status}`)
+  const { result_metadata: result } = await over(call, bank, id)
+  const bytes = await download(engine, result.download_url)
+  if (bytes.length !== result.byte_size) throw new Error('cut off')
+  return bytes
+}
+
+async function filled (wire: Wire): Promise<void> {
+  await wire.call('PUT', 'b', { name: 'Bee', reflect_mission: 'help' })
+  await wire.call('POST', 'b/memories', {
+    items: [
+      { content: 'Alice works at Acme.', context: 'work', metadata: { src: 'chat' }, document_id: 'd1', tags: ['t'], entities: [{ text: 'Acme' }], timestamp: '2024-05-01' },
+      { content: 'Carol plays the cello.', document_id: 'd2' }
+    ]
+  })
+  await wire.call('POST', 'b/directives', { name: 'short', content: 'Be brief.', priority: 3 })
+  await wire.call('POST', 'b/webhooks', { url: 'https://example.com/', secret: 's3cret' })
+  const { body: { operation_id: id } } = await wire.call('POST', 'b/knowledge-base/pages', { name: 'P', source_query: 'What about Carol?', trigger: {} })
+  await over(wire.call, 'b', id)
+}
+
+t.test('documents go from one bank to another with all that was made of them, and a repetition skips, replaces or doubles', async t => {
+  const wire = openWithChat(t, () => 'x')
+  await filled(wire)
+  const { call } = wire
+  const hidden = (await call('GET', 'b/memories/list?document_id=d2')).body.items[0].id
+  await call('PATCH', `b/memories/${hidden}`, { state: 'invalidated', reason: 'wrong' })
+  const archive = await exported(wire, 'b', 'document-transfer/export')
+  t.match(JSON.parse(unzip(archive, 1e6).get('manifest.json')!.toString()), { schema_version: 1, archive_type: 'documents', source_bank_id: 'b', document_count: 2, fact_count: 1 })
+  await call('PUT', 'c', {})
+  const imports = async (query: string, bytes = archive): Promise<Record<string, unknown>> => {
+    const { status, body } = await call('POST', `c/document-transfer${query}`, ...form('file', 'a.zip', bytes))
+    t.equal(status, 202)
+    return (await over(call, 'c', body.operation_id)).result_metadata
+  }
+  t.match(await imports(''), { documents_imported: 2, facts_imported: 2, documents_skipped: 0 })
+  t.match((await call('GET', 'c/documents/d1')).body, { original_text: 'Alice works at Acme.', document_metadata: { src: 'chat' }, tags: ['t'], retain_params: { context: 'work' } })
+  t.match((await call('GET', 'c/memories/list?document_id=d1')).body.items, [{ text: 'Alice works at Acme.', entities: 'Acme', context: 'work', mentioned_at: /^2024-05-01/ }])
+  t.match((await call('GET', 'c/memories/list?state=invalidated')).body.items, [{ text: 'Carol plays the cello.', invalidation_reason: 'wrong' }], 'what was hidden stays hidden')
+  t.match(await imports('?on_conflict=skip'), { documents_imported: 0, documents_skipped: 2, skipped_document_ids: ['d1', 'd2'] })
+  t.match(await imports('?on_conflict=replace'), { documents_imported: 2 })
+  t.match((await call('GET', 'c/documents')).body, { total: 2 })
+  t.match(await imports('?on_conflict=new-id'), { documents_imported: 2, remapped_document_ids: { d1: /^[0-9a-f-]{36}$/ } })
+  t.match((await call('GET', 'c/documents')).body, { total: 4 })
+  t.match(await imports('', await exported(wire, 'b', 'document-transfer/export?document_id=d1')), { documents_skipped: 1 })
+  t.match(await call('POST', 'b/document-transfer/export?document_id=d1&include_observations=true'), { status: 400 })
+  t.match(await call('GET', 'b/document-transfer'), { status: 410, body: { detail: /document-transfer\/export/ } })
+})
+
+t.test('an archive is checked whole before it changes anything', async t => {
+  const wire = openWithChat(t, () => 'x')
+  await filled(wire)
+  const { call } = wire
+  const archive = await exported(wire, 'b', 'document-transfer/export')
+  const files = unzip(archive, 1e6)
+  const with_ = (name: string, text: string | null): Buffer => {
+    const zip = new ZipWriter()
+    for (const [path, bytes] of files) if (path !== name) zip.add(path, bytes)
+    if (text !== null) zip.add(name, Buffer.from(text))
+    return zip.end()
+  }
+  const flipped = Buffer.from(archive)
+  flipped[60] = flipped[60]! ^ 0xff
+  const bad: ReadonlyArray<readonly [Buffer, RegExp]> = [
+    [Buffer.from('no archive'), /not a ZIP archive/], [archive.subarray(0, archive.length - 30), /not a ZIP archive/], [flipped, /damaged/],
+    [with_('manifest.json', null), /manifest\.json is missing/], [with_('manifest.json', '{"schema_version":9}'), /schema version 9/],
+    [with_('documents/000001.json', '{'), /000001\.json is not JSON/], [with_('documents/000001.json', null), /document_count 2, and it holds 1/],
+    [with_('documents/000001.json', '{"id":"x","facts":[{"text":5}]}'), /000001\.json: facts\[0\]/],
+    [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
+    [with_('documents/000001.json', '{"id":"x","created_at":"soon"}'), /created_at must be an ISO time/]
+  ]
+  await call('PUT', 'c', {})
+  for (const [bytes, why] of bad) t.match(await call('POST', 'c/document-transfer', ...form('file', 'a.zip', bytes)), { status: 400, body: { detail: why } }, String(why))
+  t.match(await call('POST', 'c/document-transfer', ...form('other', 'a.zip', archive)), { status: 422 })
+  t.match(await call('POST', 'c/document-transfer', archive, { 'content-type': 'application/zip' }), { status: 422 })
+  t.match(await call('POST', 'c/document-transfer?on_conflict=maybe', ...form('file', 'a.zip', archive)), { status: 400 })
+  t.match((await call('GET', 'c/documents')).body, { total: 0 })
+  t.match((await call('GET', 'c/operations')).body, { total: 0 })
+  t.throws(() => unzip(archive, 100), /more than 100 bytes unpacked/, 'nor is more unpacked than it may hold')
+})
+
+t.test('a bank is exported, restored and cloned whole; its webhooks come without their secrets and switched off', async t => {
+  const wire = openWithChat(t, ({ messages }) => messages.at(-1)!.content.includes('cello') ? 'Carol plays the cello.' : 'x')
+  await filled(wire)
+  const { call } = wire
+  const archive = await exported(wire, 'b', 'transfer/export?include_history=true')
+  t.notMatch([...unzip(archive, 1e6).values()].join(), /s3cret/)
+  t.match(readArchive(archive), { type: 'bank', rows: { mental_models: [{ name: 'P' }], directives: [{ name: 'short' }] }, knowledgePages: [{ name: 'P' }] })
+  const sameAs = async (bank: string): Promise<void> => {
+    t.match((await call('GET', `${bank}/config`)).body.overrides, { reflect_mission: 'help' })
+    t.match((await call('GET', `${bank}/memories/list`)).body, { total: 2 })
+    t.match((await call('GET', `${bank}/directives`)).body, { items: [{ name: 'short', priority: 3 }] })
+    t.match((await call('GET', `${bank}/knowledge-base/tree`)).body, { roots: [{ name: 'P', description: 'What about Carol?' }] })
+    t.match((await call('GET', `${bank}/mental-models?detail=content`)).body, { items: [{ content: 'Carol plays the cello.' }] })
+    t.match((await call('GET', `${bank}/webhooks`)).body, { items: [{ url: 'https://example.com/', enabled: false }] })
+  }
+  t.match(await call('POST', 'b/transfer/import', ...form('file', 'a.zip', archive)), { status: 409, body: { detail: /already exists/ } })
+  const { body: restored } = await call('POST', 'new%20bank/transfer/import', ...form('file', 'a.zip', archive))
+  t.match(await over(call, 'new%20bank', restored.operation_id), { status: 'completed', operation_type: 'import_bank', result_metadata: { bank_id: 'new bank', mental_models_imported: 1 } })
+  await sameAs('new%20bank')
+  const { body: cloned } = await call('POST', 'b/clone?target_bank_id=twin')
+  t.match(await over(call, 'b', cloned.operation_id), { status: 'completed', operation_type: 'clone_bank' })
+  await sameAs('twin')
+  t.match(await call('POST', 'b/clone?target_bank_id=twin'), { status: 409 })
+  t.match(await call('POST', 'b/clone'), { status: 422 })
+  t.match(await call('POST', 'b/transfer/import?mode=eat', ...form('file', 'a.zip', archive)), { status: 400 })
+  t.match(await call('POST', 'x/transfer/import', ...form('file', 'a.zip', await exported(wire, 'b', 'document-transfer/export'))), { status: 400, body: { detail: /Not a whole-bank archive/ } })
+  const { body: merged } = await call('POST', 'b/transfer/import?mode=merge', ...form('file', 'a.zip', archive))
+  t.match(await over(call, 'b', merged.operation_id), { status: 'completed', result_metadata: { documents_skipped: 2 } })
+  await over(call, 'twin', (await call('POST', 'twin/transfer/export')).body.operation_id)
+  const { download_url: url } = (await over(call, 'twin', (await call('POST', 'twin/transfer/export')).body.operation_id)).result_metadata
+  await call('DELETE', 'twin/documents/d1')
+  t.match(await call('GET', url), { status: 404 }, 'an exported copy goes with the first memory that is deleted')
+})
+
+t.test('a template has what a bank is like, and is applied as a whole or not at all', async t => {
+  const { call } = openWithChat(t, () => 'x')
+  const template = {
+    version: '1', bank: { reflect_mission: 'm', retain_chunk_size: 500 }, directives: [{ name: 'd', content: 'c' }],
+    mental_models: [{ id: 'mm', name: 'M', source_query: 'q?' }]
+  }
+  const created = { config_applied: true, mental_models_created: ['mm'], mental_models_updated: [], directives_created: ['d'], directives_updated: [] }
+  t.match((await call('POST', 'b/import?dry_run=true', template)).body, { ...created, bank_id: 'b', operation_ids: [], dry_run: true })
+  t.match(await call('GET', 'b/config'), { status: 404 }, 'a dry run makes nothing')
+  t.match((await call('POST', 'b/import', template)).body, { ...created, operation_ids: [String], dry_run: false })
+  t.match((await call('POST', 'b/import', template)).body, { mental_models_created: [], mental_models_updated: ['mm'], directives_created: [], directives_updated: ['d'] })
+  const { body } = await call('GET', 'b/export')
+  t.match(body, { version: '1', bank: { reflect_mission: 'm', retain_chunk_size: 500, retain_mission: null }, mental_models: [{ id: 'mm', max_tokens: 2048 }], directives: [{ name: 'd' }] })
+  t.match(await call('POST', 'c/import', body), { status: 200 }, 'what was exported can be imported')
+  for (const [bad, status] of [
+    [{ ...template, version: '2' }, 400], [{ ...template, bank: { nonsense: 1 } }, 400], [{ ...template, bank: { retain_chunk_size: 1 } }, 400],
+    [{ ...template, directives: [{ name: 'd', content: 'a' }, { name: 'd', content: 'b' }] }, 400], [{ directives: [] }, 422], [{ ...template, directives: [{}] }, 422]
+  ] as const) t.match(await call('POST', 'x/import', bad), { status })
+  t.match(await call('GET', 'x/config'), { status: 404 })
+  t.match((await call('GET', '/v1/bank-template-schema')).body, { title: 'BankTemplateManifest', $defs: { BankTemplateConfig: { properties: { disposition_empathy: { anyOf: [{ maximum: 5 }, {}] } } } } })
+})
+
+t.test('an archive of more files than the old end of a ZIP can count is read back', t => {
+  const zip = new ZipWriter()
+  for (let n = 0; n < 65_600; n += 1) zip.add(`f${n}`, Buffer.from(''))
+  const files = unzip(zip.end(), 1000)
+  t.equal(files.size, 65_600)
+  t.end()
+})
