@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import {
   isErrorCode, messageOf, SvcError, svcError, type ConfigFileDefinition, type ErrorRow, type EventBus, type PluginConfigProblem,
-  type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type ProviderCatalog,
-  type RuntimeDefinition, type ServiceCatalog, type ServiceDescriptor
+  type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type PluginStanding,
+  type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog, type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -19,7 +19,10 @@ import type { KnownPlugin } from './plugin-findings.js'
 import { judgeReload } from './reload-judgement.js'
 import { renderPlugins, type Fallen } from './render.js'
 import { PluginStarter } from './plugin-starter.js'
-import { fail, isAlive, knownPlugin, newRecord, outcomeOf, skip, toReport, waitingFor, type Candidate, type PluginRecord } from './record.js'
+import {
+  fail, healthOf, isAlive, knownPlugin, newRecord, outcomeOf, skip, toReport, toStanding, usersOf, waitingFor,
+  type Candidate, type PluginRecord
+} from './record.js'
 import type { Services } from './services.js'
 import { problemsOf, type ToolsOfPlugin } from '../tools/plugin-tools.js'
 import { gateOf } from './mount.js'
@@ -88,7 +91,17 @@ export class PluginHost implements PluginService {
 
   list (): readonly PluginReport[] {
     const slots = [...this.#deps.config.snapshot.slots.values()]
-    return this.#records.map(record => toReport(record, { records: this.#records, slots }))
+    const users = usersOf(this.#records)
+    return this.#records.map(record => toReport(record, { users, slots }))
+  }
+
+  standings (): readonly PluginStanding[] {
+    return this.#records.map(toStanding)
+  }
+
+  health (name: string): Readonly<Record<string, unknown>> | null {
+    const record = this.#records.find(each => each.state === 'active' && nameOf(each) === name)
+    return record?.stage == null ? null : healthOf(record.stage)
   }
 
   /** All of them, as far as each got. */

@@ -1,5 +1,6 @@
 import type {
-  AnyPlugin, BootPhase, ErrorCode, NamedSlotConfig, PluginKind, PluginReport, PluginState, SvcError, WaitingVersion
+  AnyPlugin, BootPhase, ErrorCode, NamedSlotConfig, PluginKind, PluginReport, PluginStanding, PluginState, SvcError,
+  WaitingVersion
 } from '../contract/index.js'
 import type { KnownPlugin } from './plugin-findings.js'
 import { namesOf, problemsOf } from '../tools/plugin-tools.js'
@@ -127,16 +128,45 @@ export function knownPlugin ({ name, candidate, plugin, phase, state, code, mess
 }
 
 interface Neighbours {
-  readonly records: readonly PluginRecord[]
+  /** The plugins that require a service, by its id: `usersOf`. */
+  readonly users: ReadonlyMap<string, readonly PluginRecord[]>
   /** All that are configured. */
   readonly slots: ReadonlyArray<Pick<NamedSlotConfig, 'name' | 'provider' | 'runtime'>>
+}
+
+/** Those that are up, by the services that they require. */
+export function usersOf (records: readonly PluginRecord[]): Neighbours['users'] {
+  const users = new Map<string, PluginRecord[]>()
+  for (const record of records.filter(isAlive)) {
+    for (const id of new Set(Object.values(record.plugin?.requires ?? {}).map(({ id }) => id))) {
+      const known = users.get(id)
+      if (known === undefined) users.set(id, [record])
+      else known.push(record)
+    }
+  }
+  return users
+}
+
+type Brought = Pick<PluginReport, 'routes' | 'providers' | 'tools' | 'tool_problems' | 'about'>
+
+const nothing: Brought = { routes: [], providers: [], tools: [], tool_problems: [], about: {} }
+/** Reports are asked for all day, and what a plugin has brought stays what it is. */
+const broughtBy = new WeakMap<Stage, Brought>()
+
+export function toStanding (record: PluginRecord): PluginStanding {
+  const { stage } = record
+  return { name: nameIn(record), state: stateOf(record), routes: (stage === null ? nothing : brought(record, stage)).routes }
+}
+
+function stateOf ({ state }: PluginRecord): PluginState {
+  return state === 'booting' ? 'active' : state
 }
 
 /** What became of a plugin: the part of its report that costs nothing to make. */
 export function outcomeOf (record: PluginRecord): Pick<PluginReport, 'name' | 'state' | 'phase' | 'code' | 'message' | 'ms' | 'origin'> {
   return {
     name: nameIn(record),
-    state: record.state === 'booting' ? 'active' : record.state,
+    state: stateOf(record),
     phase: record.phase,
     code: record.code,
     message: record.message,
@@ -155,11 +185,7 @@ export function toReport (record: PluginRecord, neighbours: Neighbours): PluginR
     waiting: record.waiting?.report ?? null,
     late_failures: record.late.count,
     last_late_failure: record.late.count === 0 ? null : record.late.last,
-    routes: (stage?.routes ?? []).map(route => `${route.method} ${route.url}`),
-    providers: (stage?.providers ?? []).map(provider => provider.name),
-    tools: stage === null ? [] : offeredTools(record, stage),
-    tool_problems: stage === null ? [] : problemsOf(nameIn(record), stage),
-    about: Object.fromEntries((stage?.providers ?? []).flatMap(({ name, about }) => about === undefined ? [] : [[name, about]])),
+    ...(stage === null ? nothing : brought(record, stage)),
     dependents: dependentsOf(record, neighbours),
     ...(Object.keys(health).length === 0 ? {} : { health })
   }
@@ -169,28 +195,36 @@ function nameIn ({ plugin, name }: PluginRecord): string {
   return plugin?.name ?? name
 }
 
-/** Those that servers list: without the ones that do not fit. */
-function offeredTools (record: PluginRecord, stage: Stage): readonly string[] {
-  const odd = new Set(problemsOf(nameIn(record), stage).map(({ tool }) => tool))
-  return namesOf(stage).filter(tool => !odd.has(tool))
+function brought (record: PluginRecord, stage: Stage): Brought {
+  const known = broughtBy.get(stage)
+  if (known !== undefined) return known
+  const { routes, providers } = stage
+  const problems = problemsOf(nameIn(record), stage)
+  const odd = new Set(problems.map(({ tool }) => tool))
+  const told: Brought = {
+    routes: routes.map(({ method, url }) => `${method} ${url}`),
+    providers: providers.map(({ name }) => name),
+    // those that servers list: without the ones that do not fit
+    tools: namesOf(stage).filter(tool => !odd.has(tool)),
+    tool_problems: problems,
+    about: Object.fromEntries(providers.flatMap(({ name, about }) => about === undefined ? [] : [[name, about]]))
+  }
+  // one that is coming up may bring more
+  if (record.state === 'active') broughtBy.set(stage, told)
+  return told
 }
 
-function dependentsOf (record: PluginRecord, { records, slots }: Neighbours): PluginReport['dependents'] {
+function dependentsOf (record: PluginRecord, { users, slots }: Neighbours): PluginReport['dependents'] {
   const providers = new Set((record.stage?.providers ?? []).map(({ name }) => name))
   const runtimes = new Set<string | null>((record.stage?.runtimes ?? []).map(({ name }) => name))
-  const users = records.filter(other => other !== record && isAlive(other) && uses(other, record))
+  const using = new Set((record.plugin?.provides ?? []).flatMap(({ id }) => users.get(id) ?? []))
   return {
     slots: slots.filter(({ provider, runtime }) => providers.has(provider) || runtimes.has(runtime)).map(({ name }) => name),
-    plugins: users.map(({ name, plugin }) => plugin?.name ?? name)
+    plugins: [...using].filter(other => other !== record).map(nameIn)
   }
 }
 
-function uses ({ plugin }: PluginRecord, { plugin: provider }: PluginRecord): boolean {
-  const provided = new Set((provider?.provides ?? []).map(({ id }) => id))
-  return Object.values(plugin?.requires ?? {}).some(({ id }) => provided.has(id))
-}
-
-function healthOf (stage: Stage): Record<string, unknown> {
+export function healthOf (stage: Stage): Record<string, unknown> {
   const health: Record<string, unknown> = {}
   for (const probe of stage.healthProbes) {
     try {

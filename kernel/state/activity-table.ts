@@ -56,7 +56,12 @@ export function createActivityTable ({ connection, transaction }: Database): Act
   return {
     epoch: epoch?.value ?? '',
     lastId: highest,
-    insert: rows => transaction(() => rows.map(insert).at(-1) ?? 0),
+    insert (rows) {
+      const [row] = rows
+      // one statement is a transaction by itself, at a third of the price
+      const isOne = rows.length === 1 && row!.before === null && row!.after === null
+      return isOne ? insert(row!) : transaction(() => rows.map(insert).at(-1) ?? 0)
+    },
     list ({ since = 0, before = Number.MAX_SAFE_INTEGER, limit = DEFAULT_LIMIT, ...filter }: ActivityQuery) {
       const count = Math.min(Math.max(limit, 0), MAX_LIMIT)
       return (newest.all([...valuesOf(filter), since, before, count]) as StoredRow[]).map(fromStored)

@@ -103,7 +103,8 @@ export class ToolRun {
     const action = 'mcp.tool.invoked'
     activity.record({
       category: 'mcp', action, target: `${server}/${name}`, actor, severity, outcome: end, message, error,
-      before: shown,
+      // a call without arguments has nothing to keep
+      ...(Object.keys(args).length === 0 ? {} : { before: shown }),
       ...(Object.keys(approval).length === 0 ? {} : { after: approval }),
       duration_ms: Math.round(ms),
       request_id: requestId

@@ -13,6 +13,7 @@ import { hasNginx, startNginx, startProgram, type BenchServer } from './servers.
 import { measureStarts, startBars, startLines } from './start.js'
 import { measureStreams, streamBars } from './streams.js'
 import { measureSurfaces, surfaceBars } from './surfaces.js'
+import { measureTools, toolBars, toolLines, type ToolsResult } from './tools.js'
 
 const options = readOptions(process.argv.slice(2))
 const { quick, json } = options
@@ -51,6 +52,10 @@ async function measureGateway (home: string, servers: BenchServer[]): Promise<vo
     const idle = await measureIdle(join(home, 'idle'), SECONDS * 15_000)
     return finish({ starts, idle }, [...startBars(starts), ...idleBars(idle)])
   }
+  if (options.tools) {
+    const tools = await measureToolCalls(home)
+    return finish({ loadTool, tools: shownTools(tools) }, toolBars(tools))
+  }
   const cold = options.lists ? null : await measureColdStart(join(home, 'cold'), ROUNDS)
   if (options.cold) return finish({ coldStart: cold }, [coldStartBar(cold!)])
   const lists = await measureLists(home, LIST_REQUESTS)
@@ -85,6 +90,7 @@ async function measureAll (home: string, servers: BenchServer[], lists: ListsRes
   const { results: streams, rssAt1000 } = await measureStreams(new Map([
     ['upstream alone', streamer], ['bare node proxy', proxy], ['svc gateway', streaming]
   ]), streaming, streamer.origin, say)
+  const tools = await measureToolCalls(home)
   const surfaces = await measureSurfaces(new Map([['bare node proxy', proxy], ['svc gateway', streaming]]), ROUNDS, SECONDS / 2, say)
   // a gateway that idled while the others were measured has given its young generation back; growth starts after that is refilled
   await loadCount(gateway.origin, 32, MANY_REQUESTS / 2)
@@ -97,16 +103,29 @@ async function measureAll (home: string, servers: BenchServer[], lists: ListsRes
   const growth = after / before
   const bySurface = new Map([...surfaces].map(([name, by]) => [name, Object.fromEntries(by)]))
   const [surfaceRuns, plainRuns, streamRuns] = [bySurface, plain, streams].map(entries => Object.fromEntries<unknown>(entries))
-  const runs = { plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, lists: shownLists(lists) }
+  const runs = {
+    plain: plainRuns, streams: streamRuns, surfaces: surfaceRuns, tools: shownTools(tools), lists: shownLists(lists)
+  }
   finish({ loadTool, coldStart, memory, ...runs }, [
     ...plainBars(plain),
     ...streamBars(streams),
     ...surfaceBars(surfaces),
+    ...toolBars(tools),
     { name: `memory after ${MANY_REQUESTS} requests, of before`, value: growth, limit: '<= 1.10', ok: growth <= 1.1 },
     { name: 'start to listening with all plugins, ms', value: listeningMs, limit: '< 1000', ok: listeningMs < 1000 },
     ...listBars(lists),
     coldStartBar(coldStart)
   ])
+}
+
+async function measureToolCalls (home: string): Promise<ToolsResult> {
+  const tools = await measureTools(home, ROUNDS, SECONDS, say)
+  toolLines(tools).forEach(say)
+  return tools
+}
+
+function shownTools ({ calls, lists }: ToolsResult): object {
+  return { calls: Object.fromEntries(calls), lists: Object.fromEntries(lists) }
 }
 
 function shownLists ({ routes, starts }: ListsResult): object {

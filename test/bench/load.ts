@@ -19,24 +19,35 @@ export interface ChatCall {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const agent: ChatCall = { model: 'agent' }
-
-function chatBody (model: string): string {
-  return JSON.stringify({ model, messages: [{ role: 'user', content: 'Tell me something nice about proxies.' }], max_tokens: 64 })
+/** Any other request with a JSON body. */
+export interface PostCall {
+  readonly path: string
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
-const PATH = '/v1/chat/completions'
+const agent: ChatCall = { model: 'agent' }
+
+function postOf (call: ChatCall | PostCall): PostCall {
+  if ('path' in call) return call
+  const { model, headers = {} } = call
+  const messages = [{ role: 'user', content: 'Tell me something nice about proxies.' }]
+  return { path: '/v1/chat/completions', body: JSON.stringify({ model, messages, max_tokens: 64 }), headers }
+}
 
 export const loadTool = hasWrk() ? 'wrk' : 'autocannon'
 
-/** Posts the same chat request over and over. */
-export function load (origin: string, connections: number, seconds: number, call = agent): Promise<LoadResult> {
-  return loadTool === 'wrk' ? runWrk(origin, connections, seconds, call) : runAutocannon(origin, connections, { duration: seconds }, call)
+/** Posts the same request over and over. */
+export function load (
+  origin: string, connections: number, seconds: number, call: ChatCall | PostCall = agent
+): Promise<LoadResult> {
+  const post = postOf(call)
+  return loadTool === 'wrk' ? runWrk(origin, connections, seconds, post) : runAutocannon(origin, connections, { duration: seconds }, post)
 }
 
 /** A fixed number of requests. */
 export function loadCount (origin: string, connections: number, amount: number): Promise<LoadResult> {
-  return runAutocannon(origin, connections, { amount }, agent)
+  return runAutocannon(origin, connections, { amount }, postOf(agent))
 }
 
 function hasWrk (): boolean {
@@ -49,10 +60,10 @@ function hasWrk (): boolean {
 }
 
 async function runAutocannon (
-  origin: string, connections: number, extent: { duration: number } | { amount: number }, { model, headers }: ChatCall
+  origin: string, connections: number, extent: { duration: number } | { amount: number }, { path, body, headers }: PostCall
 ): Promise<LoadResult> {
   const result = await autocannon({
-    url: `${origin}${PATH}`, method: 'POST', connections, body: chatBody(model), headers: { 'content-type': 'application/json', ...headers }, ...extent
+    url: `${origin}${path}`, method: 'POST', connections, body, headers: { 'content-type': 'application/json', ...headers }, ...extent
   })
   return {
     requestsPerS: result.requests.total / result.duration,
@@ -64,13 +75,13 @@ async function runAutocannon (
 }
 
 async function runWrk (
-  origin: string, connections: number, seconds: number, { model, headers = {} }: ChatCall
+  origin: string, connections: number, seconds: number, { path, body, headers = {} }: PostCall
 ): Promise<LoadResult> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-bench-wrk-'))
   const script = join(folder, 'post.lua')
   writeFileSync(script, `
 wrk.method = "POST"
-wrk.body = ${JSON.stringify(chatBody(model))}
+wrk.body = ${JSON.stringify(body)}
 wrk.headers["Content-Type"] = "application/json"
 ${Object.entries(headers).map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`).join('\n')}
 done = function (summary, latency)
@@ -78,7 +89,7 @@ done = function (summary, latency)
   io.write(string.format("RESULT %d %d %f %f %d\\n", summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))
 end`)
   try {
-    const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `${origin}${PATH}`]
+    const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `${origin}${path}`]
     const text = await new Promise<string>((resolve, reject) => {
       execFile('wrk', args, (error, stdout) => error === null ? resolve(stdout) : reject(error))
     })

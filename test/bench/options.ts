@@ -6,6 +6,7 @@ const flags = {
   lists: 'only the list routes of a home with 200 slots, 5,000 models and 50,000 audit rows',
   cold: 'only a request to a cold slot whose engine needs a second',
   start: 'only how long commands and the gateway take to start, what an idle gateway holds and uses, and which files each loads',
+  tools: 'only tool calls and lists of tools, beside the example server of the protocol\'s own package',
   peers: 'only the table of other gateways: those of nginx, llama-swap, litellm and portkey that are on PATH, or that SVC_BENCH_<NAME> names',
   help: 'this text'
 } as const

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { measureColdStart } from './cold-start.js'
+import type { ChatCall } from './load.js'
 import { peersHere, programOf, type Peer } from './peer-programs.js'
 import { answers, startPeer } from './peer-server.js'
 import { measurePlain, type PlainResult, type PlainTarget } from './plain.js'
@@ -21,7 +22,7 @@ export interface PeersOptions {
   readonly say: (text: string) => void
 }
 
-interface Runner extends PlainTarget {
+interface Runner extends PlainTarget<ChatCall> {
   readonly startMs: number | null
 }
 

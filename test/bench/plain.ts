@@ -1,11 +1,11 @@
-import { load, type ChatCall, type LoadResult } from './load.js'
+import { load, type ChatCall, type LoadResult, type PostCall } from './load.js'
 import type { Bar } from './lists.js'
 import type { BenchServer } from './servers.js'
 import { percentile } from './streams.js'
 
-export interface PlainTarget {
+export interface PlainTarget<C = ChatCall | PostCall> {
   readonly server: BenchServer
-  readonly call?: ChatCall
+  readonly call?: C
 }
 
 /** One target: at 1 and at 32 connections, and what a request costs in microseconds of the processor at 32; NaN if unknown. */

@@ -27,8 +27,8 @@ export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs
 export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow, RegistryFile } from './models.js'
 export { bootPhases, pluginStates } from './plugins.js'
 export type {
-  BootPhase, PluginConfigProblem, PluginErrorRow, PluginLogLine, PluginReport, PluginService, PluginSetting, PluginState,
-  WaitingVersion
+  BootPhase, PluginConfigProblem, PluginErrorRow, PluginLogLine, PluginReport, PluginService, PluginSetting, PluginStanding,
+  PluginState, WaitingVersion
 } from './plugins.js'
 export type { Program, Programs, ProgramSpec } from './programs.js'
 export type { DaemonOptions, DaemonService, DaemonSpec, DaemonStatus } from './daemons.js'

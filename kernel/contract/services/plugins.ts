@@ -55,6 +55,9 @@ export interface PluginReport {
   readonly health?: Readonly<Record<string, unknown>>
 }
 
+/** Whether a plugin is up, and which routes it has. */
+export type PluginStanding = Pick<PluginReport, 'name' | 'state' | 'routes'>
+
 /** A setting that a plugin declared with `ctx.addSetting`. */
 export interface PluginSetting extends SettingDefinition { readonly plugin: string }
 
@@ -80,6 +83,10 @@ export interface PluginLogLine {
 
 export interface PluginService {
   list (): readonly PluginReport[]
+  /** The same without asking any plugin for its health: for what is asked all the time. */
+  standings (): readonly PluginStanding[]
+  /** What one plugin tells of its health; null for one that is not active. */
+  health (name: string): Readonly<Record<string, unknown>> | null
   /**
    * Reads the allow-list, the packages and the descriptors again: loads what is new or changed, drops what is gone.
    * Running requests go on, and so does a plugin whose new version fails. What failed is judged again when it has changed,

@@ -1,11 +1,11 @@
-import type { ConfigService, HardwareInfo, PluginService } from 'svc-gateway/plugin'
+import type { ConfigService, HardwareInfo, PluginService, PluginStanding } from 'svc-gateway/plugin'
 import type { Features } from './schemas.js'
 
 /** What a dashboard may offer here: a feature is there when something answers its route. Pure. */
 export function featuresOf (
-  plugins: PluginService, { memory }: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
+  plugins: readonly PluginStanding[], { memory }: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
 ): Features {
-  const routes = plugins.list().filter(({ state }) => state === 'active').flatMap(report => report.routes)
+  const routes = plugins.filter(({ state }) => state === 'active').flatMap(report => report.routes)
   const isThere = hasMemory(plugins, memory)
   return {
     comfyui_switchover: routes.includes('POST /api/comfyui/switchover'),
@@ -18,11 +18,11 @@ export function featuresOf (
 
 /** How the memory is, as its plugin tells; null while it is off, or not looked at yet. Pure. */
 export function isMemoryDegraded (plugins: PluginService): boolean | null {
-  const degraded = plugins.list().find(({ name, state }) => name === 'memory' && state === 'active')?.health?.degraded
+  const degraded = plugins.health('memory')?.degraded
   return typeof degraded === 'boolean' ? degraded : null
 }
 
 /** Switched on, and something answers for it. Pure. */
-export function hasMemory (plugins: PluginService, memory: ConfigService['snapshot']['svc']['memory']): boolean {
-  return memory.enabled && plugins.list().some(({ state, routes }) => state === 'active' && routes.some(route => / \/api\/memory(?:\/|$)/.test(route)))
+export function hasMemory (plugins: readonly PluginStanding[], memory: ConfigService['snapshot']['svc']['memory']): boolean {
+  return memory.enabled && plugins.some(({ state, routes }) => state === 'active' && routes.some(route => / \/api\/memory(?:\/|$)/.test(route)))
 }

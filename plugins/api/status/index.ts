@@ -43,7 +43,7 @@ export default definePlugin({
       summary: 'Whether the gateway is well',
       description: 'Answers 200 also when degraded: it serves.',
       schema: { response: healthSchema },
-      handler: () => identity(ctx.services)
+      handler: () => identity(ctx.services, ctx.services.plugins.standings())
     }))
     ctx.addRoute(defineRoute({
       method: 'GET',
@@ -68,7 +68,7 @@ export default definePlugin({
       schema: { response: featuresSchema },
       handler: () => {
         const { config, hardware, plugins } = ctx.services
-        return featuresOf(plugins, config.snapshot.svc, hardware.info)
+        return featuresOf(plugins.standings(), config.snapshot.svc, hardware.info)
       }
     }))
   }

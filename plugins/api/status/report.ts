@@ -1,6 +1,6 @@
 import {
   pluginStates, type ActivityLog, type ConfigCheck, type ConfigService, type DispatchService, type GatewayInfo,
-  type HardwareService, type PluginReport, type PluginService, type RuntimeInfo, type SlotService
+  type HardwareService, type PluginStanding, type PluginService, type RuntimeInfo, type SlotService
 } from 'svc-gateway/plugin'
 import { hasMemory, isMemoryDegraded } from './features.js'
 import type { Status } from './schemas.js'
@@ -20,17 +20,18 @@ export interface StatusServices {
 export async function statusReport (services: StatusServices): Promise<Status> {
   const { config, configCheck, dispatch, info, plugins, slots } = services
   const findings = await configCheck.findings()
+  const standings = plugins.standings()
   const { svc } = config.snapshot
   return {
-    ...identity(services),
+    ...identity(services, standings),
     hardware: hardwareOf(services),
     slots: slots.names().map(name => slotLine(slots, name)),
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
-    memory_enabled: hasMemory(plugins, svc.memory),
+    memory_enabled: hasMemory(standings, svc.memory),
     memory_degraded: isMemoryDegraded(plugins),
     runtime: runtimeOf(info.runtime),
     runtimes: info.runtimes.map(view => ({ ...view, info: view.info === null ? null : runtimeOf(view.info) })),
-    plugins: countPlugins(services),
+    plugins: countPlugins(standings),
     diagnostics: findings.map(finding => ({ ...finding })),
     instance: info.instance,
     home: config.paths.home,
@@ -39,10 +40,12 @@ export async function statusReport (services: StatusServices): Promise<Status> {
   }
 }
 
-export function identity ({ activity, config, info, plugins, slots }: StatusServices): Pick<Status, 'name' | 'version' | 'status' | 'degraded_by'> {
+export function identity (
+  { activity, config, info, slots }: StatusServices, plugins: readonly PluginStanding[]
+): Pick<Status, 'name' | 'version' | 'status' | 'degraded_by'> {
   const inError = slots.names().filter(name => slots.config(name).enabled && slots.status(name).state === 'error')
   const causes = [
-    ...plugins.list().filter(isDown).map(({ name }) => `plugin ${name}`),
+    ...plugins.filter(isDown).map(({ name }) => `plugin ${name}`),
     ...inError.map(name => `slot ${name}`),
     ...new Set(config.snapshot.diagnostics.map(({ file }) => `file ${file}`)),
     ...(activity.failure === null ? [] : ['audit trail'])
@@ -51,7 +54,7 @@ export function identity ({ activity, config, info, plugins, slots }: StatusServ
 }
 
 /** It should serve and does not. */
-export function isDown ({ state }: PluginReport): boolean {
+export function isDown ({ state }: PluginStanding): boolean {
   return state === 'failed' || state === 'skipped'
 }
 
@@ -70,9 +73,8 @@ function slotLine (slots: SlotService, name: string): Status['slots'][number] {
   return { name, state, model: modelId, port, type, enabled, ...(message === '' ? {} : { message }) }
 }
 
-function countPlugins ({ plugins }: StatusServices): Status['plugins'] {
-  const reports = plugins.list()
-  const counts = Object.fromEntries(pluginStates.map(state => [state, reports.filter(report => report.state === state).length]))
+function countPlugins (standings: readonly PluginStanding[]): Status['plugins'] {
+  const counts = Object.fromEntries(pluginStates.map(state => [state, standings.filter(plugin => plugin.state === state).length]))
   return counts as Status['plugins']
 }
 

@@ -134,10 +134,10 @@ export class LegacyLeg {
   ): Promise<string> {
     const { id, method, params = {} } = message
     const { sessions, failed } = this.#deps
-    const run = sessions.run(session, id)
+    const run = sessions.run(session, id, call.signal)
     try {
       const identity = identityOf(call.request.headers, sessions.agentOf(session))
-      const signal = AbortSignal.any([call.signal, run.signal])
+      const { signal } = run
       const result = await this.#result({ server, identity, signal, requestId: call.requestId, notify }, method, params)
       return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${typeof result === 'string' ? result : JSON.stringify(result)}}`
     } catch (error) {
@@ -155,7 +155,7 @@ export class LegacyLeg {
     switch (method) {
       case 'initialize': return initialized(ask.server, params, version)
       case 'ping': return {}
-      case 'tools/list': return `{"tools":${methods.listed(ask).json}}`
+      case 'tools/list': return `{"tools":${methods.listed(ask)}}`
       case 'tools/call': return await methods.call(ask, params)
       default:
         if (!methods.passes(ask.server, method)) throw new RpcError(METHOD_NOT_FOUND, 'Method not found')

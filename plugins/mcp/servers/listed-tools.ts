@@ -1,22 +1,16 @@
 import type { ToolEntry } from 'svc-gateway/plugin'
 
-export interface ListedTools {
-  readonly tools: readonly object[]
-  /** The list as JSON. */
-  readonly json: string
-}
-
 /** Lists are the same arrays as long as nothing changes, so each is written once. */
-const written = new WeakMap<readonly ToolEntry[], ListedTools>()
+const written = new WeakMap<readonly ToolEntry[], string>()
 
-export function listedTools (entries: readonly ToolEntry[]): ListedTools {
-  let listed = written.get(entries)
-  if (listed === undefined) {
-    const tools = entries.map(listedTool)
-    listed = { tools, json: JSON.stringify(tools) }
-    written.set(entries, listed)
+/** The list as JSON. */
+export function listedTools (entries: readonly ToolEntry[]): string {
+  let json = written.get(entries)
+  if (json === undefined) {
+    json = JSON.stringify(entries.map(listedTool))
+    written.set(entries, json)
   }
-  return listed
+  return json
 }
 
 function listedTool ({ name, title, description, inputSchema, outputSchema, gated, annotations }: ToolEntry): object {

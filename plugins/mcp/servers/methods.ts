@@ -51,7 +51,8 @@ export class Methods {
     return Object.hasOwn(passages, method) && server.parts[passages[method as PassageMethod]] === true
   }
 
-  listed ({ server, identity }: Pick<Ask, 'server' | 'identity'>): ReturnType<typeof listedTools> {
+  /** As JSON. */
+  listed ({ server, identity }: Pick<Ask, 'server' | 'identity'>): string {
     return listedTools(this.#tools.list(server.id, identity))
   }
 

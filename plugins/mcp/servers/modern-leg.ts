@@ -29,6 +29,8 @@ export class ModernLeg {
   #sdk: Promise<Sdk> | null = null
   readonly #handlers = new Map<string, McpHttpHandler>()
   readonly #calls = new WeakMap<Request, Call>()
+  /** What is to be listed, as JSON. */
+  readonly #lists = new WeakMap<Call, string>()
   #isClosed = false
 
   constructor (deps: ModernDeps) {
@@ -67,9 +69,22 @@ export class ModernLeg {
     void call.reply.header('x-request-id', call.requestId)
     const isText = !(response.headers.get('content-type') ?? '').includes('event-stream')
     // a whole text is not worth a stream
-    if (isText) void call.reply.code(response.status).headers(Object.fromEntries(response.headers)).send(await response.text())
-    else void call.reply.send(response)
+    if (isText) {
+      const text = this.#listed(call, await response.text())
+      void call.reply.code(response.status).headers(Object.fromEntries(response.headers)).send(text)
+    } else {
+      void call.reply.send(response)
+    }
     return handled
+  }
+
+  /**
+   * The package reads and writes a whole list for each request, so it is given an empty one, and the list goes where that
+   * stands: in JSON, quotes that are not escaped are no part of any text.
+   */
+  #listed (call: Call, text: string): string {
+    const json = this.#lists.get(call)
+    return json === undefined ? text : text.replace('"tools":[]', () => `"tools":${json}`)
   }
 
   /** Listeners of these servers hear that lists changed; what is gone is closed. */
@@ -145,7 +160,10 @@ export class ModernLeg {
         }
       }
     const has = (method: PassageMethod): boolean => methods.passes(info, method)
-    server.setRequestHandler('tools/list', answering(asked => ({ tools: methods.listed(asked).tools })))
+    server.setRequestHandler('tools/list', answering(asked => {
+      this.#lists.set(call, methods.listed(asked))
+      return { tools: [] }
+    }))
     server.setRequestHandler('tools/call', answering((asked, params) => methods.call(asked, params)))
     for (const method of passageMethods.filter(has)) {
       server.setRequestHandler(method, answering((asked, params) => methods.pass(asked, method, params)))

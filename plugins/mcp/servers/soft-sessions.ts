@@ -40,14 +40,22 @@ export class SoftSessions {
     return this.#ended.has(id)
   }
 
-  /** A call that `cancel` may find until `done`. */
-  run (id: string | null, request: string | number): { readonly signal: AbortSignal, readonly done: () => void } {
+  /** A call that `cancel` may find until `done`; it ends with its client as well. */
+  run (
+    id: string | null, request: string | number, client: AbortSignal
+  ): { readonly signal: AbortSignal, readonly done: () => void } {
     const controller = new AbortController()
+    const leave = (): void => controller.abort(client.reason)
+    if (client.aborted) leave()
+    client.addEventListener('abort', leave, { once: true })
     const key = keyOf(id, request)
     if (id !== null) this.#running.set(key, controller)
     return {
       signal: controller.signal,
-      done: () => { if (this.#running.get(key) === controller) this.#running.delete(key) }
+      done: () => {
+        client.removeEventListener('abort', leave)
+        if (this.#running.get(key) === controller) this.#running.delete(key)
+      }
     }
   }
 

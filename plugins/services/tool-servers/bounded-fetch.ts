@@ -1,40 +1,27 @@
-import { Agent, fetch, type Dispatcher, type RequestInit } from 'undici'
-import { MAX_MESSAGE_BYTES } from './message-reader.js'
+import type { Dispatcher } from 'undici'
+import { askHttp, bounded, isEvents, whole, type HttpAnswer } from './http-answer.js'
 
-const CONNECT_MS = 10_000
-
-/** HTTP to tool servers. No silence is too long for it: calls have limits of their own. */
-export function createAgent (): Dispatcher {
-  return new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0 })
-}
+/** Answers that have no body. */
+const EMPTY = new Set([204, 205, 304])
 
 /**
  * A `fetch` that follows no redirect (the transport follows those that stay at their origin), and whose answers, and single
  * events in event streams, are bounded.
  */
 export function boundedFetch (dispatcher: Dispatcher): typeof globalThis.fetch {
-  return async (input, init) => {
-    const url = input instanceof Request ? input.url : input
-    const response = await fetch(url, { ...init as unknown as RequestInit, redirect: 'manual', dispatcher })
-    const body = response.body as ReadableStream<Uint8Array> | null
-    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
-    return new Response(body === null ? null : body.pipeThrough(bounded(isStream)), {
-      status: response.status === 0 ? 502 : response.status,
-      statusText: response.statusText,
-      headers: [...response.headers]
-    })
-  }
+  return async (input, init = {}) => await responseOf(await askHttp(dispatcher, input instanceof Request ? input.url : input, {
+    method: init.method ?? 'GET',
+    headers: Object.fromEntries(new Headers(init.headers)),
+    body: (init.body ?? null) as string | null,
+    signal: init.signal ?? null
+  }))
 }
 
-/** Of an event stream, what is between two line ends is bounded, for the stream itself may go on for days. */
-function bounded (isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
-  let size = 0
-  return new TransformStream({
-    transform (chunk, controller) {
-      const end = isStream ? chunk.lastIndexOf(0x0A) : -1
-      size = end < 0 ? size + chunk.length : chunk.length - end
-      if (size > MAX_MESSAGE_BYTES) controller.error(new Error(`the answer is larger than ${MAX_MESSAGE_BYTES / 1024 / 1024} MiB`))
-      else controller.enqueue(chunk)
-    }
-  })
+export async function responseOf ({ status, headers: received, body }: HttpAnswer): Promise<Response> {
+  const headers = Object.entries(received)
+    .flatMap(([name, value]) => [value ?? []].flat().map((one): [string, string] => [name, one]))
+  const head = { status: status >= 200 && status <= 599 ? status : 502, headers }
+  if (isEvents(received['content-type'])) return new Response(ReadableStream.from(bounded(body)), head)
+  const bytes = await whole(body)
+  return new Response(EMPTY.has(status) ? null : bytes, head)
 }

@@ -4,7 +4,6 @@ import {
   type ProgramSpec, type ToolServerNetwork
 } from 'svc-gateway/plugin'
 import type { Dispatcher } from 'undici'
-import { boundedFetch } from './bounded-fetch.js'
 import { mcpError } from './errors.js'
 import type { ServerLog } from './server-log.js'
 import { launchOf } from './spec.js'
@@ -170,12 +169,11 @@ function endText (code: number | null | undefined): string {
 }
 
 async function httpTransport (
-  url: string, headers: Readonly<Record<string, string>>, { dispatcher }: ConnectionDeps,
+  url: string, headers: Readonly<Record<string, string>>, { dispatcher, clock }: ConnectionDeps,
   network: ToolServerNetwork = 'any'
 ): Promise<Transport> {
-  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
-  const fetch = boundedFetch(dispatcher(network))
-  return new StreamableHTTPClientTransport(new URL(url), { fetch, requestInit: { headers: { ...headers } } })
+  const { HttpTransport } = await import('./http-transport.js')
+  return new HttpTransport({ url, headers, dispatcher: dispatcher(network), clock })
 }
 
 /** Values of api.env by the names that the record binds them to. */

@@ -2,7 +2,7 @@ import {
   isSvcError, messageOf, svcError, type ConfigSnapshot, type NamedToolServer, type PluginTable, type ToolCatalogue,
   type ToolSource
 } from 'svc-gateway/plugin'
-import { createAgent } from './bounded-fetch.js'
+import { createAgent } from './http-answer.js'
 import { Catalog } from './catalog/catalog.js'
 import type { ConnectionDeps } from './connection.js'
 import { HostedServer, passedMethods, type HostedServerDeps, type PassedMethod } from './hosted-server.js'

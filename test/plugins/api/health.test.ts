@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'libsql'
 import t from 'tap'
-import { svcConfigSchema, definePlugin, hardwareSchema, type PluginService } from '../../../kernel/contract/index.js'
+import { svcConfigSchema, definePlugin, hardwareSchema, type PluginStanding } from '../../../kernel/contract/index.js'
 import { featuresOf } from '../../../plugins/api/status/features.js'
 import { writeTree } from '../../kernel/config/support.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
@@ -81,8 +81,8 @@ t.test('features say what this host and its plugins offer', async t => {
   const gateway = await api(t, { machine: { root } })
   t.match((await gateway.call('GET', '/api/features')).json, { npu: true, mcp_supervisor: false })
   const config = svcConfigSchema.parse({ memory: { enabled: true } })
-  const plugins = (state: string, ...routes: string[]): PluginService =>
-    ({ list: () => [{ state, routes }] }) as unknown as PluginService
+  const plugins = (state: string, ...routes: string[]): readonly PluginStanding[] =>
+    [{ name: 'it', state, routes }] as unknown as readonly PluginStanding[]
   const none = hardwareSchema.parse({})
   t.same(featuresOf(plugins('active', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), {
     comfyui_switchover: true, memory: true, mcp_supervisor: false, memory_engine: 'embedded', npu: false

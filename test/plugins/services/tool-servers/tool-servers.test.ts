@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -310,6 +310,68 @@ t.test('a server with a url is reached over HTTP, with its token, in the revisio
   t.equal(gateway.desk.get('far').status.state, 'unreachable')
   t.notOk(hosts.some(host => host.startsWith('localhost')), 'a redirect to another origin is not followed, for the token would go along')
   t.ok(seen.every(header => header === 'Bearer right-token'))
+})
+
+t.test('a server of an older revision with a url may answer in any way that the transport has', async t => {
+  const seen: Array<Readonly<Record<string, unknown>>> = []
+  const open: ServerResponse[] = []
+  let session = 'first'
+  const tool = (name: string): object => ({ name, inputSchema: { type: 'object' } })
+  interface Message {
+    readonly id?: number
+    readonly method: string
+    readonly params?: { readonly name?: string, readonly _meta?: { readonly progressToken?: number } }
+  }
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    if (request.method !== 'POST') return response.writeHead(405).end()
+    const { id, method, params = {} } = JSON.parse(Buffer.concat(chunks).toString()) as Message
+    const json = (result: object, headers = {}): unknown => {
+      return response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', ...headers }).end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    }
+    const event = (message: object): boolean => response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`)
+    if (method === 'server/discover') return response.writeHead(400).end()
+    if (method === 'initialize') return json({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'old', version: '1' } }, { 'mcp-session-id': session })
+    const { 'mcp-session-id': given, 'mcp-protocol-version': version } = request.headers
+    seen.push({ method, given, version })
+    if (given !== session) return response.writeHead(404).end()
+    if (id === undefined) return response.writeHead(202).end()
+    if (method === 'tools/list') return json({ tools: ['json', 'event', 'progress', 'html'].map(tool) })
+    const result = { content: [{ type: 'text', text: params.name }] }
+    if (params.name === 'json') return json(result)
+    if (params.name === 'html') return response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>')
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (params.name === 'progress') {
+      event({ method: 'notifications/progress', params: { progressToken: params._meta!.progressToken, progress: 1, total: 2, message: 'half' } })
+      return setImmediate(() => {
+        event({ id, result })
+        response.end()
+      })
+    }
+    event({ id, result })
+    return open.push(response)
+  }
+  const web = createServer((request, response) => void answer(request, response))
+  await new Promise<void>(resolve => web.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise(resolve => {
+    web.closeAllConnections()
+    web.close(resolve)
+  }))
+  const gateway = await hosted(t, { old: `url = "http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp"\ntransport = "streamable-http"\n` })
+  await gateway.reaches('old', 'reachable')
+  for (const name of ['json', 'event', 'progress']) t.equal(await gateway.text('old', name), name)
+  const told: unknown[] = []
+  const progress = (...of: unknown[]): void => { told.push(of) }
+  const caller = { actor: 'mcp:x', agent: null, signal: new AbortController().signal, progress }
+  t.match(await gateway.catalogue.call('old', 'progress', {}, caller), { kind: 'content' })
+  t.strictSame(told, [['half', 1, 2]])
+  t.match(failure(await gateway.call('old', 'html')), { message: /Unexpected content type: text\/html/ })
+  t.equal(await gateway.text('old', 'json'), 'json', 'and goes on')
+  t.equal(open.length, 1, 'a stream that its server leaves open after the answer')
+  session = 'second'
+  t.equal(await gateway.text('old', 'json'), 'json', 'a session that the server has lost is begun anew')
+  t.strictSame(seen.at(-1), { method: 'tools/call', given: 'second', version: '2025-06-18' })
 })
 
 t.test('clients of either revision use an installed server at its address, and its gated calls wait in the inbox', async t => {
