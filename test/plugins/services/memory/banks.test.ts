@@ -1,5 +1,8 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { engineRoutes } from '../../../../plugins/api/memory/engine-routes.js'
+import { subgraphOf } from '../../../../plugins/api/memory/subgraph.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost } from './host.js'
 
@@ -89,4 +92,97 @@ t.test('the engine\'s own routes for operators', async t => {
       t.match((await host.call('GET', `/api/memory/banks/b/documents/${id}`)).json?.error, { code: 'memory.invalid_path' }, id)
     }
   })
+
+  await t.test('what engines answer 410 is made of what took its place', async t => {
+    t.match((await host.call('GET', '/api/memory/banks/b/profile')).json, { bank_id: 'b', disposition: { skepticism: 3, literalism: 3, empathy: 3 }, mission: '' })
+    const body = { disposition: { empathy: 5 }, mission: 'help' }
+    t.match((await host.call('PUT', '/api/memory/banks/b/profile', body)).json, { disposition: { skepticism: 3, empathy: 5 }, mission: 'help' })
+    t.match(fake.seen.at(-1), { method: 'PATCH', url: '/v1/default/banks/b/config', body: '{"updates":{"disposition_empathy":5,"reflect_mission":"help"}}' })
+    t.equal((await host.call('PUT', '/api/memory/banks/b/profile', { disposition: { empathy: 9 } })).status, 400)
+
+    const file = await host.call('GET', '/api/memory/banks/b/document-transfer')
+    t.match([file.status, file.text, file.headers.get('content-type')], [200, 'PK zip bytes', 'application/zip'])
+    t.match(file.headers.get('content-disposition'), /b-documents\.zip/)
+    t.strictSame(fake.calls.slice(-3).map(call => call.replace(/[0-9a-f-]{36}/, 'id')), [
+      'POST /v1/default/banks/b/document-transfer/export', 'GET /v1/default/banks/b/operations/id',
+      'GET /v1/default/files/download/tenants/public/banks/b/exports/1/transfer.zip'
+    ])
+    const form = new FormData()
+    form.append('file', new Blob(['PK']), 'x.zip')
+    fake.instead.set('/v1/default/banks/b/document-transfer', (_request, response, bytes) => {
+      response.writeHead(202, { 'content-type': 'application/json' }).end(JSON.stringify({ operation_id: 'op', status: 'pending', bytes: bytes.length }))
+    })
+    const sent = await host.fetch('/api/memory/banks/b/document-transfer?on_conflict=replace', { method: 'POST', body: form })
+    t.match([sent.status, await sent.json()], [202, { operation_id: 'op' }])
+    t.equal(fake.seen.at(-1)!.url, '/v1/default/banks/b/document-transfer?on_conflict=replace')
+    fake.instead.clear()
+  })
+
+  await t.test('the part of a graph that can be drawn', async t => {
+    for (const text of ['one', 'two', 'three', 'four']) fake.bank('g').units.push({ id: text, text, document_id: text, tags: [], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+    const part = async (query: string) => await host.call('GET', `/api/memory/banks/g/graph/subgraph?${query}`)
+    t.match((await part('')).json, { total_units: 4, total_edges: 5, returned_nodes: 4, returned_edges: 5, truncated: false, mode: 'top', center: null })
+    t.match((await part('mode=ego&node=four&depth=1')).json, { returned_nodes: 3, truncated: true, center: 'four' })
+    t.match((await part('mode=ego&node=none')).json.error, { code: 'memory.node_not_found' })
+    for (const query of ['mode=ego', 'depth=3', 'limit=501', 'by=size', 'kind=x', 'odd=1']) {
+      const { status, json } = await part(query)
+      t.match([status, json.error.code], [422, 'memory.invalid_query'], query)
+    }
+  })
+
+  await t.test('whether the graph is extracted, by which slot, and what came of it', async t => {
+    for (const url of ['/api/memory/graph', '/api/memory/graph/status']) {
+      t.match((await host.call('GET', url)).json, {
+        enabled: false, extraction_slot: 'utility', route: 'utility', slot_resolves: false, available_slots: [], llm_timeout_s: 300,
+        errors: Number, in_flight: Number, builds_ok: Number, last_built_at: '2026-11-22T17:46:12.233578+00:00', last_error: null
+      })
+    }
+    const retried = (await host.call('POST', '/api/memory/graph/retry')).json
+    t.match(retried, { queued: fake.banks.size, skipped: 0, banks: { b: { queued: 1, skipped: 0, failed: 0 } } })
+    t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'ok' }])
+    for (const body of [{ enabled: 'yes' }, { llm_timeout_s: 5 }, { colour: 'red' }]) {
+      t.match((await host.call('PUT', '/api/memory/graph', body)).json.error, { code: 'config.memory_graph_invalid' })
+    }
+  })
+})
+
+t.test('a Hindsight server that systemd runs is told its slot and restarted, and elsewhere it is said what to set', async t => {
+  const fake = await fakeHindsight(t)
+  const folder = t.testdir()
+  const systemctl = join(folder, 'systemctl')
+  await writeFile(systemctl, `#!/bin/sh\necho "$@" >> ${folder}/calls\n[ "$1" != cat ] || [ -e ${folder}/unit ]\n`)
+  await chmod(systemctl, 0o755)
+  const slot = 'type = "llm"\nprovider = "none"\ndevice = "cpu"\n'
+  const host = await memoryHost(t, {
+    url: fake.url,
+    pluginConfig: { 'api-memory': { systemctl, unit_folder: folder } },
+    files: { 'etc/svc/slots/chat.toml': slot, 'etc/svc/slots/other.toml': slot }
+  })
+  const wrong = await host.call('PUT', '/api/memory/graph', { extraction_slot: 'none' })
+  t.match([wrong.status, wrong.json.error], [422, { code: 'config.memory_graph_slot_invalid', details: { available_slots: 'chat,other' } }])
+  t.match((await host.call('PUT', '/api/memory/graph', { enabled: true, extraction_slot: 'chat' })).json, {
+    enabled: true, extraction_slot: 'chat', status: { enabled: true, slot_resolves: true },
+    propagation: { model: 'svc/chat', written: false, restarted: false, error: /HINDSIGHT_API_LLM_MODEL=svc\/chat/ }
+  })
+  await writeFile(join(folder, 'unit'), '')
+  t.match((await host.call('PUT', '/api/memory/graph', { extraction_slot: 'other', llm_timeout_s: 60 })).json.propagation, {
+    slot: 'other', timeout_s: 60, written: true, daemon_reloaded: true, restarted: true, error: null
+  })
+  t.match(await readFile(join(folder, 'hindsight-api.service.d/extraction-model.conf'), 'utf8'), /Environment="HINDSIGHT_API_LLM_MODEL=svc\/other"\nEnvironment="HINDSIGHT_API_LLM_TIMEOUT=60"/)
+  t.match(await readFile(join(folder, 'calls'), 'utf8'), /daemon-reload\nrestart hindsight-api\.service\n$/)
+  t.notOk((await host.call('PUT', '/api/memory/graph', { enabled: false })).json.propagation, 'the server need not know')
+})
+
+t.test('a subgraph is chosen by degree or date, and has the edges between its nodes', async t => {
+  const nodes = ['a', 'b', 'c', 'd'].map((id, i) => ({ data: { id, date: `2026-01-0${i + 1}` } }))
+  const edges = [['a', 'b'], ['a', 'c'], ['b', 'd']].map(([source, target]) => ({ data: { source, target } }))
+  const ids = (wish: object): string => subgraphOf({ nodes, edges }, { mode: 'top', depth: 1, limit: 240, topK: 200, by: 'degree', ...wish })!.nodes.map(({ data }) => data.id).join('')
+  t.equal(ids({ topK: 2 }), 'ab')
+  t.equal(ids({ topK: 2, by: 'recency' }), 'cd')
+  t.equal(ids({ limit: 1 }), 'a')
+  t.equal(ids({ mode: 'ego', node: 'c', depth: 0 }), 'c')
+  t.equal(ids({ mode: 'ego', node: 'c', depth: 1 }), 'ac')
+  t.equal(ids({ mode: 'ego', node: 'c', depth: 2 }), 'abc')
+  t.equal(ids({ mode: 'ego', node: 'c', depth: 2, limit: 2 }), 'ac')
+  t.equal(subgraphOf({ nodes, edges }, { mode: 'ego', node: 'z', depth: 1, limit: 9, topK: 9, by: 'degree' }), null)
 })

@@ -1,0 +1,142 @@
+import { defineRoute, isSvcError, whileConnected, type ActivityLog, type AnyRoute, type ConfigService } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { askEngine, bankPath, identityOf, type MemoryService } from '../../services/memory/ref.js'
+import { tag } from './bank-routes.js'
+import { dialect } from './dialect.js'
+import { graphError, memoryApiError } from './errors.js'
+import { banksOf, graphStatus, graphStatusSchema, llmSlots } from './graph-status.js'
+import { propagate, type UnitPlace } from './propagation.js'
+
+export interface GraphDeps {
+  readonly activity: ActivityLog
+  readonly config: ConfigService
+  readonly memory: MemoryService
+  readonly unit: UnitPlace
+}
+
+const MOST_FAILED = 100
+const RETRY_MS = 120_000
+
+const bodySchema = z.strictObject({
+  enabled: z.boolean().optional(),
+  extraction_slot: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/).optional().meta({ description: 'An enabled llm slot' }),
+  llm_timeout_s: z.int().min(30).max(3600).optional()
+})
+
+const propagationSchema = z.strictObject({
+  slot: z.string(),
+  model: z.string(),
+  timeout_s: z.int(),
+  drop_in: z.string(),
+  written: z.boolean(),
+  daemon_reloaded: z.boolean(),
+  restarted: z.boolean(),
+  error: z.string().nullable()
+})
+const savedSchema = z.strictObject({
+  enabled: z.boolean(),
+  extraction_slot: z.string(),
+  llm_timeout_s: z.int(),
+  status: graphStatusSchema,
+  propagation: propagationSchema.optional().meta({ description: 'Of a Hindsight server: whether it was told' })
+})
+const countSchema = z.strictObject({ queued: z.int(), skipped: z.int(), failed: z.int() })
+const retriedSchema = z.strictObject({ queued: z.int(), skipped: z.int(), banks: z.record(z.string(), countSchema) })
+
+/** `/api/memory/graph`: whether and by which slot the graph is extracted. */
+export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): AnyRoute[] {
+  const place = { tag, dialect } as const
+  return [
+    defineRoute({
+      ...place,
+      method: 'GET',
+      url: '/api/memory/graph',
+      alsoAt: ['/api/memory/graph/status'],
+      summary: 'How the graph of the memory is made, and what was made of it',
+      schema: { response: graphStatusSchema },
+      handler: call => graphStatus(config, memory, call.signal)
+    }),
+    defineRoute({
+      ...place,
+      method: 'PUT',
+      url: '/api/memory/graph',
+      summary: 'Switch the extraction of the graph on or off, or give it another slot',
+      description: 'A Hindsight server that systemd runs is told and restarted; `propagation` says how that went.',
+      bodyError: graphError.kind('config.memory_graph_invalid'),
+      schema: { body: bodySchema, response: savedSchema },
+      example: { enabled: false },
+      handler: call => whileConnected(call, activity.audited({
+        category: 'memory', action: 'memory.graph.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
+      }, async note => {
+        const engine = memory.engine()
+        const before = config.snapshot.svc.memory.graph
+        checkSlot(config, call.body.extraction_slot, before.extraction_slot)
+        const { memory: { graph } } = await config.patchSvc({ memory: { graph: call.body } }).catch(asSlotError)
+        const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
+        note({
+          before: { enabled: before.enabled, extraction_slot: before.extraction_slot, llm_timeout_s: before.llm_timeout_s },
+          after: { enabled, extraction_slot: slot, llm_timeout_s: timeout }
+        })
+        const isChanged = slot !== before.extraction_slot || timeout !== before.llm_timeout_s
+        const propagation = engine.name === 'hindsight' && isChanged ? { propagation: await propagate(unit, slot, timeout) } : {}
+        const status = await graphStatus(config, memory, AbortSignal.timeout(RETRY_MS))
+        return { enabled, extraction_slot: slot, llm_timeout_s: timeout, status, ...propagation }
+      }))
+    }),
+    defineRoute({
+      ...place,
+      method: 'POST',
+      url: '/api/memory/graph/retry',
+      summary: 'Try everything again that failed in the background',
+      schema: { response: retriedSchema },
+      handler: call => {
+        if (identityOf(call.request.headers).agent !== null) {
+          throw memoryApiError('memory.operator_only', 'this is about all banks; an operator does it, without X-svc-Agent')
+        }
+        memory.engine()
+        return whileConnected(call, activity.audited({
+          category: 'memory', action: 'memory.graph.retry_failed', target: 'memory', actor: call.actor, request_id: call.requestId
+        }, async note => {
+          const done = await retryAll(memory, AbortSignal.timeout(RETRY_MS))
+          note({ after: { queued: done.queued, skipped: done.skipped } })
+          return done
+        }))
+      }
+    })
+  ]
+}
+
+async function retryAll (memory: MemoryService, signal: AbortSignal): Promise<z.output<typeof retriedSchema>> {
+  const engine = memory.engine()
+  const banks: Record<string, z.output<typeof countSchema>> = {}
+  for (const bank of await banksOf(engine, signal)) {
+    const count = { queued: 0, skipped: 0, failed: 0 }
+    const query = `status=failed&limit=${MOST_FAILED}`
+    const list = await askEngine(engine, { method: 'GET', path: bankPath(bank, 'operations'), query, signal })
+    const { operations = [] } = (list.value ?? {}) as { readonly operations?: ReadonlyArray<{ readonly id?: unknown }> }
+    for (const { id } of operations) {
+      const { status } = await askEngine(engine, { method: 'POST', path: bankPath(bank, 'operations', String(id), 'retry'), signal })
+      count[status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed']++
+    }
+    if (operations.length > 0) banks[bank] = count
+  }
+  const sum = (of: 'queued' | 'skipped'): number => Object.values(banks).reduce((all, count) => all + count[of], 0)
+  return { queued: sum('queued'), skipped: sum('skipped'), banks }
+}
+
+/** One that was named before may be away for now, and where there is none any name will do until there is. */
+function checkSlot (config: ConfigService, asked: string | undefined, before: string): void {
+  const slots = llmSlots(config)
+  if (asked === undefined || asked === before || slots.includes(asked)) return
+  const there = slots.length === 0 ? 'there is none yet' : `there are ${slots.slice(0, 20).join(', ')}`
+  throw noSlot(`'${asked}' is no enabled llm slot: ${there}`, slots)
+}
+
+function asSlotError (error: unknown): never {
+  if (!isSvcError(error) || !error.code.startsWith('validation.')) throw error
+  throw noSlot(error.message, [])
+}
+
+function noSlot (message: string, slots: readonly string[]): Error {
+  return graphError('config.memory_graph_slot_invalid', message, { param: 'extraction_slot', details: { available_slots: slots.join(',') } })
+}

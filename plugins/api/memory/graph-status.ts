@@ -1,0 +1,77 @@
+import { messageOf, type ConfigService } from 'svc-gateway/plugin'
+import { z } from 'zod'
+import { bankPath, engineValue, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+
+/** Banks that are looked at; the newest engines have a handful. */
+const MOST_BANKS = 200
+const AT_ONCE = 8
+
+export const graphStatusSchema = z.strictObject({
+  enabled: z.boolean(),
+  extraction_slot: z.string(),
+  route: z.string().meta({ description: 'The same as `extraction_slot`', deprecated: true }),
+  slot_resolves: z.boolean().meta({ description: 'It is an enabled llm slot' }),
+  available_slots: z.array(z.string()),
+  in_flight: z.int().meta({ description: 'Operations that wait or run, in all banks' }),
+  builds_ok: z.int(),
+  errors: z.int(),
+  last_built_at: z.string().nullable(),
+  last_error: z.string().nullable(),
+  llm_timeout_s: z.int()
+}).meta({ title: 'MemoryGraphStatus' })
+type GraphStatus = z.output<typeof graphStatusSchema>
+
+type Counters = Pick<GraphStatus, 'in_flight' | 'builds_ok' | 'errors' | 'last_built_at'>
+
+/** How the graph is made, and what the engine did of it. An engine that does not answer is told, and no failure. */
+export async function graphStatus (config: ConfigService, memory: MemoryService, signal: AbortSignal): Promise<GraphStatus> {
+  const engine = memory.engine()
+  const { graph } = config.snapshot.svc.memory
+  const slots = llmSlots(config)
+  const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
+  const about = {
+    enabled,
+    extraction_slot: slot,
+    route: slot,
+    slot_resolves: slots.includes(slot),
+    available_slots: slots,
+    llm_timeout_s: timeout
+  }
+  try {
+    return { ...about, ...await counters(engine, signal), last_error: null }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { ...about, in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null, last_error: messageOf(error) }
+  }
+}
+
+export function llmSlots (config: ConfigService): string[] {
+  return [...config.snapshot.slots.values()].filter(({ type, enabled }) => type === 'llm' && enabled).map(({ name }) => name).sort()
+}
+
+/** Ids of the banks of an engine. */
+export async function banksOf (engine: MemoryEngine, signal: AbortSignal): Promise<string[]> {
+  const list = await engineValue(engine, { method: 'GET', path: '/v1/default/banks', query: `limit=${MOST_BANKS}`, signal })
+  const { banks = [] } = list as { readonly banks?: ReadonlyArray<{ readonly bank_id?: unknown }> }
+  return banks.map(({ bank_id: id }) => id).filter(id => typeof id === 'string')
+}
+
+async function counters (engine: MemoryEngine, signal: AbortSignal): Promise<Counters> {
+  const ids = await banksOf(engine, signal)
+  const sum = { in_flight: 0, builds_ok: 0, errors: 0, last_built_at: null as string | null }
+  const one = async (id: string): Promise<void> => {
+    const stats = await engineValue(engine, { method: 'GET', path: bankPath(id, 'stats'), signal }) as Readonly<Record<string, unknown>>
+    const { completed } = (stats.operations_by_status ?? {}) as { readonly completed?: unknown }
+    sum.in_flight += number(stats.pending_operations)
+    sum.errors += number(stats.failed_operations)
+    sum.builds_ok += number(completed)
+    const at = stats.last_consolidated_at
+    if (typeof at === 'string' && (sum.last_built_at === null || Date.parse(at) > Date.parse(sum.last_built_at))) sum.last_built_at = at
+  }
+  for (let at = 0; at < ids.length; at += AT_ONCE) await Promise.all(ids.slice(at, at + AT_ONCE).map(one))
+  return sum
+}
+
+function number (value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}

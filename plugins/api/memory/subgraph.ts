@@ -1,0 +1,71 @@
+/** A node or an edge, as the engine words it. */
+export interface GraphPart { readonly data: Readonly<Record<string, unknown>> }
+
+export interface Graph {
+  readonly nodes: readonly GraphPart[]
+  readonly edges: readonly GraphPart[]
+}
+
+export interface SubgraphWish {
+  readonly mode: 'top' | 'ego'
+  /** In the middle, of an ego graph. */
+  readonly node?: string | undefined
+  /** Steps away from it. */
+  readonly depth: number
+  readonly limit: number
+  /** How many of the first are taken, of the top. */
+  readonly topK: number
+  readonly by: 'degree' | 'recency'
+}
+
+/**
+ * A part of a graph that can be drawn: the nodes that come first by their degree or their date, or those around one. Edges
+ * are those between its nodes. Null where the node in the middle is not there. Takes time by nodes and edges. Pure.
+ */
+export function subgraphOf ({ nodes, edges }: Graph, wish: SubgraphWish): Graph | null {
+  const neighbours = new Map<string, Set<string>>(nodes.map(node => [idOf(node), new Set()]))
+  for (const { data: { source, target } } of edges) {
+    const [a, b] = [String(source), String(target)]
+    neighbours.get(a)?.add(b)
+    neighbours.get(b)?.add(a)
+  }
+  const order = ranked(nodes, neighbours, wish.by)
+  const taken = wish.mode === 'top' ? new Set(order.slice(0, Math.min(wish.topK, wish.limit))) : around(wish, order, neighbours)
+  if (taken === null) return null
+  return {
+    nodes: nodes.filter(node => taken.has(idOf(node))),
+    edges: edges.filter(({ data: { source, target } }) => taken.has(String(source)) && taken.has(String(target)))
+  }
+}
+
+type Neighbours = ReadonlyMap<string, ReadonlySet<string>>
+
+/** Ids, the first ones first. */
+function ranked (nodes: readonly GraphPart[], neighbours: Neighbours, by: SubgraphWish['by']): readonly string[] {
+  const weight = ({ data }: GraphPart): number => by === 'degree'
+    ? neighbours.get(String(data.id))!.size
+    : Date.parse(String(data.date ?? data.lastCooccurred ?? '')) || 0
+  return nodes.map(node => ({ id: idOf(node), weight: weight(node) })).sort((a, b) => b.weight - a.weight).map(({ id }) => id)
+}
+
+/** Step by step, in each the first ones first. */
+function around (
+  { node = '', depth, limit }: SubgraphWish, order: readonly string[], neighbours: Neighbours
+): Set<string> | null {
+  if (!neighbours.has(node)) return null
+  const taken = new Set([node])
+  let rim: ReadonlySet<string> = taken
+  for (let step = 0; step < depth && taken.size < limit; step++) {
+    const reached = new Set([...rim].flatMap(id => [...neighbours.get(id) ?? []]).filter(id => !taken.has(id)))
+    for (const id of order) {
+      if (taken.size >= limit) break
+      if (reached.has(id)) taken.add(id)
+    }
+    rim = reached
+  }
+  return taken
+}
+
+function idOf ({ data: { id } }: GraphPart): string {
+  return String(id)
+}

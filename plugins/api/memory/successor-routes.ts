@@ -1,0 +1,170 @@
+import { pipeline } from 'node:stream/promises'
+import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import {
+  bankPath, engineFailure, engineValue, identityOf, memoryError, readReply, type MemoryService
+} from '../../services/memory/ref.js'
+import { checkBankOf } from './access.js'
+import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
+import { dialect } from './dialect.js'
+import { checkBank } from './names.js'
+
+export interface SuccessorDeps {
+  readonly clock: Clock
+  readonly memory: MemoryService
+}
+
+const EXPORT_LOOK_MS = 250
+const traits = ['skepticism', 'literalism', 'empathy'] as const
+const USUAL_TRAIT = 3
+const params = z.strictObject({ bank: bankParam })
+const fileSchema = z.unknown().meta({ type: 'object', properties: { file: { type: 'string', format: 'binary' } }, required: ['file'] })
+const trait = z.int().min(1).max(5)
+const profileSchema = z.strictObject({
+  bank_id: z.string(),
+  name: z.string(),
+  disposition: z.strictObject({ skepticism: z.int(), literalism: z.int(), empathy: z.int() }),
+  mission: z.string()
+})
+
+type Config = Readonly<Record<string, unknown>>
+
+/** Routes that engines answer 410, made of what took their place. */
+export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
+  const enter = (call: RouteCall<{ readonly bank: string }, unknown, unknown>): string => {
+    const { bank } = call.params
+    checkBank(bank)
+    checkBankOf(identityOf(call.request.headers).agent, bank)
+    return bank
+  }
+  const configOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<Config> => {
+    const question = updates === undefined ? { method: 'GET' } : { method: 'PATCH', body: { updates } }
+    const { config } = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as { readonly config?: Config }
+    return config ?? {}
+  }
+  return [
+    defineRoute({
+      method: 'GET',
+      url: `${BANKS}/:bank/profile`,
+      tag,
+      dialect,
+      summary: 'How a bank is disposed, and what it is for',
+      schema: { params, response: profileSchema },
+      handler: async call => {
+        const bank = enter(call)
+        return profileOf(bank, await configOf(bank, call.signal))
+      }
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: `${BANKS}/:bank/profile`,
+      tag,
+      dialect,
+      summary: 'Change how a bank is disposed, or what it is for',
+      schema: {
+        params,
+        body: z.strictObject({
+          disposition: z.strictObject({ skepticism: trait, literalism: trait, empathy: trait }).partial().optional(),
+          mission: z.string().max(10_000).optional()
+        }),
+        response: profileSchema
+      },
+      example: { disposition: { skepticism: 3, literalism: 3, empathy: 4 } },
+      handler: async call => {
+        const bank = enter(call)
+        const { disposition = {}, mission } = call.body
+        const updates = {
+          ...Object.fromEntries(Object.entries(disposition).map(([name, value]) => [`disposition_${name}`, value])),
+          ...mission === undefined ? {} : { reflect_mission: mission }
+        }
+        return profileOf(bank, await configOf(bank, call.signal, updates))
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: `${BANKS}/:bank/document-transfer`,
+      tag,
+      dialect,
+      summary: 'All documents of a bank as a zip file',
+      description: 'Waits until the engine has made it.',
+      schema: { params },
+      produces: 'application/zip',
+      handler: async call => {
+        const bank = enter(call)
+        const signal = call.signal
+        const engine = memory.engine()
+        const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal })
+        const url = await exported(bank, String((begun as { readonly operation_id?: unknown }).operation_id), signal)
+        const [path = '', query = ''] = url.split('?')
+        const answer = await engine.request({ method: 'GET', path, query, headers: {}, body: null, signal })
+        if (answer.status > 299) throw engineFailure(await readReply(answer), path)
+        call.reply.hijack()
+        call.reply.raw.writeHead(200, {
+          'content-type': 'application/zip',
+          'content-disposition': `attachment; filename="${bank}-documents.zip"`,
+          'x-request-id': call.requestId
+        })
+        if (Buffer.isBuffer(answer.body)) call.reply.raw.end(answer.body)
+        else await pipeline(answer.body, call.reply.raw).catch(() => { call.reply.raw.destroy() })
+        return handled
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: `${BANKS}/:bank/document-transfer`,
+      tag,
+      dialect,
+      summary: 'Put the documents of such a zip file into a bank',
+      description: 'Multipart with `file`; `?on_conflict=` skip, replace or new-id. Goes on behind the answer: the operation tells how far it is.',
+      schema: { params, body: fileSchema, response: engineAnswerSchema },
+      consumes: 'multipart/form-data',
+      answers: [{ status: 202 }],
+      bodyKind: 'stream',
+      handler: async call => {
+        const bank = enter(call as unknown as RouteCall<{ readonly bank: string }>)
+        const { request: { raw, headers } } = call
+        if (!/^multipart\/form-data/i.test(headers['content-type'] ?? '')) {
+          throw svcError('request.unsupported_media_type', 'send the file as multipart/form-data, as `file`')
+        }
+        const path = bankPath(bank, 'document-transfer')
+        const query = (raw.url ?? '').split('?')[1] ?? ''
+        const { 'content-type': type, 'content-length': length } = headers
+        const answer = await readReply(await memory.engine().request({
+          method: 'POST', path, query, headers: { 'content-type': type, 'content-length': length }, body: call.body as Readable, signal: call.signal
+        }))
+        if (answer.status > 299) throw engineFailure(answer, path)
+        return reply(call as unknown as RouteCall, answer)
+      }
+    })
+  ]
+
+  /** Where the file of an export is, once it is made. */
+  async function exported (bank: string, operation: string, signal: AbortSignal): Promise<string> {
+    const path = bankPath(bank, 'operations', operation)
+    for (;;) {
+      const { status, result_metadata: result, error_message: why } = await engineValue(memory.engine(), { method: 'GET', path, signal }) as Config
+      const { download_url: url } = (result ?? {}) as { readonly download_url?: unknown }
+      if (status === 'completed' && typeof url === 'string' && url.startsWith('/')) return url
+      if (status !== 'pending' && status !== 'processing') {
+        throw memoryError('memory.engine_error', `the export ended as ${String(status)}: ${typeof why === 'string' ? why : 'no file was made'}`)
+      }
+      await pause(clock, EXPORT_LOOK_MS, signal)
+      signal.throwIfAborted()
+    }
+  }
+}
+
+function profileOf (bank: string, config: Config): z.output<typeof profileSchema> {
+  const value = (name: string): number => {
+    const own = config[`disposition_${name}`]
+    return typeof own === 'number' ? own : USUAL_TRAIT
+  }
+  const [skepticism, literalism, empathy] = traits.map(value) as [number, number, number]
+  return {
+    bank_id: bank,
+    name: bank,
+    disposition: { skepticism, literalism, empathy },
+    mission: typeof config.reflect_mission === 'string' ? config.reflect_mission : ''
+  }
+}
