@@ -21,6 +21,7 @@ export class ProcessCall implements RouteCall {
   readonly requestId: string
   readonly actor: string
   readonly signal: AbortSignal
+  readonly progress?: NonNullable<RouteCall['progress']>
   readonly log: Logger
   readonly #route: AnyRoute
 
@@ -31,6 +32,7 @@ export class ProcessCall implements RouteCall {
     this.requestId = requestId
     this.actor = caller.actor
     this.signal = caller.signal
+    if (caller.progress !== undefined) this.progress = caller.progress
     this.log = log
     this.#route = route
   }

@@ -1,8 +1,9 @@
-import { defineRoute, handled, type AnyRoute, whileConnected } from 'svc-gateway/plugin'
+import { defineRoute, handled, whileConnected, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import { auditedVerb, type Caller } from './audit.js'
 import { swapError } from './errors.js'
 import { slotRecordSchema } from './record-schema.js'
 import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unloadBodySchema } from './schemas.js'
+import { withProgress } from './load-progress.js'
 import type { SlotApi } from './slot-api.js'
 import { requireSlot } from './slot-lookup.js'
 import { slotTools } from './tools.js'
@@ -10,9 +11,10 @@ import { slotTools } from './tools.js'
 /** Verbs of an operator. Each answers with the slot's record once it is done. */
 export function lifecycleRoutes (api: SlotApi): AnyRoute[] {
   const { slots, records } = api
-  const verb = async (call: Caller, name: string, action: string, run: () => Promise<void>): Promise<unknown> => {
+  const verb = async (call: Caller & Pick<RouteCall, 'progress'>, name: string, action: string, run: () => Promise<void>): Promise<unknown> => {
     requireSlot(api, name)
-    const done = await whileConnected(call, auditedVerb(api, call, action, name, run))
+    const work = auditedVerb(api, call, action, name, run)
+    const done = await whileConnected(call, call.progress === undefined ? work : withProgress(slots, name, call.progress, work))
     return done === handled ? handled : await records.detail(name)
   }
   return [

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
 import { createTestGateway, FakeEngineRuntime, createFakeProviderPlugin, type TestGateway } from '../../../kernel/testing/index.js'
+import type { EngineProvider, HealthReport } from '../../../kernel/contract/index.js'
 import builtins from '../../../plugins/index.js'
 
 /** Every tool of the gateway, by what a call of it may do. */
@@ -25,11 +26,11 @@ const catalogue = {
   ]
 }
 
-async function start (t: Test): Promise<{ gateway: TestGateway }> {
+async function start (t: Test, provider: Partial<EngineProvider> = {}): Promise<{ gateway: TestGateway }> {
   const runtime = new FakeEngineRuntime()
   const gateway = await createTestGateway({
     builtins,
-    plugins: [createFakeProviderPlugin()],
+    plugins: [createFakeProviderPlugin(provider)],
     runtime,
     files: {
       'etc/svc/svc.toml': '[slots]\nautostart = false\n',
@@ -132,11 +133,27 @@ t.test('a failing slot is found, swapped and checked, and every step stands in t
 })
 
 t.test('progress is told while a slot loads', async t => {
-  const { gateway } = await start(t)
-  const client = await connect(t, gateway, { versionNegotiation: { mode: 'auto' } })
-  const told: number[] = []
-  await client.callTool({ name: 'slot_load', arguments: { name: 'agent' } }, { onprogress: ({ progress }) => { told.push(progress) } })
-  t.strictSame(told, [0])
+  let report: HealthReport = { verdict: 'ok' }
+  const { gateway } = await start(t, { health: { path: '/health', verdict: () => report } })
+  for (const mode of ['legacy', 'auto'] as const) {
+    const client = await connect(t, gateway, { versionNegotiation: { mode } })
+    for (const [name, args] of Object.entries({ slot_load: {}, model_swap: { model_id: mode === 'auto' ? 'other-model' : 'fake-model' } })) {
+      await call(client, 'slot_unload', { name: 'agent' })
+      report = { verdict: 'loading', progress: 0.425, message: 'reading tensors' }
+      const told: Array<{ progress: number, message?: string | undefined, total?: number | undefined }> = []
+      await client.callTool({ name, arguments: { name: 'agent', ...args } }, {
+        onprogress: step => {
+          told.push(step)
+          if (step.message?.includes('42 %') === true) report = { verdict: 'loading', progress: 0.9, message: 'reading tensors' }
+          if (step.message?.includes('90 %') === true) report = { verdict: 'ok' }
+        }
+      })
+      t.match(told[0], { progress: 0, message: `${name} begins` })
+      t.match(told.slice(-2).map(({ progress, message, total }) => [Math.floor(progress), message, total]),
+        [[42, 'agent: reading tensors (42 %)', 100], [90, 'agent: reading tensors (90 %)', 100]], 'in the words of the engine')
+      t.ok(told.every(({ progress }, i) => i === 0 || progress > told[i - 1]!.progress), 'strictly rising')
+    }
+  }
 })
 
 for (const mode of ['legacy', 'auto'] as const) {
