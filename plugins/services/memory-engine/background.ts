@@ -1,10 +1,12 @@
 import type { Background, Core } from './core.js'
+import { startExtraction } from './llm/extract-work.js'
 import { startDocumentEvents } from './documents/events.js'
 import { startOperations } from './operations/start.js'
+import { startAuditLog } from './records/audit.js'
 import { startWebhooks } from './webhooks/sender.js'
 
 /** What goes on beside requests. */
-const parts: readonly Background[] = [startDocumentEvents, startWebhooks, startOperations]
+const parts: readonly Background[] = [startDocumentEvents, startExtraction, startWebhooks, startAuditLog, startOperations]
 
 export function startBackground (core: Core): void {
   for (const start of parts) start(core)

@@ -15,7 +15,12 @@ export interface RequestMessage {
 export type Ability = { readonly model: string, readonly why: null } | { readonly model: null, readonly why: string }
 export const abilityNames = ['embed', 'rerank', 'chat'] as const
 export type AbilityName = typeof abilityNames[number]
-export type Abilities = Readonly<Record<AbilityName, Ability>>
+export type Abilities = Readonly<Record<AbilityName, Ability>> & {
+  /** Whether facts are extracted from what is retained. */
+  readonly extracts?: boolean
+  /** How long a language model may take. */
+  readonly chatTimeoutMs?: number
+}
 
 /** A JSON request to a model, as a client of `/v1` sends it. */
 export interface ModelErrand {

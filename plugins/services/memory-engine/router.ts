@@ -5,12 +5,19 @@ import { routes as memoryRoutes } from './memories/routes.js'
 import { routes as retainRoutes } from './retain/routes.js'
 import { routes as documentRoutes } from './documents/routes.js'
 import { routes as knowledgeRoutes } from './knowledge/routes.js'
+import { routes as observationRoutes } from './llm/observation-routes.js'
+import { routes as previewRoutes } from './llm/preview-routes.js'
 import { routes as reflectRoutes } from './llm/reflect-routes.js'
 import { routes as directiveRoutes } from './models/directive-routes.js'
 import { routes as mentalModelRoutes } from './models/mental-model-routes.js'
 import { routes as operationRoutes } from './operations/routes.js'
 import { routes as transferRoutes } from './transfer/routes.js'
 import { routes as templateRoutes } from './transfer/template-routes.js'
+import { bankOf } from './aliases/alias.js'
+import { routes as aliasRoutes } from './aliases/routes.js'
+import { routes as fileRoutes } from './files/routes.js'
+import { routes as auditRoutes } from './records/audit-routes.js'
+import { routes as callRoutes } from './records/call-routes.js'
 import { routes as webhookRoutes } from './webhooks/routes.js'
 import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
@@ -21,7 +28,8 @@ const table: readonly WireRoute[] = [
   ...retainRoutes, ...memoryRoutes, ...entityRoutes,
   ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
   ...transferRoutes,
-  ...reflectRoutes, ...webhookRoutes
+  ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes,
+  ...aliasRoutes
 ]
 
 export interface WireRequest {
@@ -139,9 +147,12 @@ function notFound (): WireAnswer {
 async function handle (core: Core, request: WireRequest, { route, params }: Found): Promise<WireAnswer> {
   const ignored = new Set<string>()
   const { headers, body, signal } = request
+  const named = params.bank_id === undefined ? params : { ...params, bank_id: bankOf(core.store, params.bank_id) }
   let answer: WireAnswer
   try {
-    answer = await route.handler({ core, params, query: new URLSearchParams(request.query), headers, body, signal, ignored })
+    answer = await route.handler({
+      core, params: named, query: new URLSearchParams(request.query), headers, body, signal, ignored
+    })
   } catch (error) {
     if (!(error instanceof WireError)) throw error
     answer = json({ detail: error.detail }, error.status)

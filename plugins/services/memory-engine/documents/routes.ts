@@ -150,5 +150,7 @@ export const routes: readonly WireRoute[] = [
   { method: 'GET', path: `${DOCUMENT}/chunks`, handler: chunks },
   { method: 'GET', path: `${DOCUMENT}/history`, handler: history },
   { method: 'POST', path: `${DOCUMENT}/reprocess`, handler: reprocess },
-  { method: 'GET', path: '/v1/default/chunks/{chunk_id}', handler: oneChunk }
+  { method: 'GET', path: '/v1/default/chunks/{chunk_id}', handler: oneChunk },
+  // blocks are kept as text
+  { method: 'GET', path: `${BANK}/attachments/{attachment_id}`, handler: () => json({ detail: 'Attachment not found' }, 404) }
 ]

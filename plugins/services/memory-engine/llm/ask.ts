@@ -43,7 +43,7 @@ export async function ask (core: Core, purpose: Purpose, question: ChatAsk, sign
     })
   }
   try {
-    const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]))
+    const answer = await complete(core, { model, isBackground: purpose.operation !== 'reflect' }, question, AbortSignal.any([signal, AbortSignal.timeout(core.outside.abilities.chatTimeoutMs ?? TIMEOUT_MS)]))
     record('success', null, answer)
     return answer
   } catch (error) {

@@ -77,8 +77,10 @@ export function parentStatus (children: readonly OperationStatus[]): OperationSt
   return children.every(status => status === 'cancelled') ? 'cancelled' : 'completed'
 }
 
+const models: readonly OperationType[] = ['consolidation', 'graph_maintenance', 'refresh_mental_model']
+
 /** Work on one bank that writes is done in turns; what waits for a model does not hold up the rest. Pure. */
 export function laneOf ({ bankId, type }: Pick<Operation, 'bankId' | 'type'>): string {
-  const kind = type === 'consolidation' || type === 'refresh_mental_model' ? 'model' : 'write'
+  const kind = models.includes(type) ? 'model' : 'write'
   return `${kind} ${bankId}`
 }

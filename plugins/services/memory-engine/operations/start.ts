@@ -1,4 +1,6 @@
 import type { Core } from '../core.js'
+import { consolidationWork } from '../llm/consolidate.js'
+import { extractWork } from '../llm/extract-work.js'
 import { refreshWork } from '../models/refresh.js'
 import { cloneWork, exportWork, importWork } from '../transfer/works.js'
 import type { OperationType } from './operation.js'
@@ -9,12 +11,15 @@ import { retainLater, retainWork } from './retain-work.js'
 /** What does the work of each type of operation. */
 const works: Readonly<Partial<Record<OperationType, (core: Core) => Work>>> = {
   retain: retainWork,
+  file_convert_retain: retainWork,
   export_documents: exportWork,
   export_bank: exportWork,
   import_documents: importWork,
   import_bank: importWork,
   clone_bank: cloneWork,
-  refresh_mental_model: refreshWork
+  refresh_mental_model: refreshWork,
+  consolidation: consolidationWork,
+  graph_maintenance: extractWork
 }
 
 export function startOperations (core: Core): void {

@@ -1,5 +1,7 @@
 import t from 'tap'
 import { isPublicAddress } from '../../../../plugins/services/memory-engine/webhooks/target.js'
+import { createHmac } from 'node:crypto'
+import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import { openEngine } from './support.js'
 
 t.test('a webhook may not lead to this machine or a private network, and its secret never comes back', async t => {
@@ -35,4 +37,38 @@ t.test('a webhook may not lead to this machine or a private network, and its sec
 t.test('public addresses are those of the internet and no others', async t => {
   for (const address of ['1.1.1.1', '93.184.216.34', '2606:4700::1111']) t.equal(isPublicAddress(address), true, address)
   for (const address of ['0.0.0.0', '100.64.0.1', '172.16.0.1', '224.0.0.1', '::1', '::ffff:10.0.0.1', 'fe80::1', '2002:7f00:1::', 'x']) t.equal(isPublicAddress(address), false, address)
+})
+
+t.test('a retain is announced with a signature, once for each document, and again after a failure', async t => {
+  const sent: Array<Extract<Errand, { to: 'web' }>> = []
+  const answers: ErrandAnswer[] = [{ status: 204, body: Buffer.from('') }, { status: 500, body: Buffer.from('broken') }]
+  const { call } = openEngine(t, {
+    run: async errand => {
+      if (errand.to !== 'web') throw new Error('not here')
+      sent.push(errand)
+      return await Promise.resolve(answers[sent.length - 1]!)
+    }
+  })
+  await call('PUT', 'b', {})
+  const { body: { id } } = await call('POST', 'b/webhooks', {
+    url: 'https://example.com/x', secret: 's3cret', event_types: ['retain.completed'], http_config: { headers: { 'x-own': '1' }, params: { a: 'b' } }
+  })
+  await call('POST', 'b/webhooks', { url: 'https://example.com/other' })
+  await call('POST', 'b/memories', { items: [{ content: 'Hello there.', document_id: 'd', tags: ['t'] }, { content: 'And here.', document_id: 'e' }] })
+  const deliveries = async (): Promise<ReadonlyArray<Record<string, unknown>>> => {
+    for (;;) {
+      const { body: { items } } = await call('GET', `b/webhooks/${id}/deliveries`)
+      if (items.length === 2 && items.every(({ attempts }: { attempts: number }) => attempts === 1)) return items
+    }
+  }
+  t.match(await deliveries(), [
+    { status: 'pending', next_retry_at: String, last_error: 'HTTP 500', last_response_status: 500, last_response_body: 'broken', event_type: 'retain.completed', webhook_id: id },
+    { status: 'delivered', next_retry_at: null, last_response_status: 204, last_error: null }
+  ])
+  t.equal(sent.length, 2, 'and the other webhook wants other events')
+  const [{ url, method, headers, body }] = sent as [typeof sent[0]]
+  t.match({ url, method, headers }, { url: 'https://example.com/x?a=b', method: 'POST', headers: { 'x-own': '1', 'content-type': 'application/json' } })
+  t.equal(headers['x-hindsight-signature'], `sha256=${createHmac('sha256', 's3cret').update(body).digest('hex')}`)
+  t.match(JSON.parse(Buffer.from(body).toString()), { event: 'retain.completed', bank_id: 'b', status: 'completed', data: { document_id: 'd', tags: ['t'] } })
+  t.match((await call('GET', `b/webhooks/${id}/deliveries?limit=1`)).body, { items: { length: 1 }, next_cursor: String })
 })

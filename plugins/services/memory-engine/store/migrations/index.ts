@@ -5,6 +5,9 @@ import { modelCalls } from './0022-model-calls.js'
 import { extras } from './0023-extras.js'
 import { documentEvents } from './0024-document-events.js'
 import { transfer } from './0025-transfer.js'
+import { consolidations } from './0026-consolidations.js'
 import type { MemoryMigration } from './migrate.js'
 
-export const migrations: readonly MemoryMigration[] = [memories, operations, models, modelCalls, extras, documentEvents, transfer]
+export const migrations: readonly MemoryMigration[] = [
+  memories, operations, models, modelCalls, extras, documentEvents, transfer, consolidations
+]

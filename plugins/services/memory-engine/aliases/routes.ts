@@ -1,0 +1,61 @@
+import type { Core } from '../core.js'
+import { findBank, needBank, type BankRow } from '../store/bank-table.js'
+import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
+import { bool, object, optional, readBody, required, text } from '../wire/shape.js'
+
+const LONGEST_BYTES = 192
+
+const list: Handler = ({ core, params }) => json(view(core, needBank(core.store, params.bank_id!)))
+
+const create: Handler = ({ core, params, body, headers, ignored }) => {
+  const { alias, primary } = readBody(body, headers, ignored, object({ alias: required(text), primary: optional(bool, false) }))
+  const bank = needBank(core.store, params.bank_id!)
+  if (alias.trim() === '' || alias.includes('/') || Buffer.byteLength(alias) > LONGEST_BYTES) throw new WireError(400, 'Invalid alias')
+  if (findBank(core.store, alias) !== undefined || ownerOf(core, alias) !== undefined) throw new WireError(409, `'${alias}' is a bank or an alias already`)
+  core.store.transaction(() => {
+    core.store.run('INSERT INTO bank_aliases (alias, bank, created_at) VALUES (?, ?, ?)', [alias, bank.seq, core.now()])
+    if (primary) setPrimary(core, bank, alias, true)
+  })
+  return json(view(core, bank), 201)
+}
+
+const update: Handler = ({ core, params, body, headers, ignored }) => {
+  const { primary } = readBody(body, headers, ignored, object({ primary: required(bool) }))
+  const bank = known(core, params)
+  core.store.transaction(() => setPrimary(core, bank, params.alias!, primary))
+  return json(view(core, bank))
+}
+
+const remove: Handler = ({ core, params }) => {
+  const bank = known(core, params)
+  core.store.run('DELETE FROM bank_aliases WHERE alias = ? AND bank = ?', [params.alias!, bank.seq])
+  return json(view(core, bank))
+}
+
+function known (core: Core, { bank_id: bankId, alias }: Readonly<Record<string, string>>): BankRow {
+  const bank = needBank(core.store, bankId!)
+  if (ownerOf(core, alias!) !== bank.seq) throw new WireError(404, `Alias '${alias}' not found for bank '${bankId}'`)
+  return bank
+}
+
+function ownerOf ({ store }: Core, alias: string): number | undefined {
+  return store.get<{ bank: number }>('SELECT bank FROM bank_aliases WHERE alias = ?', [alias])?.bank
+}
+
+/** At most one is. */
+function setPrimary ({ store }: Core, bank: BankRow, alias: string, primary: boolean): void {
+  if (primary) store.run('UPDATE bank_aliases SET is_primary = 0 WHERE bank = ?', [bank.seq])
+  store.run('UPDATE bank_aliases SET is_primary = ? WHERE alias = ? AND bank = ?', [Number(primary), alias, bank.seq])
+}
+
+function view ({ store }: Core, bank: BankRow): Record<string, unknown> {
+  const rows = store.all<{ alias: string, is_primary: number }>('SELECT alias, is_primary FROM bank_aliases WHERE bank = ? ORDER BY is_primary DESC, alias', [bank.seq])
+  return { bank_id: bank.bank_id, aliases: rows.map(({ alias, is_primary: primary }) => ({ alias, primary: primary === 1 })) }
+}
+
+export const routes: readonly WireRoute[] = [
+  { method: 'GET', path: `${BANK}/aliases`, handler: list },
+  { method: 'POST', path: `${BANK}/aliases`, handler: create },
+  { method: 'PATCH', path: `${BANK}/aliases/{alias}`, handler: update },
+  { method: 'DELETE', path: `${BANK}/aliases/{alias}`, handler: remove }
+]

@@ -1,0 +1,107 @@
+import type { Core } from '../core.js'
+import { operationsOf } from '../operations/operations.js'
+import { needBank } from '../store/bank-table.js'
+import { deleteDerived, deleteMemoriesWhere, findMemory } from '../store/memory-table.js'
+import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
+import { anything, int, listOf, object, maybe, optional, readBody, readOptionalBody, readQuery, required, text } from '../wire/shape.js'
+import { requireChat } from './ask.js'
+import { scopeKey } from './consolidate.js'
+import { submitConsolidation } from './consolidation-schedule.js'
+import { undoChanges, undoProblem } from './observation-changes.js'
+import { asking, unsupported } from './refusal.js'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const consolidate = asking(async ({ core, params, body, headers, ignored }) => {
+  const given = readOptionalBody(body, headers, ignored, object({ observation_scopes: maybe(listOf(listOf(text))) }))
+  const { bank_id: bankId } = needBank(core.store, params.bank_id!)
+  requireChat(core, 'the consolidation')
+  const { operation, isKnown } = submitConsolidation(core, bankId, given?.observation_scopes ?? null)
+  return json({ operation_id: operation.id, deduplicated: isKnown })
+})
+
+/** Facts that a consolidation failed on are open again. */
+const recover: Handler = ({ core, params }) => {
+  const bank = needBank(core.store, params.bank_id!)
+  const { changes } = core.store.run('UPDATE memories SET consolidation_failed_at = NULL WHERE bank = ? AND consolidation_failed_at IS NOT NULL', [bank.seq])
+  if (changes > 0 && core.outside.abilities.chat.model !== null) submitConsolidation(core, bank.bank_id)
+  return json({ retried_count: changes })
+}
+
+const undo: Handler = ({ core, params }) => {
+  const id = params.operation_id!.toLowerCase()
+  const operation = operationsOf(core).table.get(id, needBank(core.store, params.bank_id!).bank_id)
+  if (operation === null) throw new WireError(404, `Operation ${id} not found for bank ${params.bank_id!}`)
+  if (operation.type !== 'consolidation') throw new WireError(409, `Operation ${id} cannot be undone: only consolidations can`)
+  const problem = undoProblem(core, id)
+  if (problem !== null) throw new WireError(409, `Operation ${id} cannot be undone: ${problem}`)
+  undoChanges(core, id)
+  return json({ success: true, message: `Operation ${id} undone`, operation_id: id })
+}
+
+const clear: Handler = ({ core, params }) => {
+  const bank = needBank(core.store, params.bank_id!)
+  const count = core.store.transaction(() => {
+    const cleared = deleteMemoriesWhere(core.store, bank.seq, `fact_type = 'observation'`, [])
+    reopen(core, bank.seq)
+    return cleared
+  })
+  return json({ success: true, message: `Cleared ${count} observations`, deleted_count: count })
+}
+
+function reopen ({ store }: Core, bank: number): void {
+  store.run('UPDATE memories SET consolidated_at = NULL WHERE bank = ? AND consolidated_at IS NOT NULL', [bank])
+}
+
+const clearOfMemory: Handler = ({ core, params }) => {
+  const bank = needBank(core.store, params.bank_id!)
+  const id = params.memory_id!
+  if (!UUID.test(id)) throw new WireError(400, `Invalid memory_id: '${id.slice(0, 100)}' is not a valid UUID`)
+  const memory = findMemory(core.store, bank.seq, id)
+  // none is derived of what is not there
+  if (memory === undefined) return json({ deleted_count: 0 })
+  return json({
+    deleted_count: core.store.transaction(() => {
+      core.store.run('UPDATE memories SET consolidated_at = NULL WHERE seq = ?', [memory.seq])
+      return deleteDerived(core.store, memory.seq)
+    })
+  })
+}
+
+const scopes: Handler = ({ core, params, query, ignored }) => {
+  const { limit, offset } = readQuery(query, ignored, {
+    limit: optional(int({ min: 1, max: 1000 }), 100), offset: optional(int({ min: 0 }), 0)
+  })
+  const bank = needBank(core.store, params.bank_id!)
+  const rows = core.store.all<{ tags: string, n: number }>(
+    `SELECT tags, count(*) AS n FROM memories WHERE bank = ? AND fact_type = 'observation' AND state = 'valid' GROUP BY tags`, [bank.seq])
+  const counts = new Map<string, number>()
+  for (const { tags, n } of rows) {
+    const key = scopeKey(JSON.parse(tags) as string[])
+    counts.set(key, (counts.get(key) ?? 0) + n)
+  }
+  const all = [...counts].map(([key, count]) => ({
+    tags: JSON.parse(key) as string[], count
+  })).toSorted((a, b) => b.count - a.count)
+  return json({ scopes: all.slice(offset, offset + limit), total: all.length, limit, offset })
+}
+
+const STRATEGIES = 'this engine consolidates the facts of the same tags together and has no strategies; set `enable_auto_consolidation` or POST …/consolidate with `observation_scopes`'
+
+const strategies: Handler = ({ core, params, body, headers, ignored }) => {
+  readBody(body, headers, ignored, object({
+    strategies: required(listOf(anything)), sample_limit: optional(int({ min: 0, max: 100 }), 5)
+  }))
+  needBank(core.store, params.bank_id!)
+  return unsupported(STRATEGIES)
+}
+
+export const routes: readonly WireRoute[] = [
+  { method: 'POST', path: `${BANK}/consolidate`, handler: consolidate },
+  { method: 'POST', path: `${BANK}/consolidation/recover`, handler: recover },
+  { method: 'POST', path: `${BANK}/consolidation-strategies/preview`, handler: strategies },
+  { method: 'POST', path: `${BANK}/operations/{operation_id}/undo`, handler: undo },
+  { method: 'DELETE', path: `${BANK}/observations`, handler: clear },
+  { method: 'GET', path: `${BANK}/observations/scopes`, handler: scopes },
+  { method: 'DELETE', path: `${BANK}/memories/{memory_id}/observations`, handler: clearOfMemory }
+]

@@ -1,0 +1,176 @@
+import t from 'tap'
+import { consolidationPlan } from '../../../../plugins/services/memory-engine/llm/consolidation.js'
+import { extractedFacts } from '../../../../plugins/services/memory-engine/llm/extraction.js'
+import { completion, openWithChat, over, type Asked } from './models-support.js'
+import { noModels, openEngine, type Wire } from './support.js'
+
+/** The ids that a question shows behind a heading. */
+function idsIn ({ messages }: Asked, heading: string): string[] {
+  const part = messages.at(-1)!.content.split(heading)[1]!.split('\n\n')[0]!
+  return [...part.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id!)
+}
+
+async function observations (call: Wire['call'], bank = 'b'): Promise<ReadonlyArray<Record<string, unknown>>> {
+  return (await call('GET', `${bank}/memories/list?type=observation`)).body.items
+}
+
+async function consolidated (call: Wire['call'], bank = 'b'): Promise<Record<string, unknown> & { readonly operation_id: string }> {
+  return await over(call, bank, (await call('POST', `${bank}/consolidate`)).body.operation_id)
+}
+
+t.test('facts become observations in one change, by those who may read them, and the change can be undone', async t => {
+  const asked: Asked[] = []
+  const answers: Array<(question: Asked) => object> = [
+    question => ({ creates: [{ text: 'Alice works at Acme.', source_fact_ids: idsIn(question, 'NEW FACTS') }] }),
+    question => ({ creates: [{ text: 'Bob sails.', source_fact_ids: idsIn(question, 'NEW FACTS') }] }),
+    question => ({ updates: [{ observation_id: idsIn(question, 'EXISTING OBSERVATIONS')[0], text: 'Alice worked at Acme, now at Globex.', source_fact_ids: idsIn(question, 'NEW FACTS') }] }),
+    question => ({ deletes: [{ observation_id: idsIn(question, 'EXISTING OBSERVATIONS')[0] }] })
+  ]
+  const { call } = openWithChat(t, question => {
+    asked.push(question)
+    return JSON.stringify(answers.shift()!(question))
+  })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', tags: ['a'] }, { content: 'Alice likes Acme.', tags: ['a'] }, { content: 'Bob sails.' }] })
+  const first = await consolidated(call)
+  t.match(first, { status: 'completed', operation_type: 'consolidation', result_metadata: { observations_created: 2, observations_updated: 0, memories_processed: 3 } })
+  t.equal(asked.length, 2, 'facts of other tags are another question')
+  t.notMatch(JSON.stringify(asked[0]), /Bob/)
+  t.equal(asked[0]!.response_format!.type, 'json_object')
+  t.match((await observations(call)).find(({ text }) => text === 'Alice works at Acme.'), { tags: ['a'], proof_count: 2, document_id: null, source_memory_ids: { length: 2 } })
+  t.match((await call('GET', 'b/observations/scopes')).body, { total: 2, scopes: [{ count: 1 }, { count: 1 }] })
+  t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 0, total_observations: 2, last_consolidated_at: String })
+
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Globex.', tags: ['a'] }] })
+  const second = await consolidated(call)
+  t.match((await observations(call)).find(({ tags }) => (tags as string[]).includes('a')), { text: 'Alice worked at Acme, now at Globex.', proof_count: 3 })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice never worked.', tags: ['a'] }] })
+  const third = await consolidated(call)
+  t.match(third, { result_metadata: { observations_deleted: 1 } })
+  t.equal((await observations(call)).length, 1)
+
+  t.match(await call('POST', `b/operations/${second.operation_id}/undo`), { status: 409, body: { detail: new RegExp(`undo ${third.operation_id} first`) } })
+  t.match((await call('POST', `b/operations/${third.operation_id}/undo`)).body, { success: true })
+  t.match((await observations(call)).find(({ tags }) => (tags as string[]).includes('a')), { text: 'Alice worked at Acme, now at Globex.' }, 'what was deleted is back')
+  t.match((await call('POST', `b/operations/${second.operation_id}/undo`)).body, { success: true })
+  t.match((await observations(call)).find(({ tags }) => (tags as string[]).includes('a')), { text: 'Alice works at Acme.', proof_count: 2 })
+  t.match(await call('POST', `b/operations/${second.operation_id}/undo`), { status: 409, body: { detail: /undone already/ } })
+  t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 2 }, 'its facts are open again')
+  const fact = (await call('GET', 'b/memories/list?q=Bob&type=world')).body.items[0].id
+  await call('DELETE', `b/memories/${fact}`)
+  t.match(await call('POST', `b/operations/${first.operation_id}/undo`), { status: 409, body: { detail: /no longer kept/ } }, 'what was deleted for good does not come back')
+  t.match((await call('DELETE', 'b/observations')).body, { success: true, deleted_count: 1 })
+})
+
+t.test('an answer that is no sound JSON changes nothing, and the operation fails until it is recovered', async t => {
+  let answer: (question: Asked) => string = () => ''
+  const { call } = openWithChat(t, question => answer(question))
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  answer = question => JSON.stringify({ creates: [{ text: 'Alice works.', source_fact_ids: idsIn(question, 'NEW FACTS') }] })
+  await consolidated(call)
+  const before = await observations(call)
+  const bad: ReadonlyArray<readonly [string, RegExp]> = [
+    ['I would rather not.', /no JSON/], ['[]', /no JSON object/], ['{"answer": 5}', /another shape/], ['', /an empty answer/],
+    [`{"creates": [], "deletes": [{"observation_id": "${before[0]!.id as string}x"}]}`, /was not shown/],
+    ['{"creates": [{"text": "x", "source_fact_ids": ["5d8b8a04-fefb-4312-b6f8-04b65e09f014"]}]}', /was not shown/],
+    ['{"creates": [{"text": "", "source_fact_ids": []}]}', /is no text/], ['{"creates": {"text": "x"}}', /is no list/]
+  ]
+  for (const [n, [text, why]] of bad.entries()) {
+    await call('POST', 'b/memories', { items: [{ content: `Another fact, number ${n}.` }] })
+    answer = () => text
+    t.match(await consolidated(call), { status: 'failed', error_message: why, retry_count: 0 }, String(why))
+    t.same(await observations(call), before)
+  }
+  t.match((await call('GET', 'b/stats')).body, { failed_consolidation: bad.length, pending_consolidation: 0 })
+  answer = question => JSON.stringify({ creates: [{ text: 'Facts are known.', source_fact_ids: idsIn(question, 'NEW FACTS') }] })
+  t.same((await call('POST', 'b/consolidation/recover')).body, { retried_count: bad.length })
+  const [{ id }] = (await call('GET', 'b/operations?type=consolidation&limit=1')).body.operations
+  t.match(await over(call, 'b', id), { status: 'completed', result_metadata: { observations_created: 1 } })
+  t.match((await call('GET', 'b/llm-requests')).body, { total: bad.length + 2, items: [{ operation: 'consolidation', call_type: undefined, status: 'success', input: null, total_tokens: 20 }] })
+  t.match((await call('GET', 'b/llm-requests/stats')).body.buckets, [{ total: bad.length + 2, tokens: { total: 20 * (bad.length + 2) } }])
+})
+
+t.test('a passing trouble is tried again later, by hand at once, and a budget ends the day', async t => {
+  let reply = (_: Asked): ReturnType<typeof completion> => ({ status: 503, body: Buffer.from('{}') })
+  const { call } = openWithChat(t, question => reply(question))
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  const { body: { operation_id: id } } = await call('POST', 'b/consolidate')
+  t.match(await over(call, 'b', id), { status: 'pending', retry_count: 1, next_retry_at: String, error_message: /answered 503/ })
+  t.same((await call('POST', 'b/consolidate')).body, { operation_id: id, deduplicated: true })
+  reply = question => completion(JSON.stringify({ creates: [{ text: 'x', source_fact_ids: idsIn(question, 'NEW FACTS') }] }), 300_000)
+  t.match((await call('POST', `b/operations/${id}/retry`)).body, { success: true, message: `Operation ${id} queued for retry` })
+  t.match(await over(call, 'b', id), { status: 'completed', retry_count: 0 })
+  await call('POST', 'b/memories', { items: [{ content: 'Bob sails.' }] })
+  t.match(await consolidated(call), { status: 'failed', error_message: /used up its 500000 tokens of the day/ })
+  await call('POST', 'c/memories', { items: [{ content: 'Bob sails.' }] })
+  t.match(await consolidated(call, 'c'), { status: 'completed' }, 'another bank has its own')
+})
+
+t.test('a running operation that is cancelled leaves nothing behind', async t => {
+  let asked = (): void => {}
+  const isAsked = new Promise<void>(resolve => { asked = resolve })
+  const { call } = openEngine(t, {
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null } }),
+    run: (_, signal) => new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+      asked()
+    })
+  })
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  const { body: { operation_id: id } } = await call('POST', 'b/consolidate')
+  await isAsked
+  t.match((await call('GET', `b/operations/${id}`)).body, { status: 'processing', progress: { stage: 'consolidating', processed: 0, total: 1 } })
+  t.match(await call('DELETE', `b/operations/${id}/delete`), { status: 409, body: { detail: /cancel it first/ } })
+  t.match((await call('DELETE', `b/operations/${id}`)).body, { success: true, message: `Operation ${id} cancelled` })
+  t.match((await call('GET', `b/operations/${id}`)).body, { status: 'cancelled', completed_at: String })
+  t.match(await call('POST', `b/operations/${id}/retry`), { status: 409 })
+  t.match((await call('GET', 'b/stats')).body, { failed_consolidation: 0, pending_consolidation: 1 })
+})
+
+t.test('where the graph is on, facts take the place of the text that they name as their source; nonsense leaves it', async t => {
+  const asked: Asked[] = []
+  let answer = JSON.stringify({
+    facts: [
+      { text: 'Alice works at Acme.', fact_type: 'world', entities: ['Alice', 'Acme'], occurred_start: '2024-03-01', occurred_end: 'never' },
+      { text: 'The assistant greeted Alice.', fact_type: 'experience', entities: [] }
+    ]
+  })
+  const { call } = openWithChat(t, question => {
+    asked.push(question)
+    return question.messages[0]!.content.includes('observations of a long-term memory') ? '{"creates": []}' : answer
+  }, { abilities: () => ({ ...noModels, chat: { model: 'm', why: null }, extracts: true }) })
+  await call('POST', 'b/memories', { items: [{ content: 'Hi! I am Alice and work at Acme.', document_id: 'd', tags: ['t'], context: 'chat' }] })
+  const [{ id }] = (await call('GET', 'b/operations?type=graph_maintenance')).body.operations
+  t.match(await over(call, 'b', id), { status: 'completed', result_metadata: { facts_committed: 2, chunks: 1 } })
+  const { body: { items } } = await call('GET', 'b/memories/list')
+  t.match(items.toSorted((a: { text: string }, b: { text: string }) => a.text < b.text ? -1 : 1), [
+    { text: 'Alice works at Acme.', fact_type: 'world', entities: 'Alice, Acme', occurred_start: /^2024-03-01/, occurred_end: null, document_id: 'd', chunk_id: 'b_d_0', tags: ['t'] },
+    { text: 'The assistant greeted Alice.', fact_type: 'experience', document_id: 'd' }
+  ])
+  t.equal((await call('GET', 'b/documents/d')).body.original_text, 'Hi! I am Alice and work at Acme.')
+  for (const nonsense of ['certainly!', '{"facts": "none"}', '{"facts": [{"text": 7}]}', '{"facts": []}']) {
+    answer = nonsense
+    await call('POST', 'c/memories', { items: [{ content: 'Bob sails.', document_id: 'e', update_mode: 'replace' }] })
+    const [last] = (await call('GET', 'c/operations?type=graph_maintenance&limit=1')).body.operations
+    await over(call, 'c', last.id)
+    t.match((await call('GET', 'c/memories/list?document_id=e')).body, { total: 1, items: [{ text: 'Bob sails.' }] }, nonsense)
+    await call('DELETE', 'c/documents/e')
+  }
+  answer = '{"facts": [{"what": "Dave runs.", "entities": [{"text": "Dave"}]}]}'
+  t.match((await call('POST', 'b/memories/dry-run-extract', { content: 'I am Dave and run.' })).body, {
+    facts: [{ text: 'Dave runs.', fact_type: 'world', entities: ['Dave'], chunk_index: 0 }], chunks: [{ fact_count: 1 }], usage: { total_tokens: 20 }
+  })
+  t.equal((await call('GET', 'b/memories/list?q=Dave')).body.total, 0)
+  t.match((await call('POST', 'b/prompts/preview', { operation: 'reflect' })).body, { messages: [{ role: 'system' }, { role: 'user', blocks: [{ text: /\{memory\}/ }] }], skipped_reason: null })
+  t.match((await call('POST', 'b/health/llm')).body, { operations: [{ operation: 'retain', ok: true, status: 'connected' }, {}, {}] })
+})
+
+t.test('answers of models are read strictly, within a fence or behind thoughts', t => {
+  const fact = { id: 'f', text: 'x', at: null }
+  const creates = (text: string): unknown => consolidationPlan(text, [fact], []).creates
+  const plain = '{"creates":[{"text":" y ","source_fact_ids":["f","f"]}]}'
+  for (const text of [plain, `\`\`\`json\n${plain}\n\`\`\``, `<think>hm {</think>\n${plain}`]) t.same(creates(text), [{ text: 'y', sources: ['f'] }])
+  t.throws(() => creates(`Here you are: ${plain}`), /no JSON/)
+  t.throws(() => consolidationPlan('{"updates":[{"observation_id":"o","text":"a","source_fact_ids":["f"]}],"deletes":[{"observation_id":"o"}]}', [fact], [{ id: 'o', text: 'a' }]), /twice/)
+  t.equal(extractedFacts(JSON.stringify({ facts: Array.from({ length: 999 }, () => ({ text: 'x'.repeat(9000) })) })).length, 200)
+  t.end()
+})
