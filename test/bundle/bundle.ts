@@ -119,6 +119,7 @@ const undici: Readonly<Record<string, string>> = {
   Agent: 'require(\'./lib/dispatcher/agent\')',
   EnvHttpProxyAgent: 'require(\'./lib/dispatcher/env-http-proxy-agent\')',
   Pool: 'require(\'./lib/dispatcher/pool\')',
+  buildConnector: 'require(\'./lib/core/connect\')',
   WebSocket: 'require(\'./lib/web/websocket/websocket\').WebSocket',
   errors: 'require(\'./lib/core/errors\')',
   fetch: 'require(\'./lib/web/fetch\').fetch',
