@@ -6,6 +6,7 @@ const builtins = [
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
   { name: 'npu-rt', load: () => import('./providers/npu-rt/index.js') },
+  { name: 'remote-catalog', load: () => import('./providers/remote-catalog/index.js') },
   { name: 'stt-engine', load: () => import('./providers/stt-engine/index.js') },
   { name: 'tts-cpu', load: () => import('./providers/tts-cpu/index.js') },
   { name: 'tts-gpu', load: () => import('./providers/tts-gpu/index.js') },

@@ -139,7 +139,7 @@ t.test('no files import each other in a circle, types included', async t => {
 /** Makers' names of what providers and services run, besides the names of the providers themselves. */
 const productNames = [
   'flm', 'FastFlowLM', 'XDNA2', 'ComfyUI', 'Kokoro', 'Moonshine', 'Qwen3-?TTS', 'llama-server', 'llama\\.?cpp', 'whisper\\.?cpp', 'whisper-server',
-  'speaches', 'node-llama-cpp', 'Open ?WebUI'
+  'speaches', 'node-llama-cpp', 'Open ?WebUI', 'OpenRouter', 'DeepSeek', 'MiniMax', 'Ollama', 'Google AI Studio'
 ]
 
 t.test('the kernel names no provider and no product, in code, in texts and in comments', async t => {

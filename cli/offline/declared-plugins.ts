@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import {
   core, type AnyPlugin, type Clock, type ConfigFileDefinition, type ConfigService, type EngineProvider, type ErrorCode,
-  type Logger,
-  type RuntimeDefinition
+  type Logger, type RuntimeDefinition, type UpstreamTemplate
 } from '../../kernel/contract/index.js'
 import { LaidProviders } from '../../kernel/config/laid-providers.js'
 import { createEventBus } from '../../kernel/events/event-bus.js'
@@ -30,6 +29,7 @@ export interface DeclaredPlugin extends KnownPlugin {
   readonly providers: readonly EngineProvider[]
   readonly runtimes: readonly RuntimeDefinition[]
   readonly files: readonly ConfigFileDefinition[]
+  readonly templates: readonly UpstreamTemplate[]
   /** Why its providers and runtimes are not known without a gateway; null when they are. */
   readonly trouble: string | null
 }
@@ -67,7 +67,7 @@ export async function declaredPlugins (kernel: OfflineKernel): Promise<readonly 
 /** The facts of their providers, laid over each other as a gateway does. */
 export function layPlugins (plugins: readonly DeclaredPlugin[]): LaidProviders {
   return new LaidProviders(plugins.flatMap(({ origin, providers }) =>
-    providers.map(provider => ({ provider, isBuiltin: origin === 'builtin' }))))
+    providers.map(provider => ({ provider, isBuiltin: origin === 'builtin' }))), plugins.flatMap(({ templates }) => templates))
 }
 
 /** What slots may ask for by name; without those of plugins where one of them cannot tell. */
@@ -83,7 +83,7 @@ export function declaredRuntimes (plugins: readonly DeclaredPlugin[]): Pick<Runt
 }
 
 function nameOnly ({ name, origin }: Candidate): DeclaredPlugin {
-  return { name, origin, plugin: null, fault: null, providers: [], runtimes: [], files: [], trouble: null }
+  return { name, origin, plugin: null, fault: null, providers: [], runtimes: [], files: [], templates: [], trouble: null }
 }
 
 async function declare (candidate: Candidate, kernel: OfflineKernel, disabled: readonly string[]): Promise<DeclaredPlugin> {
@@ -117,7 +117,8 @@ async function staged (
     })
     await withDeadline(clock, IMPORT_MS, `register of '${plugin.name}'`, () => plugin.register(context.context as never))
     context.seal()
-    return { ...known, providers: context.stage.providers, runtimes: context.stage.runtimes, files: context.stage.files }
+    const { providers, runtimes, files, templates } = context.stage
+    return { ...known, providers, runtimes, files, templates }
   } catch (error) {
     return { ...known, trouble: await failureText(error, root) }
   }

@@ -1,6 +1,6 @@
 import {
   NO_PROVIDER, profileSchema, type Device, type EngineProvider, type Manifest, type ModelNames, type NamedProfile,
-  type ProviderCatalog, type ProviderWish, type SlotType
+  type ProviderCatalog, type ProviderWish, type SlotType, type UpstreamTemplate
 } from '../contract/index.js'
 
 export interface ProviderLayer {
@@ -25,12 +25,15 @@ export class LaidProviders implements ProviderCatalog {
   readonly images: Manifest['toolbox_images']
   readonly modelNames: readonly ModelNames[]
   readonly reservedPorts: readonly number[]
+  /** Makers of models elsewhere. */
+  readonly templates: readonly UpstreamTemplate[]
   readonly #layers: readonly ProviderLayer[]
   readonly #byName: ReadonlyMap<string, EngineProvider>
   /** Which provider brings a profile. */
   readonly #profileOwners: ReadonlyMap<string, EngineProvider>
 
-  constructor (given?: readonly ProviderLayer[]) {
+  constructor (given?: readonly ProviderLayer[], templates: readonly UpstreamTemplate[] = []) {
+    this.templates = templates
     const layers = given ?? []
     this.known = given !== undefined
     this.#layers = layers

@@ -31,6 +31,7 @@ export function snapshotOf (
     slots: keep(previous?.slots, slots),
     agents: keep(previous?.agents, agentRulesOf(parts)),
     ...kept as unknown as typeof laid,
+    templates: keep(previous?.templates, providers.templates),
     files: keep(previous?.files, filesOf(parts, previous)),
     toolServers: keep(previous?.toolServers, toolServers),
     diagnostics: keep(previous?.diagnostics, allDiagnostics(parts))

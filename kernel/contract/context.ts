@@ -10,6 +10,7 @@ import type { AnyRoute } from './route.js'
 import type { Requires, ServiceRef, ServicesOf } from './service-ref.js'
 import type { SettingDefinition } from './setting.js'
 import type { ToolDefinition } from './tool.js'
+import type { UpstreamTemplateInput } from './upstream-template.js'
 
 export const pluginKinds = ['provider', 'routes', 'mcp', 'runtime', 'service'] as const
 export type PluginKind = typeof pluginKinds[number]
@@ -57,6 +58,8 @@ export interface RouteMethods {
 
 export interface ProviderMethods {
   addProvider (provider: EngineProvider): void
+  /** A maker of models elsewhere, for rows of providers.toml to name. */
+  addUpstreamTemplate (template: UpstreamTemplateInput): void
 }
 
 export interface RuntimeMethods {

@@ -5,7 +5,7 @@ import { envSchema, PLUGIN_NAME_PATTERN, PORT_NAME_PATTERN, runtimeNameSchema } 
 import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
 import { profileSchema } from './schemas/profile.js'
-import { surfaceNames } from './provider-surface.js'
+import { surfaceNames } from './surface-names.js'
 
 /** One of `ports`; absent: the main one. */
 const namedPort = z.string().optional()

@@ -3,13 +3,8 @@ import type { EngineClient } from './engine-client.js'
 import type { EventAsk, EventEditor } from './event-editor.js'
 import type { SvcError } from './errors.js'
 import type { NamedSlotConfig } from './services/config.js'
+import type { SurfaceName } from './surface-names.js'
 import type { BodyEdits, JsonBody } from './json-body.js'
-
-/** The dispatch targets; each `/v1` route aims at one of them. */
-export const surfaceNames = [
-  'chat', 'completions', 'embeddings', 'rerank', 'transcription', 'speech', 'image', 'responses', 'messages', 'count-tokens'
-] as const
-export type SurfaceName = typeof surfaceNames[number]
 
 export interface AdaptRequest {
   /** The client's JSON body after the gateway's own rewrites. */

@@ -1,4 +1,4 @@
-import type { SurfaceName } from './provider-surface.js'
+import type { SurfaceName } from './surface-names.js'
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'

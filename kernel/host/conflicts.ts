@@ -13,7 +13,7 @@ export interface Conflict {
 
 export interface Claim {
   readonly plugin: string
-  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'files'>
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'templates' | 'files'>
   readonly errors?: ReadonlyArray<PluginErrors<never>>
   /** What the codes of a package begin with; null for what came with the gateway, whose plugins share domains. */
   readonly domain?: string | null
@@ -67,6 +67,7 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
     })),
     ...stage.providers.flatMap(providerClaims),
     ...stage.files.map(fileClaim),
+    ...stage.templates.map(of => ({ of, key: `template ${of.id}`, what: `upstream template '${of.id}'`, problem: null })),
     ...stage.runtimes.map(of => ({ of, key: `runtime ${of.name}`, what: `runtime '${of.name}'`, problem: null })),
     ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
     ...stage.tools.map(of => toolClaim(of.server, of.name, of)),

@@ -307,11 +307,13 @@ export class PluginHost implements PluginService {
   /** Also called when plugins have risen or fallen: what was made of them is made anew. */
   #setRecords (records: readonly PluginRecord[]): void {
     this.#records = records
-    this.#laid = new LaidProviders(records.filter(isAlive).flatMap(({ candidate, stage }) =>
-      (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))))
-    this.#deps.runtimesChanged(records.filter(isAlive).flatMap(({ stage }) => stage?.runtimes ?? []))
-    this.#laying = this.#deps.providersChanged(this.#laid, records.filter(isAlive).flatMap(({ stage }) => stage?.files ?? []))
-    this.#deps.toolsChanged(records.filter(isAlive).flatMap(record => record.stage === null ? [] : [{
+    const alive = records.filter(isAlive)
+    this.#laid = new LaidProviders(alive.flatMap(({ candidate, stage }) =>
+      (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))),
+    alive.flatMap(({ stage }) => stage?.templates ?? []))
+    this.#deps.runtimesChanged(alive.flatMap(({ stage }) => stage?.runtimes ?? []))
+    this.#laying = this.#deps.providersChanged(this.#laid, alive.flatMap(({ stage }) => stage?.files ?? []))
+    this.#deps.toolsChanged(alive.flatMap(record => record.stage === null ? [] : [{
       plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)
     }]))
   }

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import {
   isProvider, isRoute, isRuntime, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type ConfigFile,
   type ConfigFileDefinition, type EngineProvider, type Logger,
   type PluginTable, type RuntimeDefinition, type ServiceDescriptor, type ServiceRef, type SettingDefinition,
-  type ToolDefinition
+  type ToolDefinition, type UpstreamTemplate, type UpstreamTemplateInput, upstreamTemplateSchema
 } from '../contract/index.js'
 
 /** What a plugin declared. Data until it is mounted and started. */
@@ -11,6 +12,7 @@ export interface Stage {
   readonly routes: AnyRoute[]
   readonly scopes: Array<(app: FastifyInstance) => void | Promise<void>>
   readonly providers: EngineProvider[]
+  readonly templates: UpstreamTemplate[]
   readonly runtimes: RuntimeDefinition[]
   readonly tools: ToolDefinition[]
   readonly services: ServiceDescriptor[]
@@ -52,6 +54,7 @@ export function createContext (
     routes: [],
     scopes: [],
     providers: [],
+    templates: [],
     runtimes: [],
     tools: [],
     services: [],
@@ -82,7 +85,15 @@ export function createContext (
   const addTool = listOf('addTool', stage.tools, isTool, 'a tool made by defineTool')
   const addFile = listOf('addConfigFile', stage.files, isConfigFile, 'a file and the schema of what it holds, which takes an empty table')
   const byKind = {
-    provider: { addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider') },
+    provider: {
+      addProvider: listOf('addProvider', stage.providers, isProvider, 'a provider made by defineProvider'),
+      addUpstreamTemplate: staging('addUpstreamTemplate', (template: UpstreamTemplateInput) => {
+        const checked = upstreamTemplateSchema.safeParse(template)
+        if (!checked.success) throw new TypeError(`ctx.addUpstreamTemplate: ${z.prettifyError(checked.error)}`)
+        stage.templates.push(checked.data)
+        if (traced) stage.calls.set(checked.data, new Error('declared here'))
+      })
+    },
     routes: { addRoute, configureScope },
     mcp: { addTool, addRoute, configureScope },
     runtime: { addRuntime: listOf('addRuntime', stage.runtimes, isRuntime, 'a driver made by defineRuntime') },

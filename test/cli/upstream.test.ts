@@ -4,6 +4,7 @@ import t from 'tap'
 import { textWidth } from '../../cli/text-width.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import settings from '../../plugins/api/settings/index.js'
+import remoteCatalog from '../../plugins/providers/remote-catalog/index.js'
 import upstreams from '../../plugins/api/upstreams/index.js'
 import models from '../../plugins/v1/models/index.js'
 import { fakeUpstream, refusal, upstreamTable } from '../wire/fake-upstream.js'
@@ -13,7 +14,7 @@ const KEY = 'sk-or-secret'
 
 t.test('from nothing to an answer, through a real gateway', async t => {
   const remote = await fakeUpstream(t, ['vendor/one', 'vendor/two', 'other'])
-  const gateway = await createTestGateway({ plugins: [upstreams] })
+  const gateway = await createTestGateway({ plugins: [remoteCatalog, upstreams] })
   t.teardown(() => gateway.close())
   const svc = (...args: string[]): Promise<Finished> => run([...args, '--url', gateway.baseUrl])
   const file = (): Promise<string> => readFile(join(gateway.home, 'etc/svc/upstreams.toml'), 'utf8')

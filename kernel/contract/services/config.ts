@@ -7,6 +7,7 @@ import type { NamedStack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
+import type { UpstreamTemplate } from '../upstream-template.js'
 import type { ChangeOptions, ConfigDraft } from './config-draft.js'
 import type { NamedSlotConfig, WrittenSlot } from './named-slot.js'
 
@@ -37,6 +38,8 @@ export interface ConfigSnapshot {
   readonly capabilities: CapabilitySelections
   readonly upstreams: readonly Upstream[]
   readonly providers: readonly ExternalProvider[]
+  /** What rows of `providers` may name; plugins bring them. */
+  readonly templates: readonly UpstreamTemplate[]
   /** Tool servers of others, by id. */
   readonly toolServers: ReadonlyMap<string, NamedToolServer>
   readonly manifest: Manifest

@@ -49,4 +49,4 @@ export type {
   ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolTarget, ToolView, ToolViewer, ToolWire
 } from './tools.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
-export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus, UpstreamTemplate } from './upstreams.js'
+export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus } from './upstreams.js'

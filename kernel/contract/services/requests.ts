@@ -1,4 +1,4 @@
-import { surfaceNames } from '../provider-surface.js'
+import { surfaceNames } from '../surface-names.js'
 
 /**
  * Where a request stands. `queued`: not yet with an engine, `reason` says why; `loading`: its slot is being started;

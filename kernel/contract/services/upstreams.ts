@@ -1,5 +1,5 @@
-import type { SurfaceName } from '../provider-surface.js'
-import type { AuthStyle, Upstream } from '../schemas/upstream.js'
+import type { Upstream } from '../schemas/upstream.js'
+import type { UpstreamTemplate } from '../upstream-template.js'
 
 /** `closed`: requests pass. `open`: they are refused at once. `half-open`: the next one goes through as a probe. */
 export const circuitStates = ['closed', 'open', 'half-open'] as const
@@ -10,19 +10,6 @@ export interface CircuitView {
   readonly failures: number
   /** How long the upstream is still left alone. */
   readonly retry_in_ms: number
-}
-
-/** A provider that providers.toml and POST /api/upstreams may name by `catalog_id`. */
-export interface UpstreamTemplate {
-  readonly id: string
-  readonly title: string
-  readonly url: string
-  readonly auth_style: AuthStyle
-  readonly auth_header: string
-  /** Variable that holds the key by default; empty where none is needed. */
-  readonly auth_value_env: string
-  readonly category: 'cloud' | 'local'
-  readonly capabilities: readonly SurfaceName[]
 }
 
 export const upstreamSources = ['upstreams.toml', 'providers.toml'] as const

@@ -2,7 +2,7 @@ import type { Finding } from '../../contract/index.js'
 import { configFiles } from '../../config/parts.js'
 import { suggest } from '../../config/suggest.js'
 import type { UpstreamFacts } from '../upstream/upstream-findings.js'
-import { upstreamsOf } from '../upstream/upstream-templates.js'
+import { upstreamsOf } from '../upstream/upstream-rows.js'
 
 /** Aliases of svc.toml that lead nowhere, or that a slot's own name hides. Lists of upstreams are not asked for. Pure. */
 export function aliasFindings ({ config, models, catalogue }: UpstreamFacts): readonly Finding[] {

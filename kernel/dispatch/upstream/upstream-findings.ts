@@ -1,7 +1,7 @@
-import type { ConfigSnapshot, ErrorCode, ExternalProvider, Finding, ModelRegistry, Upstream } from '../../contract/index.js'
+import type { ConfigSnapshot, ErrorCode, ExternalProvider, Finding, ModelRegistry, Upstream, UpstreamTemplate } from '../../contract/index.js'
 import { configFiles } from '../../config/parts.js'
 import { suggest } from '../../config/suggest.js'
-import { upstreamOfProvider, upstreamsOf, upstreamTemplates } from './upstream-templates.js'
+import { upstreamOfProvider, upstreamsOf } from './upstream-rows.js'
 
 export interface UpstreamFacts {
   readonly config: ConfigSnapshot
@@ -23,18 +23,18 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
   config.upstreams.forEach((upstream, i) => {
     const tell = teller(configFiles.upstreams, `upstream.${i}`)
     checkSlot(upstream, facts, tell)
-    if (upstream.kind === 'remote') checkKey(upstream, uses, tell)
+    if (upstream.kind === 'remote') checkKey(upstream, uses, config.templates, tell)
     checkFallbacks(upstream.name, upstream.fallback, facts, tell)
   })
   config.providers.forEach((provider, i) => {
     const tell = teller(configFiles.providers, `provider.${i}`)
-    const upstream = upstreamOfProvider(provider)
-    if (upstream === null) return unknownTemplate(provider, tell)
+    const upstream = upstreamOfProvider(provider, config.templates)
+    if (upstream === null) return unknownTemplate(provider, config.templates, tell)
     if (config.upstreams.some(({ name, kind }) => kind === 'remote' && name === upstream.name)) {
       tell('name', 'warning', 'upstream.already_exists', `upstream '${upstream.name}' stands in upstreams.toml too, and that row counts; give one of them another name`)
     }
     checkFallbacks(upstream.name, provider.fallback, facts, tell)
-    checkKey(upstream, uses, tell)
+    checkKey(upstream, uses, config.templates, tell)
   })
   return found
 }
@@ -43,14 +43,14 @@ export function upstreamFindings (facts: UpstreamFacts): readonly Finding[] {
 const OWN_SECRETS = /^(SVC_|HF_|HUGGING_?FACE|PROXMOX)/
 
 /** A row that was written by hand counts; that it takes another upstream's key along is reported. */
-function checkKey (row: Upstream, all: readonly Upstream[], tell: Tell): void {
+function checkKey (row: Upstream, all: readonly Upstream[], templates: readonly UpstreamTemplate[], tell: Tell): void {
   const { name, url, auth_style: style, auth_value_env: variable } = row
   if (style === 'none' || variable === '') return
   const where = originOf(url)
   const elsewhere = (one: Pick<Upstream, 'url' | 'auth_style' | 'auth_value_env'>): boolean =>
     one.auth_style !== 'none' && one.auth_value_env === variable && originOf(one.url) !== where
   const other = all.find(one => one.name !== name && elsewhere(one))
-  const template = upstreamTemplates.find(elsewhere)
+  const template = templates.find(elsewhere)
   const owner = other !== undefined ? `upstream '${other.name}' (${originOf(other.url)})`
     : template !== undefined ? `${template.title} (${originOf(template.url)})` : null
   if (owner !== null) {
@@ -68,8 +68,8 @@ function originOf (url: string): string {
   }
 }
 
-function unknownTemplate ({ catalog_id: id }: ExternalProvider, tell: Tell): void {
-  const known = upstreamTemplates.map(template => template.id)
+function unknownTemplate ({ catalog_id: id }: ExternalProvider, templates: readonly UpstreamTemplate[], tell: Tell): void {
+  const known = templates.map(template => template.id)
   const meant = suggest(id, known)
   tell('catalog_id', 'error', 'upstream.invalid',
     `no template is named '${id}'; ${meant === null ? `there are: ${known.join(', ')}.` : `did you mean ${meant}?`} A row with \`base_url\` needs none`)

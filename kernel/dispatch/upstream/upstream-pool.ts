@@ -7,7 +7,7 @@ import { askInTurn } from './list-round.js'
 import { isListed } from './model-filters.js'
 import { fetchModels, type ListAnswer } from './upstream-list.js'
 import type { UpstreamRoute, UpstreamRow } from './upstream-row.js'
-import { upstreamsOf } from './upstream-templates.js'
+import { upstreamsOf } from './upstream-rows.js'
 
 export interface KnownList {
   readonly ids: readonly string[]

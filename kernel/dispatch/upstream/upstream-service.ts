@@ -1,9 +1,9 @@
 import {
-  svcError, type Clock, type ConfigService, type Upstream, type UpstreamAnswer, type UpstreamService, type UpstreamStatus
+  svcError, type Clock, type ConfigService, type Upstream, type UpstreamAnswer, type UpstreamService, type UpstreamStatus,
+  type UpstreamTemplate
 } from '../../contract/index.js'
 import type { Breakers } from './breakers.js'
 import type { UpstreamPool } from './upstream-pool.js'
-import { upstreamTemplates } from './upstream-templates.js'
 
 export interface UpstreamDeskDeps {
   readonly clock: Clock
@@ -14,11 +14,14 @@ export interface UpstreamDeskDeps {
 
 /** The upstreams as the rest of the gateway manages them (contract `UpstreamService`). */
 export class UpstreamDesk implements UpstreamService {
-  readonly templates = upstreamTemplates
   readonly #deps: UpstreamDeskDeps
 
   constructor (deps: UpstreamDeskDeps) {
     this.#deps = deps
+  }
+
+  get templates (): readonly UpstreamTemplate[] {
+    return this.#deps.config.snapshot.templates
   }
 
   list (): readonly UpstreamStatus[] {

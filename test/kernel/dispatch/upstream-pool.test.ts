@@ -2,13 +2,15 @@ import t, { type Test } from 'tap'
 import { Agent } from 'undici'
 import {
   externalProviderSchema, svcConfigSchema, upstreamSchema, type ConfigService, type ConfigSnapshot, type Logger, type NewEvent,
-  type Upstream
+  type Upstream, upstreamTemplateSchema
 } from '../../../kernel/contract/index.js'
 import { upstreamTarget } from '../../../kernel/dispatch/upstream/upstream-auth.js'
+import { templates as given } from '../../../plugins/providers/remote-catalog/templates.js'
 import { UpstreamPool } from '../../../kernel/dispatch/upstream/upstream-pool.js'
-import { upstreamOfProvider } from '../../../kernel/dispatch/upstream/upstream-templates.js'
+import { upstreamOfProvider } from '../../../kernel/dispatch/upstream/upstream-rows.js'
 import { createFakeEngine, FakeClock, settle, type FakeEngine, type SeenRequest } from '../../../kernel/testing/index.js'
 
+const templates = given.map(row => upstreamTemplateSchema.parse(row))
 const never = new AbortController().signal
 const SECRET = 'sk-very-secret'
 
@@ -36,7 +38,9 @@ function rig (t: Test, upstreams: readonly Upstream[], { dispatcher = {}, provid
   let changes = 0
   const svc = svcConfigSchema.parse({ dispatcher })
   const snapshotOf = (list: readonly Upstream[]): ConfigSnapshot =>
-    ({ svc, upstreams: list, providers: providers.map(row => externalProviderSchema.parse(row)) }) as unknown as ConfigSnapshot
+    ({
+      svc, upstreams: list, providers: providers.map(row => externalProviderSchema.parse(row)), templates
+    }) as unknown as ConfigSnapshot
   let snapshot = snapshotOf(upstreams)
   const line = (...parts: unknown[]): void => { lines.push(...parts) }
   const agent = new Agent()
@@ -247,7 +251,7 @@ t.test('where calls to an upstream go', async t => {
 })
 
 t.test('providers.toml names upstreams by template', async t => {
-  const row = (config: object) => upstreamOfProvider(externalProviderSchema.parse(config))
+  const row = (config: object) => upstreamOfProvider(externalProviderSchema.parse(config), templates)
   t.match(row({ catalog_id: 'openai' }), { name: 'openai', url: 'https://api.openai.com/v1', auth_style: 'bearer', auth_value_env: 'OPENAI_API_KEY', enabled: true })
   t.match(row({ catalog_id: 'google_ai_studio', name: 'gemini', auth_value_env: 'MINE', enabled: false }), { name: 'gemini', auth_value_env: 'MINE', enabled: false })
   t.match(row({ catalog_id: 'anthropic', models: ['m'] }), { auth_style: 'anthropic', model_filters: { models: ['m'] } })

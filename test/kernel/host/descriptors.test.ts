@@ -37,7 +37,9 @@ export default definePlugin({
   name: 'parrot',
   kind: 'provider',
   apiVersion: 1,
-  register: ctx => ctx.addProvider(defineProvider({
+  register (ctx) {
+   ctx.addUpstreamTemplate({ id: 'aviary', title: 'Aviary', url: 'http://127.0.0.1:9/v1', auth_style: 'none', category: 'local', capabilities: ['speech'] })
+   ctx.addProvider(defineProvider({
     name: 'parrot',
     title: 'Parrot',
     family: 'parrot',
@@ -58,7 +60,8 @@ export default definePlugin({
     models: { canonical: id => id, list: async () => [] },
     argvSegments: ({ port, engineModels }) => ({ base: ['--port', String(port), '--nest', engineModels.store] }),
     containerSpec: ({ argv }) => ({ command: argv })
-  }))
+   }))
+  }
 })
 `
 
@@ -72,6 +75,7 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
     }),
     [`${folder}/index.js`]: PARROT,
     'etc/svc/svc.toml': '[slots]\nautostart = false\nport_range_start = 8089\nport_range_end = 8092\n[plugins]\nallow = ["svc-plugin-parrot"]\n',
+    'etc/svc/providers.toml': '[[provider]]\ncatalog_id = "aviary"\nname = "birds"\n',
     'etc/svc/profiles.toml': '[profile.loud]\nimage = "x"\n',
     'etc/svc/slots/voice.toml': 'type = "tts"\ndevice = "cpu"\n',
     'etc/svc/slots/aliased.toml': 'type = "tts"\nprovider = "polly"\n',
@@ -87,6 +91,7 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
   t.match(await answer('/api/slots/voice/resolved'), { argv: ['--port', '8090', '--nest', /models\/parrot$/, '--loud'] }, 'its port, though another one is free, and its own folder of models')
   t.match(await answer('/api/slots/voice'), { profile: 'loud', provider: 'parrot', image: 'example.org/parrot:2' })
   t.match(await answer('/api/slots/kokoro/resolved'), { argv: ['--host', String, '--port', '8089'] }, 'no other engine gets its port')
+  t.match(gateway.gateway.inference().desk.get('birds'), { config: { url: 'http://127.0.0.1:9/v1', auth_style: 'none' }, source: 'providers.toml' })
   t.match(await answer('/api/profiles/loud'), { seed: true, flags: '--loud' })
   t.match(config.snapshot.diagnostics, [{ file: 'profiles.toml', path: 'profile.loud', message: /is a built-in profile/, line: 1 }])
   t.equal(config.snapshot.slots.get('caged')!.device, 'cpu', 'its word for a device is read before anything is wrong with it')
@@ -97,6 +102,7 @@ t.test('a package brings an engine with image, profile, alias and port, and is t
   await config.patchSvc({ plugins: { allow: [] } })
   t.equal((await gateway.fetch('/api/plugins/reload', { method: 'POST' })).status, 200)
   t.strictSame(providers(), { aliased: 'polly', caged: 'tts-cpu', kokoro: 'tts-cpu', tuned: 'tts-cpu', voice: 'tts-cpu' }, 'what shipped runs them again')
+  t.equal(gateway.gateway.inference().desk.get('birds'), undefined)
   t.match(config.snapshot.diagnostics.find(({ file }) => file === 'slots/caged.toml'), { path: 'backend', message: /^must be one of rocm, / })
   await gateway.close()
 })

@@ -78,6 +78,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
     providers: providers.map(name => ({ name }) as EngineProvider),
     runtimes: [],
     files: [],
+    templates: [],
     tools: tools.map(name => defineTool({ server: 'admin', name, description: 'x', input: z.object({}), handler: async () => 1 }))
   }
 })

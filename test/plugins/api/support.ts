@@ -40,6 +40,7 @@ import user from '../../../plugins/api/user/index.js'
 import { shippedFacts } from '../../providers.js'
 import imagegen from '../../../plugins/providers/imagegen/index.js'
 import companions from '../../../plugins/services/companions/index.js'
+import remoteCatalog from '../../../plugins/providers/remote-catalog/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import pull from '../../../plugins/services/pull/index.js'
@@ -70,6 +71,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   profiles,
   proxmox,
   pull,
+  remoteCatalog,
   requests,
   secrets,
   services,
