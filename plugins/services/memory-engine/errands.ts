@@ -1,6 +1,6 @@
-import { request } from 'undici'
 import { svcError, type CallAnswer, type ConfigSnapshot, type DispatchService, type SurfaceName } from 'svc-gateway/plugin'
 import type { Abilities, Ability, AbilityName, Errand, ErrandAnswer } from './messages.js'
+import { sendToWeb } from './web-errand.js'
 
 const surfaces: Readonly<Record<AbilityName, { readonly surface: SurfaceName, readonly path: string }>> = {
   embed: { surface: 'embeddings', path: '/embeddings' },
@@ -8,18 +8,12 @@ const surfaces: Readonly<Record<AbilityName, { readonly surface: SurfaceName, re
   chat: { surface: 'chat', path: '/chat/completions' }
 }
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024
-const LARGEST_WEB_ANSWER_BYTES = 64 * 1024
 
 /** What the gateway itself does for the engine: requests to models, on the path of a client's request, and webhooks. */
 export async function runErrand (
   dispatch: DispatchService, requestId: string, errand: Errand, signal: AbortSignal
 ): Promise<ErrandAnswer> {
-  if (errand.to === 'web') {
-    const { statusCode, body } = await request(errand.url, {
-      method: errand.method as 'POST', headers: errand.headers, body: errand.body, signal
-    })
-    return { status: statusCode, body: await bounded(body, LARGEST_WEB_ANSWER_BYTES) }
-  }
+  if (errand.to === 'web') return await sendToWeb(errand, signal)
   const answer: CallAnswer = await dispatch.call({
     ...surfaces[errand.to], body: Buffer.from(errand.body), priority: errand.background ? 'low' : 'normal', requestId, signal
   })
@@ -39,11 +33,21 @@ async function bounded (body: AsyncIterable<Buffer>, limitBytes: number): Promis
 
 /** What the configuration has for each step: the operator's default of its type, else the first slot that is enabled. Pure. */
 export function abilitiesOf (snapshot: ConfigSnapshot): Abilities {
+  const { enabled, llm_timeout_s: timeoutS } = snapshot.svc.memory.graph
   return {
+    extracts: enabled,
+    chatTimeoutMs: timeoutS * 1000,
     embed: slotOf(snapshot, 'embedding', 'recall runs on text alone'),
     rerank: slotOf(snapshot, 'reranking', 'the fused order stands'),
-    chat: slotOf(snapshot, 'llm', 'texts are kept as they are')
+    chat: chatSlotOf(snapshot)
   }
+}
+
+/** The slot of the graph's settings where it can be used. */
+function chatSlotOf (snapshot: ConfigSnapshot): Ability {
+  const named = snapshot.slots.get(snapshot.svc.memory.graph.extraction_slot)
+  if (named?.type === 'llm' && named.enabled) return { model: named.name, why: null }
+  return slotOf(snapshot, 'llm', 'texts are kept as they are')
 }
 
 function slotOf ({ slots }: ConfigSnapshot, type: 'embedding' | 'reranking' | 'llm', effect: string): Ability {

@@ -1,6 +1,10 @@
 import t from 'tap'
 import { isPublicAddress } from '../../../../plugins/services/memory-engine/webhooks/target.js'
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { sendToWeb } from '../../../../plugins/services/memory-engine/web-errand.js'
 import type { Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import { openEngine } from './support.js'
 
@@ -71,4 +75,25 @@ t.test('a retain is announced with a signature, once for each document, and agai
   t.equal(headers['x-hindsight-signature'], `sha256=${createHmac('sha256', 's3cret').update(body).digest('hex')}`)
   t.match(JSON.parse(Buffer.from(body).toString()), { event: 'retain.completed', bank_id: 'b', status: 'completed', data: { document_id: 'd', tags: ['t'] } })
   t.match((await call('GET', `b/webhooks/${id}/deliveries?limit=1`)).body, { items: { length: 1 }, next_cursor: String })
+})
+
+t.test('a webhook goes to the address that its name was judged by, and to none that is private', async t => {
+  const server = createServer((request, response) => { request.resume().on('end', () => response.writeHead(302, { location: 'http://127.0.0.1/' }).end('x'.repeat(100_000))) })
+  t.teardown(() => { server.close() })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const errand = { to: 'web', url: `http://example.com:${port}/x`, method: 'POST', headers: {}, body: Buffer.from('{}') } as const
+  const { signal } = new AbortController()
+  const asked: string[] = []
+  const addressesOf = (host: string): Promise<Array<{ address: string, family: number }>> => {
+    asked.push(host)
+    return Promise.resolve([{ address: '127.0.0.1', family: 4 }])
+  }
+  await t.rejects(sendToWeb(errand, signal, { addressesOf, isAllowed: isPublicAddress }), /'example.com' resolves to a private/)
+  const mixed = (): Promise<Array<{ address: string, family: number }>> => Promise.resolve([{ address: '1.1.1.1', family: 4 }, { address: '10.0.0.1', family: 4 }])
+  await t.rejects(sendToWeb(errand, signal, { addressesOf: mixed, isAllowed: isPublicAddress }), /resolves to a private/, 'one private address is enough')
+  await t.rejects(sendToWeb({ ...errand, url: 'http://[::1]/' }, signal), /targets a private/)
+  asked.length = 0
+  const answer = await sendToWeb(errand, signal, { addressesOf, isAllowed: () => true })
+  t.same([answer.status, answer.body.length, asked], [302, 64 * 1024, ['example.com']], 'a redirect is an answer, and its name is looked up once')
 })

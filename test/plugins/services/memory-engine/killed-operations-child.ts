@@ -1,0 +1,68 @@
+import { writeSync } from 'node:fs'
+import { startBackground } from '../../../../plugins/services/memory-engine/background.js'
+import type { Core } from '../../../../plugins/services/memory-engine/core.js'
+import { operationsOf } from '../../../../plugins/services/memory-engine/operations/operations.js'
+import { answerRequest } from '../../../../plugins/services/memory-engine/router.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { Store } from '../../../../plugins/services/memory-engine/store/store.js'
+import { consolidating, form } from './models-support.js'
+import { noModels } from './support.js'
+
+/*
+ * Opens a database, has background work of every kind done, says what was acknowledged and what is over, and is killed before the
+ * database does the step whose number it is given; steps of its making count, too. Without a number it says how many there are.
+ */
+
+const [path, at] = [process.argv[2]!, Number(process.argv[3] ?? Infinity)]
+let steps = 0
+for (const name of ['all', 'run', 'exec', 'transaction'] as const) {
+  const own = Store.prototype[name] as (...args: unknown[]) => unknown
+  Store.prototype[name] = function (this: Store, ...args: unknown[]): never {
+    if (++steps === at) process.kill(process.pid, 'SIGKILL')
+    return own.apply(this, args) as never
+  }
+}
+const core: Core = {
+  store: openStore(path), now: () => Date.now(), log: () => {}, closing: new AbortController().signal,
+  outside: { abilities: { ...noModels, chat: { model: 'm', why: null } }, onAbilities: () => () => {}, run: consolidating },
+  hooks: { retaining: [], retained: [], answered: [], retainLater: null }
+}
+startBackground(core)
+const waiting = new Map<string, () => void>()
+const ended = new Set<string>()
+operationsOf(core).ended.push(({ id, parentId }) => {
+  for (const each of [id, parentId ?? id]) {
+    ended.add(each)
+    waiting.get(each)?.()
+  }
+})
+
+async function ask (method: string, target: string, body?: Buffer | object, headers: Record<string, string> = { 'content-type': 'application/json' }): Promise<Record<string, string>> {
+  const sent = body === undefined ? Buffer.alloc(0) : Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
+  const [place = '', query = ''] = target.split('?')
+  const answer = await answerRequest(core, {
+    method, path: place.startsWith('/') ? place : `/v1/default/banks/${place}`, query, headers, body: sent, signal: new AbortController().signal
+  })
+  if (answer.status >= 300) throw new Error(`${method} ${target}: ${answer.status} ${answer.body.toString()}`)
+  return answer.headers['content-type'] === 'application/zip' ? { bytes: answer.body.toString('base64') } : JSON.parse(answer.body.toString()) as Record<string, string>
+}
+
+/** Says that a request was acknowledged, and waits until its operation is over. */
+async function done (name: string, { operation_id: id }: Record<string, string>): Promise<void> {
+  writeSync(1, `acknowledged ${name}\n`)
+  if (!ended.has(id!)) await new Promise<void>(resolve => waiting.set(id!, resolve))
+  writeSync(1, `over ${name}\n`)
+}
+
+const items = ['one', 'two', 'three'].map(content => ({ content, document_id: content }))
+await done('retain', await ask('POST', 'a/memories', { items, async: true }))
+await done('export', await ask('POST', 'a/document-transfer/export'))
+const { storage_key: key } = operationsOf(core).table.list('a', { type: 'export_documents', limit: 1, offset: 0 }).operations[0]!.result as Record<string, string>
+const { bytes } = await ask('GET', `/v1/default/files/download/${key}`)
+await ask('PUT', 'c', {})
+await done('import', await ask('POST', 'c/document-transfer', ...form('file', 'a.zip', Buffer.from(bytes!, 'base64'))))
+await done('consolidation', await ask('POST', 'c/consolidate'))
+await ask('DELETE', 'a/documents/one')
+writeSync(1, 'acknowledged delete\n')
+writeSync(1, `steps ${steps}\n`)
+process.exit()

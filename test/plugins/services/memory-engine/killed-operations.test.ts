@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { consolidating } from './models-support.js'
+import { noModels, openEngine } from './support.js'
+
+const child = fileURLToPath(new URL('./killed-operations-child.js', import.meta.url))
+/** Steps at which it is killed, spread over all of them. */
+const KILLS = 8
+const AT_ONCE = 2
+
+async function run (path: string, at?: number): Promise<{
+  readonly signal: NodeJS.Signals | null
+  readonly said: readonly string[]
+}> {
+  const process_ = spawn(process.execPath, [child, path, ...at === undefined ? [] : [String(at)]], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [out, [, signal]] = await Promise.all([text(process_.stdout), once(process_, 'exit') as Promise<[number | null, NodeJS.Signals | null]>])
+  return { signal, said: out.trim().split('\n') }
+}
+
+/** Opens what a killed engine left, lets it finish, and looks at what is there. */
+async function survives (t: Test, path: string, said: readonly string[]): Promise<void> {
+  const { engine, call } = openEngine(t, {
+    path: () => path, abilities: () => ({ ...noModels, chat: { model: 'm', why: null } }), run: consolidating
+  })
+  const has = (line: string): boolean => said.includes(line)
+  await call('PUT', 'a', {})
+  await call('PUT', 'c', {})
+  const open = async (bank: string): Promise<number> => {
+    const { body: { operations } } = await call('GET', `${bank}/operations?limit=100`)
+    t.same(operations.filter(({ status }: { status: string }) => status === 'failed' || status === 'cancelled'), [], 'nothing failed')
+    return operations.filter(({ status }: { status: string }) => status === 'pending' || status === 'processing').length
+  }
+  while (await open('a') + await open('c') > 0) { /* it works */ }
+  const texts = async (bank: string): Promise<string[]> => (await call('GET', `${bank}/memories/list`)).body.items.map((row: { text: string }) => row.text).toSorted()
+  const [inA, inC] = [await texts('a'), await texts('c')]
+  if (has('acknowledged delete')) t.same(inA, ['three', 'two'], 'what was deleted stays away')
+  else if (has('acknowledged retain')) t.ok(['one,three,two', 'three,two'].includes(inA.join()), `what was acknowledged is there: ${inA.join()}`)
+  else t.ok(['', 'one,three,two'].includes(inA.join()), `all or nothing: ${inA.join()}`)
+  const facts = inC.filter(each => each !== 'Numbers.')
+  if (has('acknowledged import')) t.same(facts, ['one', 'three', 'two'])
+  else t.ok(facts.length === 0 || facts.length === 3, 'an import is whole or not there')
+  if (has('acknowledged consolidation')) t.equal(inC.length - facts.length, 1, 'one observation and no second one')
+  await engine.close()
+  const store = openStore(path)
+  for (const { seq } of store.all<{ seq: number }>('SELECT seq FROM banks')) {
+    const { n } = store.get<{ n: number }>(`SELECT count(*) AS n FROM memories WHERE bank = ? AND state = 'valid'`, [seq])!
+    t.equal(store.get<{ n: number }>(`SELECT count(*) AS n FROM text_${seq}_docsize`)!.n, n, 'every text has its index row, and no row is left over')
+  }
+  store.close()
+}
+
+t.test('an engine that is killed at any step of its background work loses nothing that it acknowledged and does nothing twice', async t => {
+  const folder = t.testdir()
+  const { signal, said } = await run(join(folder, 'whole.db'))
+  t.equal(signal, null)
+  const steps = Number(/^steps (\d+)$/.exec(said.at(-1)!)![1])
+  t.ok(steps > 100, `${steps} steps`)
+  const points = Array.from({ length: KILLS }, (_, n) => Math.max(1, Math.round((n + 0.5) * steps / KILLS)))
+  const next = async (): Promise<void> => {
+    for (let at = points.shift(); at !== undefined; at = points.shift()) {
+      const step = at
+      const path = join(folder, `${step}.db`)
+      const killed = await run(path, step)
+      t.equal(killed.signal, 'SIGKILL', `killed before step ${step} of ${steps}`)
+      await t.test(`step ${step}: ${killed.said.at(-1)!}`, t => survives(t, path, killed.said))
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, next))
+})
