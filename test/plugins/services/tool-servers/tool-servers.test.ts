@@ -16,6 +16,7 @@ import mount from '../../../../plugins/mcp/servers/index.js'
 import approvals from '../../../../plugins/services/approvals/index.js'
 import { testEngine } from '../../../kernel/runtime/engines.js'
 import { hosted, oddServer, record } from './hosted.js'
+import { npmRegistry, wheelFolder } from './packages.js'
 
 const failure = (outcome: ToolOutcome): { code: string, message: string, details: Readonly<Record<string, unknown>> } => {
   if (outcome.kind !== 'failed') throw new Error(`${outcome.kind} instead of a failure: ${JSON.stringify(outcome).slice(0, 300)}`)
@@ -228,6 +229,28 @@ t.test('records come, change and go while the gateway runs', async t => {
   t.equal(gateway.catalogue.server('late'), null)
 })
 
+t.test('a package of npm runs through npx, with its arguments, and nothing of it is left after a stop', async t => {
+  const starts = join(t.testdir(), 'starts')
+  const env = { ...await npmRegistry(t), STARTS: starts }
+  const gateway = await hosted(t, { pack: `spec = "npm:@acme/odd@1.2.0"\nargs = ["--mode", "a b"]\n${envTable(env)}` })
+  await gateway.reaches('pack', 'running')
+  t.match(JSON.parse(await gateway.text('pack', 'surroundings')), { argv: ['--mode', 'a b'] })
+  const pid = Number(readFileSync(starts, 'utf8'))
+  t.not(gateway.desk.get('pack').status.pid, pid, 'npx is its parent')
+  t.ok(lives(pid))
+  await gateway.desk.stop('pack')
+  t.notOk(lives(pid))
+})
+
+t.test('a package of Python runs through uvx, with its arguments', async t => {
+  const env = await wheelFolder(t)
+  if (env === null) return void t.comment('SKIPPED: no uvx or no Python here')
+  const gateway = await hosted(t, { snake: `spec = "uvx:acme-snake==2.0"\nargs = ["--mode", "a b"]\n${envTable(env)}` })
+  await gateway.reaches('snake', 'running')
+  t.match(gateway.desk.get('snake').status, { version: '2.0', protocol: '2025-06-18' })
+  t.equal(await gateway.text('snake', 'where'), '--mode a b')
+})
+
 t.test('the gateway ends after the servers that it was about to end, removed ones too', async t => {
   const slow = record(['--ends-slowly'])
   const gateway = await hosted(t, { removed: slow, stopped: slow })
@@ -431,6 +454,10 @@ t.test('images run in the container engine, over their standard streams and over
   t.match(failure(await gateway.call('box', 'crash')), { code: 'mcp.server_ended', message: /exit code 7[^]*flux capacitor/ })
   t.equal(await gateway.text('box', 'echo', { text: 'again' }), 'again')
 })
+
+function envTable (env: Readonly<Record<string, string>>): string {
+  return `[env]\n${Object.entries(env).map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join('')}`
+}
 
 function lives (pid: number): boolean {
   return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
