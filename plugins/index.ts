@@ -14,6 +14,7 @@ const builtins = [
   { name: 'v1-audio', load: () => import('./v1/audio/index.js') },
   { name: 'v1-images', load: () => import('./v1/images/index.js') },
   { name: 'v1-models', load: () => import('./v1/models/index.js') },
+  { name: 'v1-memory', load: () => import('./v1/memory/index.js') },
   { name: 'v1-messages', load: () => import('./v1/messages/index.js') },
   { name: 'v1-omni', load: () => import('./v1/omni/index.js') },
   { name: 'v1-passage', load: () => import('./v1/passage/index.js') },

@@ -114,8 +114,10 @@ export class GatewayDispatcher implements DispatchService {
     return handled
   }
 
-  intercept (surface: SurfaceName, flag: string, answer: Interceptor): () => void {
-    return this.#interceptors.add(surface, flag, answer)
+  intercept (
+    surface: SurfaceName, flag: string, answer: Interceptor, { first = false }: { readonly first?: boolean } = {}
+  ): () => void {
+    return this.#interceptors.add(surface, flag, answer, first)
   }
 
   target (model: string, surface: SurfaceName): DispatchTarget | null {

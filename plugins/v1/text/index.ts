@@ -5,7 +5,7 @@ import { thinkingEdits } from './thinking.js'
 const STREAMED = 'With `stream: true` the answer is `text/event-stream`: chunks as `data:` lines, then `data: [DONE]`.'
 
 /** Keys that mean something to the gateway alone: engines must not see them. */
-const GATEWAY_KEYS = ['omni']
+const GATEWAY_KEYS = ['omni', 'memory']
 
 /**
  * Chat and legacy completions. The body is documented by the schema and not validated by it: what the gateway

@@ -11,6 +11,16 @@ export const chatBodySchema = z.looseObject({
     z.boolean(), z.strictObject({ servers: namesSchema.optional(), tools: namesSchema.optional() })
   ]).optional().meta({
     description: 'Opt in to the tool-calling loop: true for the tools that slots serve; `servers` adds those of tool servers, `tools` names single ones. Never reaches the engine'
+  }),
+  memory: z.union([
+    z.boolean(),
+    z.strictObject({
+      bank: z.string().meta({ minLength: 1, maxLength: 80 }).optional(),
+      recall: z.boolean().optional(),
+      retain: z.boolean().optional()
+    })
+  ]).optional().meta({
+    description: 'Opt in to the memory: what is remembered about the question goes before it, and the exchange is remembered afterwards; `bank` is a dataset (`shared`). Never reaches the engine'
   })
 })
 

@@ -1,0 +1,150 @@
+import {
+  isSvcError, messageOf, type AdaptedAnswer, type CallAnswer, type DispatchService, type ForwardOptions, type Logger,
+  type RouteCall
+} from 'svc-gateway/plugin'
+import { readDatasets, writtenDataset, type MemoryIdentity, type MemoryService, type Note } from '../../services/memory/ref.js'
+import { readAll, streamEvents } from '../omni/ref.js'
+import { exchangeText, questionOf, searchText, withMemories } from './conversation.js'
+import type { MemoryWish } from './wish.js'
+
+export interface ChatDeps {
+  readonly dispatch: DispatchService
+  readonly memory: MemoryService
+  readonly log: Pick<Logger, 'warn'>
+  /** Is told of work that goes on behind the answer. */
+  readonly behind: (work: Promise<unknown>) => void
+}
+
+/** A chat waits no longer for its memories. */
+const RECALL_MS = 5000
+const RETAIN_MS = 120_000
+const RECALL_TOKENS = 1024
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+const LONGEST_TEXT = 64 * 1024
+
+interface Recalled {
+  readonly notes: readonly Note[]
+  readonly error: string | null
+}
+
+/** One chat request with memories before it, and a memory of it behind. */
+export class RememberingChat {
+  readonly #deps: ChatDeps
+  readonly #call: RouteCall<unknown, unknown, Buffer>
+  readonly #options: ForwardOptions
+  readonly #wish: MemoryWish
+  readonly #identity: MemoryIdentity
+  readonly #question: string
+  #recalled: Recalled = { notes: [], error: null }
+
+  /** Throws `memory.unavailable`, `memory.namespace_invalid`. */
+  constructor (
+    deps: ChatDeps, call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, wish: MemoryWish, identity: MemoryIdentity
+  ) {
+    deps.memory.engine()
+    if (wish.recall) readDatasets(identity, wish.bank)
+    if (wish.retain) writtenDataset(identity, wish.bank)
+    this.#deps = deps
+    this.#call = call
+    this.#options = options
+    this.#wish = wish
+    this.#identity = identity
+    this.#question = questionOf(wish.messages)
+  }
+
+  /** The request with what is remembered; without, where nothing is, or the memory is slow or away. */
+  async body (signal: AbortSignal): Promise<Buffer> {
+    const { recall, bank, body, messages } = this.#wish
+    if (recall && this.#question !== '') {
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(RECALL_MS)])
+      try {
+        const asked = { query: searchText(this.#question), max_tokens: RECALL_TOKENS, dataset: bank }
+        this.#recalled = { notes: await this.#deps.memory.notes.recall(this.#identity, asked, bounded), error: null }
+      } catch (error) {
+        signal.throwIfAborted()
+        const why = bounded.aborted ? `it took longer than ${RECALL_MS / 1000} s` : messageOf(error)
+        this.#deps.log.warn({ request_id: this.#call.requestId, err: error }, 'a chat goes on without its memories')
+        this.#recalled = { notes: [], error: isSvcError(error) ? error.message : why }
+      }
+    }
+    return Buffer.from(JSON.stringify({ ...body, messages: withMemories(messages, this.#recalled.notes) }))
+  }
+
+  async answer (signal: AbortSignal): Promise<AdaptedAnswer> {
+    const body = await this.body(signal)
+    const answer = await this.#deps.dispatch.call({ ...this.#options, body, requestId: this.#call.requestId, signal })
+    const { status, headers: { 'content-type': type = 'application/json' } } = answer
+    const headers = { 'content-type': type }
+    if (status !== 200) return { status, headers, body: answer.body }
+    if (type.startsWith('text/event-stream')) return { status, headers, body: this.#streamed(answer) }
+    const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
+    const completion = completionIn(bytes.toString('utf8'))
+    if (completion === null) return { status, headers, body: bytes }
+    this.retain(textIn(completion, 'message'))
+    return { status, headers, body: Buffer.from(JSON.stringify(this.#accounted(completion))) }
+  }
+
+  /** Remembers the exchange, behind the answer. What an answer without a text was is not known yet. */
+  retain (answer: string): void {
+    const { retain, bank, model } = this.#wish
+    if (!retain || this.#question === '' || answer.trim() === '') return
+    const note = { text: exchangeText(this.#question, answer), dataset: bank, tags: ['chat'], metadata: { model } }
+    const { behind, log, memory: { notes } } = this.#deps
+    behind(notes.add(this.#identity, note, AbortSignal.timeout(RETAIN_MS)).catch((error: unknown) => {
+      log.warn({ request_id: this.#call.requestId, err: error }, 'a chat was not remembered')
+    }))
+  }
+
+  /** Events as they come; the one that says why the answer ends tells what was used as well. */
+  async* #streamed (answer: CallAnswer): AsyncGenerator<Buffer, void, undefined> {
+    let text = ''
+    let isWhole = false
+    for await (const { raw, data } of streamEvents(answer.body)) {
+      const chunk = data === null || data === '[DONE]' ? null : completionIn(data)
+      if (chunk === null) {
+        isWhole ||= data === '[DONE]'
+        yield raw
+        continue
+      }
+      if (text.length < LONGEST_TEXT) text += textIn(chunk, 'delta')
+      const isEnd = choicesOf(chunk).some(({ finish_reason: reason }) => typeof reason === 'string')
+      yield isEnd ? Buffer.from(`data: ${JSON.stringify(this.#accounted(chunk))}\n\n`) : raw
+      isWhole ||= isEnd
+    }
+    // a stream that broke off, or whose client left, is no answer
+    if (isWhole) this.retain(text)
+  }
+
+  #accounted (completion: Readonly<Record<string, unknown>>): object {
+    const { notes, error } = this.#recalled
+    const { _svc: others } = completion
+    const memory = {
+      recalled: notes.map(({ id, memory_id, dataset, score }) => ({ id, memory_id, dataset, score })),
+      retain: this.#wish.retain,
+      ...error === null ? {} : { error }
+    }
+    return { ...completion, _svc: { ...others as object | undefined, memory } }
+  }
+}
+
+type Choice = Readonly<Record<string, unknown>>
+
+function choicesOf ({ choices }: Readonly<Record<string, unknown>>): readonly Choice[] {
+  return Array.isArray(choices) ? choices.filter((choice): choice is Choice => typeof choice === 'object' && choice !== null) : []
+}
+
+/** Of the first choice. */
+function textIn (completion: Readonly<Record<string, unknown>>, key: 'message' | 'delta'): string {
+  const first = choicesOf(completion).find(({ index = 0 }) => index === 0)
+  const { content } = (first?.[key] ?? {}) as { readonly content?: unknown }
+  return typeof content === 'string' ? content : ''
+}
+
+function completionIn (text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value = JSON.parse(text) as unknown
+    return typeof value === 'object' && value !== null && 'choices' in value ? value as Record<string, unknown> : null
+  } catch {
+    return null
+  }
+}

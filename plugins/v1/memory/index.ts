@@ -1,0 +1,50 @@
+import { core, definePlugin, type RouteCall } from 'svc-gateway/plugin'
+import { identityOf, memoryRef } from '../../services/memory/ref.js'
+import { requireOwnPage } from '../omni/ref.js'
+import { RememberingChat } from './answer.js'
+import { memoryWish } from './wish.js'
+
+/** Chat requests with `memory: true`: memories go before them, and they are remembered. See README.md. */
+export default definePlugin({
+  name: 'v1-memory',
+  kind: 'service',
+  apiVersion: 1,
+  requires: { config: core.config, dispatch: core.dispatch, memory: memoryRef },
+  register (ctx) {
+    const { config, dispatch, memory } = ctx.services
+    const working = new Set<Promise<unknown>>()
+    const behind = (work: Promise<unknown>): void => {
+      working.add(work)
+      void work.finally(() => working.delete(work))
+    }
+    let stop = (): void => {}
+    ctx.onStart(() => {
+      stop = dispatch.intercept('chat', 'memory', (call, options) => {
+        const wish = options.dialect === undefined ? memoryWish(call.body) : null
+        if (wish === null) return false
+        requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
+        const identity = identityOf(call.request.headers)
+        const chat = new RememberingChat({ dispatch, memory, log: ctx.log, behind }, call, options, wish, identity)
+        const { model, stream, omni } = wish
+        if (!omni) {
+          dispatch.compose(call, { surface: 'chat', model, stream }, signal => chat.answer(signal))
+          return true
+        }
+        // the loop of tools answers, with what is remembered
+        call.reply.hijack()
+        chat.body(call.signal).then(body => dispatch.forward(withBody(call, body), options), () => { /* the client left */ })
+        return true
+      }, { first: true })
+    })
+    ctx.onStop(async () => {
+      stop()
+      await Promise.all(working)
+    })
+  }
+})
+
+/** The same request with another body; its parts are asked for where they are used. */
+function withBody (call: RouteCall<unknown, unknown, Buffer>, body: Buffer): RouteCall<unknown, unknown, Buffer> {
+  const { params, query, requestId, actor, log, request, reply } = call
+  return { params, query, body, requestId, actor, log, request, reply, get signal () { return call.signal } }
+}

@@ -1,0 +1,3 @@
+export { readAll } from './engine-call.js'
+export { requireOwnPage } from './own-page.js'
+export { streamEvents } from './sse-events.js'
