@@ -65,8 +65,13 @@ const update: Handler = ({ core, params, body, headers, ignored }) => {
 }
 
 const remove: Handler = ({ core, params }) => {
+  const bankId = params.bank_id!
   const { id } = known(core, params)
-  tableOf(core).delete(needBank(core.store, params.bank_id!).seq, id)
+  const { table, queue } = operationsOf(core)
+  tableOf(core).delete(needBank(core.store, bankId).seq, id)
+  for (let waiting = table.waiting(bankId, 'refresh_mental_model', id); waiting !== null; waiting = table.waiting(bankId, 'refresh_mental_model', id)) {
+    queue.cancel(waiting.id)
+  }
   return json({ status: 'deleted' })
 }
 
