@@ -1,16 +1,12 @@
-import { defineRoute, sse, type ActivityLog, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
-import type { Approval, ApprovalEvent, ApprovalInbox } from '../../services/approvals/ref.js'
-import { approvalsError } from './errors.js'
+import { defineRoute, sse, type AnyRoute, type SseEvent } from 'svc-gateway/plugin'
+import type { ApprovalEvent } from '../../services/approvals/ref.js'
+import { approve, deny, type ApprovalServices } from './decisions.js'
 import { answerSchema, denySchema, listQuerySchema, listSchema, paramsSchema } from './schemas.js'
-
-export interface ApprovalServices {
-  readonly activity: ActivityLog
-  readonly inbox: ApprovalInbox
-}
 
 const tag = 'Approvals'
 
-export function approvalRoutes ({ activity, inbox }: ApprovalServices): AnyRoute[] {
+export function approvalRoutes (services: ApprovalServices): AnyRoute[] {
+  const { inbox } = services
   return [
     defineRoute({
       method: 'GET',
@@ -51,16 +47,7 @@ export function approvalRoutes ({ activity, inbox }: ApprovalServices): AnyRoute
       summary: 'Approve a call and run it',
       description: 'Answers when the call has ended, `executed` or `failed`; it goes on when the client leaves. It runs once, whatever happens.',
       schema: { params: paramsSchema, response: answerSchema },
-      handler: ({ params: { id }, actor, request, requestId }) => activity.audited({
-        category: 'approval', action: 'approval.approve', target: id, actor, request_id: requestId
-      }, async note => {
-        if (namesAgent(request.headers['x-svc-agent'])) {
-          throw approvalsError('approvals.operator_only', 'an agent cannot approve a call, its own or another\'s; an operator does, with `svc agent approvals approve` or in the dashboard', { details: { id } })
-        }
-        const approval = await inbox.approve(id, actor)
-        note(noted(approval))
-        return { approval }
-      })
+      handler: async call => ({ approval: await approve(services, call.params.id, call) })
     }),
     defineRoute({
       method: 'POST',
@@ -69,29 +56,9 @@ export function approvalRoutes ({ activity, inbox }: ApprovalServices): AnyRoute
       summary: 'Deny a call; it never runs',
       schema: { params: paramsSchema, body: denySchema, response: answerSchema },
       example: { reason: 'the disk is nearly full' },
-      handler: ({ params: { id }, body: { reason }, actor, requestId }) => activity.audited({
-        category: 'approval', action: 'approval.deny', target: id, actor, request_id: requestId
-      }, async note => {
-        const approval = inbox.deny(id, actor, reason)
-        note(noted(approval))
-        return { approval }
-      })
+      handler: async call => ({ approval: await deny(services, call.params.id, call, call.body.reason) })
     })
   ]
-}
-
-/** Whatever it names: an agent that is spelled in a way that no agent can be is no operator either. */
-function namesAgent (header: string | readonly string[] | undefined): boolean {
-  return header !== undefined && String(header).trim() !== ''
-}
-
-interface Noted {
-  readonly message: string
-  readonly after: unknown
-}
-
-function noted ({ tool, server, args, client_id: client, state, error, reason }: Approval): Noted {
-  return { message: `${tool} for ${client}: ${state}`, after: { server, tool, args, client_id: client, state, error, reason } }
 }
 
 async function* frames (events: AsyncIterable<ApprovalEvent>): AsyncGenerator<SseEvent> {

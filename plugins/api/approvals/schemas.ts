@@ -41,3 +41,8 @@ export const paramsSchema = z.strictObject({ id: z.string().min(1).max(64).meta(
 export const denySchema = z.strictObject({
   reason: z.string().max(500).optional().meta({ description: 'Told to the agent' })
 })
+
+export const decisionSchema = z.strictObject({
+  decision: z.enum(['approve', 'deny']),
+  reason: z.string().max(500).optional().meta({ description: 'Of a denial; told to the agent' })
+})

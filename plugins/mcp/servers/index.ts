@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { ApprovalPage } from './approval-page.js'
 import { mcpError } from './errors.js'
 import { LegacyLeg } from './legacy-leg.js'
 import { Methods } from './methods.js'
@@ -15,10 +16,11 @@ export default definePlugin({
   kind: ['mcp', 'routes'],
   apiVersion: 1,
   errors: mcpError,
-  requires: { tools: core.tools, clock: core.clock, info: core.info },
+  requires: { tools: core.tools, clock: core.clock, info: core.info, plugins: core.plugins },
   register (ctx) {
-    const { tools, clock, info: { version } } = ctx.services
-    const methods = new Methods({ tools, clock })
+    const { tools, clock, plugins, info: { version } } = ctx.services
+    const page = new ApprovalPage({ tools, plugins, clock, table: ctx.table })
+    const methods = new Methods({ tools, clock, page })
     const sessions = new SoftSessions()
     const failed = (error: unknown, requestId: string): void =>
       ctx.log.debug({ request_id: requestId, err: error }, 'a request of a tool client failed')

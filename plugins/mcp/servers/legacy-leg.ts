@@ -1,9 +1,10 @@
 import { handled, jsonAnswer, sse, type Clock, type RouteCall, type ToolServerInfo } from 'svc-gateway/plugin'
 import { answerBatch, MOST_IN_BATCH } from './batch.js'
+import type { Ask } from './ask.js'
 import { capabilitiesOf } from './capabilities.js'
 import { agentName, identityOf } from './identity.js'
 import { MessageQueue } from './message-queue.js'
-import type { Ask, Methods } from './methods.js'
+import type { Methods } from './methods.js'
 import {
   errorText, INVALID_REQUEST, isMessage, isObject, isResponse, METHOD_NOT_FOUND, NO_SESSION, RpcError, toRpcError, TRANSPORT,
   type Params, type RpcMessage, type RpcRequest
@@ -137,8 +138,8 @@ export class LegacyLeg {
     const run = sessions.run(session, id, call.signal)
     try {
       const identity = identityOf(call.request.headers, sessions.agentOf(session))
-      const { signal } = run
-      const result = await this.#result({ server, identity, signal, requestId: call.requestId, notify }, method, params)
+      const ask = { server, identity, signal: run.signal, requestId: call.requestId, notify, origin: null }
+      const result = await this.#result(ask, method, params)
       return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${typeof result === 'string' ? result : JSON.stringify(result)}}`
     } catch (error) {
       const known = toRpcError(error)

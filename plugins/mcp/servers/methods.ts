@@ -1,20 +1,11 @@
-import { svcError, type Clock, type ToolCaller, type ToolCatalogue, type ToolServerInfo, type ToolWire } from 'svc-gateway/plugin'
+import { svcError, type Clock, type ToolCaller, type ToolCatalogue, type ToolServerInfo } from 'svc-gateway/plugin'
+import type { ApprovalPage } from './approval-page.js'
+import type { Ask } from './ask.js'
 import { callProgress } from './call-progress.js'
-import { actorOf, type Identity } from './identity.js'
+import { actorOf } from './identity.js'
 import { listedTools } from './listed-tools.js'
 import { toolAnswer } from './tool-answer.js'
 import { INVALID_PARAMS, isObject, METHOD_NOT_FOUND, RpcError, type Params } from './rpc.js'
-
-/** A request of a client, whatever revision of the protocol it speaks. */
-export interface Ask {
-  readonly server: ToolServerInfo
-  readonly identity: Identity
-  readonly signal: AbortSignal
-  readonly requestId: string
-  /** Sends the client a notification that belongs to this request; null where it can take none. */
-  readonly notify: ((method: string, params: Params) => void) | null
-  readonly wire?: Omit<ToolWire, 'notify'>
-}
 
 /** Methods that a server answers by itself, by the part of the protocol that it has to have. */
 const passages = {
@@ -34,16 +25,19 @@ export const passageMethods = Object.keys(passages) as readonly PassageMethod[]
 export interface MethodDeps {
   readonly tools: ToolCatalogue
   readonly clock: Clock
+  readonly page: ApprovalPage
 }
 
 /** What the servers answer, in both eras of the protocol. */
 export class Methods {
   readonly #tools: ToolCatalogue
   readonly #clock: Clock
+  readonly #page: ApprovalPage
 
-  constructor ({ tools, clock }: MethodDeps) {
+  constructor ({ tools, clock, page }: MethodDeps) {
     this.#tools = tools
     this.#clock = clock
+    this.#page = page
   }
 
   /** Whether the server has this method besides those of tools. */
@@ -69,8 +63,10 @@ export class Methods {
       ? callProgress(this.#clock, name, told => notify('notifications/progress', { progressToken: token, ...told }))
       : null
     try {
-      const outcome = await this.#tools.call(ask.server.id, name, args, this.#caller(ask, progress?.tell))
-      return toolAnswer(outcome, { hasShape: entry?.outputSchema != null && !entry.gated })
+      const resumed = await this.#page.resumed(ask, name)
+      const outcome = resumed ?? await this.#tools.call(ask.server.id, name, args, this.#caller(ask, progress?.tell))
+      const page = resumed === null && outcome.kind === 'pending' ? this.#page.ask(ask, name, outcome.approvalId) : null
+      return page ?? toolAnswer(outcome, { hasShape: entry?.outputSchema != null && !entry.gated })
     } finally {
       progress?.end()
     }

@@ -1,10 +1,11 @@
 import type * as sdk from '@modelcontextprotocol/server'
 import type { McpHttpHandler, Server, ServerContext } from '@modelcontextprotocol/server'
 import { handled, type RouteCall, type ToolServerInfo, type ToolWire } from 'svc-gateway/plugin'
+import type { Ask } from './ask.js'
 import { capabilitiesOf } from './capabilities.js'
 import { agentName, identityOf } from './identity.js'
 import { refuse, serverInfo } from './legacy-leg.js'
-import { passageMethods, type Ask, type Methods, type PassageMethod } from './methods.js'
+import { passageMethods, type Methods, type PassageMethod } from './methods.js'
 import { isObject, NO_RESOURCE, RpcError, toRpcError, TRANSPORT, type Params } from './rpc.js'
 
 /** Streams that wait for changes, of each server. */
@@ -146,7 +147,8 @@ export class ModernLeg {
             void ctx.mcpReq.notify({ method, params }).catch(() => {})
           }
         : null,
-      wire: wireOf(ctx, server)
+      wire: wireOf(ctx, server),
+      origin: originOf(call)
     })
     const answering = <T>(work: (ask: Ask, params: Params) => T | Promise<T>) =>
       async (request: { readonly params?: unknown }, ctx: ServerContext): Promise<never> => {
@@ -189,6 +191,10 @@ function wireOf (ctx: ServerContext, server: Server): Omit<ToolWire, 'notify'> {
 function protocolError (sdk: Sdk, { code, message, data }: RpcError, params: Params): Error {
   if (code === NO_RESOURCE) return new sdk.ResourceNotFoundError(String(params.uri), message)
   return new sdk.ProtocolError(code, message, data)
+}
+
+function originOf ({ request: { protocol, headers: { host } } }: Call): string | null {
+  return host === undefined ? null : `${protocol}://${host}`
 }
 
 /** Either kind of answer is made for who takes both; a client that takes no events is sent none. */

@@ -375,3 +375,61 @@ t.test('a gated tool of an installed server waits in the same inbox, and its ans
   t.match(await gateway.approve(late), { json: { approval: { state: 'failed', error: { code: 'mcp.unknown_tool' } } } })
   await gateway.call('PATCH', '/api/settings', { approvals: { auto: ['files/move'] } })
 })
+
+t.test('the page of an approval shows what was asked as text, and decides for its own forms alone', async t => {
+  const gateway = await inbox(t)
+  const nasty = '</pre><script>fetch("/a")</script><form action="http://evil.example">" onload=\'x\' \u202Eslqm\u200B\u0007'
+  const id = idOf(await gateway.ask({ model_id: nasty, note: nasty }, 'hermes'))
+  const path = `/api/agent/approvals/${id}/page`
+  const open = async (headers: Record<string, string> = {}): Promise<Answer> => {
+    const answer = await gateway.fetch(path, { headers })
+    return { status: answer.status, headers: answer.headers, text: await answer.text(), json: null }
+  }
+  interface Sent { readonly status: number, readonly text: string }
+  const send = async (form: Record<string, string>, headers: Record<string, string> = {}): Promise<Sent> => {
+    const body = new URLSearchParams(form).toString()
+    const type = 'application/x-www-form-urlencoded'
+    const answer = await gateway.fetch(path, { method: 'POST', headers: { 'content-type': type, ...headers }, body })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const page = await open()
+  t.equal(page.status, 200)
+  const policy = page.headers.get('content-security-policy')!
+  for (const rule of ['default-src \'none\'', 'form-action \'self\'', 'base-uri \'none\'', 'frame-ancestors \'none\'']) t.ok(policy.includes(rule), rule)
+  t.notMatch(policy, /unsafe|script-src/)
+  t.equal(page.headers.get('x-frame-options'), 'DENY')
+  t.match(page.headers.get('cache-control'), 'no-store')
+  t.match(page.text, /<p id="state" data-state="pending">/)
+  t.notMatch(page.text, /<script|<form action|onload='|\u202E|\u200B|\u0007/, 'no markup and nothing unseen of the agent\'s')
+  t.match(page.text, /&lt;\/pre&gt;&lt;script&gt;[^]*\\u\{202e\}slqm\\u\{200b\}\\u\{7\}/, 'it is there as text')
+  t.equal(page.text.match(/<form /g)!.length, 2)
+
+  const approve = { decision: 'approve' }
+  for (const [what, headers] of Object.entries({
+    'a page of another origin': { origin: 'http://evil.example' },
+    'another port of this machine': { origin: 'http://127.0.0.1:1' },
+    'a frame without an origin': { origin: 'null' },
+    'another site': { 'sec-fetch-site': 'cross-site' },
+    'an agent': { 'x-svc-agent': 'hermes' }
+  })) t.match(await send(approve, headers), { status: 403 }, what)
+  t.match((await open({ 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'iframe' })).status, 403)
+  for (const form of [{}, { decision: 'maybe' }, { decision: 'approve', also: 'x' }, { decision: 'deny', reason: 'x'.repeat(501) }]) {
+    t.match(await send(form), { status: 400, text: /approvals\.no_decision/ }, JSON.stringify(form).slice(0, 60))
+  }
+  t.equal((await gateway.fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(approve) })).status, 400)
+  t.equal(gateway.ran.length, 0, 'and nothing ran')
+
+  const { origin } = new URL(gateway.baseUrl)
+  t.match(await send(approve, { origin, 'sec-fetch-site': 'same-origin' }), { status: 200, text: /data-state="executed"/ })
+  t.match(await send({ decision: 'deny', reason: '' }), { status: 200, text: /data-state="executed"/ }, 'a second decision shows the first')
+  t.equal(gateway.ran.length, 1)
+  t.match((await gateway.call('GET', '/api/activity?action=approval.approve&outcome=ok')).json.records, [{ target: id, actor: 'dashboard' }])
+  t.equal((await gateway.fetch('/api/agent/approvals/0123456789abcdef0123456789abcdef/page')).status, 404)
+
+  let finish = (): void => {}
+  gateway.works(() => new Promise(resolve => { finish = () => resolve({ started: true }) }))
+  const slow = idOf(await gateway.ask({ model_id: 'slow' }))
+  const answer = await gateway.fetch(`/api/agent/approvals/${slow}/page`, { method: 'POST', body: new URLSearchParams(approve) })
+  t.match(await answer.text(), /http-equiv="refresh"[^]*data-state="approved"/, 'a call that takes long is looked at again')
+  finish()
+})

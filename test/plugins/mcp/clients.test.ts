@@ -87,7 +87,7 @@ const bench = definePlugin({
   }
 })
 
-const start = async (t: Test, options: { port?: number } = {}): Promise<TestGateway> => {
+const start = async (t: Test, options: { port?: number, home?: string } = {}): Promise<TestGateway> => {
   const gateway = await createTestGateway({ builtins, plugins: [bench], ...options })
   t.teardown(() => gateway.close())
   return gateway
@@ -148,3 +148,80 @@ for (const [name, connect] of Object.entries(clients)) {
     await client.close()
   })
 }
+
+t.test('a client that can send its user to an address is sent to the approval page, and gets what became of the call', async t => {
+  const home = t.testdir()
+  let gateway = await start(t, { home })
+  let visit: (url: string) => Promise<'accept' | 'decline'> = async () => 'decline'
+  const connect = async (mode: 'legacy' | 'auto'): Promise<ClientV2> => {
+    const capabilities = { elicitation: { url: {} } }
+    const client = new ClientV2({ name: 'Client Two', version: '1' }, { capabilities, versionNegotiation: { mode } })
+    client.setRequestHandler('elicitation/create', async ({ params }) => ({ action: await visit((params as { url: string }).url) }))
+    await client.connect(new TransportV2(new URL(`${gateway.baseUrl}/mcp/bench`), { requestInit: { headers } }))
+    return client
+  }
+  const decides = (decision: string) => async (url: string): Promise<'accept'> => {
+    t.match(url, new RegExp(`^${gateway.baseUrl}/api/agent/approvals/[0-9a-f]{32}/page$`))
+    t.match(await (await fetch(url)).text(), /An agent asks to run guarded[^]*It waits for you/)
+    const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ decision, reason: decision === 'deny' ? 'not today' : '' }) })
+    t.equal(answer.status, 200)
+    return 'accept'
+  }
+  const call = async (client: ClientV2): Promise<Record<string, unknown>> => await client.callTool({ name: 'guarded' }) as Record<string, unknown>
+  const client = await connect('auto')
+  t.match(textOf(await call(client)), /"pending_approval"/, 'whose user declines')
+  visit = decides('deny')
+  t.match(await call(client), { isError: true, content: [{ text: /approvals\.denied.*not today/ }] })
+  visit = decides('approve')
+  t.strictSame(textOf(await call(client)), '{"sum":1}')
+  await client.close()
+
+  const old = await connect('legacy')
+  visit = () => Promise.reject(new Error('nobody asks a client of an older revision'))
+  t.match(textOf(await call(old)), /"pending_approval"/)
+  await old.close()
+
+  interface Answer { readonly result?: Record<string, unknown>, readonly error?: { readonly code: number } }
+  const modern = async (agent: string, name: string, more: object = {}): Promise<Answer> => {
+    const answer = await gateway.fetch('/mcp/bench', {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'accept': 'application/json',
+        'X-svc-Agent': agent,
+        'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: {
+          name,
+          arguments: {},
+          ...more,
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+            'io.modelcontextprotocol/clientCapabilities': { elicitation: { url: {} } }
+          }
+        }
+      })
+    })
+    return await answer.json() as Answer
+  }
+  const { result } = await modern('tester', 'guarded')
+  t.match(result, { resultType: 'input_required', inputRequests: { approve: { method: 'elicitation/create', params: { mode: 'url' } } } })
+  interface Asked { readonly requestState: string, readonly inputRequests: { approve: { params: { url: string } } } }
+  const { requestState, inputRequests } = result as unknown as Asked
+  const back = { requestState, inputResponses: { approve: { action: 'accept' } } }
+  const madeUp = { ...back, requestState: requestState.replace(/.$/, last => last === '0' ? '1' : '0') }
+  for (const [agent, name, state, why] of [
+    ['other', 'guarded', back, 'of another agent'], ['tester', 'add', back, 'of another tool'], ['tester', 'guarded', madeUp, 'that was made up']
+  ] as const) t.match(await modern(agent, name, state), { error: { code: -32602 } }, `a state ${why}`)
+  const { port } = new URL(gateway.baseUrl)
+  await gateway.gateway.stop()
+  gateway = await start(t, { home, port: Number(port) })
+  const waits = modern('tester', 'guarded', back)
+  await decides('approve')(inputRequests.approve.params.url)
+  t.match((await waits).result, { content: [{ text: '{"sum":1}' }] }, 'one that comes back after a restart waits for the decision')
+})
