@@ -6,6 +6,7 @@ import { idleBars, measureIdle } from './idle.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
+import { measureMemory, memoryBars } from './memory.js'
 import { measurePeers, peerLines } from './peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
 import { reportLines, type MemoryResult } from './report.js'
@@ -32,11 +33,17 @@ async function run (): Promise<void> {
   const servers: BenchServer[] = []
   try {
     if (options.peers) await comparePeers(home)
+    else if (options.memory !== undefined) await measureMemoryOnly(home, options.memory)
     else await measureGateway(home, servers)
   } finally {
     for (const server of servers.reverse()) await server.stop()
     rmSync(home, { recursive: true, force: true })
   }
+}
+
+async function measureMemoryOnly (home: string, file: string): Promise<void> {
+  const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
+  finish({ memory: quality }, memoryBars(quality))
 }
 
 async function comparePeers (home: string): Promise<void> {

@@ -11,21 +11,26 @@ const flags = {
   help: 'this text'
 } as const
 
-export type BenchOptions = Readonly<Record<keyof typeof flags, boolean>>
+export type BenchOptions = Readonly<Record<keyof typeof flags, boolean>> & {
+  /** A file of LoCoMo. */
+  readonly memory?: string
+}
 
 export const helpText = `Usage: npm run bench -- [options]
 
 Measures the gateway against the least a Node proxy can do, in one run on one machine: only ratios mean anything.
 Exit code 1 when a bar is missed.
 
-${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(7)} ${what}`).join('\n')}
+${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(13)} ${what}`).join('\n')}
+  --memory FILE   only the embedded memory: how much of LoCoMo (FILE, its JSON) it finds again, and 100,000 memories in one bank
 
 Where they are installed it uses wrk to make the load and nginx as the upstream.
+SVC_BENCH_MODELS: base URL of an OpenAI-compatible server, for the vectors and the rerank of --memory.
 SVC_BENCH_NGINX, SVC_BENCH_LLAMA_SWAP, SVC_BENCH_LITELLM, SVC_BENCH_PORTKEY: programs of --peers that are not on PATH.
 `
 
 /** Throws an error that names an unknown option. */
 export function readOptions (args: readonly string[]): BenchOptions {
   const options = Object.fromEntries(Object.keys(flags).map(name => [name, { type: 'boolean', default: false } as const]))
-  return parseArgs({ args: [...args], options }).values as unknown as BenchOptions
+  return parseArgs({ args: [...args], options: { ...options, memory: { type: 'string' } } }).values as unknown as BenchOptions
 }

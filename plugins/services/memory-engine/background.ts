@@ -1,12 +1,15 @@
 import type { Background, Core } from './core.js'
 import { startExtraction } from './llm/extract-work.js'
 import { startDocumentEvents } from './documents/events.js'
+import { startEmbedder } from './recall/embedder.js'
 import { startOperations } from './operations/start.js'
 import { startAuditLog } from './records/audit.js'
 import { startWebhooks } from './webhooks/sender.js'
 
 /** What goes on beside requests. */
-const parts: readonly Background[] = [startDocumentEvents, startExtraction, startWebhooks, startAuditLog, startOperations]
+const parts: readonly Background[] = [
+  startDocumentEvents, startExtraction, startEmbedder, startWebhooks, startAuditLog, startOperations
+]
 
 export function startBackground (core: Core): void {
   for (const start of parts) start(core)

@@ -53,5 +53,5 @@ function chatSlotOf (snapshot: ConfigSnapshot): Ability {
 function slotOf ({ slots }: ConfigSnapshot, type: 'embedding' | 'reranking' | 'llm', effect: string): Ability {
   const fitting = [...slots.values()].filter(slot => slot.type === type && slot.enabled)
   const slot = fitting.find(each => each.default) ?? fitting[0]
-  return slot === undefined ? { model: null, why: `there is no enabled slot of type ${type}, so ${effect}` } : { model: slot.name, why: null }
+  return slot === undefined ? { model: null, why: `there is no enabled slot of type ${type}, so ${effect}` } : { model: slot.name, identity: `${slot.name} ${slot.model.default ?? ''}`.trim(), why: null }
 }

@@ -12,10 +12,19 @@ export interface RequestMessage {
 }
 
 /** A step that needs a model: what serves it, or why nothing does. */
-export type Ability = { readonly model: string, readonly why: null } | { readonly model: null, readonly why: string }
+export type Ability =
+  /** `identity` changes where vectors of before no longer compare with those of now; the model's name by default. */
+  | { readonly model: string, readonly identity?: string, readonly why: null }
+  | { readonly model: null, readonly why: string }
 export const abilityNames = ['embed', 'rerank', 'chat'] as const
 export type AbilityName = typeof abilityNames[number]
+/** How long a recall waits for a model before it goes on without. */
+export interface Patience {
+  readonly embedMs: number
+  readonly rerankMs: number
+}
 export type Abilities = Readonly<Record<AbilityName, Ability>> & {
+  readonly patience?: Patience
   /** Whether facts are extracted from what is retained. */
   readonly extracts?: boolean
   /** How long a language model may take. */

@@ -1,7 +1,10 @@
 import type { Core } from './core.js'
 import { routes as bankRoutes } from './banks/routes.js'
 import { routes as entityRoutes } from './memories/entity-routes.js'
+import { routes as graphRoutes } from './memories/graph-routes.js'
 import { routes as memoryRoutes } from './memories/routes.js'
+import { routes as embeddingRoutes } from './recall/embedding-routes.js'
+import { routes as recallRoutes } from './recall/routes.js'
 import { routes as retainRoutes } from './retain/routes.js'
 import { routes as documentRoutes } from './documents/routes.js'
 import { routes as knowledgeRoutes } from './knowledge/routes.js'
@@ -25,7 +28,7 @@ import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.
 /** Every call of the wire. */
 const table: readonly WireRoute[] = [
   ...serviceRoutes, ...bankRoutes,
-  ...retainRoutes, ...memoryRoutes, ...entityRoutes,
+  ...retainRoutes, ...recallRoutes, ...embeddingRoutes, ...memoryRoutes, ...graphRoutes, ...entityRoutes,
   ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
   ...transferRoutes,
   ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes,

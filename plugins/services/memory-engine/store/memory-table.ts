@@ -114,7 +114,7 @@ export function editMemory (store: Store, row: MemoryRow, edit: MemoryEdit, now:
     }
     const before = { kind: 'edited', previous_text: row.text, previous_context: row.context, previous_fact_type: row.fact_type }
     store.run('INSERT INTO memory_history (memory, changed_at, change) VALUES (?, ?, ?)', [row.seq, now, JSON.stringify(before)])
-    removeFromTextIndex(store, row.bank, row.seq, wordsOf(row))
+    removeFromTextIndex(store, row.bank, row.seq)
     addToTextIndex(store, row.bank, row.seq, next)
     store.run(
       `UPDATE memories SET text = ?, text_hash = ?, context = ?, entities = ?, fact_type = ?, occurred_start = ?, occurred_end = ?,
@@ -137,7 +137,7 @@ export function editMemory (store: Store, row: MemoryRow, edit: MemoryEdit, now:
 /** It keeps its row and vector and is found no more. What was derived of it goes. */
 export function invalidateMemory (store: Store, row: MemoryRow, reason: string | null, now: number): void {
   store.transaction(() => {
-    removeFromTextIndex(store, row.bank, row.seq, wordsOf(row))
+    removeFromTextIndex(store, row.bank, row.seq)
     store.run(`UPDATE memories SET state = 'invalidated', invalidation_reason = ?, invalidated_at = ?, updated_at = ? WHERE seq = ?`,
       [reason, now, now, row.seq])
     deleteDerived(store, row.seq)
@@ -165,7 +165,7 @@ export function deleteMemories (store: Store, rows: readonly MemoryRow[]): numbe
   for (const row of rows) {
     if (store.get('SELECT 1 FROM memories WHERE seq = ?', [row.seq]) === undefined) continue
     count += deleteDerived(store, row.seq) + 1
-    if (row.state === 'valid') removeFromTextIndex(store, row.bank, row.seq, wordsOf(row))
+    if (row.state === 'valid') removeFromTextIndex(store, row.bank, row.seq)
     store.run('DELETE FROM memories WHERE seq = ?', [row.seq])
   }
   for (const bank of new Set(rows.map(row => row.bank))) sweepEntities(store, bank)

@@ -2,8 +2,9 @@ import { indexable } from '../recall/words.js'
 import type { Store } from './store.js'
 
 /*
- * The full-text index of a bank: an FTS5 table without content of its own, so that a text stands in the database once. Whoever
- * writes a memory's text writes its row here in the same transaction, with the same words when it goes.
+ * The full-text index of a bank: an FTS5 table. It has the words a second time, since one without content of its own keeps the
+ * words of deleted rows, or is broken by deleting them securely (SQLite 3.45). Whoever writes a memory's text writes its row
+ * here in the same transaction.
  */
 
 /** What is indexed of a memory. */
@@ -21,7 +22,7 @@ export function textIndexOf (bank: number): string {
 
 export function makeTextIndex (store: Store, bank: number): void {
   const table = textIndexOf(bank)
-  store.exec(`CREATE VIRTUAL TABLE ${table} USING fts5(text, context, entities, content = '', tokenize = 'porter unicode61 remove_diacritics 2')`)
+  store.exec(`CREATE VIRTUAL TABLE ${table} USING fts5(text, context, entities, tokenize = 'porter unicode61 remove_diacritics 2')`)
   // words of a deleted row do not stay behind in the index
   store.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('secure-delete', 1)`)
 }
@@ -34,10 +35,8 @@ export function addToTextIndex (store: Store, bank: number, memory: number, word
   store.run(`INSERT INTO ${textIndexOf(bank)} (rowid, text, context, entities) VALUES (?, ?, ?, ?)`, [memory, ...columns(words)])
 }
 
-/** `words` must be what was added. */
-export function removeFromTextIndex (store: Store, bank: number, memory: number, words: IndexedText): void {
-  const table = textIndexOf(bank)
-  store.run(`INSERT INTO ${table} (${table}, rowid, text, context, entities) VALUES ('delete', ?, ?, ?, ?)`, [memory, ...columns(words)])
+export function removeFromTextIndex (store: Store, bank: number, memory: number): void {
+  store.run(`DELETE FROM ${textIndexOf(bank)} WHERE rowid = ?`, [memory])
 }
 
 /** Empties it: faster than row by row, and leaves no page behind that was not overwritten. */

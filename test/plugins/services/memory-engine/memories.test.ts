@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { chunkText } from '../../../../plugins/services/memory-engine/retain/chunk-text.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
@@ -115,7 +116,6 @@ t.test('a memory is invalidated, comes back, is edited with its history, and is 
   t.teardown(() => store.close())
   t.same(store.all(`SELECT original_text FROM documents`), [{ original_text: 'Paris is in Spain.' }], 'its part of the document went with it')
   t.same(store.all(`SELECT count(*) AS count FROM text_1_docsize`), [{ count: 1 }])
-  const { readFileSync } = await import('node:fs')
   t.notOk(readFileSync(path).includes('zebra'), 'its bytes are overwritten')
 })
 
@@ -139,4 +139,19 @@ t.test('lists are filtered by type, words, tags, times, documents and entities',
   t.match((await call('DELETE', 'b/memories')).body, { message: `Cleared 4 memory unit(s) from bank 'b'`, deleted_count: 4 })
   t.match((await call('GET', 'b/stats')).body, { total_nodes: 0, total_documents: 0 })
   t.match((await call('DELETE', 'b')).body, { deleted_count: 0 })
+})
+
+t.test('a graph shows the newest memories with what ties them', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'Ann meets Bo.', entities: [{ text: 'Ann' }, { text: 'Bo' }], tags: ['x'], document_id: 'd', timestamp: '2024-01-01' },
+    { content: 'Ann sleeps, and tells a long dream of the sea.', entities: [{ text: 'Ann' }], tags: ['x'], document_id: 'd', update_mode: 'append', timestamp: '2024-01-01T12:00:00' },
+    { content: 'Years later.', timestamp: '2026-01-01' })
+  const { nodes, edges, table_rows: rows, total_units: total, limit } = (await call('GET', 'b/graph')).body
+  t.same({ total, limit }, { total: 3, limit: 1000 })
+  t.match(nodes[1].data, { label: 'Ann sleeps, and tells a long d...', entities: 'Ann', color: '#90caf9' })
+  t.same(edges.map(({ data }: { data: { linkType: string } }) => data.linkType).sort(), ['document', 'entity', 'tag', 'temporal'])
+  t.match(edges.find(({ data }: { data: { linkType: string } }) => data.linkType === 'temporal').data, { weight: 0.5, lineStyle: 'dashed' })
+  t.match(rows[1], { document_id: 'd', chunk_id: 'b_d_1', fact_type: 'world', tags: ['x'], proof_count: 1 })
+  t.match((await call('GET', 'b/graph?limit=1')).body, { nodes: { length: 1 }, edges: { length: 0 }, total_units: 3 })
+  t.equal((await call('GET', 'b/graph?tags=x&document_id=d&chunk_id=b_d_0')).body.total_units, 1)
 })

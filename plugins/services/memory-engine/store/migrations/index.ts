@@ -1,4 +1,5 @@
 import { memories } from './0001-memories.js'
+import { vectorCodes } from './0002-vector-codes.js'
 import { operations } from './0020-operations.js'
 import { models } from './0021-models.js'
 import { modelCalls } from './0022-model-calls.js'
@@ -9,5 +10,5 @@ import { consolidations } from './0026-consolidations.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
-  memories, operations, models, modelCalls, extras, documentEvents, transfer, consolidations
+  memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations
 ]

@@ -1,0 +1,95 @@
+import type { Core } from '../core.js'
+import { chunkId, namesOf, SHOWN, sourcesOf, type ShownMemory } from '../memories/view.js'
+import type { BankRow } from '../store/bank-table.js'
+import type { Store } from '../store/store.js'
+import { wireTime } from '../wire/times.js'
+import type { Recalled } from './recall.js'
+import type { RecallRequest } from './request.js'
+
+type WireObject = Readonly<Record<string, unknown>>
+
+/** About a quarter of the characters. Pure. */
+export function tokensOf (text: string): number {
+  return Math.ceil(text.length / 4)
+}
+
+/** `RecallResponse` of the wire: what fits into the budget of tokens, and what was to be included with it. */
+export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): WireObject {
+  const { results, steps, timings } = recalled
+  const fitting = withinTokens(results, request.max_tokens)
+  const rows = fitting.map(({ row }) => row)
+  const sources = sourcesOf(store, rows)
+  const { chunks, source_facts: facts } = request.include ?? { chunks: null, source_facts: null }
+  const entities = request.include === null ? { max_tokens: 500 } : request.include.entities
+  return {
+    results: fitting.map(({ row, scores, final }) => ({
+      ...factOf(bank.bank_id, row, sources.get(row.seq) ?? null), entities: namesOf(row),
+      scores: { final, reranker: scores.reranker, semantic: scores.semantic, keyword: scores.keyword }
+    })),
+    trace: request.trace !== true ? null : {
+      query: request.query, budget: request.budget, steps, timings_ms: timings,
+      candidates: results.length, returned: fitting.length
+    },
+    entities: entities === null ? null : entitiesOf(store, bank, rows, entities.max_tokens),
+    chunks: chunks === null ? null : chunksOf(store, bank.bank_id, rows, chunks.max_tokens),
+    ...facts === null ? { source_facts: null, source_facts_truncated: null }
+      : sourceFacts(store, bank.bank_id, rows, facts.max_tokens)
+  }
+}
+
+/** The first one is returned whatever its size. */
+function withinTokens (results: Recalled['results'], limit: number): Recalled['results'] {
+  let sum = 0
+  const end = results.findIndex(({ row }, i) => (sum += tokensOf(row.text)) > limit && i > 0)
+  return limit === 0 ? [] : end === -1 ? results : results.slice(0, end)
+}
+
+function factOf (bankId: string, row: ShownMemory, sources: readonly string[] | null) {
+  return {
+    id: row.id, text: row.text, type: row.fact_type, entities: null as readonly string[] | null, context: row.context ?? '',
+    occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
+    mentioned_at: wireTime(row.mentioned_at),
+    document_id: row.document_id, metadata: JSON.parse(row.metadata) as Record<string, string>,
+    chunk_id: chunkId(bankId, row.document_id, row.chunk_index), tags: JSON.parse(row.tags) as string[], source_fact_ids: sources,
+    scores: null as unknown, attachments: null
+  }
+}
+
+function entitiesOf (store: Store, bank: BankRow, rows: readonly ShownMemory[], limit: number): WireObject {
+  const found = store.all<{ id: string, name: string }>(
+    `SELECT DISTINCT e.id AS id, e.name AS name FROM json_each(?) AS wanted JOIN memory_entities me ON me.memory = wanted.value
+     JOIN entities e ON e.seq = me.entity WHERE e.bank = ?`, [JSON.stringify(rows.map(({ seq }) => seq)), bank.seq])
+  let sum = 0
+  const fitting = found.filter(({ name }) => (sum += tokensOf(name)) <= limit)
+  return Object.fromEntries(fitting.map(({ id, name }) => [name, { entity_id: id, canonical_name: name, observations: [] }]))
+}
+
+/** The chunks of the results in their order; the last one is cut where the budget ends. */
+function chunksOf (store: Store, bankId: string, rows: readonly ShownMemory[], limit: number): WireObject {
+  const chunks: Record<string, unknown> = {}
+  let left = limit
+  for (const { chunk, chunk_index: index, document_id: document } of rows) {
+    const id = chunkId(bankId, document, index)
+    if (chunk === null || id === null || id in chunks || left <= 0) continue
+    const { text } = store.get<{ text: string }>('SELECT text FROM chunks WHERE seq = ?', [chunk])!
+    const shown = text.trim().slice(0, left * 4)
+    chunks[id] = { id, text: shown, chunk_index: index, truncated: shown.length < text.trim().length, attachments: null }
+    left -= tokensOf(shown)
+  }
+  return chunks
+}
+
+/** What the observations among the results were made from. */
+function sourceFacts (store: Store, bankId: string, rows: readonly ShownMemory[], limit: number): WireObject {
+  const observations = rows.filter(row => row.fact_type === 'observation').map(({ seq }) => seq)
+  const found = store.all<ShownMemory>(
+    `${SHOWN} WHERE m.state = 'valid' AND m.seq IN (
+       SELECT source FROM memory_sources WHERE memory IN (SELECT value FROM json_each(?)))`,
+    [JSON.stringify(observations)])
+  let sum = 0
+  const fitting = found.filter(({ text }) => limit < 0 || (sum += tokensOf(text)) <= limit)
+  return {
+    source_facts: Object.fromEntries(fitting.map(row => [row.id, factOf(bankId, row, null)])),
+    source_facts_truncated: fitting.length < found.length
+  }
+}

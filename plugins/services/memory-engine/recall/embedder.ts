@@ -1,0 +1,113 @@
+import type { Background, Core } from '../core.js'
+import { embed, embedIdentity, ModelError } from './model-calls.js'
+import { vectorIndexOf } from './vector-index.js'
+import { knownModel, modelNumber, putVector } from './vector-table.js'
+
+const BATCH = 32
+const MOST_TRIES = 5
+const FIRST_PAUSE_MS = 1000
+const LONGEST_PAUSE_MS = 60_000
+
+interface Pending {
+  readonly seq: number
+  readonly bank: number
+  readonly text: string
+  readonly embed_tries: number
+}
+
+/** Gives every valid memory a vector of the present model: new and edited ones first, then those of a former model. */
+class Embedder {
+  readonly #core: Core
+  #isRunning = false
+  #failures = 0
+  #timer: NodeJS.Timeout | null = null
+
+  constructor (core: Core) {
+    this.#core = core
+  }
+
+  wake (): void {
+    if (this.#isRunning || this.#timer !== null || this.#core.closing.aborted) return
+    this.#isRunning = true
+    void this.#run().finally(() => { this.#isRunning = false })
+  }
+
+  /** Another model may be there. */
+  restart (): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#failures = 0
+    this.wake()
+  }
+
+  async #run (): Promise<void> {
+    const { closing } = this.#core
+    while (!closing.aborted) {
+      const identity = embedIdentity(this.#core)
+      if (identity === null) return
+      const pending = this.#next(knownModel(this.#core.store, identity))
+      if (pending.length === 0) return
+      try {
+        await this.#embed(identity, pending)
+        this.#failures = 0
+      } catch (error) {
+        if (closing.aborted) return
+        this.#core.log('info', 'memories wait for their vectors', { error: (error as Error).message, failures: this.#failures + 1 })
+        return this.#pause()
+      }
+    }
+  }
+
+  #next (model: number): readonly Pending[] {
+    const { store } = this.#core
+    const select = (where: string): readonly Pending[] => store.all<Pending>(
+      `SELECT seq, bank, text, embed_tries FROM memories WHERE ${where} AND state = 'valid' LIMIT ${BATCH}`,
+      where.includes('?') ? [model] : [])
+    const fresh = select(`vector_model IS NULL AND embed_tries < ${MOST_TRIES}`)
+    if (fresh.length > 0) return fresh
+    const older = select(`vector_model < ? AND embed_tries < ${MOST_TRIES}`)
+    return older.length > 0 ? older : select(`vector_model > ? AND embed_tries < ${MOST_TRIES}`)
+  }
+
+  async #embed (identity: string, pending: readonly Pending[]): Promise<void> {
+    const { store, closing } = this.#core
+    try {
+      // a text that was refused is tried again by its beginning: models have bounds
+      const texts = pending.map(({ text, embed_tries: tries }) => text.slice(0, Math.ceil(text.length / 2 ** tries)))
+      const vectors = await embed(this.#core, texts, true, closing)
+      if (embedIdentity(this.#core) !== identity) return
+      const model = modelNumber(store, identity, vectors[0]!.length)
+      const index = vectorIndexOf(this.#core)
+      store.transaction(() => {
+        for (const [i, { seq, bank, text }] of pending.entries()) {
+          // it may have been edited or deleted meanwhile
+          if (store.get('SELECT 1 FROM memories WHERE seq = ? AND text = ?', [seq, text]) === undefined) continue
+          putVector(store, bank, seq, model, vectors[i]!)
+          index.added(bank, model, seq, vectors[i]!)
+        }
+      })
+    } catch (error) {
+      if (!(error instanceof ModelError) || !error.permanent) throw error
+      const [one, ...others] = pending
+      if (others.length === 0) return void store.run('UPDATE memories SET embed_tries = embed_tries + 1 WHERE seq = ?', [one!.seq])
+      for (const each of pending) await this.#embed(identity, [each])
+    }
+  }
+
+  #pause (): void {
+    const ms = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++)
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.wake()
+    }, ms)
+    this.#timer.unref()
+  }
+}
+
+export const startEmbedder: Background = core => {
+  const embedder = new Embedder(core)
+  core.hooks.answered.push(({ method }) => { if (method !== 'GET') embedder.wake() })
+  core.hooks.retained.push(() => embedder.wake())
+  core.outside.onAbilities(() => embedder.restart())
+  embedder.wake()
+}

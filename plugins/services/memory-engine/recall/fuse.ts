@@ -1,0 +1,123 @@
+import type { Found } from './vector-index.js'
+
+/*
+ * How the order of a recall is made. The numbers are measured: `npm run bench -- --memory` shows what each step adds.
+ */
+
+/** What words weigh beside vectors, where there are both. */
+const TEXT_WEIGHT = 0.6
+/** What a memory gains from each neighbour in its document, as a share of the neighbour's own score. */
+export const NEIGHBOUR_SHARE = 0.3
+/** What the newest memory gains over one that is years old. */
+const RECENCY_WEIGHT = 0.02
+/** What a reranker may add to a score, if it tells what the vectors do not. */
+const RERANK_WEIGHT = 0.4
+/** Scores of BM25 have no bound: one of this size counts as half certain. */
+const HALF_CERTAIN = 8
+
+export interface Scored {
+  readonly seq: number
+  /** Share of the best, 0 to 1: the order of the candidates. */
+  score: number
+  /** 0 to 1; null if no word was found. */
+  readonly keyword: number | null
+  /** Cosine; null where there is no vector, or it is too far. */
+  readonly semantic: number | null
+  reranker: number | null
+}
+
+/** Words and vectors together: each as a share of its best, vectors above the farthest that was found. Pure. */
+export function fuse (byText: readonly Found[], byVector: readonly Found[] | null): Map<number, Scored> {
+  const bestText = byText[0]?.score ?? 0
+  const [near, far] = [byVector?.[0]?.score ?? 0, Math.max(0, byVector?.at(-1)?.score ?? 0)]
+  const [textWeight, vectorWeight] = byVector === null || byVector.length === 0 ? [1, 0] : [TEXT_WEIGHT, 1 - TEXT_WEIGHT]
+  const all = new Map<number, Scored>()
+  for (const { seq, score } of byText) {
+    const share = bestText === 0 ? 0 : score / bestText
+    all.set(seq, { seq, score: textWeight * share, keyword: score / (score + HALF_CERTAIN), semantic: null, reranker: null })
+  }
+  for (const { seq, score } of byVector ?? []) {
+    if (score <= 0) continue
+    const share = near > far ? Math.max(0, (score - far) / (near - far)) : 1
+    const known = all.get(seq)
+    all.set(seq, {
+      seq, score: (known?.score ?? 0) + vectorWeight * share, keyword: known?.keyword ?? null, semantic: score, reranker: null
+    })
+  }
+  return all
+}
+
+/** Pairs of memories that stand beside each other in a document; both ways. */
+export type Neighbours = ReadonlyMap<number, readonly (readonly number[])[]>
+
+/** Each memory gains a share of the best on either side of it; those that were not found themselves join. Pure. */
+export function expand (scored: ReadonlyMap<number, Scored>, neighbours: Neighbours): Map<number, Scored> {
+  const before = new Map([...scored].map(([seq, { score }]) => [seq, score]))
+  const all = new Map([...scored].map(([seq, each]) => [seq, { ...each }]))
+  for (const [seq, sides] of neighbours) {
+    const gain = sides.reduce((sum, side) => sum + Math.max(0, ...side.map(other => before.get(other) ?? 0)), 0) * NEIGHBOUR_SHARE
+    if (gain === 0) continue
+    const known = all.get(seq)
+    if (known === undefined) all.set(seq, { seq, score: gain, keyword: null, semantic: null, reranker: null })
+    else known.score += gain
+  }
+  return all
+}
+
+const DAY_MS = 86_400_000
+const OLDEST_DAYS = 3650
+
+/** From 1 for now to 0 for ten years ago and for no time at all; recent differences weigh more. Pure. */
+export function recency (mentionedAt: number | null, now: number): number {
+  if (mentionedAt === null) return 0
+  const days = Math.max(0, now - mentionedAt) / DAY_MS
+  return Math.max(0, 1 - Math.log1p(days) / Math.log1p(OLDEST_DAYS))
+}
+
+/** Newer ones win among equals. Pure. */
+export function addRecency (scored: ReadonlyMap<number, Scored>, times: ReadonlyMap<number, number | null>, now: number): void {
+  for (const each of scored.values()) each.score += RECENCY_WEIGHT * recency(times.get(each.seq) ?? null, now)
+}
+
+/** Best first; the newer of equals. Pure. */
+export function ordered (scored: ReadonlyMap<number, Scored>): Scored[] {
+  return [...scored.values()].sort((a, b) => b.score - a.score || b.seq - a.seq)
+}
+
+/**
+ * Adds what a reranker says of the first ones. Its word counts for less the more it repeats the vectors: one that ranks by
+ * nothing but the same vectors changes nothing. Pure.
+ */
+export function addRerank (top: readonly Scored[], scores: readonly number[]): void {
+  const [least, most] = [Math.min(...scores), Math.max(...scores)]
+  const vectors = top.map(({ semantic }) => semantic)
+  const known = vectors.flatMap((value, i) => value === null ? [] : [i])
+  const r = known.length < 3 ? 0 : correlation(known.map(i => vectors[i]!), known.map(i => scores[i]!))
+  const weight = RERANK_WEIGHT * (1 - Math.max(0, r) ** 2)
+  for (const [i, each] of top.entries()) {
+    each.reranker = scores[i]!
+    if (most > least) each.score += weight * (scores[i]! - least) / (most - least)
+  }
+}
+
+function correlation (a: readonly number[], b: readonly number[]): number {
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
+  const [ma, mb] = [mean(a), mean(b)]
+  let [ab, aa, bb] = [0, 0, 0]
+  for (const [i, value] of a.entries()) {
+    ab += (value - ma) * (b[i]! - mb)
+    aa += (value - ma) ** 2
+    bb += (b[i]! - mb) ** 2
+  }
+  return aa === 0 || bb === 0 ? 0 : ab / Math.sqrt(aa * bb)
+}
+
+/** How certain the best answer is by itself, 0 to 1: it makes the scores of different banks comparable. Pure. */
+export function certainty (scored: Iterable<Scored>): number {
+  let best = 0
+  for (const { keyword, semantic } of scored) {
+    const [words, meaning] = [keyword ?? 0, Math.max(0, semantic ?? 0)]
+    best = Math.max(best, semantic === null ? words : TEXT_WEIGHT * words + (1 - TEXT_WEIGHT) * meaning, meaning)
+  }
+  return best
+}

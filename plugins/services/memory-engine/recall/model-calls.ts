@@ -1,0 +1,78 @@
+import type { Core } from '../core.js'
+import type { AbilityName } from '../messages.js'
+import { normalized, type Vector } from './vector-table.js'
+
+/** A model refused, or answered what cannot be used. */
+export class ModelError extends Error {
+  /** The same request fails in the same way. */
+  readonly permanent: boolean
+
+  constructor (message: string, permanent: boolean) {
+    super(message)
+    this.permanent = permanent
+  }
+}
+
+const LONGEST_TOLD = 300
+
+async function ask (core: Core, to: AbilityName, body: object, background: boolean, signal: AbortSignal): Promise<unknown> {
+  const answer = await core.outside.run({ to, background, body: Buffer.from(JSON.stringify(body)) }, signal)
+  const text = Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.byteLength).toString('utf8')
+  if (answer.status < 200 || answer.status > 299) {
+    const permanent = answer.status >= 400 && answer.status < 500 && ![401, 403, 404, 408, 409, 429].includes(answer.status)
+    throw new ModelError(`status ${answer.status}: ${text.slice(0, LONGEST_TOLD)}`, permanent)
+  }
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new ModelError('the answer is no JSON', false)
+  }
+}
+
+/** What the vectors of the present model go by; null if nothing embeds. */
+export function embedIdentity (core: Core): string | null {
+  const { embed } = core.outside.abilities
+  return embed.model === null ? null : embed.identity ?? embed.model
+}
+
+/** Vectors of these texts, in their order, each of length one. Throws `ModelError`, or why it was not answered. */
+export async function embed (
+  core: Core, texts: readonly string[], background: boolean, signal: AbortSignal
+): Promise<readonly Vector[]> {
+  const { model } = core.outside.abilities.embed
+  const answer = await ask(core, 'embed', { model, input: texts, encoding_format: 'float' }, background, signal)
+  const { data } = (answer ?? {}) as { readonly data?: unknown }
+  if (!Array.isArray(data) || data.length !== texts.length) {
+    throw new ModelError(`${texts.length} texts were not answered with as many vectors`, false)
+  }
+  const vectors: (Vector | null)[] = texts.map(() => null)
+  for (const [at, item] of (data as { readonly index?: unknown, readonly embedding?: unknown }[]).entries()) {
+    const index = typeof item?.index === 'number' ? item.index : at
+    if (Array.isArray(item?.embedding) && vectors[index] === null) vectors[index] = normalized(item.embedding as number[])
+  }
+  const dimensions = vectors[0]?.length
+  if (vectors.some(vector => vector === null || vector.length !== dimensions)) {
+    throw new ModelError('vectors that hold no numbers, or differ in length', false)
+  }
+  return vectors as Vector[]
+}
+
+/** A score for each document. Throws where any is missing, twice there, or no number. */
+export async function rerank (
+  core: Core, query: string, documents: readonly string[], signal: AbortSignal
+): Promise<readonly number[]> {
+  const { model } = core.outside.abilities.rerank
+  const answer = await ask(core, 'rerank', { model, query, documents, top_n: documents.length }, false, signal)
+  const { results } = (answer ?? {}) as { readonly results?: unknown }
+  if (!Array.isArray(results) || results.length !== documents.length) {
+    throw new ModelError('some documents have no score', false)
+  }
+  const scores: (number | null)[] = documents.map(() => null)
+  for (const result of results as { readonly index?: unknown, readonly relevance_score?: unknown }[]) {
+    const { index, relevance_score: score } = result ?? {}
+    if (typeof index !== 'number' || scores[index] !== null) throw new ModelError('an index that no document has, or twice the same', false)
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw new ModelError('a score that is no number', false)
+    scores[index] = score
+  }
+  return scores as number[]
+}

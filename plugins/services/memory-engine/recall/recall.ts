@@ -1,0 +1,185 @@
+import type { Core } from '../core.js'
+import { groupsCondition, joined, tagCondition, type Condition } from '../memories/tag-filter.js'
+import { SHOWN, type ShownMemory } from '../memories/view.js'
+import type { BankRow } from '../store/bank-table.js'
+import { configOf } from '../banks/config.js'
+import { addRecency, addRerank, certainty, expand, fuse, ordered, type Scored } from './fuse.js'
+import { embed, embedIdentity, rerank } from './model-calls.js'
+import { neighboursOf } from './neighbours.js'
+import type { RecallRequest } from './request.js'
+import { searchText } from './text-search.js'
+import { vectorIndexOf, type Found } from './vector-index.js'
+import { knownModel, type Vector } from './vector-table.js'
+
+/** What was found, best first, and how. */
+export interface Recalled {
+  readonly results: readonly { readonly row: ShownMemory, readonly scores: Scored, readonly final: number }[]
+  readonly steps: Steps
+  readonly timings: Readonly<Record<string, number>>
+}
+
+/** Null for a step that was taken, else why it was not. */
+export interface Steps {
+  readonly text: string | null
+  readonly vectors: string | null
+  readonly rerank: string | null
+}
+
+/** Candidates of each search. */
+const budgets = { low: 100, mid: 200, high: 600 } as const
+/** Those whose neighbours are looked at. */
+const EXPANDED = 200
+const NO_VECTORS = 'no memory has a vector of this model yet'
+const MOST_RESULTS = 300
+const RERANKED = 50
+/** A model that is slow or away holds no recall up for longer. */
+const PATIENCE = { embedMs: 3000, rerankMs: 9000 }
+/** After it did, recalls go on without it for so long. */
+const SPARED_MS = 5000
+
+export async function recall (core: Core, bank: BankRow, request: RecallRequest, signal: AbortSignal): Promise<Recalled> {
+  const timings: Record<string, number> = {}
+  const timed = async <T>(name: string, work: () => T | Promise<T>): Promise<T> => {
+    const start = performance.now()
+    const result = await work()
+    timings[name] = Math.round((performance.now() - start) * 100) / 100
+    return result
+  }
+  const { store } = core
+  const config = configOf(bank)
+  const condition = conditionOf(core, bank, request)
+  const wanted = budgets[request.budget ?? 'mid']
+  const query = await timed('embed', () => queryVector(core, request.query, signal))
+  const byVector = await timed('vectors', () =>
+    query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
+  const textOff = config.enable_text_search === false ? 'the bank has it switched off' : null
+  const byText = await timed('text', () => textOff !== null ? [] : searchText(store, bank.seq, request.query, wanted, condition))
+  let scored = fuse(byText, byVector)
+  if (config.enable_graph_retrieval !== false) {
+    const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
+    scored = await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
+  }
+  const rows = await timed('rows', () => rowsOf(core, [...scored.keys()]))
+  for (const seq of scored.keys()) if (!rows.has(seq)) scored.delete(seq)
+  addRecency(scored, new Map([...rows].map(([seq, row]) => [seq, row.mentioned_at])), request.at)
+  const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
+    : await timed('rerank', () => secondPass(core, request.query, ordered(scored).slice(0, RERANKED), rows, signal))
+  const order = ordered(scored)
+  const scale = certainty(scored.values()) / (order[0]?.score || 1)
+  const results = order.map(each => ({ row: rows.get(each.seq)!, scores: each, final: Math.min(1, each.score * scale) }))
+  return {
+    results: chosen(results, request).slice(0, MOST_RESULTS),
+    steps: { text: textOff, vectors: query.why ?? (byVector?.length ? null : NO_VECTORS), rerank: rerankOff },
+    timings
+  }
+}
+
+/** What every result must hold, beside being valid and of the bank. Null if that is all. */
+function conditionOf ({ store }: Core, bank: BankRow, request: RecallRequest): Condition | null {
+  const { types, tags, tags_match: match, tag_groups: groups, window } = request
+  const all: (Condition | null)[] = [tagCondition(bank.seq, tags, match ?? 'any'), groupsCondition(store, bank.seq, groups)]
+  if (types !== null && types.length > 0) all.push({ sql: `m.fact_type IN (${types.map(() => '?').join(', ')})`, values: types })
+  if (window !== null) {
+    all.push({
+      sql: 'coalesce(m.occurred_start, m.mentioned_at) <= ? AND coalesce(m.occurred_end, m.occurred_start, m.mentioned_at) >= ?',
+      values: [window.end, window.start]
+    })
+  }
+  const conditions = all.filter(each => each !== null)
+  return conditions.length === 0 ? null : joined(conditions, 'AND')
+}
+
+const spared = new WeakMap<Core, Partial<Record<'embed' | 'rerank', number>>>()
+const queries = new WeakMap<Core, Map<string, Vector>>()
+const KEPT_QUERIES = 200
+
+/** Null with the reason why there is none. */
+interface QueryVector {
+  readonly vector: Vector | null
+  readonly why: string | null
+}
+
+async function queryVector (core: Core, query: string, signal: AbortSignal): Promise<QueryVector> {
+  const identity = embedIdentity(core)
+  if (identity === null) return { vector: null, why: core.outside.abilities.embed.why }
+  let kept = queries.get(core)
+  if (kept === undefined) queries.set(core, kept = new Map())
+  const key = `${identity}\n${query}`
+  const known = kept.get(key)
+  if (known !== undefined) return { vector: known, why: null }
+  // with no vectors to compare with there is no reason to wait for another
+  if (knownModel(core.store, identity) === -1) return { vector: null, why: NO_VECTORS }
+  const asked = await patiently(core, 'embed', core.outside.abilities.patience?.embedMs ?? PATIENCE.embedMs, signal,
+    bound => embed(core, [query], false, bound))
+  if ('why' in asked) return { vector: null, why: asked.why }
+  const vector = asked.result[0]!
+  if (kept.size >= KEPT_QUERIES) kept.delete(kept.keys().next().value!)
+  kept.set(key, vector)
+  return { vector, why: null }
+}
+
+function byVectors (
+  core: Core, bank: BankRow, vector: Vector, wanted: number, condition: Condition | null
+): readonly Found[] {
+  const identity = embedIdentity(core)
+  if (identity === null) return []
+  const model = core.store.get<{ seq: number }>(
+    'SELECT seq FROM embed_models WHERE name = ? AND dimensions = ?', [identity, vector.length])
+  return model === undefined ? [] : vectorIndexOf(core).search(bank.seq, model.seq, vector, wanted, condition)
+}
+
+/** Null if the reranker had its say, else why it did not. */
+async function secondPass (
+  core: Core, query: string, top: readonly Scored[], rows: ReadonlyMap<number, ShownMemory>, signal: AbortSignal
+): Promise<string | null> {
+  const { rerank: ability, patience } = core.outside.abilities
+  if (ability.model === null) return ability.why
+  if (top.length < 2) return 'there is nothing to order'
+  const texts = top.map(({ seq }) => rows.get(seq)!.text)
+  const ms = patience?.rerankMs ?? PATIENCE.rerankMs
+  const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
+  if ('why' in asked) return asked.why
+  addRerank(top, asked.result)
+  return null
+}
+
+/** Waits for a model up to a bound, and not at all shortly after it failed. Rejects only when the client leaves. */
+async function patiently<T> (
+  core: Core, name: 'embed' | 'rerank', ms: number, signal: AbortSignal, work: (bound: AbortSignal) => Promise<T>
+): Promise<{ readonly result: T } | { readonly why: string }> {
+  let until = spared.get(core)
+  if (until === undefined) {
+    spared.set(core, until = {})
+    // another model may be there
+    core.outside.onAbilities(() => { spared.set(core, {}) })
+  }
+  if (performance.now() < (until[name] ?? 0)) return { why: `the model for ${name} failed a moment ago` }
+  const bound = AbortSignal.any([signal, AbortSignal.timeout(ms)])
+  try {
+    return { result: await work(bound) }
+  } catch (error) {
+    signal.throwIfAborted()
+    until[name] = performance.now() + SPARED_MS
+    const how = bound.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
+    return { why: `the model for ${name} ${how}` }
+  }
+}
+
+function rowsOf ({ store }: Core, memories: readonly number[]): Map<number, ShownMemory> {
+  const rows = store.all<ShownMemory>(
+    `${SHOWN} JOIN json_each(?) AS wanted ON wanted.value = m.seq WHERE m.state = 'valid'`, [JSON.stringify(memories)])
+  return new Map(rows.map(row => [row.seq, row]))
+}
+
+/** A score that is missing is below any bound. */
+function chosen (results: Recalled['results'], request: RecallRequest): Recalled['results'] {
+  const { min_scores: least, prefer_observations: prefers } = request
+  const bounds = Object.entries(least ?? {}).filter(([, bound]) => bound !== null) as [keyof NonNullable<typeof least>, number][]
+  const kept = results.filter(({ scores, final }) => {
+    const all = { ...scores, final }
+    return bounds.every(([name, bound]) => (all[name] ?? -Infinity) >= bound)
+  })
+  if (prefers !== true) return kept
+  const isObservation = ({ row }: Recalled['results'][number]): boolean => row.fact_type === 'observation'
+  return [...kept.filter(isObservation), ...kept.filter(each => !isObservation(each))]
+}

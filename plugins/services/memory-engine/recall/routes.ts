@@ -1,0 +1,17 @@
+import { needBank } from '../store/bank-table.js'
+import { BANK, json, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
+import { recallAnswer } from './answer.js'
+import { recall } from './recall.js'
+import { readRecall } from './request.js'
+
+export const routes: readonly WireRoute[] = [{ method: 'POST', path: `${BANK}/memories/recall`, handler: answerRecall }]
+
+async function answerRecall ({ core, params, body, headers, signal, ignored }: WireCall): Promise<WireAnswer> {
+  const request = readRecall(body, headers, ignored, core.now())
+  const bank = needBank(core.store, params.bank_id!)
+  const recalled = await recall(core, bank, request, signal)
+  const { vectors, rerank } = recalled.steps
+  // beyond the wire: says when it ran on text alone
+  const used = ['text', ...vectors === null ? ['vectors'] : [], ...rerank === null ? ['rerank'] : []].join('+')
+  return json(recallAnswer(core, bank, request, recalled), 200, { 'x-svc-recall': used })
+}

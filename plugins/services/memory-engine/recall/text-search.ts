@@ -1,0 +1,53 @@
+import type { Condition } from '../memories/tag-filter.js'
+import type { Store } from '../store/store.js'
+import { textIndexOf } from '../store/text-index.js'
+import { phrase, queryWords } from './words.js'
+import type { Found } from './vector-index.js'
+
+/** What a word in the context or among the names weighs beside one in the text. */
+const WEIGHTS = '1.0, 0.5, 0.5'
+/** Scoring costs for each memory that has a word. In large banks words that many have are left out, the rarest never. */
+const MOST_SCORED = 10_000
+
+/** Memories that have words of the query, by BM25, best first. */
+export function searchText (
+  store: Store, bank: number, query: string, wanted: number, condition: Condition | null
+): readonly Found[] {
+  const words = queryWords(query)
+  if (words.length === 0) return []
+  const index = textIndexOf(bank)
+  const phrases = telling(store, index, words.map(phrase))
+  const found = run(store, index, phrases.join(' OR '), wanted, condition)
+  if (found.length > 0) return found
+  // a word that nothing has may be the beginning of one
+  const beginnings = phrases.filter(each => each.length > 4).map(each => `${each}*`)
+  return run(store, index, beginnings.join(' OR '), wanted, condition)
+}
+
+function run (store: Store, index: string, match: string, wanted: number, condition: Condition | null): readonly Found[] {
+  if (match === '') return []
+  const { join, where, values } = condition === null ? { join: '', where: '', values: [] }
+    : { join: `JOIN memories m ON m.seq = ${index}.rowid`, where: `AND ${condition.sql}`, values: condition.values }
+  // of what even the rarest word finds too often, the newest are scored
+  const first = store.get<{ seq: number }>(
+    `SELECT rowid AS seq FROM ${index} WHERE ${index} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ${MOST_SCORED}`, [match])
+  return store.all<Found>(
+    `SELECT ${index}.rowid AS seq, -bm25(${index}, ${WEIGHTS}) AS score FROM ${index} ${join}
+     WHERE ${index} MATCH ? AND ${index}.rowid > ? ${where} ORDER BY score DESC, seq DESC LIMIT ?`,
+    [match, first?.seq ?? 0, ...values, wanted])
+}
+
+/** The words that are looked for, rarest first, as many as can be scored in time. */
+function telling (store: Store, index: string, phrases: readonly string[]): readonly string[] {
+  const { count: rows } = store.get<{ count: number }>(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM ${index}_docsize LIMIT ${MOST_SCORED + 1})`)!
+  if (rows <= MOST_SCORED) return phrases
+  const counted = phrases.map(each => ({
+    phrase: each,
+    count: store.get<{ count: number }>(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM ${index} WHERE ${index} MATCH ? LIMIT ${2 * MOST_SCORED})`, [each])!.count
+  })).filter(({ count }) => count > 0).sort((a, b) => a.count - b.count)
+  let sum = 0
+  const kept = counted.filter(({ count }, i) => (sum += count) <= MOST_SCORED || i === 0)
+  return kept.length > 0 ? kept.map(each => each.phrase) : phrases
+}

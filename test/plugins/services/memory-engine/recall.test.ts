@@ -1,0 +1,225 @@
+import t, { type Test } from 'tap'
+import type { Abilities, Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
+import { noModels, openEngine, type Wire } from './support.js'
+
+const retain = (call: Wire['call'], bank: string, ...items: readonly (string | object)[]) =>
+  call('POST', `${bank}/memories`, { items: items.map(item => typeof item === 'string' ? { content: item } : item) })
+const recall = (call: Wire['call'], bank: string, query: string, more: object = {}) => call('POST', `${bank}/memories/recall`, { query, ...more })
+const texts = async (call: Wire['call'], bank: string, query: string, more: object = {}): Promise<string[]> =>
+  (await recall(call, bank, query, more)).body.results.map((result: { text: string }) => result.text)
+
+t.test('recall finds by words, whatever their endings, and answers as the wire does', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', {
+    content: 'Alice works at Acme Corp in Berlin.', context: 'chat', metadata: { src: 'chat' }, tags: ['team'], document_id: 'd', timestamp: '2024-05-01',
+    entities: [{ text: 'Alice' }, { text: 'Berlin' }]
+  }, 'The manager of Bob is running late.', 'Nothing of interest here.')
+  const { body, headers } = await recall(call, 'b', 'Where does Alice work?', { trace: true, include: { chunks: {}, source_facts: {} }, nice: 1 })
+  t.match(headers, { 'x-svc-recall': 'text', 'x-ignored-params': 'nice' })
+  t.match(body, {
+    results: [{
+      id: String, text: 'Alice works at Acme Corp in Berlin.', type: 'world', entities: ['Alice', 'Berlin'], context: 'chat', occurred_start: null,
+      mentioned_at: '2024-05-01T00:00:00+00:00', document_id: 'd', metadata: { src: 'chat' }, chunk_id: 'b_d_0', tags: ['team'], source_fact_ids: null,
+      scores: { final: Number, reranker: null, semantic: null, keyword: Number }, attachments: null
+    }],
+    entities: { Alice: { entity_id: String, canonical_name: 'Alice', observations: [] }, Berlin: {} },
+    chunks: { b_d_0: { id: 'b_d_0', text: 'Alice works at Acme Corp in Berlin.', chunk_index: 0, truncated: false } },
+    source_facts: {}, source_facts_truncated: false, trace: { steps: { text: null, vectors: 'there is none', rerank: 'there is none' } }
+  })
+  t.equal(body.results.length, 1)
+  t.same(await texts(call, 'b', 'who runs?'), ['The manager of Bob is running late.'])
+  t.same(await texts(call, 'b', 'manag'), ['The manager of Bob is running late.'], 'the beginning of a word, where no word is found')
+  t.match((await recall(call, 'b', 'Alice', { include: { entities: null } })).body, { entities: null, chunks: null, source_facts: null, trace: null })
+  for (const odd of ['"', 'a AND OR (', 'text:x*', 'NEAR(', '^alice', '-alice', '\u0000', '🙂', 'alice" OR "bob']) t.equal((await recall(call, 'b', odd)).status, 200, odd)
+  t.same(await texts(call, 'b', 'where is the'), ['The manager of Bob is running late.'], 'stop words alone find what has them')
+  t.match(await recall(call, 'no-bank', 'x'), { status: 404, body: { detail: `Bank 'no-bank' not found` } })
+  t.match(await recall(call, 'b', ' '), { status: 422 })
+  t.match(await recall(call, 'b', 'x', { types: ['rumour'] }), { status: 422, body: { detail: [{ loc: ['body', 'types', 0] }] } })
+  await retain(call, 'cjk', '我喜欢吃苹果', '天气很好')
+  t.same(await texts(call, 'cjk', '苹果'), ['我喜欢吃苹果'])
+})
+
+t.test('recall keeps to tags, groups of tags, types, times, scores and the budget of tokens', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'sea one', tags: ['a'], timestamp: '2024-01-01' }, { content: 'sea two', tags: ['a', 'User:Bo'], timestamp: '2024-02-01' },
+    { content: 'sea three', timestamp: '2024-03-01' }, { content: 'sea four', tags: ['c'], timestamp: 'unset' })
+  const found = async (more: object): Promise<string> => (await texts(call, 'b', 'sea', more)).map(text => text.slice(4)).sort().join(' ')
+  t.equal(await found({}), 'four one three two')
+  const modes = { any: 'one three two', any_strict: 'one two', all: 'three two', all_strict: 'two', exact: 'two' }
+  for (const [mode, expected] of Object.entries(modes)) t.equal(await found({ tags: ['a', 'User:Bo'], tags_match: mode }), expected, mode)
+  t.equal(await found({ tags: [], tags_match: 'exact' }), 'three')
+  t.equal(await found({ tag_groups: [{ or: [{ tags: ['c'] }, { and: [{ tags: ['a'] }, { not: { tags: ['User:Bo'] } }] }] }] }), 'four one')
+  t.equal(await found({ tag_groups: [{ tags: ['user bo'], resolve: 'fuzzy' }] }), 'two')
+  t.equal(await found({ tag_groups: [{ tags: ['zz'], resolve: 'fuzzy' }] }), '')
+  t.match(await recall(call, 'b', 'sea', { tag_groups: [{ tags: 'a' }] }), { status: 422 })
+  let deep: object = { tags: ['a'] }
+  for (let i = 0; i < 50; i++) deep = { not: deep }
+  t.match(await recall(call, 'b', 'sea', { tag_groups: [deep] }), { status: 422 })
+  t.equal(await found({ types: ['world'] }), 'four one three two')
+  t.equal(await found({ types: ['observation'] }), '')
+  t.equal(await found({ temporal_window: { start: '2024-01-15', end: '2024-02-15' } }), 'two')
+  t.match(await recall(call, 'b', 'sea', { temporal_window: { start: 'x', end: 'y' } }), { status: 422 })
+  t.equal((await texts(call, 'b', 'sea', { max_tokens: 4 })).length, 1, 'the first one whatever its size')
+  t.equal((await texts(call, 'b', 'sea', { max_tokens: 6 })).length, 2)
+  t.equal(await found({ min_scores: { semantic: 0.1 } }), '', 'a score that is missing is below any bound')
+  t.equal(await found({ min_scores: { keyword: 0 } }), 'four one three two')
+  t.equal((await texts(call, 'b', 'sea'))[0], 'sea three', 'the newest of equals')
+  t.equal((await texts(call, 'b', 'sea')).at(-1), 'sea four')
+})
+
+t.test('what is invalidated, edited or deleted is not found by its old words, nor next to what is found', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'Question: the harbour?', document_id: 's', update_mode: 'append' }, { content: 'It burnt down.', document_id: 's', update_mode: 'append' },
+    { content: 'Another harbour.', document_id: 'o' })
+  t.same(await texts(call, 'b', 'harbour'), ['Another harbour.', 'Question: the harbour?', 'It burnt down.'], 'what stands beside a find comes with it')
+  const { items } = (await call('GET', 'b/memories/list?q=burnt')).body
+  await call('PATCH', `b/memories/${items[0].id}`, { state: 'invalidated' })
+  t.same(await texts(call, 'b', 'harbour'), ['Another harbour.', 'Question: the harbour?'])
+  const other = (await call('GET', 'b/memories/list?q=another')).body.items[0].id
+  await call('PATCH', `b/memories/${other}`, { text: 'A lighthouse.' })
+  t.same(await texts(call, 'b', 'harbour'), ['Question: the harbour?'])
+  await call('DELETE', `b/memories/${other}`)
+  t.same(await texts(call, 'b', 'lighthouse'), [])
+  await retain(call, 'other', 'harbour of another bank')
+  t.same(await texts(call, 'b', 'harbour'), ['Question: the harbour?'])
+})
+
+/** Models of a test: a vector counts the words of three fields of meaning. */
+const fields = [['dog', 'puppy', 'hound'], ['car', 'vehicle', 'automobile'], ['tea', 'coffee', 'drink']]
+const vectorOf = (text: string): number[] =>
+  [...fields.map(words => words.filter(word => text.toLowerCase().includes(word)).length), 0.1]
+
+interface Asked { readonly input: string[], readonly query: string, readonly documents: string[] }
+
+const patience = { embedMs: 60_000, rerankMs: 60_000 }
+
+function modelsOf (t: Test) {
+  const state = {
+    abilities: { ...noModels, embed: { model: 'words', why: null }, patience } as Abilities,
+    embed: (texts: readonly string[]): unknown => ({ data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }),
+    rerank: (_query: string, documents: readonly string[]): unknown => ({
+      results: documents.map((_, index) => ({ index, relevance_score: index }))
+    }),
+    embedded: [] as string[],
+    hangs: false
+  }
+  const run = async (errand: Errand, signal: AbortSignal): Promise<ErrandAnswer> => {
+    if (errand.to === 'web') throw new Error('none here')
+    const body = JSON.parse(Buffer.from(errand.body).toString('utf8')) as Asked
+    if (state.hangs) {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+    }
+    if (errand.to === 'embed' && errand.background) state.embedded.push(...body.input)
+    const answer = errand.to === 'embed' ? state.embed(body.input) : state.rerank(body.query, body.documents)
+    if (typeof answer === 'number') return { status: answer, body: Buffer.from('{"error":"no"}') }
+    return { status: 200, body: Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)) }
+  }
+  const wire = openEngine(t, { abilities: () => state.abilities, run })
+  const settled = async (bank: string): Promise<void> => {
+    for (let left = 500; left > 0; left--) {
+      const { body } = await wire.call('GET', `${bank}/embeddings`)
+      if (body.pending === 0) return
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    throw new Error('vectors are still missing')
+  }
+  return { ...wire, state, settled }
+}
+
+t.test('with a model that embeds, what means the same is found; vectors are renewed when the model changes', async t => {
+  const { call, engine, state, settled } = modelsOf(t)
+  await retain(call, 'b', 'A hound barks.', 'The automobile is red.', 'We drink coffee.', 'Untold.')
+  await settled('b')
+  const { body, headers } = await recall(call, 'b', 'puppy')
+  t.equal(headers['x-svc-recall'], 'text+vectors')
+  t.match(body.results[0], { text: 'A hound barks.', scores: { keyword: null, semantic: Number } })
+  t.same((await texts(call, 'b', 'vehicle', { min_scores: { semantic: 0.9 } })), ['The automobile is red.'])
+  t.same(await texts(call, 'b', 'vehicle', { tags: ['none'], tags_match: 'any_strict' }), [])
+  const [{ id }] = (await call('GET', 'b/memories/list?q=hound')).body.items
+  await call('PATCH', `b/memories/${id}`, { text: 'A cup of tea.' })
+  await settled('b')
+  t.same(await texts(call, 'b', 'puppy', { min_scores: { semantic: 0.5 } }), [], 'an edited memory is embedded again')
+  await call('DELETE', `b/memories/${id}`)
+  t.same(await texts(call, 'b', 'tea', { min_scores: { semantic: 0.5 } }), ['We drink coffee.'])
+
+  state.embedded.length = 0
+  state.embed = texts => ({ data: texts.map((text, index) => ({ index, embedding: [...vectorOf(text), 1] })) })
+  state.abilities = { ...state.abilities, embed: { model: 'words', identity: 'words 2', why: null } }
+  engine.abilitiesChanged()
+  await settled('b')
+  t.same(state.embedded.sort(), ['The automobile is red.', 'Untold.', 'We drink coffee.'])
+  t.equal((await texts(call, 'b', 'vehicle'))[0], 'The automobile is red.')
+  t.match((await call('GET', 'b/embeddings')).body, { model: 'words 2', done: 3, stale: 0 })
+})
+
+t.test('a model that embeds and is away, slow or lying holds nothing up: recall goes on with words and says so', async t => {
+  const { call, engine, state, settled } = modelsOf(t)
+  await retain(call, 'b', 'A hound barks.', 'A dog sleeps.')
+  await settled('b')
+  state.hangs = true
+  state.abilities = { ...state.abilities, patience: { embedMs: 1, rerankMs: 1 } }
+  engine.abilitiesChanged()
+  const slow = await recall(call, 'b', 'dog', { trace: true })
+  t.match(slow, { headers: { 'x-svc-recall': 'text' }, body: { results: [{ text: 'A dog sleeps.' }], trace: { steps: { vectors: /did not answer within 1 ms/ } } } })
+  t.match((await recall(call, 'b', 'dog', { trace: true })).body.trace.steps.vectors, /a moment ago/)
+  state.hangs = false
+  state.abilities = { ...state.abilities, embed: { model: null, why: 'the slot is gone' } }
+  engine.abilitiesChanged()
+  t.match((await recall(call, 'b', 'dog', { trace: true })).body.trace.steps.vectors, 'the slot is gone')
+})
+
+t.test('a text that its model refuses is embedded by its beginning, and one that is never taken is found by words', async t => {
+  const { call, state, settled } = modelsOf(t)
+  state.embed = texts => texts.some(text => text.length > 20 || text.startsWith('n')) ? 400 : { data: texts.map((text, index) => ({ index, embedding: vectorOf(text) })) }
+  await retain(call, 'b', 'A dog that is far too long for its model to take.', 'never', 'A car.')
+  await settled('b')
+  t.match((await call('GET', 'b/embeddings')).body, { done: 2, failed: 1 })
+  t.same(await texts(call, 'b', 'never'), ['never'])
+})
+
+t.test('a reranker has its say within its time, and one that is slow, away or lying leaves the order as it is', async t => {
+  const { call, engine, state } = modelsOf(t)
+  const use = (rerank: typeof state.rerank, rerankMs = 60_000): void => {
+    state.rerank = rerank
+    state.abilities = { embed: noModels.embed, rerank: { model: 'judge', why: null }, chat: noModels.chat, patience: { embedMs: 1, rerankMs } }
+    engine.abilitiesChanged()
+  }
+  await retain(call, 'b', 'tea of the north', 'tea of the south', 'tea of the west')
+  const fused = ['tea of the west', 'tea of the south', 'tea of the north']
+  use((_, documents) => ({ results: documents.map((text, index) => ({ index, relevance_score: text.endsWith('north') ? 9 : 1 })).reverse() }))
+  const { headers, body } = await recall(call, 'b', 'tea')
+  t.equal(headers['x-svc-recall'], 'text+rerank')
+  t.match(body.results[0], { text: 'tea of the north', scores: { reranker: 9 } })
+  const lies: Record<string, typeof state.rerank> = {
+    'too few': () => ({ results: [{ index: 2, relevance_score: 1 }] }),
+    'wrong indexes': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 7, relevance_score: i })) }),
+    'the same twice': (_, documents) => ({ results: documents.map((_, i) => ({ index: 2, relevance_score: i })) }),
+    'no numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: null })) }),
+    'no JSON': () => 'NaN…',
+    'a refusal': () => 500
+  }
+  for (const [name, lie] of Object.entries(lies)) {
+    use(lie)
+    const answer = await recall(call, 'b', 'tea', { trace: true })
+    t.same(answer.body.results.map((result: { text: string }) => result.text), fused, name)
+    t.match(answer, { headers: { 'x-svc-recall': 'text' }, body: { trace: { steps: { rerank: /failed/ } } } }, name)
+  }
+  state.hangs = true
+  use(state.rerank, 1)
+  const slow = await recall(call, 'b', 'tea', { trace: true })
+  t.same(slow.body.results.map((result: { text: string }) => result.text), fused)
+  t.match(slow.body.trace.steps.rerank, /did not answer within 1 ms/)
+})
+
+t.test('of many candidates, a reranker gets those that have a chance', async t => {
+  const { call, state } = modelsOf(t)
+  let asked = 0
+  state.abilities = { ...state.abilities, embed: noModels.embed, rerank: { model: 'judge', why: null } }
+  state.rerank = (_, documents) => {
+    asked = documents.length
+    return { results: documents.map((_, index) => ({ index, relevance_score: -index })) }
+  }
+  await retain(call, 'b', ...Array.from({ length: 120 }, (_, i) => `tea number ${i}`))
+  t.equal((await recall(call, 'b', 'tea')).body.results.length, 120)
+  t.equal(asked, 50)
+})
