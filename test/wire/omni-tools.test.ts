@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { definePlugin, defineTool } from '../../kernel/contract/index.js'
+import { core, definePlugin, defineTool } from '../../kernel/contract/index.js'
 import approvalRoutes from '../../plugins/api/approvals/index.js'
 import imageCache from '../../plugins/api/images/index.js'
 import images from '../../plugins/v1/images/index.js'
@@ -13,7 +13,14 @@ const shop = definePlugin({
   name: 'shop',
   kind: 'mcp',
   apiVersion: 1,
+  requires: { tools: core.tools },
   register (ctx) {
+    ctx.services.tools.addServer({
+      id: 'elsewhere', title: 'Elsewhere', description: 'not for chats', exposure: { direct: true, all: true, chats: false },
+      tools: () => [{
+        name: 'price', title: null, description: 'x', inputSchema: { type: 'object' }, outputSchema: null, gated: false, primary: null, secrets: [], annotations: {}
+      }]
+    })
     const item = z.strictObject({ id: z.string() })
     ctx.addTool(defineTool({ server: 'shop', name: 'price', description: 'Tells a price', input: item, handler: async ({ input, actor }) => ({ ...input, price: 3, actor }) }))
     ctx.addTool(defineTool({ server: 'shop', name: 'buy', description: 'Buys', input: item, gated: true, primary: 'id', handler: async ({ input }) => ({ bought: input.id }) }))
@@ -138,6 +145,8 @@ t.test('what a request cannot have is refused by name, and pages that may use /v
   it.says([{ content: 'ok' }])
   for (const [omni, status, code] of [
     [{ servers: ['none'] }, 404, 'mcp.unknown_tool'],
+    [{ servers: ['elsewhere'] }, 404, 'mcp.unknown_tool'],
+    [{ tools: ['elsewhere/price'] }, 404, 'mcp.unknown_tool'],
     [{ tools: ['none'] }, 404, 'mcp.unknown_tool'],
     [{ tools: ['shop/none'] }, 404, 'mcp.unknown_tool'],
     [{ servers: 'shop' }, 400, 'validation.invalid'],

@@ -32,6 +32,13 @@ const toolChoiceSchema = z.preprocess(value => typeof value === 'number' ? {} : 
   blocked: toolNames.meta({ description: 'Tools that do not exist for anyone; wins over the others' })
 }).prefault({}))
 
+/** Where the tools of a server are offered. */
+const exposureSchema = z.strictObject({
+  direct: z.boolean().default(true).meta({ description: 'To clients at /mcp/<id>' }),
+  all: z.boolean().default(true).meta({ description: 'To clients of /mcp/all, under joint names' }),
+  chats: z.boolean().default(true).meta({ description: 'To chats that name it in `omni`' })
+})
+
 const HEADER_OR_VARIABLE = /^[A-Za-z_][A-Za-z0-9_-]*$/
 
 /**
@@ -61,6 +68,7 @@ export const toolServerSchema = z.strictObject({
   allow_insecure_http: z.boolean().default(false).meta({ description: 'Allow http:// to a host other than this machine' }),
   network: z.enum(toolServerNetworks).default('any').meta({ description: 'Where a server with a url may be; `public` refuses addresses of private networks and of this machine' }),
   tools: toolChoiceSchema,
+  exposure: exposureSchema.prefault({}),
   resources: z.int().min(0).optional(),
   prompts: z.int().min(0).optional(),
   installed_at: z.string().max(64).default(''),

@@ -46,7 +46,7 @@ export type {
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export type {
   AgentFiles, ApprovalGate, ApprovalRequest, JsonSchema, ToolCaller, ToolCatalogue, ToolClass, ToolContent, ToolEntry,
-  ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolTarget, ToolView, ToolViewer, ToolWire
+  ToolExposure, ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolTarget, ToolView, ToolViewer, ToolWire
 } from './tools.js'
 export { circuitStates, upstreamSources } from './upstreams.js'
 export type { CircuitView, UpstreamAnswer, UpstreamService, UpstreamStatus } from './upstreams.js'

@@ -109,12 +109,21 @@ export interface ToolTarget {
   readonly args: Readonly<Record<string, unknown>>
 }
 
+/** Where a server is offered: at `/mcp/<id>`, among the tools of all servers, to chats that name it. */
+export interface ToolExposure {
+  readonly direct: boolean
+  readonly all: boolean
+  readonly chats: boolean
+}
+
 /**
  * A tool server that comes and goes while the gateway runs, or words and resources for one whose tools come from plugins.
  * Its tools are called with arguments as they came: it validates them itself.
  */
 export interface ToolSource {
   readonly id: string
+  /** Left out: everywhere. Read again like `tools`. */
+  readonly exposure?: ToolExposure
   readonly title: string
   readonly description: string
   readonly instructions?: string | null

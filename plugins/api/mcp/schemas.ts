@@ -22,7 +22,7 @@ export const serverSchema = z.strictObject({
   bundled: z.boolean().meta({ description: 'Part of the gateway itself' }),
   state: z.enum(serverStates),
   transport: z.enum(toolServerTransports).meta({ description: 'How the gateway speaks to it; clients speak streamable-http' }),
-  connect_url: z.string().nullable().meta({ description: 'Where clients reach it; null before the gateway listens' }),
+  connect_url: z.string().nullable().meta({ description: 'Where clients reach it; null before the gateway listens, and where it is not offered directly' }),
   pid: z.int().nullable(),
   version: z.string().nullable(),
   protocol: z.string().nullable().meta({ description: 'Revision of the protocol that it speaks; null while it is not connected' }),
@@ -42,6 +42,7 @@ export const serverSchema = z.strictObject({
   env: z.record(z.string(), z.string()).optional().meta({ description: 'Values that look like secrets are masked' }),
   secrets: z.record(z.string(), z.string()).optional().meta({ description: 'Variable or header to key of api.env' }),
   enabled: z.boolean().optional(),
+  exposure: z.strictObject({ direct: z.boolean(), all: z.boolean(), chats: z.boolean() }).optional().meta({ description: 'Whether it is offered to clients at its own address, to those of /mcp/all, and to chats that name it in `omni`' }),
   network: z.enum(toolServerNetworks).optional().meta({ description: 'Where a server with a url may be; `public` refuses private networks and this machine' }),
   installed_at: z.string().optional(),
   verified: z.boolean().optional()
@@ -143,6 +144,12 @@ export const toolsBodySchema = z.strictObject({
   allow: names.meta({ description: 'Only these, when not empty' }),
   gated: names.meta({ description: 'Their calls wait for an approval' }),
   blocked: names
+})
+
+export const exposureBodySchema = z.strictObject({
+  direct: z.boolean().optional().meta({ description: 'To clients at /mcp/{id}' }),
+  all: z.boolean().optional().meta({ description: 'To clients of /mcp/all' }),
+  chats: z.boolean().optional().meta({ description: 'To chats that name it in `omni`' })
 })
 
 export const testedSchema = z.strictObject({

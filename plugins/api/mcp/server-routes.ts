@@ -3,7 +3,7 @@ import { mcpError } from './errors.js'
 import { asManifestFailure, planInstallation } from './install.js'
 import type { McpApi } from './mcp-api.js'
 import {
-  configBodySchema, idParamsSchema, installBodySchema, installedSchema, logsQuerySchema, logsSchema,
+  configBodySchema, exposureBodySchema, idParamsSchema, installBodySchema, installedSchema, logsQuerySchema, logsSchema,
   oneServerSchema, serversSchema, testedSchema, toolsBodySchema, uninstalledSchema
 } from './schemas.js'
 
@@ -113,6 +113,27 @@ export function serverRoutes (api: McpApi): AnyRoute[] {
           await config.change(draft => draft.toolServers.patch(id, { tools: body }))
           note({ after: body })
           return { server: api.row(id) }
+        })
+      }
+    }),
+    defineRoute({
+      method: 'PATCH',
+      url: '/api/mcp/:id/exposure',
+      tag: TAG,
+      summary: 'Choose where the tools of a server are offered: at its own address, at /mcp/all, to chats',
+      description: 'What is left out stays as it is. It is not started anew for that; calls under way go on.',
+      schema: { params: idParamsSchema, body: exposureBodySchema, response: oneServerSchema },
+      bodyError: mcpError.kind('mcp.body_invalid'),
+      example: { all: false },
+      handler: call => {
+        const { params: { id }, body } = call
+        api.requireInstalled(id)
+        return api.audited(call, 'exposure', id, async note => {
+          note({ before: api.row(id).exposure })
+          await config.change(draft => draft.toolServers.patch(id, { exposure: body }))
+          const server = api.row(id)
+          note({ after: server.exposure })
+          return { server }
         })
       }
     }),

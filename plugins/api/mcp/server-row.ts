@@ -42,6 +42,7 @@ export function installedRow (server: NamedToolServer, status: ServerStatus, con
   const { id, name, description, transport, author, spec, source_url: sourceUrl, env, secrets, enabled, verified } = server
   return {
     ...shared(id, context.tools(id), context),
+    ...server.exposure.direct ? {} : { connect_url: null },
     id,
     name: name === '' ? id : name,
     description,
@@ -65,6 +66,7 @@ export function installedRow (server: NamedToolServer, status: ServerStatus, con
     secrets: { ...secrets },
     enabled,
     verified,
+    exposure: { ...server.exposure },
     network: server.network,
     installed_at: server.installed_at
   }

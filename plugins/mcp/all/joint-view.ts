@@ -25,7 +25,8 @@ export class JointView implements ToolView {
   constructor (tools: ToolCatalogue, most: number) {
     this.#tools = tools
     this.#most = most
-    this.#servers = tools.servers().filter(({ source }) => source?.view === undefined).map(({ id }) => id)
+    this.#servers = tools.servers()
+      .filter(({ source }) => source?.view === undefined && source?.exposure?.all !== false).map(({ id }) => id)
     const servers = new Set(this.#servers)
     this.#byName = jointNames(tools.all().filter(({ server }) => servers.has(server)), [SEARCH, CALL])
     this.#names = new Map([...this.#byName].map(([name, tool]) => [keyOf(tool), name]))

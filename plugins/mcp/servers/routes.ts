@@ -63,6 +63,9 @@ interface Legs {
 export function serverRoutes ({ tools, legacy, modern }: Legs): AnyRoute[] {
   const serverOf = (id: string): ToolServerInfo => {
     const server = tools.server(id)
+    if (server?.source?.exposure?.direct === false) {
+      throw mcpError('mcp.unknown_server', `tool server '${id}' is not offered at an address of its own`, { details: { server: id } })
+    }
     if (server !== null) return server
     throw mcpError('mcp.unknown_server', `there is no tool server '${id}'`, { details: { server: id } })
   }

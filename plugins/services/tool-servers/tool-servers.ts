@@ -201,6 +201,7 @@ function sourceOf (host: HostedServer, onChange: NonNullable<ToolSource['onChang
     get title () { return host.server.name === '' ? id : host.server.name },
     get description () { return host.server.description },
     get instructions () { return host.instructions },
+    get exposure () { return host.server.exposure },
     get parts () { return host.parts },
     tools: () => host.tools.map(tool => ({
       name: tool.name,

@@ -37,7 +37,7 @@ export function namedTools (
   const entries = new Map<string, ToolEntry>()
   const add = (entry: ToolEntry): void => { entries.set(`${entry.server}/${entry.name}`, entry) }
   for (const server of servers) {
-    if (catalogue.server(server) === null) throw unknown(`there is no tool server '${server}'`, 'omni.servers')
+    if (!isOffered(catalogue, server)) throw unknown(`there is no tool server '${server}'`, 'omni.servers')
     if (tools.length === 0) catalogue.list(server, { agent }).forEach(add)
   }
   for (const tool of tools) add(findTool(tool, servers, catalogue, agent))
@@ -57,10 +57,15 @@ function findTool (named: string, servers: readonly string[], catalogue: ToolCat
   const tool = named.slice(slash + 1)
   const places = slash !== -1 ? [named.slice(0, slash)] : servers.length > 0 ? servers : [OWN_SERVER]
   for (const server of places) {
-    const found = catalogue.list(server, { agent }).find(({ name }) => name === tool)
+    const found = isOffered(catalogue, server) ? catalogue.list(server, { agent }).find(({ name }) => name === tool) : undefined
     if (found !== undefined) return found
   }
   throw unknown(`no tool '${named}' is there for this request, among those of ${places.join(', ')}`, 'omni.tools')
+}
+
+function isOffered (catalogue: ToolCatalogue, server: string): boolean {
+  const known = catalogue.server(server)
+  return known !== null && known.source?.exposure?.chats !== false
 }
 
 function unknown (what: string, param: string): Error {

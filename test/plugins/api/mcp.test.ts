@@ -6,6 +6,8 @@ import t, { type Test } from 'tap'
 import { request } from 'undici'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import api from '../../../plugins/api/mcp/index.js'
+import all from '../../../plugins/mcp/all/index.js'
+import mount from '../../../plugins/mcp/servers/index.js'
 import { createPublicAgent } from '../../../plugins/services/tool-servers/public-agent.js'
 import { isPublicAddress } from '../../../plugins/services/tool-servers/resolve/public-address.js'
 import { fetchManifest } from '../../../plugins/services/tool-servers/resolve/manifest-fetch.js'
@@ -180,6 +182,33 @@ t.test('an address is resolved at public places only, once, without redirects an
   t.equal(found.status, 200, 'the connection goes to the address that was found: no other resolver knows this name')
   t.equal(asked, 2, 'and the name is asked for once')
   t.equal(hits, before + 1)
+})
+
+t.test('a server is offered where its exposure says, and goes on running', async t => {
+  const gateway = await hosted(t, { odd: record() }, { plugins: [api, mount, all] })
+  const ask = asker(gateway)
+  await gateway.reaches('odd', 'running')
+  const { pid } = gateway.desk.get('odd').status
+  const listed = async (server: string): Promise<readonly [number, boolean]> => {
+    const response = await gateway.fetch(`/mcp/${server}`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    })
+    return [response.status, /"(odd_)?echo"/.test(await response.text())]
+  }
+  t.match((await ask('GET', '/odd')).body.server, { exposure: { direct: true, all: true, chats: true } })
+  t.strictSame([await listed('odd'), await listed('all')], [[200, true], [200, true]])
+  t.match(await ask('PATCH', '/odd/exposure', { direct: false }), { status: 200, body: { server: { exposure: { direct: false, all: true }, connect_url: null } } })
+  t.strictSame([await listed('odd'), await listed('all')], [[404, false], [200, true]])
+  t.match(await ask('PATCH', '/odd/exposure', { direct: true, all: false }), { status: 200, body: { server: { connect_url: /odd$/ } } })
+  t.strictSame([await listed('odd'), await listed('all')], [[200, true], [200, false]])
+  t.match(await readFile(join(gateway.home, 'etc/svc/mcp-servers/odd.toml'), 'utf8'), /\[exposure\]\ndirect = true\nall = false/)
+  t.equal(gateway.desk.get('odd').status.pid, pid)
+  for (const body of [{ all: 'no' }, { everywhere: true }]) {
+    t.match(await ask('PATCH', '/odd/exposure', body), { status: 400, body: { error: { code: 'mcp.body_invalid' } } })
+  }
+  t.match(await ask('PATCH', '/none/exposure', {}), { status: 404, body: { error: { code: 'mcp.not_found' } } })
+  t.match(gateway.gateway.kernel().activity.list({ kind: 'action' }).find(({ action, outcome }) => action === 'mcp.exposure' && outcome === 'ok'),
+    { before: { all: true }, after: { all: false } })
 })
 
 t.test('a server that a third party named is reached at public addresses only, at each connection', async t => {
