@@ -59,6 +59,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /api/mcp/catalog/refresh': [502, 'mcp.catalog_failed'],
   'PATCH /api/mcp/svc-admin/config': [409, 'mcp.bundled'],
   'PATCH /api/mcp/svc-admin/tools': [409, 'mcp.bundled'],
+  'PATCH /api/mcp/svc-admin/exposure': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/test': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/restart': [409, 'mcp.bundled'],
   'POST /api/mcp/svc-admin/start': [409, 'mcp.bundled'],
