@@ -21,6 +21,7 @@ import { routes as aliasRoutes } from './aliases/routes.js'
 import { routes as fileRoutes } from './files/routes.js'
 import { routes as auditRoutes } from './records/audit-routes.js'
 import { routes as callRoutes } from './records/call-routes.js'
+import { routes as metricsRoutes } from './records/metrics-routes.js'
 import { routes as webhookRoutes } from './webhooks/routes.js'
 import { routes as serviceRoutes } from './wire/service-routes.js'
 import { json, WireError, type WireAnswer, type WireRoute } from './wire/answer.js'
@@ -31,7 +32,7 @@ const table: readonly WireRoute[] = [
   ...retainRoutes, ...recallRoutes, ...embeddingRoutes, ...memoryRoutes, ...graphRoutes, ...entityRoutes,
   ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
   ...transferRoutes,
-  ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes,
+  ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes, ...metricsRoutes,
   ...aliasRoutes
 ]
 

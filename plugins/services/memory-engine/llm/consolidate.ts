@@ -9,6 +9,7 @@ import { wireTime } from '../wire/times.js'
 import { ask, tokensToday } from './ask.js'
 import { consolidationMessages, consolidationPlan, type ShownObservation } from './consolidation.js'
 import { addUsage, noUsage, tokensOf } from './model.js'
+import { readSources } from './sources.js'
 import { applyChanges, type Changes, type PlannedObservation } from './observation-changes.js'
 import { afterConsolidation } from './consolidation-schedule.js'
 
@@ -17,6 +18,7 @@ export const TOKENS_A_DAY = 500_000
 const ANSWER_TOKENS = 2048
 /** Observations that a model is shown beside the new facts of their scope. */
 const SHOWN_OBSERVATIONS = 30
+const SHOWN_TOKENS = 4096
 
 /**
  * Merges facts into observations: all that one run comes to is one transaction, which can be undone. An answer that is not sound
@@ -111,7 +113,7 @@ class Planning {
   async take (batch: readonly MemoryRow[]): Promise<boolean> {
     const tags = JSON.parse(batch[0]!.tags) as string[]
     const facts = batch.map(row => ({ id: row.id, text: row.text, at: wireTime(row.mentioned_at) }))
-    const shown = this.#shown(tags)
+    const shown = await this.#shown(tags, batch)
     const messages = consolidationMessages(facts, shown, configOf(this.#bank).observations_mission as string | null)
     const cost = messages.reduce((sum, { content }) => sum + tokensOf(content), ANSWER_TOKENS)
     const left = TOKENS_A_DAY - tokensToday(this.#core, this.#bank.seq, 'consolidation')
@@ -150,14 +152,14 @@ class Planning {
     return { facts: this.#facts, observations: [...this.#observations.values()], deletes: [...this.#deletes.values()] }
   }
 
-  #shown (tags: readonly string[]): readonly ShownObservation[] {
+  /** Observations of the scope that have to do with the facts. */
+  async #shown (tags: readonly string[], batch: readonly MemoryRow[]): Promise<readonly ShownObservation[]> {
     const key = scopeKey(tags)
     const planned = [...this.#observations.values()].filter(each => scopeKey(each.tags) === key)
-    const stored = this.#core.store.all<MemoryRow>(`SELECT * FROM memories WHERE bank = ? AND fact_type = 'observation' AND state = 'valid'
-      ORDER BY updated_at DESC LIMIT 1000`, [this.#bank.seq])
-      .filter(
-        row => scopeKey(JSON.parse(row.tags) as string[]) === key && !this.#observations.has(row.id) && !this.#deletes.has(row.id)
-      )
+    const related = await readSources(this.#core, this.#bank, {
+      query: batch.map(({ text }) => text).join('\n'), types: ['observation'], tags, tagsMatch: 'exact', tagGroups: null, maxTokens: SHOWN_TOKENS
+    }, this.#run.signal)
+    const stored = related.filter(({ id }) => !this.#observations.has(id) && !this.#deletes.has(id))
     return [...planned, ...stored].slice(0, SHOWN_OBSERVATIONS).map(({ id, text }) => ({ id, text }))
   }
 

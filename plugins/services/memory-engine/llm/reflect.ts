@@ -29,6 +29,8 @@ export interface ReflectAsk {
   readonly withoutModels: readonly string[]
   readonly schema: Readonly<Record<string, unknown>> | null
   readonly isDocument: boolean
+  /** Where they are read already. */
+  readonly memories?: readonly ShownMemory[]
 }
 
 export interface Reflection {
@@ -51,7 +53,7 @@ const MODELS_TOKENS = 2000
 export async function reflect (core: Core, bank: BankRow, purpose: Omit<Purpose, 'bank' | 'scope'>, request: ReflectAsk, signal: AbortSignal): Promise<Reflection> {
   requireChat(core, purpose.operation === 'reflect' ? 'reflect' : 'the refresh of a mental model')
   const start = performance.now()
-  const memories = await readSources(core, bank, { ...request, maxTokens: request.sourceTokens }, signal)
+  const memories = request.memories ?? await readSources(core, bank, { ...request, maxTokens: request.sourceTokens }, signal)
   const recallMs = Math.round(performance.now() - start)
   const models = request.withModels ? modelsFor(core, bank, request) : []
   const directives = directivesFor(core, bank, request)

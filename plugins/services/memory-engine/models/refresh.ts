@@ -61,12 +61,13 @@ export async function draft (
   const nothing = {
     content: model.content, candidate: '', basedOn: {}, retrieved: {}, lastMemorySeenAt: null, usage: noUsage, calls: [], recallMs: 0
   }
+  const found = await readSources(core, bank, { ...scope, query: model.sourceQuery, maxTokens }, signal)
   // without anything to read no model is needed to say so
-  if ((await readSources(core, bank, { ...scope, query: model.sourceQuery, maxTokens }, signal)).length === 0) {
+  if (found.length === 0) {
     return { ...nothing, outcome: 'content_preserved_no_new_facts', durationMs: Math.round(performance.now() - start), warnings: [NOTHING_TO_READ] }
   }
   const reflection = await reflect(core, bank, { operation: 'refresh_mental_model', traceId }, {
-    ...scope, query: model.sourceQuery, context: null, maxTokens: model.maxTokens, sourceTokens: maxTokens, allDirectives: false,
+    ...scope, memories: found, query: model.sourceQuery, context: null, maxTokens: model.maxTokens, sourceTokens: maxTokens, allDirectives: false,
     withModels: alone !== true, withoutModels: [model.id, ...(without ?? []) as string[]], schema: null, isDocument: true
   }, signal)
   const { text, memories, usage, calls, recallMs } = reflection

@@ -3,7 +3,7 @@ import { form, over } from './models-support.js'
 import { openEngine } from './support.js'
 
 t.test('what was asked of a bank is on record without its texts, and a bank can do without', async t => {
-  const { call } = openEngine(t)
+  const { call, engine } = openEngine(t)
   await call('PUT', 'b', {})
   await call('POST', 'b/memories', { items: [{ content: 'A secret.' }] })
   const { body: { operation_id: id } } = await call('POST', 'b/memories', { items: [{ content: 'Another secret.' }], async: true })
@@ -22,6 +22,8 @@ t.test('what was asked of a bank is on record without its texts, and a bank can 
   await call('PATCH', 'b/config', { updates: { audit_log_enabled: false } })
   await call('POST', 'b/memories', { items: [{ content: 'Quiet.' }] })
   t.match((await call('GET', 'b/audit-logs?action=retain&transport=http')).body, { total: 2 })
+  const { body: text } = await engine.request({ method: 'GET', path: '/metrics', query: '', headers: {}, body: null, signal: new AbortController().signal })
+  t.match((text as Buffer).toString(), /^memory_memories 3$.*^memory_operations\{status="completed"\} 2$/ms)
 })
 
 t.test('files of text are retained in the background, and others are refused by name before anything is kept', async t => {
