@@ -32,7 +32,8 @@ const table: readonly WireRoute[] = [
   ...retainRoutes, ...recallRoutes, ...embeddingRoutes, ...memoryRoutes, ...graphRoutes, ...entityRoutes,
   ...operationRoutes, ...documentRoutes, ...directiveRoutes, ...mentalModelRoutes, ...knowledgeRoutes, ...templateRoutes,
   ...transferRoutes,
-  ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes, ...metricsRoutes,
+  ...reflectRoutes, ...observationRoutes, ...previewRoutes, ...fileRoutes, ...webhookRoutes, ...auditRoutes, ...callRoutes,
+  ...metricsRoutes,
   ...aliasRoutes
 ]
 

@@ -67,7 +67,8 @@ export async function draft (
     return { ...nothing, outcome: 'content_preserved_no_new_facts', durationMs: Math.round(performance.now() - start), warnings: [NOTHING_TO_READ] }
   }
   const reflection = await reflect(core, bank, { operation: 'refresh_mental_model', traceId }, {
-    ...scope, memories: found, query: model.sourceQuery, context: null, maxTokens: model.maxTokens, sourceTokens: maxTokens, allDirectives: false,
+    ...scope, memories: found, query: model.sourceQuery, context: null, maxTokens: model.maxTokens, sourceTokens: maxTokens,
+    allDirectives: false,
     withModels: alone !== true, withoutModels: [model.id, ...(without ?? []) as string[]], schema: null, isDocument: true
   }, signal)
   const { text, memories, usage, calls, recallMs } = reflection

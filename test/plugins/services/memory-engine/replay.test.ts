@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../../../repository.js'
+import { consolidating, completion, form, type Asked } from './models-support.js'
+import { noModels, openEngine } from './support.js'
+
+/** A request that an unmodified client sent to a Hindsight 1.1.0 server, and what that answered; long lists are cut. */
+interface Exchange {
+  readonly client: 'npm' | 'python'
+  readonly method: string
+  readonly url: string
+  readonly type: string | null
+  /** Null for a form. */
+  readonly body: string | null
+  readonly status: number
+  readonly answer: unknown
+}
+
+/** Differences that are meant, by method and the end of the address. */
+const meant: Readonly<Record<string, string>> = {
+  'GET /entities/0ad62f0b-77c7-4aef-9e80-2b22597f0448': 'there, the model found an entity in its own prompt',
+  'POST /dry-run-refresh': 'there, the test’s model answered a structured document with nonsense; here a document is Markdown'
+}
+
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:mm|kf|kp)-[0-9a-f]{32}/g
+/** Maps whose keys are data. */
+const isFree = /(metadata|source_facts|_by_[a-z_]+|based_on|chunks|entities|trace|reflect_response|retain_params|progress|actions|statuses)$/
+
+/** Where an answer's shape is another; null says nothing of its type. */
+function differences (want: unknown, got: unknown, at = ''): string[] {
+  if (want === null || got === null) return []
+  if (Array.isArray(want) && Array.isArray(got)) return want.length === 0 || got.length === 0 ? [] : differences(want[0], got[0], `${at}[]`)
+  if (typeof want !== typeof got || Array.isArray(want) !== Array.isArray(got)) return [`${at}: ${typeof want} is ${typeof got}`]
+  if (typeof want !== 'object') return []
+  const [a, b] = [want as Record<string, unknown>, got as Record<string, unknown>]
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].flatMap(name => name in a && name in b ? differences(a[name], b[name], `${at}.${name}`)
+    : isFree.test(at) ? [] : [`${at}.${name} is ${name in a ? 'missing' : 'new'}`])
+}
+
+/** Which of our ids stands for which of theirs. */
+class Ids {
+  readonly #known = new Map<string, string>()
+
+  learn (want: unknown, got: unknown): void {
+    if (typeof want === 'string' && typeof got === 'string') {
+      if (want.startsWith('/v1/default/files/')) this.#known.set(want, got)
+      const [a, b] = [want.match(ID) ?? [], got.match(ID) ?? []]
+      if (a.length === b.length) a.forEach((id, n) => this.#known.set(id, b[n]!))
+    } else if (typeof want === 'object' && want !== null && typeof got === 'object' && got !== null) {
+      for (const [name, value] of Object.entries(want)) this.learn(value, (got as Record<string, unknown>)[name])
+    }
+  }
+
+  translate (text: string): string {
+    return this.#known.get(text) ?? text.replaceAll(ID, id => this.#known.get(id) ?? id)
+  }
+}
+
+t.test('recorded requests of unmodified clients are answered with the same status and shape', async t => {
+  const { engine } = openEngine(t, {
+    abilities: () => ({ ...noModels, chat: { model: 'm', why: null } }),
+    run: errand => {
+      const { messages } = JSON.parse(Buffer.from((errand as { readonly body: Uint8Array }).body).toString()) as Asked
+      return messages.at(-1)!.content.includes('NEW FACTS') ? consolidating(errand) : Promise.resolve(completion('{}'))
+    }
+  })
+  const lines = readFileSync(join(root, 'test/plugins/services/memory-engine/exchanges.jsonl'), 'utf8').trim().split('\n')
+  const ids = new Ids()
+  const [fileBody, fileHeaders] = form('files', 'n.md', Buffer.from('# Notes\nGrace met Heidi in Paris.'), 'text/markdown')
+  for (const line of lines) {
+    const { client, method, url, type, body, status, answer } = JSON.parse(line) as Exchange
+    const [path = '', query = ''] = ids.translate(url).split('?')
+    const isForm = type === 'multipart/form-data'
+    const send = async (): Promise<{ readonly status: number, readonly value: unknown }> => {
+      const got = await engine.request({
+        method, path, query, signal: new AbortController().signal, headers: isForm ? fileHeaders : type === null ? {} : { 'content-type': type },
+        body: isForm ? fileBody : body === null || body === '' ? null : Buffer.from(ids.translate(body))
+      })
+      return { status: got.status, value: got.headers['content-type'] === 'application/zip' ? null : JSON.parse((got.body as Buffer).toString()) as unknown }
+    }
+    let got = await send()
+    const statusOf = (value: unknown): unknown => (value as { readonly status?: unknown } | null)?.status
+    while (statusOf(answer) === 'completed' && ['pending', 'processing'].includes(statusOf(got.value) as string)) got = await send()
+    ids.learn(answer, got.value)
+    const name = `${client}: ${method} ${url}`
+    if (Object.keys(meant).some(each => name.includes(each.split(' ')[0]!) && url.endsWith(each.split(' ')[1]!))) continue
+    t.same([got.status, ...differences(answer, got.value)], [status], name)
+    if (statusOf(answer) === 'completed') t.equal(statusOf(got.value), 'completed', name)
+  }
+})
