@@ -2,12 +2,16 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, FakeClock, type TestGateway } from '../../../kernel/testing/index.js'
+import apiMemory from '../../../plugins/api/memory/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
 import mcpAll from '../../../plugins/mcp/all/index.js'
 import mcpServers from '../../../plugins/mcp/servers/index.js'
 import library from '../../../plugins/services/library/index.js'
+import memoryEngine from '../../../plugins/services/memory-engine/index.js'
+import memory from '../../../plugins/services/memory/index.js'
 import audioRoutes from '../../../plugins/v1/audio/index.js'
-import { live, Proofs, settled } from './live-gateway.js'
+import { fakeHindsight } from '../services/memory/fake-hindsight.js'
+import { live, Proofs, settled, type Live } from './live-gateway.js'
 import { until } from './support.js'
 
 /** Live keys of svc.toml but for those of [dispatcher]. */
@@ -365,6 +369,62 @@ prove('plugins.allow', async t => {
   await gateway.change({ plugins: { allow: [] } })
   t.equal(state(), undefined)
 })
+
+const remembering = (t: Test, svc: string): Promise<Live> => live(t, {
+  plugins: [memory, memoryEngine, apiMemory], svc, files: { 'etc/svc/api.env': 'FIRST_KEY=one\nSECOND_KEY=two\n' }
+})
+
+prove('memory.enabled', async t => {
+  const gateway = await remembering(t, '')
+  const banks = async (): Promise<number> => (await gateway.fetch('/api/memory/banks')).status
+  t.equal(await banks(), 503)
+  await gateway.change({ memory: { enabled: true } })
+  t.equal(await banks(), 200)
+  await gateway.change({ memory: { enabled: false } })
+  t.equal(await banks(), 503)
+})
+
+prove('memory.engine', async t => {
+  const fake = await fakeHindsight(t)
+  const gateway = await remembering(t, `[memory]\nenabled = true\nurl = "${fake.url}"\n`)
+  t.equal((await gateway.fetch('/api/memory/banks')).status, 200)
+  t.strictSame(fake.calls, [])
+  await gateway.change({ memory: { engine: 'hindsight' } })
+  await gateway.fetch('/api/memory/banks')
+  t.match(fake.calls.at(-1), /^GET \/v1\/default\/banks/)
+})
+
+prove('memory.url', async t => {
+  const [first, second] = [await fakeHindsight(t), await fakeHindsight(t)]
+  const gateway = await remembering(t, `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${first.url}"\n`)
+  await gateway.change({ memory: { url: second.url } })
+  const before = first.calls.length
+  await gateway.fetch('/api/memory/banks')
+  t.equal(first.calls.length, before)
+  t.match(second.calls.at(-1), /^GET \/v1\/default\/banks/)
+})
+
+prove('memory.auth_value_env', async t => {
+  const fake = await fakeHindsight(t)
+  const gateway = await remembering(t, `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${fake.url}"\nauth_value_env = "FIRST_KEY"\n`)
+  const key = async (): Promise<string | undefined> => {
+    await gateway.fetch('/api/memory/banks')
+    return fake.seen.at(-1)?.headers.authorization
+  }
+  t.equal(await key(), 'Bearer one')
+  await gateway.change({ memory: { auth_value_env: 'SECOND_KEY' } })
+  t.equal(await key(), 'Bearer two')
+})
+
+for (const [key, value] of [['enabled', true], ['extraction_slot', 'chat'], ['llm_timeout_s', 77]] as const) {
+  prove(`memory.graph.${key}`, async t => {
+    const gateway = await remembering(t, '[memory]\nenabled = true\n')
+    const told = async (): Promise<unknown> => (await (await gateway.fetch('/api/memory/graph')).json() as Record<string, unknown>)[key]
+    t.not(await told(), value)
+    await gateway.change({ memory: { graph: { [key]: value } } })
+    t.equal(await told(), value)
+  })
+}
 
 t.test('there is a proof for every live key', async t => {
   // these are proven where what they govern can be made to happen: fleet.test.ts and gpu-arbiter.test.ts of kernel/slots, and

