@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import * as http from 'node:http'
 import * as https from 'node:https'
+import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { ApiFailure, connectionFailure, oddAnswer, parseBase, timeoutFailure } from './api-failure.js'
 import { readServerEvents, type ServerEvent } from './sse-reader.js'
@@ -18,6 +19,13 @@ export interface ApiCall {
   readonly timeoutMs?: number | null
   /** Cancels this call alone. */
   readonly signal?: AbortSignal
+}
+
+/** A body that is read while it is sent. */
+export interface StreamedBody {
+  readonly type: string
+  readonly bytes: number
+  readonly body: AsyncIterable<Buffer>
 }
 
 /**
@@ -61,6 +69,30 @@ export class ApiClient {
     }
   }
 
+  /** The body of an answer as it comes, for what is no JSON. */
+  async open (call: ApiCall): Promise<http.IncomingMessage> {
+    try {
+      const response = await this.#send(call, null)
+      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, await readText(response))
+      return response
+    } catch (error) {
+      throw this.#explain(call, error, null)
+    }
+  }
+
+  /** As `raw`, with a body of another type that is sent as it is read. */
+  async send (call: ApiCall, content: StreamedBody): Promise<unknown> {
+    try {
+      const response = await this.#send(call, null, content)
+      const text = await readText(response)
+      if (!isOk(response)) throw new ApiFailure(this.#name(call), response.statusCode ?? 0, text)
+      return JSON.parse(text) as unknown
+    } catch (error) {
+      if (error instanceof SyntaxError) throw oddAnswer(this.#name(call), 'the answer is not JSON')
+      throw this.#explain(call, error, null)
+    }
+  }
+
   /** Events as they come. Leaving the loop closes the connection. */
   async* events (call: ApiCall): AsyncGenerator<ServerEvent> {
     let response: http.IncomingMessage | null = null
@@ -78,7 +110,7 @@ export class ApiClient {
     }
   }
 
-  async #send (call: ApiCall, timeout: AbortSignal | null): Promise<http.IncomingMessage> {
+  async #send (call: ApiCall, timeout: AbortSignal | null, content?: StreamedBody): Promise<http.IncomingMessage> {
     const signals = [this.#signal, timeout, call.signal].filter(signal => signal != null)
     const signal = AbortSignal.any(signals)
     signal.throwIfAborted()
@@ -95,11 +127,15 @@ export class ApiClient {
       headers: {
         'accept': 'application/json, text/event-stream',
         'x-svc-client': 'cli',
-        ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length })
+        ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+        ...(content === undefined ? {} : { 'content-type': content.type, 'content-length': content.bytes })
       }
     })
-    request.end(body)
-    const [response] = await once(request, 'response') as [http.IncomingMessage]
+    const answered = once(request, 'response') as Promise<[http.IncomingMessage]>
+    if (content === undefined) request.end(body)
+    // a gateway that refuses early closes the connection; its answer says why
+    else pipeline(content.body, request).catch((error: Error) => request.destroy(error))
+    const [response] = await answered
     // an error after the response is told by the response itself
     request.on('error', () => {})
     return response

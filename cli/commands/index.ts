@@ -66,6 +66,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./mcp/index.js')).addMcpCommands
   },
   {
+    usage: 'memory',
+    about: 'manage the memory of agents and chats',
+    load: async () => (await import('./memory/index.js')).addMemoryCommands
+  },
+  {
     usage: 'agent',
     about: 'decide what agents may do: calls that wait for you',
     load: async () => (await import('./agent/index.js')).addAgentCommands

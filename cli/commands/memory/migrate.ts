@@ -1,0 +1,53 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { readLegacy } from './legacy-folder.js'
+
+interface MigrateOptions {
+  readonly legacyDir?: string
+  readonly dataset: string
+  readonly dryRun?: boolean
+  readonly apply?: true
+  readonly json?: true
+}
+
+const ADD_MS = 120_000
+
+export function addMemoryMigrate (memory: Command, cli: Cli): void {
+  memory.command('migrate')
+    .description('bring the memories of the former engine into this one')
+    .option('--legacy-dir <dir>', 'its folder; default is memory/cognee below the state folder')
+    .option('-d, --dataset <name>', 'where they go', 'shared')
+    .option('--dry-run', 'print what would be done, which is the default')
+    .option('--apply', 'do it; running it again makes nothing twice')
+    .option('--json', 'print the plan as JSON')
+    .addHelpText('after', '\nReads .txt, .md, .json and .jsonl files; the folder itself is never touched.')
+    .addHelpText('after', examples('svc memory migrate', 'svc memory migrate --apply --dataset agents'))
+    .action(async (options: MigrateOptions, command: Command) => {
+      const folder = options.legacyDir ?? join(stateFolder(cli.process.env), 'memory', 'cognee')
+      const { notes, skipped, files } = await readLegacy(folder)
+      const isApplied = options.apply === true && options.dryRun !== true
+      let written = 0
+      if (isApplied) {
+        const client = cli.client(command)
+        for (const { id, text, source } of notes) {
+          const body = { text, document_id: id, dataset: options.dataset, tags: ['legacy'], metadata: { file: source } }
+          await client.raw({ method: 'POST', path: '/api/memory/add', body, timeoutMs: ADD_MS })
+          written++
+        }
+      }
+      const plan = { folder, files, memories: notes.length, dataset: options.dataset, skipped, applied: isApplied, written }
+      if (options.json === true) return cli.out.json(plan)
+      if (files === 0) throw new CliFailure(`there is nothing to bring in ${folder}`)
+      for (const { file, reason } of skipped) cli.out.note(`${file}: ${reason}`)
+      cli.out.line(isApplied
+        ? `${written} memories of ${files} files are in ${options.dataset}.`
+        : `${notes.length} memories in ${files} files would go to ${options.dataset}. Nothing was changed; --apply does it.`)
+    })
+}
+
+function stateFolder ({ SVC_HOME: home = '' }: Readonly<Record<string, string | undefined>>): string {
+  return home === '' ? '/var/lib/svc' : join(home, 'var/lib/svc')
+}

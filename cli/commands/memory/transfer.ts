@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { rename, rm, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Option, type Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf, type ApiClient } from '../../client.js'
+import { CliFailure } from '../../failure.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+
+const WIRE = '/api/memory/hindsight'
+const LOOK_EVERY_MS = 300
+const BEGIN_MS = 120_000
+
+const begunSchema = z.looseObject({ operation_id: z.string() })
+const operationSchema = z.looseObject({
+  status: z.string(),
+  error_message: z.string().nullish(),
+  result_metadata: z.looseObject({ download_url: z.string().optional() }).nullish()
+})
+
+export function addMemoryTransfer (memory: Command, cli: Cli): void {
+  memory.command('export <bank>')
+    .description('write a bank with all that it holds to a file, which either engine can import')
+    .option('-o, --output <file>', 'where to; default is <bank>.zip')
+    .option('--no-history', 'without what became of memories')
+    .option('--json', 'print what was written as JSON')
+    .addHelpText('after', examples('svc memory export shared', 'svc memory export project__web -o web.zip'))
+    .action(async (bank: string, options: { output?: string, history: boolean, json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const file = resolve(options.output ?? `${bank.replaceAll(/[^\w.-]/g, '_')}.zip`)
+      const query = { include_data: true, include_bank_config: true, include_history: options.history }
+      const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/transfer/export`}`
+      const { operation_id: id } = await client.call({ method: 'POST', path, query, timeoutMs: BEGIN_MS }, begunSchema)
+      const { result_metadata: result } = await ended(cli, client, bank, id)
+      const url = result?.download_url
+      if (url === undefined || !url.startsWith('/')) throw new CliFailure('the memory engine made no file')
+      // a file that is cut short does not take the place of a whole one
+      const part = `${file}.${randomBytes(4).toString('hex')}.part`
+      try {
+        await pipeline(await client.open({ path: `${WIRE}${url}` }), createWriteStream(part, { mode: 0o600 }))
+        await rename(part, file)
+      } finally {
+        await rm(part, { force: true })
+      }
+      const { size } = await stat(file)
+      if (options.json === true) cli.out.json({ bank, file, bytes: size })
+      else cli.out.line(`${bank} is in ${file}, ${size} bytes.`)
+    })
+  memory.command('import <bank> <file>')
+    .description('put such a file into a bank')
+    .addOption(new Option('--on-conflict <rule>', 'what becomes of documents that are there').choices(['skip', 'replace', 'new-id']).default('skip'))
+    .option('--json', 'print how it ended, as the API tells it')
+    .addHelpText('after', examples('svc memory import shared shared.zip'))
+    .action(async (bank: string, file: string, options: { onConflict: string, json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/transfer/import`}`
+      const answer = await client.send({ method: 'POST', path, query: { document_conflict: options.onConflict }, timeoutMs: null }, await formOf(file))
+      const done = await ended(cli, client, bank, begunSchema.parse(answer).operation_id)
+      if (options.json === true) cli.out.json(done)
+      else cli.out.line(`${file} is in ${bank}.`)
+    })
+}
+
+async function ended (cli: Cli, client: ApiClient, bank: string, id: string): Promise<z.output<typeof operationSchema>> {
+  const path = `${WIRE}${pathOf`/v1/default/banks/${bank}/operations/${id}`}`
+  for (;;) {
+    const operation = await client.call({ path }, operationSchema)
+    if (operation.status === 'completed') return operation
+    if (operation.status !== 'pending' && operation.status !== 'processing') {
+      throw new CliFailure(`it ended as ${operation.status}${operation.error_message == null ? '' : `: ${harmless(operation.error_message)}`}`)
+    }
+    await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal })
+  }
+}
+
+/** A form with one file, streamed from disk. */
+async function formOf (file: string): Promise<{ type: string, bytes: number, body: AsyncIterable<Buffer> }> {
+  const { size } = await stat(file).catch((error: Error) => { throw new CliFailure(`${file} cannot be read: ${error.message}`) })
+  const boundary = `svc-${randomBytes(12).toString('hex')}`
+  const name = basename(file).replaceAll(/[^\w. -]/g, '_')
+  const head = Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: application/zip\r\n\r\n`)
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
+  async function* body (): AsyncGenerator<Buffer> {
+    yield head
+    for await (const chunk of createReadStream(file)) yield chunk as Buffer
+    yield tail
+  }
+  return { type: `multipart/form-data; boundary=${boundary}`, bytes: head.length + size + tail.length, body: body() }
+}

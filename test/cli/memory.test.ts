@@ -1,0 +1,84 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { fakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
+import { memoryHost } from '../plugins/services/memory/host.js'
+import { run, type Finished } from './support.js'
+
+t.test('the memory is switched on, filled, searched, moved and emptied at the prompt', async t => {
+  const folder = t.testdir()
+  const slot = 'type = "llm"\nprovider = "none"\ndevice = "cpu"\n'
+  const host = await memoryHost(t, {
+    files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', 'etc/svc/slots/chat.toml': slot }
+  })
+  const svc = (...args: string[]): Promise<Finished> => run(['memory', ...args, '--url', host.baseUrl])
+
+  t.match(await svc('status'), { code: 0, stdout: 'The memory is off. Switch it on: svc memory enable\n' })
+  for (const args of [['banks'], ['add', 'x'], ['search', 'x'], ['list'], ['delete', 'x'], ['graph', 'status'], ['export', 'shared']]) {
+    t.match(await svc(...args), { code: 1, stdout: '', stderr: /the memory is off[^]*svc memory enable/ }, args.join(' '))
+  }
+  const on = await svc('enable')
+  t.match(on, { code: 0, stdout: /memory +on\nengine +embedded\nwire +1\.1\.0\nbanks +0\n/ }, on.stderr)
+  t.match(JSON.parse((await svc('status', '--json')).stdout), { enabled: true, engine: 'embedded', reachable: true })
+
+  const added = await svc('add', 'The printer is on the second floor.', '--tag', 'office', '--id', 'printer')
+  t.match(added, { code: 0, stdout: 'Remembered as printer.\n' }, added.stderr)
+  const { id } = JSON.parse((await svc('add', 'Deploys happen on Tuesdays.', '-d', 'project:web', '--json')).stdout) as { id: string }
+  t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
+  t.match(await svc('search', 'deploys', '--dataset', 'project:web'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
+  t.match(await svc('list'), { code: 0, stdout: /^The printer[^]*  shared  anonymous  2\S+  printer\n$/ })
+  t.match(await svc('banks'), { code: 0, stdout: /^BANK +MEMORIES +LAST WRITE\n(?:project__web|shared) +1 +/ })
+
+  await t.test('a bank goes into a file and out of it', async t => {
+    const file = join(folder, 'web.zip')
+    const out = await svc('export', 'project__web', '-o', file)
+    t.match(out, { code: 0, stdout: /^project__web is in .*web\.zip, \d+ bytes\.\n$/ }, out.stderr)
+    t.equal((await readFile(file)).subarray(0, 2).toString(), 'PK')
+    t.strictSame(await readdir(folder), ['web.zip'], 'and nothing else is left')
+    const back = await svc('import', 'project__copy', file)
+    t.match(back, { code: 0, stdout: /web\.zip is in project__copy\.\n$/ }, back.stderr)
+    t.match(await svc('list', '--dataset', 'project:copy'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
+    t.match(await svc('import', 'project__copy', join(folder, 'none.zip')), { code: 1, stderr: /cannot be read/ })
+    t.match(await svc('export', 'never__made'), { code: 1, stderr: /not found/ })
+  })
+
+  await t.test('the folder of a former engine is planned first, and read once', async t => {
+    const legacy = join(folder, 'cognee')
+    await mkdir(join(legacy, 'data'), { recursive: true })
+    await writeFile(join(legacy, 'data', 'a.txt'), 'Alice likes tea.')
+    await writeFile(join(legacy, 'b.jsonl'), '{"text":"Bob likes coffee."}\n{"content":"Carol likes water."}\n')
+    await writeFile(join(legacy, 'c.json'), '{')
+    await writeFile(join(legacy, 'd.db'), 'SQLite')
+    const plan = await svc('migrate', '--legacy-dir', legacy)
+    t.match(plan, { code: 0, stdout: '3 memories in 4 files would go to shared. Nothing was changed; --apply does it.\n', stderr: /c\.json: is no JSON[^]*d\.db: is no text/ })
+    t.notMatch(await svc('list'), { stdout: /Bob/ })
+    for (const _ of [1, 2]) t.match(await svc('migrate', '--legacy-dir', legacy, '--apply'), { code: 0, stdout: '3 memories of 4 files are in shared.\n' })
+    const { items } = JSON.parse((await svc('list', '--json')).stdout) as { items: Array<{ text: string }> }
+    t.equal(items.filter(({ text }) => /likes/.test(text)).length, 3, 'nothing twice')
+    t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to bring/ })
+  })
+
+  t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is no enabled llm slot: there are chat\n/ })
+  t.match(await svc('graph', 'enable', '--slot', 'none'), { code: 1, stderr: /no enabled llm slot/ })
+  t.match(await svc('graph', 'enable', '--slot', 'chat'), { code: 0, stdout: /extraction +on\nslot +chat\n/ })
+  t.match(JSON.parse((await svc('graph', 'disable', '--json')).stdout), { enabled: false, extraction_slot: 'chat' })
+
+  t.match(await svc('delete', id, '-d', 'project:web', '-y'), { code: 0, stdout: 'One memory is forgotten.\n' })
+  t.match(await svc('delete', id, '-d', 'project:web'), { code: 1, stderr: /no such memory/ })
+  t.match(await svc('list', '--dataset', 'project:web'), { code: 0, stdout: '' })
+  t.match(await svc('disable'), { code: 0, stdout: /is off/ })
+})
+
+t.test('a Hindsight server is taken by its address and searched, and one that does not answer is told', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n' } })
+  const svc = (...args: string[]): Promise<Finished> => run(['memory', ...args, '--url', host.baseUrl])
+  t.match(await svc('enable', '--server', fake.url), { code: 0, stdout: /memory +on\nengine +hindsight\nwire +1\.1\.0\n/ })
+  await svc('add', 'The printer is on the second floor.', '--id', 'printer')
+  t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
+  t.match(JSON.parse((await svc('search', 'printer', '--json')).stdout), { items: [{ id: 'printer', text: /printer/, score: Number }] })
+  t.match(await svc('search', 'nothing', '--after', '2026-01-01', '--tag', 'x'), { code: 0, stdout: '', stderr: /Nothing is found/ })
+  t.match(await svc('enable', '--engine', 'embedded', '--server', fake.url), { code: 2, stderr: /--server goes with/ })
+  fake.key = 'right'
+  t.match(await svc('status'), { code: 1, stdout: /memory +on, and does not answer/, stderr: /put it into api\.env as HINDSIGHT_API_TENANT_API_KEY/ })
+})
