@@ -1,0 +1,87 @@
+/** How a program that people run agents with is pointed at a model, and asked once. */
+export interface AgentProgram {
+  /** As `svc mcp connect` calls it. */
+  readonly client: string
+  /** Files below its home that say where the model is; `svc mcp connect` adds the tools. */
+  readonly files: (model: string) => Readonly<Record<string, string>>
+  readonly env?: (model: string, home: string) => Readonly<Record<string, string>>
+  /** Run before, with the same environment. */
+  readonly prepare?: (model: string) => readonly string[]
+  readonly ask: (prompt: string, model: string, home: string) => readonly string[]
+}
+
+const json = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
+
+export const agentPrograms: readonly AgentProgram[] = [
+  {
+    client: 'claude-code',
+    files: () => ({}),
+    env: model => ({
+      ANTHROPIC_BASE_URL: model, ANTHROPIC_AUTH_TOKEN: 'none', ANTHROPIC_MODEL: 'scripted', ANTHROPIC_SMALL_FAST_MODEL: 'scripted',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', ENABLE_TOOL_SEARCH: 'false'
+    }),
+    ask: prompt => ['-p', prompt, '--allowedTools', 'mcp__svc__slot_list']
+  },
+  {
+    client: 'codex',
+    files: model => ({
+      '.codex/config.toml': `model = "scripted"\nmodel_provider = "svc"\n\n[model_providers.svc]\nname = "svc"\nbase_url = "${model}/v1"\n` +
+        'wire_api = "responses"\nenv_key = "SVC_KEY"\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n'
+    }),
+    env: () => ({ SVC_KEY: 'none' }),
+    ask: prompt => ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt]
+  },
+  {
+    client: 'opencode',
+    files: model => ({
+      '.config/opencode/opencode.json': json({
+        provider: {
+          svc: {
+            npm: '@ai-sdk/openai-compatible', name: 'svc', options: { baseURL: `${model}/v1`, apiKey: 'none' },
+            models: { scripted: { name: 'scripted', limit: { context: 131_072, output: 4_096 } } }
+          }
+        },
+        model: 'svc/scripted',
+        small_model: 'svc/scripted'
+      })
+    }),
+    env: () => ({ OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' }),
+    ask: prompt => ['run', prompt]
+  },
+  {
+    client: 'qwen-code',
+    files: () => ({ '.qwen/settings.json': json({ security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false } }) }),
+    env: model => ({ OPENAI_BASE_URL: `${model}/v1`, OPENAI_API_KEY: 'none', OPENAI_MODEL: 'scripted' }),
+    ask: prompt => ['--approval-mode', 'yolo', '-p', prompt]
+  },
+  {
+    client: 'gemini-cli',
+    files: () => ({ '.gemini/settings.json': json({ security: { auth: { selectedType: 'gemini-api-key' } }, privacy: { usageStatisticsEnabled: false } }) }),
+    env: model => ({ GOOGLE_GEMINI_BASE_URL: model, GEMINI_API_KEY: 'none' }),
+    ask: prompt => ['--skip-trust', '--approval-mode', 'yolo', '-m', 'gemini-2.5-pro', '-p', prompt]
+  },
+  {
+    client: 'cline',
+    files: () => ({}),
+    prepare: model => ['auth', '-p', 'openai', '-k', 'none', '-m', 'scripted', '-b', `${model}/v1`],
+    ask: prompt => ['-P', 'openai', '-m', 'scripted', prompt]
+  },
+  {
+    client: 'continue',
+    files: model => ({
+      '.continue/config.yaml': 'name: local\nversion: 1.0.0\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n' +
+        `    apiBase: ${model}/v1\n    apiKey: none\n    capabilities:\n      - tool_use\n`
+    }),
+    env: () => ({ CONTINUE_TELEMETRY_ENABLED: '0' }),
+    ask: (prompt, _model, home) => ['--config', `${home}/.continue/config.yaml`, '--auto', '-p', prompt]
+  },
+  {
+    client: 'hermes',
+    files: model => ({
+      '.hermes/config.yaml': `model:\n  provider: custom\n  base_url: ${model}/v1\n  default: scripted\n  api_key: none\n  context_length: 131072\n` +
+        'security:\n  allow_lazy_installs: false\n'
+    }),
+    env: (_model, home) => ({ HERMES_HOME: `${home}/.hermes` }),
+    ask: prompt => ['-z', prompt]
+  }
+]
