@@ -1,3 +1,4 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import t from 'tap'
 
 /** For one file: a test that hangs must not take the time of those that come after it. */
@@ -5,13 +6,17 @@ const FILE_MS = 150_000
 
 type Teardown = Parameters<typeof t.teardown>[0]
 
-/** Runs test files one after the other in this process. They are named by their paths under `test/`. */
-export async function runGroup (files: readonly string[]): Promise<void> {
+/**
+ * Runs test files one after the other in this process. They are named by their paths under `test/`. Those of a `kind` are
+ * shared with other processes of the same run: each takes the next one when it is through with one, so that none idles
+ * while another has the long ones before it.
+ */
+export async function runGroup (files: readonly string[], kind?: string): Promise<void> {
   // what a file leaves for its end must not wait for the end of the group
   const teardowns: Teardown[] = []
   const later = (teardown: Teardown): void => { teardowns.push(teardown) }
   Object.assign(t, { teardown: later, after: later })
-  for (const file of files) {
+  for (const file of kind === undefined || process.env.TAP_CHILD_ID === undefined ? files : untaken(files, kind)) {
     t.setTimeout(FILE_MS)
     t.comment(file)
     const before = surroundings()
@@ -22,6 +27,22 @@ export async function runGroup (files: readonly string[]): Promise<void> {
       test.same(surroundings(), before)
     })
   }
+}
+
+/** The runner is the parent of all processes of a run, and of no other run's. */
+function* untaken (files: readonly string[], kind: string): Generator<string> {
+  const folder = new URL(`groups/${kind}-${process.ppid}/`, import.meta.url)
+  mkdirSync(folder, { recursive: true })
+  for (const file of files) {
+    try {
+      closeSync(openSync(new URL(`${file.replaceAll('/', '+')}.taken`, folder), 'wx'))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      continue
+    }
+    yield file
+  }
+  t.pass('every file of this kind is taken')
 }
 
 /** What the next file would stumble over. */
