@@ -6,13 +6,13 @@ t.setTimeout(180_000)
 
 t.test('the text surfaces of the embedded engine, with no container engine at all', async t => {
   const gateway = await embeddedGateway(t)
-  await t.test('chat', t => chats(t, gateway.url))
+  await t.test('a client chats, at once and as a stream that it may leave', t => chats(t, gateway.url))
   await t.test('an answer keeps to the schema that its request gives', t => keepsToShape(t, gateway.url))
-  await t.test('a forced tool', t => callsForcedTool(t, gateway.url))
-  await t.test('completions', t => completes(t, gateway.url))
-  await t.test('embeddings', t => recalls(t, gateway.url))
-  await t.test('reranking', t => reranks(t, gateway.url))
-  await t.test('both modes in one engine', t => refusesBothModes(t, gateway.url))
+  await t.test('a client that forces a tool gets its call', t => callsForcedTool(t, gateway.url))
+  await t.test('a client completes a text', t => completes(t, gateway.url))
+  await t.test('a client finds by meaning with embeddings', t => recalls(t, gateway.url))
+  await t.test('a client has documents put in order', t => reranks(t, gateway.url))
+  await t.test('embeddings and reranking in one engine are refused', t => refusesBothModes(t, gateway.url))
   await t.test('what it does not speak it says, in the shape of each format', async t => {
     const messages = [{ role: 'user' as const, content: 'hi' }]
     const message = await anthropic(gateway.url).messages.create({ model: 'agent', max_tokens: 5, messages }).catch((error: unknown) => error)

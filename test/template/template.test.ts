@@ -34,7 +34,7 @@ t.test('the plugin template, in the hands of somebody who has only packages', as
     t.match(own, { version: gateway!.version, svc: { apiVersion: 1 }, keywords: ['svc-plugin'] })
   })
 
-  await t.test('its engine', t => engineChecks(t, shop))
+  await t.test('its engine says what it cannot do, and ends what it is doing with its client', t => engineChecks(t, shop))
 
   await t.test('an author who has nothing but the npm package', t => authorChecks(t, shop))
 

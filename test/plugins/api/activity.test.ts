@@ -2,7 +2,9 @@ import t from 'tap'
 import type { ActivityRow, NewActivity } from '../../../kernel/contract/index.js'
 import { csvRows, csvTitles } from '../../../plugins/api/activity/csv.js'
 import { entryOf, isWanted } from '../../../plugins/api/journal/entry.js'
-import { api, openStream } from './support.js'
+import { apiOf, openStream } from './support.js'
+
+const api = apiOf('api-activity', 'api-journal', 'api-slots', 'api-events')
 
 const row: NewActivity = { category: 'model', action: 'model.delete', target: 'm1', actor: 'mcp:helper', outcome: 'ok', severity: 'ok' }
 

@@ -7,7 +7,9 @@ import { nvidiaBesideRyzen } from '../../kernel/hardware/machines/mixed.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
 import { hardwareSchema } from '../../../kernel/contract/index.js'
 import { hardwareView } from '../../../plugins/api/hardware/view.js'
-import { api } from './support.js'
+import { apiOf } from './support.js'
+
+const api = apiOf('api-hardware', 'api-slots')
 
 t.test('what the machine is, and a second look at it', async t => {
   const root = t.testdir()

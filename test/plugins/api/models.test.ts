@@ -7,7 +7,9 @@ import { definePlugin } from '../../../kernel/contract/index.js'
 import { ggufFile, number, text } from '../../kernel/models/gguf-file.js'
 import { watchedOps } from '../../kernel/config/change.js'
 import { FakeHub, patternBytes } from '../services/hub/fake-hub.js'
-import { AGENT, api, until, type Api, type ApiOptions } from './support.js'
+import { AGENT, apiOf, until, type Api, type ApiOptions } from './support.js'
+
+const api = apiOf('api-models', 'api-hf', 'hub', 'library', 'pull', 'api-slots')
 
 /** A gateway with some model files in its store, and nothing scanned yet. */
 async function withFiles (t: Test, options: ApiOptions = {}): Promise<Api & { readonly store: string }> {

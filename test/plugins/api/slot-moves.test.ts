@@ -1,7 +1,9 @@
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
-import { api, type Api } from './support.js'
+import { apiOf, type Api } from './support.js'
+
+const api = apiOf('api-slots')
 
 type Call = readonly [method: string, path: string, body: unknown]
 

@@ -1,7 +1,9 @@
 import { Agent, request, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
-import { AGENT, api, openStream, until } from './support.js'
+import { AGENT, apiOf, openStream, until } from './support.js'
+
+const api = apiOf('api-slots', 'api-events')
 
 t.test('a stream of states begins with the present one and tells each once', async t => {
   const gateway = await api(t)

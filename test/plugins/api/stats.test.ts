@@ -10,7 +10,9 @@ import { intelIgpu } from '../../kernel/hardware/machines/intel-igpu.js'
 import { kvm } from '../../kernel/hardware/machines/virtual.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
 import { fakeUpstream, upstreamTable } from '../../wire/fake-upstream.js'
-import { api, apiPlugins } from './support.js'
+import { apiOf, apiPlugins } from './support.js'
+
+const api = apiOf('api-stats', 'api-hardware', 'api-slots')
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const SSE = { 'content-type': 'text/event-stream' }

@@ -218,6 +218,16 @@ export async function api (t: Test, {
   })
 }
 
+/** The same with these plugins of the group alone, by their names: it starts in a third of the time. */
+export function apiOf (...names: readonly string[]): typeof api {
+  const group = names.map(name => {
+    const plugin = apiPlugins.find(plugin => plugin.name === name)
+    if (plugin === undefined) throw new Error(`no plugin of the group is named ${name}`)
+    return plugin
+  })
+  return (t, options = {}) => api(t, { group, ...options })
+}
+
 /** Asks for what must be refused, and looks at how. */
 export async function refused (
   t: Test, gateway: Api, [method, path, body]: readonly [string, string, unknown?], status: number, code: string, message = /./

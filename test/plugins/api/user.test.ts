@@ -2,7 +2,9 @@ import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { cardIds, layoutSchema, reconciled } from '../../../plugins/api/user/layout.js'
-import { AGENT, api } from './support.js'
+import { AGENT, apiOf } from './support.js'
+
+const api = apiOf('api-user', 'api-slots')
 
 const PATH = '/api/user/dashboard-layout'
 const layout = {

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { ownIdentity } from '../../../../kernel/config/process-identity.js'
 import { bundledTemplates } from '../../../../plugins/api/chat-templates/bundled.js'
-import { api } from '../support.js'
+import { apiOf } from '../support.js'
+
+const api = apiOf('api-chat-templates', 'api-slots')
 
 const GOOD = '{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}'
 const FOLDER = 'var/lib/svc/models/chat-templates'

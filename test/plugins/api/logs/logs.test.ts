@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 import { slotOfUnit } from '../../../../plugins/api/logs/slot-unit.js'
-import { api, openStream, until, type Api } from '../support.js'
+import { apiOf, openStream, until, type Api } from '../support.js'
 import { FakeJournalctl } from './fake-journalctl.js'
+
+const api = apiOf('api-logs', 'api-slots')
 
 const UNIT = 'svc-api.service'
 const info = (text: string) => ({ unit: UNIT, priority: 6, text })
