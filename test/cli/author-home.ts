@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import type { Test } from 'tap'
 import { run, spawnSvc, type Finished } from './support.js'
 
@@ -15,6 +15,8 @@ export interface AuthorHome {
   readonly svc: (...args: readonly string[]) => Promise<Finished>
   /** Writes a package and gives its folder. */
   readonly pack: (name: string, files: Files, manifest?: object) => string
+  /** Allows folders of packages and links them where packages are installed: what npm would take a second for, each. */
+  readonly link: (...folders: readonly string[]) => void
   /** What the gateway has logged. */
   readonly log: () => string
 }
@@ -44,6 +46,15 @@ export async function authorHome (t: Test, toml = ''): Promise<AuthorHome> {
         writeFileSync(join(folder, path), text)
       }
       return folder
+    },
+    link (...folders) {
+      const modules = join(home, 'var/lib/svc/plugins/node_modules')
+      mkdirSync(modules, { recursive: true })
+      for (const folder of folders) symlinkSync(folder, join(modules, basename(folder)))
+      const names = folders.map(folder => `"${basename(folder)}", `).join('')
+      const svcToml = join(home, 'etc/svc/svc.toml')
+      const text = readFileSync(svcToml, 'utf8')
+      writeFileSync(svcToml, text.includes('allow = [') ? text.replace('allow = [', `allow = [${names}`) : `${text}[plugins]\nallow = [${names}]\n`)
     },
     log: () => log
   }

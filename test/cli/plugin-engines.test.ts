@@ -39,7 +39,7 @@ async function portOfRange (t: Test): Promise<number> {
 
 t.test('engines that do not come up: each is told with its reason and the mend', async t => {
   const elsewhere = await portOfRange(t)
-  const { home, url, onHome, svc, pack } = await authorHome(t, `[server]\nport = ${elsewhere}\n` + '[slots]\nhealth_refused_s = 1\nhealth_timeout_s = 3\nautostart = false\n[runtime]\ndriver = "process"\n')
+  const { home, url, onHome, svc, pack, link } = await authorHome(t, `[server]\nport = ${elsewhere}\n` + '[slots]\nhealth_refused_s = 1\nhealth_timeout_s = 3\nautostart = false\n[runtime]\ndriver = "process"\n')
   const taken = await portOfRange(t)
   const slots: ReadonlyArray<readonly [mode: string, slot: string, says: RegExp]> = [
     ['exits', '', /exited while it was loading, with code 3[^]*no such model[^]*load\.py:42/],
@@ -48,14 +48,17 @@ t.test('engines that do not come up: each is told with its reason and the mend',
     ['elsewhere', '', /GET \/health answered 404.*; see that its provider names a health path that the engine has/],
     ['fine', `port = ${taken}\n`, /port \d+ .*(?:taken|in use|held)/]
   ]
-  for (const [mode, more, says] of slots) {
+  mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
+  for (const [mode, more] of slots) {
     const folder = pack(`svc-plugin-${mode}`, { 'engine.mjs': engine, 'engine.toml': descriptor(`engine-${mode}`, '', `["./engine.mjs", "{port}", "${mode}"]`) }, described)
     chmodSync(join(folder, 'engine.mjs'), 0o755)
-    const added = await onHome('plugin', 'add', folder)
-    t.equal(added.code, 0, added.stderr)
-    mkdirSync(join(home, 'etc/svc/slots'), { recursive: true })
+    if (mode === 'fine') t.match(await onHome('plugin', 'add', folder), { code: 0 })
+    else link(folder)
     writeFileSync(join(home, `etc/svc/slots/${mode}.toml`), `provider = "engine-${mode}"\ndevice = "cpu"\n${more}`)
-    await svc('config', 'reload')
+  }
+  t.match(await svc('plugin', 'reload'), { code: 0 })
+  await svc('config', 'reload')
+  for (const [mode, , says] of slots) {
     const loaded = await svc('slot', 'load', mode)
     t.equal(loaded.code, 1, mode)
     t.match(loaded.stderr, says, mode)

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { authorHome, described, descriptor, type Files } from './author-home.js'
@@ -50,22 +50,19 @@ const mistakes: readonly Mistake[] = [
 ]
 
 t.test('mistakes that authors make: each is told with the file, the line and the mend', async t => {
-  const { home, url, onHome, svc, pack, log } = await authorHome(t)
+  const { url, onHome, svc, pack, link, log } = await authorHome(t)
   const linked: Array<{ readonly names: readonly string[], readonly mistake: Mistake }> = []
   for (const [i, mistake] of mistakes.entries()) {
     const { name, files, manifest, says, added } = mistake
     const packageName = `svc-plugin-m${i}`
     const folder = pack(packageName, files, manifest)
     if (added === undefined) {
-      symlinkSync(folder, join(home, 'var/lib/svc/plugins/node_modules', packageName))
+      link(folder)
       linked.push({ names: [packageName, ...Object.values(files).flatMap(text => /name(?: =|:) ['"]([\w-]+)/.exec(text)?.[1] ?? [])], mistake })
     } else {
       t.match(await onHome('plugin', 'add', folder), { code: 1, stderr: says }, name)
     }
   }
-  const toml = join(home, 'etc/svc/svc.toml')
-  const allow = linked.map(({ names: [name] }) => `"${name}", `).join('')
-  writeFileSync(toml, readFileSync(toml, 'utf8').replace('allow = [', `allow = [${allow}`))
   const { code, stderr } = await svc('plugin', 'reload')
   t.equal(code, 1)
   for (const { names, mistake: { name, says } } of linked) {
