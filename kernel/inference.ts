@@ -21,7 +21,7 @@ import { claimPort } from './runtime/port-check.js'
 import { resolveImage } from './runtime/image-manifest.js'
 import { SlotGpuArbiter } from './slots/gpu/gpu-arbiter.js'
 import { GpuStateFile } from './slots/gpu/gpu-arbiter-file.js'
-import { checkModelFlags, checkProfileFlags, checkStackFlags } from './slots/plan/argv/flag-texts.js'
+import { checkModelFlags, checkProfileFlags, flagRules } from './slots/plan/argv/flag-texts.js'
 import { imageProblem } from './slots/plan/slot-image.js'
 import { gpuSlots } from './slots/gpu-slots.js'
 import type { RuntimeChoice } from './slots/plan/slot-runtime.js'
@@ -83,7 +83,7 @@ export function createInference (
   }
   kernel.rules.use({
     profile: (name, profile) => checkProfileFlags(name, profile, providers),
-    stack: (stack, present) => checkStackFlags(stack, present, providers),
+    row: (rows, name, row, slots) => rows.check?.(name, row, { slots, providers, flags: flagRules(providers) }),
     model: (id, row, before) => checkModelFlags(id, row, before, providers)
   })
   const choice: RuntimeChoice = { form: runtime.form, formOf: name => runtime.formOf(name), names: () => runtime.names() }

@@ -66,6 +66,7 @@ const builtins = [
   { name: 'pull', load: () => import('./services/pull/index.js') },
   { name: 'companions', load: () => import('./services/companions/index.js') },
   { name: 'memory', load: () => import('./services/memory/index.js') },
+  { name: 'stack-catalog', load: () => import('./services/stack-catalog/index.js') },
   { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },
   { name: 'demo', load: () => import('./services/demo/index.js') }

@@ -108,7 +108,9 @@ async function staged (
   known: DeclaredPlugin & { readonly plugin: AnyPlugin }, { config, clock, log }: OfflineKernel, root: string | null
 ): Promise<DeclaredPlugin> {
   const { plugin } = known
-  if (![plugin.kind].flat().some(kind => kind === 'provider' || kind === 'runtime')) return known
+  const brings = [plugin.kind].flat().some(kind => kind === 'provider' || kind === 'runtime')
+  // of others their configuration files are wanted, where what they need is here
+  if (!brings && Object.values(plugin.requires ?? {}).some(({ id }) => !offlineServices.has(id))) return known
   const { value, problems } = checkPluginTable(plugin, config.snapshot.svc.plugins.config[plugin.name] ?? {})
   if (problems.length > 0) return { ...known, trouble: `[plugins.config.${plugin.name}] is not valid` }
   try {
@@ -123,6 +125,8 @@ async function staged (
     return { ...known, trouble: await failureText(error, root) }
   }
 }
+
+const offlineServices: ReadonlySet<string> = new Set([core.clock.id, core.config.id, core.events.id, curatedRef.id])
 
 /** Nothing is kept where no gateway runs. */
 function stateless (plugin: string): PluginState {

@@ -6,13 +6,12 @@ import { loadJson, loadRows, located } from './load-file.js'
 import type { LaidProviders } from './laid-providers.js'
 import { configFiles, type ConfigParts } from './parts.js'
 import { readCapabilities } from './schema/capabilities-file.js'
-import { readProfiles, readProviders, readStacks, readUpstreams } from './schema/catalog-files.js'
+import { readProfiles, readProviders, readUpstreams } from './schema/catalog-files.js'
 import { layManifest, readHardware, readManifest } from './schema/json-files.js'
-import { layStacks, seedStacks } from './stacks/seeds.js'
 import { readToml } from './toml-file.js'
 
 /** Files that are read as a whole and stand in the snapshot; folders of files and svc.toml are read by modules of their own. */
-type TableKey = 'profiles' | 'stacks' | 'capabilities' | 'upstreams' | 'providers' | 'manifest' | 'hardware'
+type TableKey = 'profiles' | 'capabilities' | 'upstreams' | 'providers' | 'manifest' | 'hardware'
 
 interface TablePart<K extends TableKey> {
   readonly file: string
@@ -31,12 +30,6 @@ export const configTable: Table = {
       loadRows(etc, configFiles.profiles, lastGood ?? [], (data, old) =>
         readProfiles(data, old, new Set(providers.profiles.keys()))),
     lay: layProfiles
-  },
-  stacks: {
-    file: configFiles.stacks,
-    load: ({ etc }, lastGood) =>
-      loadRows(etc, configFiles.stacks, lastGood ?? [], (data, old) => readStacks(data, old, new Set(seedStacks.keys()))),
-    lay: value => layStacks(value)
   },
   capabilities: { file: configFiles.capabilities, load: loadCapabilities, lay: layCapabilities },
   upstreams: {

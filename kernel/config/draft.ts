@@ -2,17 +2,17 @@ import { relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import {
-  capabilityGroupOf, nameSchema, profileSchema, stackSchema, svcError,
+  capabilityGroupOf, nameSchema, profileSchema, svcError,
   type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigFileDefinition,
   type ConfigRows,
-  type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig, type NamedStack,
-  type Paths, type Profile, type RegistryFile, type Stack, type SvcConfig, type Upstream
+  type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig,
+  type Paths, type Profile, type RegistryFile, type SvcConfig, type Upstream
 } from '../contract/index.js'
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
 import { DraftToolServers } from './draft-tool-servers.js'
 import type { LaidProviders } from './laid-providers.js'
-import { patchOwned } from './owned-files.js'
+import { ownedDefinition, patchOwned, rowsOf } from './owned-files.js'
 import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { withSelection } from './schema/capabilities-file.js'
@@ -20,7 +20,6 @@ import { providerRows, upstreamRows } from './schema/catalog-files.js'
 import { checkSlotFile, foldSlotFile, wordsForReading } from './schema/slot-file.js'
 import { slotWithProvider } from './snapshot.js'
 import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } from './slot-writer.js'
-import { seedStacks } from './stacks/seeds.js'
 import { isTable, type Table } from './toml-file.js'
 import type { FileChange } from './transaction.js'
 import type { WriteRules } from './write-rules.js'
@@ -48,7 +47,8 @@ export class Draft implements ConfigDraft {
   readonly #registry: string
   readonly #slots: Map<string, NamedSlotConfig>
   readonly #profiles: Map<string, NamedProfile>
-  readonly #stacks: Map<string, NamedStack>
+  /** What files of plugins say. */
+  readonly #ofFiles: Map<string, unknown>
   #capabilities: CapabilitySelections
 
   constructor (
@@ -68,14 +68,14 @@ export class Draft implements ConfigDraft {
     this.toolServers = new DraftToolServers(this.#files, log)
     this.#slots = new Map(snapshot.slots)
     this.#profiles = new Map(snapshot.profiles)
-    this.#stacks = new Map(snapshot.stacks)
+    this.#ofFiles = new Map(snapshot.files)
     this.#capabilities = snapshot.capabilities
   }
 
   get svc (): SvcConfig { return this.#svc }
   get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
   get profiles (): ReadonlyMap<string, NamedProfile> { return this.#profiles }
-  get stacks (): ReadonlyMap<string, NamedStack> { return this.#stacks }
+  get files (): ReadonlyMap<string, unknown> { return this.#ofFiles }
   get capabilities (): CapabilitySelections { return this.#capabilities }
 
   changes (): readonly FileChange[] {
@@ -135,15 +135,18 @@ export class Draft implements ConfigDraft {
     else this.#profiles.set(name, { ...checked, name, seed: false })
   }
 
-  async putStack (slug: string, stack: Stack | null): Promise<void> {
-    if (seedStacks.has(slug)) {
-      throw svcError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`, { details: { slug } })
+  async putRow (file: string, name: string, row: object | null): Promise<void> {
+    const { rows } = ownedDefinition(this.#owned, file)
+    if (rows === undefined) throw new TypeError(`'${file}' has no rows; write it with patchFile`)
+    const { key, schema, builtin } = rows
+    if (builtin?.has(name) === true) {
+      throw invalid(`${key} ${name}`, [{ path: ['name'], message: 'is built in and cannot be changed', unknown: false }])
     }
-    const checked = checkRow('stack', slug, stackSchema, without(stack, 'slug', 'seed'))
-    if (checked !== null) this.#rules?.stack(checked, this.#slots)
-    await this.#editRow(configFiles.stacks, 'stack', slug, checked, stackSchema)
-    if (checked === null) this.#stacks.delete(slug)
-    else this.#stacks.set(slug, { ...checked, slug, seed: false })
+    const checked = checkRow(key, name, schema, row)
+    if (checked !== null) this.#rules?.row(rows, name, checked, this.#slots)
+    await this.#editRow(file, key, name, checked, schema)
+    const others = [...rowsOf(rows, this.#ofFiles.get(file))].filter(([other]) => other !== name)
+    this.#ofFiles.set(file, { [key]: Object.fromEntries(checked === null ? others : [...others, [name, checked] as const]) })
   }
 
   async putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void> {
@@ -163,8 +166,10 @@ export class Draft implements ConfigDraft {
     return this.#svc = value
   }
 
-  patchFile (file: string, patch: Raw): Promise<unknown> {
-    return patchOwned(this.#files, this.#owned, file, { ...patch })
+  async patchFile (file: string, patch: Raw): Promise<unknown> {
+    const next = await patchOwned(this.#files, this.#owned, file, { ...patch })
+    this.#ofFiles.set(file, next)
+    return next
   }
 
   putState (file: string, content: string | null): Promise<void> {

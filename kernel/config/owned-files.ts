@@ -1,8 +1,9 @@
 import { join } from 'node:path'
-import type { ConfigFile, ConfigFileDefinition, ConfigService, Paths } from '../contract/index.js'
+import type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, ConfigService, Paths } from '../contract/index.js'
 import type { DraftFiles } from './draft-files.js'
 import { located } from './load-file.js'
 import type { ConfigParts, Part } from './parts.js'
+import { readNamed } from './schema/catalog-files.js'
 import { checkShape, invalid } from './shape-check.js'
 import { mergeTables } from './svc-writer.js'
 import { readToml, type Table } from './toml-file.js'
@@ -20,21 +21,38 @@ export async function loadOwned (
   return new Map(loaded)
 }
 
-async function loadOne (etc: string, { file, schema }: ConfigFileDefinition, lastGood: unknown): Promise<Part<unknown>> {
+async function loadOne (etc: string, definition: ConfigFileDefinition, lastGood: unknown): Promise<Part<unknown>> {
+  const { file, schema, rows } = definition
   const fallback = (): unknown => lastGood ?? schema.parse({})
   const read = await readToml(join(etc, file), file)
   if (read.status === 'missing') return { value: schema.parse({}), diagnostics: [] }
   if (read.status === 'bad') return { value: fallback(), diagnostics: [read.diagnostic] }
+  if (rows !== undefined) {
+    const named = readNamed({ ...rows, seeds: rows.builtin ?? new Set() }, read.data, rowsOf(rows, lastGood))
+    return { value: { [rows.key]: Object.fromEntries(named.rows) }, diagnostics: await located(file, read.text, named.problems) }
+  }
   const { value, problems } = checkShape(schema, read.data, { audience: 'file' })
   return { value: problems.length === 0 ? value : fallback(), diagnostics: await located(file, read.text, problems) }
+}
+
+/** What a file with rows says, row by row. */
+export function rowsOf ({ key }: ConfigRowsDefinition, value: unknown): ReadonlyMap<string, Record<string, unknown>> {
+  const table = (value as Readonly<Record<string, Record<string, Record<string, unknown>>>> | null | undefined)?.[key]
+  return new Map(Object.entries(table ?? {}))
+}
+
+/** Throws a `TypeError` where no plugin that is up owns it. */
+export function ownedDefinition (owned: readonly ConfigFileDefinition[], file: string): ConfigFileDefinition {
+  const definition = owned.find(own => own.file === file)
+  if (definition === undefined) throw new TypeError(`no plugin that is up owns the configuration file '${file}'`)
+  return definition
 }
 
 /** As `ConfigDraft.patchFile`, of a file that a plugin owns. */
 export async function patchOwned (
   files: DraftFiles, owned: readonly ConfigFileDefinition[], file: string, patch: Table
 ): Promise<unknown> {
-  const definition = owned.find(own => own.file === file)
-  if (definition === undefined) throw new TypeError(`no plugin that is up owns the configuration file '${file}'`)
+  const definition = ownedDefinition(owned, file)
   let next: unknown
   await files.editToml(file, data => {
     const merged = mergeTables(data, patch)

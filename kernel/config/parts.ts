@@ -1,6 +1,6 @@
 import type {
   AgentFile, CapabilitySelections, ConfigFileDefinition, Diagnostic, ExternalProvider, HardwareInfo, Manifest,
-  NamedProfile, NamedStack, NamedToolServer, SvcConfig, Upstream, WrittenSlot
+  NamedProfile, NamedToolServer, SvcConfig, Upstream, WrittenSlot
 } from '../contract/index.js'
 
 /** What one file says, as far as it is good, and what is wrong with it. `value` is null when nothing of it ever was. */
@@ -24,7 +24,6 @@ export interface ConfigParts {
   /** Whether all of them are known. */
   readonly agentFolder: Part<boolean>
   readonly profiles: Part<readonly NamedProfile[]>
-  readonly stacks: Part<readonly NamedStack[]>
   readonly capabilities: Part<CapabilitySelections>
   readonly upstreams: Part<readonly Upstream[]>
   readonly providers: Part<readonly ExternalProvider[]>
@@ -42,7 +41,6 @@ export interface ConfigParts {
 export const configFiles = {
   svc: 'svc.toml',
   profiles: 'profiles.toml',
-  stacks: 'stacks.toml',
   capabilities: 'capabilities.toml',
   upstreams: 'upstreams.toml',
   providers: 'providers.toml',
@@ -66,12 +64,12 @@ export function agentFile (name: string): string {
 }
 
 export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
-  const { svc, slots, slotFolder, profiles, stacks, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
+  const { svc, slots, slotFolder, profiles, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
   const { agents, agentFolder: folder, toolServers, toolServerFolder } = parts
   return [
     ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...folder.diagnostics,
     ...[...agents.values()].flatMap(agent => agent.diagnostics), ...profiles.diagnostics,
-    ...stacks.diagnostics, ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
+    ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
     ...toolServerFolder, ...[...toolServers.values()].flatMap(server => server.diagnostics),
     ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics,
     ...[...parts.owned.values()].flatMap(owned => owned.diagnostics)

@@ -48,6 +48,7 @@ export interface ConfigServiceOptions {
 /** The configuration as the kernel sees it. */
 export interface KernelConfig extends ConfigService {
   readonly providers: LaidProviders
+  readonly owned: readonly ConfigFileDefinition[]
   /**
    * Lays the facts of these providers under the files: at once, but for problems of files that only they tell of, and for
    * the files that plugins own, which are found when it resolves.
@@ -164,6 +165,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
   return {
     get snapshot () { return snapshot },
     get providers () { return providers },
+    get owned () { return owned },
     paths,
     async use (next, files = []) {
       const isSame = isDeepStrictEqual([...providers.profiles.keys()], [...next.profiles.keys()])

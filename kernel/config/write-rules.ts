@@ -1,4 +1,4 @@
-import type { Model, NamedSlotConfig, NewModelRow, Profile, Stack } from '../contract/index.js'
+import type { ConfigRowsDefinition, Model, NamedSlotConfig, NewModelRow, Profile } from '../contract/index.js'
 
 /**
  * What a row may not say for reasons that no schema knows: the engines are not there yet when configuration is opened.
@@ -6,7 +6,8 @@ import type { Model, NamedSlotConfig, NewModelRow, Profile, Stack } from '../con
  */
 export interface WriteRules {
   readonly profile: (name: string, profile: Profile) => void
-  readonly stack: (stack: Stack, slots: ReadonlyMap<string, NamedSlotConfig>) => void
+  /** Of a file that a plugin owns. */
+  readonly row: (rows: ConfigRowsDefinition, name: string, row: unknown, slots: ReadonlyMap<string, NamedSlotConfig>) => void
   /** `before` is the row that is replaced. */
   readonly model: (id: string, row: NewModelRow, before: Model | undefined) => void
 }
@@ -20,6 +21,9 @@ export class LateWriteRules implements WriteRules {
   }
 
   profile (name: string, profile: Profile): void { this.#rules?.profile(name, profile) }
-  stack (stack: Stack, slots: ReadonlyMap<string, NamedSlotConfig>): void { this.#rules?.stack(stack, slots) }
+  row (rows: ConfigRowsDefinition, name: string, row: unknown, slots: ReadonlyMap<string, NamedSlotConfig>): void {
+    this.#rules?.row(rows, name, row, slots)
+  }
+
   model (id: string, row: NewModelRow, before: Model | undefined): void { this.#rules?.model(id, row, before) }
 }

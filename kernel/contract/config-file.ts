@@ -1,4 +1,7 @@
 import type { z } from 'zod'
+import type { ProviderCatalog, ProviderWish } from './core-refs.js'
+import type { Profile } from './schemas/profile.js'
+import type { NamedSlotConfig } from './services/named-slot.js'
 
 /** A file below the configuration root that a plugin owns. */
 export interface ConfigFileDefinition<S extends z.ZodType = z.ZodType> {
@@ -6,6 +9,50 @@ export interface ConfigFileDefinition<S extends z.ZodType = z.ZodType> {
   readonly file: string
   /** Of the whole file. Takes an empty table, which is what a file says that is not there. */
   readonly schema: S
+  /** For a file of tables by name: each is judged by itself, and written by `ConfigDraft.putRow`. */
+  readonly rows?: ConfigRowsDefinition
+}
+
+/**
+ * Tables by name, `[<key>.<name>]`: a broken one keeps what it said when it was good last, or is left out, and the others
+ * stand. What the file says then is `{ [key]: { [name]: row } }`.
+ */
+export interface ConfigRowsDefinition {
+  readonly key: string
+  /** Of one table. */
+  readonly schema: z.ZodObject
+  /** Names that the plugin has itself: a table of such a name is reported and not used. */
+  readonly builtin?: ReadonlySet<string>
+  /**
+   * Throws for what no schema knows. Asked before a row is written, whoever writes it, and of all rows of the file for the
+   * findings of `svc config validate` and `GET /api/status`. Pure.
+   */
+  readonly check?: (name: string, row: unknown, world: RowWorld) => void
+}
+
+/** What a row may be judged by. */
+export interface RowWorld {
+  readonly slots: ReadonlyMap<string, NamedSlotConfig>
+  readonly providers: Pick<ProviderCatalog, 'get' | 'list' | 'defaultFor' | 'nameFor'>
+  readonly flags: FlagRules
+}
+
+/**
+ * Texts of engine flags. Each throws `slot.managed_arg_denied` for what the gateway owns, `slot.config_error` for an open
+ * quote.
+ */
+export interface FlagRules {
+  /** Flags that win over the fields of a slot of the engine that is wished for. */
+  slot (text: string | readonly string[], wish: ProviderWish, at: FlagPlace): void
+  /** Those of a profile; `param` says where they are. */
+  profile (name: string, profile: Profile, param: string): void
+}
+
+/** Where flags are: the slot that they are for, what the refusal calls them, and their path in the row. */
+export interface FlagPlace {
+  readonly slot: string
+  readonly what: string
+  readonly param: string
 }
 
 /** What a plugin holds of its file. It is read, checked, told of, written and recovered as the gateway's own files are. */

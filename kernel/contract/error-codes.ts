@@ -53,7 +53,6 @@ export const errorCodes = {
   'capability.invalid_selection': { status: 400, when: 'a selection contradicts itself, or something it needs is missing' },
   'capability.unknown_model': { status: 404, when: 'no model of this id can do it' },
   'capability.illegal_backend_model_pair': { status: 400, when: 'the model does not run on the device' },
-  'stacks.seed_immutable': { status: 409, when: 'a built-in stack is to be changed' },
   'upstream.not_found': { status: 404, when: 'no upstream has this name' },
   'upstream.invalid': { status: 400, when: 'an upstream cannot be what it is asked to be' },
   'upstream.key_required': { status: 409, when: 'a key would go to an address that it was not given for; it has to be given again, or under another variable' },

@@ -5,7 +5,7 @@ export type { PluginTable } from './plugin-store.js'
 export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
 export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'
-export type { ConfigFile, ConfigFileDefinition } from './config-file.js'
+export type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, FlagPlace, FlagRules, RowWorld } from './config-file.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
 export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'
 export type {

@@ -1,6 +1,6 @@
 import {
-  isSvcError, type Clock, type ConfigCheck, type ConfigSnapshot, type Diagnostic, type ErrorCode, type Finding, type GpuInfo,
-  type ModelRegistry, type ProviderCatalog, type ToolCatalogue
+  isSvcError, type Clock, type ConfigCheck, type ConfigFileDefinition, type ConfigSnapshot, type Diagnostic, type ErrorCode,
+  type Finding, type GpuInfo, type ModelRegistry, type ProviderCatalog, type ToolCatalogue
 } from '../contract/index.js'
 import { requireModelStore } from '../config/model-store-check.js'
 import { configFiles } from '../config/parts.js'
@@ -8,7 +8,7 @@ import { aliasFindings } from '../dispatch/route/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream/upstream-findings.js'
 import { policyFindings } from '../tools/policy-findings.js'
 import { capabilityFindings } from '../slots/write/capability-findings.js'
-import { flagFindings } from '../slots/write/flag-findings.js'
+import { rowFindings } from '../slots/write/row-findings.js'
 import { ruleContext } from '../slots/write/slot-draft.js'
 import { slotFindings } from '../slots/write/slot-findings.js'
 import type { SlotPlans } from '../slots/plan/slot-plans.js'
@@ -21,13 +21,15 @@ export interface CheckedConfig {
   readonly providers: ProviderCatalog
   readonly plans: SlotPlans
   readonly plugins: readonly KnownPlugin[]
+  /** Files of plugins. */
+  readonly owned: readonly ConfigFileDefinition[]
   /** Null without a gateway: then the tools are unknown. */
   readonly tools: Pick<ToolCatalogue, 'all'> | null
 }
 
 /** Everything that is wrong in the files and between them. Never rejects. */
 export async function findingsOf (
-  { config, models, providers, plans, plugins, tools }: CheckedConfig
+  { config, models, providers, plans, plugins, owned, tools }: CheckedConfig
 ): Promise<readonly Finding[]> {
   const gpus = (): readonly GpuInfo[] => config.hardware.gpus
   const context = ruleContext({ providers, models, gpus, defaultDevice: slot => plans.device(slot) }, config)
@@ -37,7 +39,7 @@ export async function findingsOf (
     ...await storeFindings(config.svc.models.store),
     ...pluginFindings(plugins, config.svc.plugins.config),
     ...await slotFindings([...config.slots.values()], context, plans),
-    ...flagFindings(config, providers),
+    ...rowFindings(config, owned, providers),
     ...capabilityFindings({ config, providers, models }),
     ...upstreamFindings({ config, models, catalogue }),
     ...aliasFindings({ config, models, catalogue }),
@@ -57,9 +59,9 @@ export function findingOfFile (diagnostic: Diagnostic): Finding {
   return { ...diagnostic, code: diagnostic.path === '' ? 'config.parse_error' : 'validation.invalid', severity: 'error' }
 }
 
-export interface GatewayCheckDeps extends Omit<CheckedConfig, 'config' | 'models' | 'plugins'> {
+export interface GatewayCheckDeps extends Omit<CheckedConfig, 'config' | 'models' | 'plugins' | 'owned'> {
   readonly clock: Clock
-  readonly config: { readonly snapshot: ConfigSnapshot }
+  readonly config: { readonly snapshot: ConfigSnapshot, readonly owned: readonly ConfigFileDefinition[] }
   readonly models: Pick<ModelRegistry, 'get' | 'list'>
   readonly plugins: () => readonly KnownPlugin[]
 }
@@ -79,12 +81,12 @@ export class GatewayConfigCheck implements ConfigCheck {
   }
 
   findings (): Promise<readonly Finding[]> {
-    const { clock, config: { snapshot: config }, models, plugins, providers, plans, tools } = this.#deps
+    const { clock, config: { snapshot: config, owned }, models, plugins, providers, plans, tools } = this.#deps
     const known = plugins()
     const seen = [config, models.list(), ...known.map(({ plugin, fault }) => plugin ?? fault?.message), ...providers.list()]
     if (seen.length !== this.#seen.length || seen.some((part, i) => part !== this.#seen[i])) {
       this.#seen = seen
-      this.#running = findingsOf({ config, models, providers, plans, plugins: known, tools })
+      this.#running = findingsOf({ config, models, providers, plans, plugins: known, owned, tools })
     }
     const running = this.#running
     return withDeadline(clock, PATIENCE_MS, 'the check of the configuration', () => running)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { nameSchema, stackSchema } from '../../../kernel/contract/schemas/index.js'
+import { nameSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
 import { confirm } from '../../confirm.js'
@@ -13,7 +13,7 @@ export function addStackSnapshot (stack: Command, cli: Cli): void {
   stack.command('snapshot')
     .description('keep what is configured now as a stack')
     .argument('<slug>', 'slug of the new stack', textOf(nameSchema))
-    .option('--name <name>', 'its name, for people; default is the slug', textOf(stackSchema.shape.name))
+    .option('--name <name>', 'its name, for people; default is the slug', textOf(z.string().min(1)))
     .option('--description <text>', 'what it is for')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', examples('svc stack snapshot evening --description "one large model"'))

@@ -46,7 +46,8 @@ export async function checkHome (
   const undeclared = snapshotOf({ ...first, svc: { ...first.svc, value: first.svc.value } }, noProviders, null)
   const plugins = await declaredPlugins({ config: { snapshot: undeclared, paths }, clock, log: quietLog })
   const providers = layPlugins(plugins)
-  const parts = await read(providers, plugins.flatMap(({ files }) => files))
+  const owned = plugins.flatMap(({ files }) => files)
+  const parts = await read(providers, owned)
   const snapshot: ConfigSnapshot = snapshotOf(parts, providers, null)
   const config = { snapshot, paths }
   const settings = (): typeof snapshot.svc.models => snapshot.svc.models
@@ -64,7 +65,7 @@ export async function checkHome (
     engineKey: () => '',
     access: () => { throw new Error('nothing is launched without a gateway') }
   })
-  const found = await findingsOf({ config: snapshot, models, providers, plans, plugins, tools: null })
+  const found = await findingsOf({ config: snapshot, models, providers, plans, plugins, owned, tools: null })
   return { parts, snapshot, findings: [...found, ...plugins.flatMap(unknownEngines)], complete: true, plugins }
 }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { z } from 'zod'
 import {
   AGENT_NAME_PATTERN, agentFileSchema, capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema,
-  slotConfigSchema, stackSchema, svcConfigSchema, upstreamSchema, type Paths
+  slotConfigSchema, svcConfigSchema, upstreamSchema, type Paths
 } from '../../../kernel/contract/index.js'
 import { loadPart } from '../../../kernel/config/config-table.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
@@ -10,6 +10,8 @@ import { loadSvc, type LoadOptions } from '../../../kernel/config/load-parts.js'
 import { loadAgents } from '../../../kernel/config/load-agents.js'
 import { loadSlot } from '../../../kernel/config/load-slots.js'
 import { agentFile, configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
+import { loadOwned } from '../../../kernel/config/owned-files.js'
+import { stacksFile } from '../../../plugins/services/stack-catalog/stacks-file.js'
 import { usageFailure } from '../../failure.js'
 import { editableNames } from '../../config-files.js'
 
@@ -39,10 +41,10 @@ export function editableFile (paths: Paths, word: string): EditableFile {
     throw usageFailure(`'${word}' is not a file that can be edited`, [`There are: ${editableNames.join(', ')}, slots/<name> and agents/<name>.`])
   }
   const { part, ...about } = found
-  return { ...about, lay: async (parts, root) => ({ ...parts, ...await part({ ...paths, etc: root }) }) }
+  return { ...about, lay: async (parts, root, options) => ({ ...parts, ...await part({ ...paths, etc: root }, parts, options) }) }
 }
 
-type Loader = (paths: Paths) => Promise<Partial<ConfigParts>>
+type Loader = (paths: Paths, parts: ConfigParts, options: LoadOptions) => Promise<Partial<ConfigParts>>
 type Catalog = Omit<EditableFile, 'lay'> & { readonly part: Loader }
 
 const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
@@ -79,12 +81,12 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     part: paths => loadPart('profiles', paths, null, noProviders)
   },
   stacks: {
-    file: configFiles.stacks,
+    file: stacksFile.file,
     about: 'Stacks, one table for each.',
-    schema: stackSchema,
+    schema: stacksFile.rows.schema,
     table: '[stack.my-stack]',
     meaning: false,
-    part: paths => loadPart('stacks', paths, null, noProviders)
+    part: async (paths, parts, { owned = [] }) => ({ owned: await loadOwned(paths, owned, parts, [stacksFile.file]) })
   },
   capabilities: {
     file: configFiles.capabilities,

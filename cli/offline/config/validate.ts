@@ -33,7 +33,7 @@ export async function judgeFiles (paths: Paths, { parts, findings }: HomeCheck):
   const files = new Set([
     configFiles.svc, configFiles.providers, configFiles.upstreams, ...Object.values(configFiles),
     ...[...parts.slots.keys()].map(slotFile), ...[...parts.agents.keys()].map(agentFile),
-    ...[...parts.toolServers.keys()].map(toolServerFile), ...findings.map(({ file }) => file)
+    ...parts.owned.keys(), ...[...parts.toolServers.keys()].map(toolServerFile), ...findings.map(({ file }) => file)
   ])
   return await Promise.all([...files].map(async (file): Promise<FileVerdict> => {
     const problems = findings.filter(finding => finding.file === file).map(({ file: _, ...problem }) => problem)

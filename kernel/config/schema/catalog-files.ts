@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import {
-  externalProviderSchema, NAME_PATTERN, profileSchema, stackSchema, upstreamSchema,
-  type ExternalProvider, type NamedProfile, type NamedStack, type Upstream
+  externalProviderSchema, NAME_PATTERN, profileSchema, upstreamSchema,
+  type ExternalProvider, type NamedProfile, type Upstream
 } from '../../contract/index.js'
 import { checkShape, type Problem } from '../shape-check.js'
 import { isTable } from '../toml-file.js'
@@ -31,13 +31,7 @@ export function readProfiles (
   return { rows: rows.map(([name, row]) => ({ ...row, name, seed: false })), problems }
 }
 
-/** stacks.toml: `[stack.<slug>]`. */
-export function readStacks (data: unknown, previous: readonly NamedStack[], seeds: ReadonlySet<string>): Rows<NamedStack> {
-  const { rows, problems } = readNamed({ key: 'stack', schema: stackSchema, seeds }, data, new Map(previous.map(row => [row.slug, row])))
-  return { rows: rows.map(([slug, row]) => ({ ...row, slug, seed: false })), problems }
-}
-
-interface NamedTables<S extends z.ZodType> {
+export interface NamedTables<S extends z.ZodType> {
   readonly key: string
   readonly schema: S
   readonly seeds: ReadonlySet<string>
@@ -47,7 +41,7 @@ interface NamedTables<S extends z.ZodType> {
  * A file of tables by name. A seed's name always means the seed, so a table with one is
  * reported and not used.
  */
-function readNamed<S extends z.ZodType> (
+export function readNamed<S extends z.ZodType> (
   { key, schema, seeds }: NamedTables<S>, data: unknown, previous: ReadonlyMap<string, z.output<S>>
 ): Rows<readonly [string, z.output<S>]> {
   const problems: Problem[] = unknownTopKeys(data, key)

@@ -15,8 +15,6 @@ export {
   CAPABILITIES_VERSION, capabilityChildren, capabilityGroupOf, capabilityGroups, capabilitySelectionSchema
 } from './capabilities.js'
 export type { CapabilityChild, CapabilityGroup, CapabilitySelection, CapabilitySelections } from './capabilities.js'
-export { STACK_VERSION, stackCapabilitySchema, stackModelSchema, stackSchema, stackSlotSchema } from './stack.js'
-export type { NamedStack, Stack, StackCapability, StackModel, StackSlot } from './stack.js'
 export { profileSchema } from './profile.js'
 export type { NamedProfile, Profile } from './profile.js'
 export { modelDefaultsSchema, modelRowSchema } from './model-row.js'

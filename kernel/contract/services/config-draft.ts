@@ -1,6 +1,5 @@
 import type { CapabilityChild, CapabilitySelection, CapabilitySelections } from '../schemas/capabilities.js'
 import type { NamedProfile, Profile } from '../schemas/profile.js'
-import type { NamedStack, Stack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
@@ -28,7 +27,6 @@ export interface ConfigDraft {
   readonly svc: SvcConfig
   readonly slots: ReadonlyMap<string, NamedSlotConfig>
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly stacks: ReadonlyMap<string, NamedStack>
   readonly capabilities: CapabilitySelections
   /** As `ConfigService.checkSlot`. */
   checkSlot (name: string, config: Readonly<Record<string, unknown>>): NamedSlotConfig
@@ -39,8 +37,6 @@ export interface ConfigDraft {
   deleteSlot (name: string): Promise<void>
   /** Adds, replaces or, with null, removes. Throws `profiles.seed_immutable`; null for one that is not there does nothing. */
   putProfile (name: string, profile: Profile | null): Promise<void>
-  /** As `putProfile`. Throws `stacks.seed_immutable`. */
-  putStack (slug: string, stack: Stack | null): Promise<void>
   /** `[[upstream]]` of upstreams.toml, by name. */
   readonly upstreams: ConfigRows<Upstream>
   /** `[[provider]]` of providers.toml, by name, else by catalogue id. */
@@ -50,6 +46,13 @@ export interface ConfigDraft {
   putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
   /** As `ConfigService.patchSvc`; once in a draft. */
   patchSvc (patch: Row, check?: (next: SvcConfig) => void): Promise<SvcConfig>
+  /** What files of plugins say on this draft, by name. */
+  readonly files: ReadonlyMap<string, unknown>
+  /**
+   * Adds, replaces or, with null, removes a row of a file with `rows`; null for one that is not there does nothing. What stays
+   * is left as the user wrote it. Throws `validation.invalid` and `validation.unknown_keys`, and what `rows.check` throws.
+   */
+  putRow (file: string, name: string, row: object | null): Promise<void>
   /** As `ConfigFile.patch`, of a file that a plugin owns. */
   patchFile (file: string, patch: Row): Promise<unknown>
   /** The model registry, which changes together with the configuration (`ModelRegistry.change`). */

@@ -3,7 +3,6 @@ import type { CapabilitySelections } from '../schemas/capabilities.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Manifest } from '../schemas/manifest.js'
 import type { NamedProfile } from '../schemas/profile.js'
-import type { NamedStack } from '../schemas/stack.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
@@ -33,8 +32,6 @@ export interface ConfigSnapshot {
   readonly agents: AgentRules
   /** Seeds and the operator's own; a seed's name always means the seed. */
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  /** Seeds and the operator's own; a seed's slug always means the seed. */
-  readonly stacks: ReadonlyMap<string, NamedStack>
   readonly capabilities: CapabilitySelections
   readonly upstreams: readonly Upstream[]
   readonly providers: readonly ExternalProvider[]

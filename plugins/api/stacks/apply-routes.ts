@@ -1,5 +1,6 @@
-import { defineRoute, whileConnected, type AnyRoute, type NamedStack, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, whileConnected, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import type { NamedStack } from '../../services/stack-catalog/ref.js'
 import type { StackPlan } from './plan.js'
 import { applyAnswerSchema, applyQuerySchema, slugParamsSchema, type applyPreviewSchema } from './schemas.js'
 import type { StackServices } from './stack-api.js'

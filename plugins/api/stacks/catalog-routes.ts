@@ -1,4 +1,5 @@
-import { defineRoute, stackSchema, type AnyRoute, type RouteCall, type Stack } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { stackCatalog, stackSchema, type Stack } from '../../services/stack-catalog/ref.js'
 import {
   createBodySchema, ownSlugParamsSchema, slugParamsSchema, snapshotAnswerSchema, snapshotBodySchema, stackItemSchema,
   stackListSchema
@@ -32,7 +33,7 @@ export function catalogRoutes (services: StackServices): AnyRoute[] {
       handler: async () => {
         const state = await presentState(services)
         const devices = devicesHere(services)
-        return { stacks: [...config.snapshot.stacks.values()].map(stack => stackItem(stack, state, devices)), ...state }
+        return { stacks: [...stackCatalog.of(config.snapshot).values()].map(stack => stackItem(stack, state, devices)), ...state }
       }
     }),
     defineRoute({

@@ -1,4 +1,5 @@
-import { defineRoute, type AnyRoute, type ConfigDraft, type NamedProfile, type Stack } from 'svc-gateway/plugin'
+import { defineRoute, type AnyRoute, type ConfigDraft, type NamedProfile } from 'svc-gateway/plugin'
+import { stackCatalog, type Stack } from '../../services/stack-catalog/ref.js'
 import { openEnvelope, sealStack } from './envelope.js'
 import { byStatus, resolutionsOf } from './resolutions.js'
 import { envelopeSchema, importAnswerSchema, importBodySchema, slugParamsSchema } from './schemas.js'
@@ -45,7 +46,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
         const { stack, schemaVersion, checksumOk } = openEnvelope(envelope)
         const resolutions = resolutionsOf(stack, services)
         if (dryRun) {
-          const { profiles, stacks } = config.snapshot
+          const { profiles } = config.snapshot
           return {
             dry_run: true as const,
             valid: checksumOk,
@@ -55,7 +56,7 @@ export function envelopeRoutes (services: StackServices): AnyRoute[] {
             resolutions: [...resolutions],
             ...byStatus(resolutions),
             profiles: profileFates(stack, profiles),
-            collides: slug !== undefined && stacks.has(slug)
+            collides: slug !== undefined && stackCatalog.of(config.snapshot).has(slug)
           }
         }
         if (slug === undefined) throw importWithoutSlug()

@@ -1,8 +1,7 @@
 import { basename, isAbsolute } from 'node:path'
-import {
-  bodyChecksum, portableArgs, portableFlags, STACK_VERSION, stackSchema, type Model, type Profile, type Stack, type StackSlot
-} from 'svc-gateway/plugin'
+import { bodyChecksum, portableArgs, portableFlags, type Model, type Profile } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { STACK_VERSION, stackSchema, type Stack, type StackSlot } from '../../services/stack-catalog/ref.js'
 import { ENVELOPE_KIND, type envelopeSchema } from './schemas.js'
 import { badEnvelope, envelopeTooNew } from './stack-errors.js'
 

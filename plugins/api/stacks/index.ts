@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { libraryRef } from '../../services/library/ref.js'
+import { stackCatalogRef } from '../../services/stack-catalog/ref.js'
 import { overlayRef } from '../capabilities/ref.js'
 import { applyRoutes } from './apply-routes.js'
 import { catalogRoutes } from './catalog-routes.js'
@@ -23,7 +24,8 @@ export default definePlugin({
     models: core.models,
     overlay: overlayRef,
     providers: core.providers,
-    slots: core.slots
+    slots: core.slots,
+    stacks: stackCatalogRef
   },
   register (ctx) {
     const runner = new StackRunner(ctx.services, ctx.log)

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  bodyChecksum, type CapabilityChild, type CapabilitySelections, type Device, type NamedSlotConfig, type NamedStack,
-  type SlotDraft, type StackCapability, type StackSlot
+  bodyChecksum, type CapabilityChild, type CapabilitySelections, type Device, type NamedSlotConfig, type SlotDraft
 } from 'svc-gateway/plugin'
+import type { NamedStack, StackCapability, StackSlot } from '../../services/stack-catalog/ref.js'
 import { contentHash, type StackTarget } from './pointer.js'
 import type { CapabilityChangeView, SlotChangeView, SlotTrouble, StackProblem } from './schemas.js'
 import { profileBody, profilesNamed } from './self-contained.js'

@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
-  bodyChecksum, capabilityChildren, slotConfigSchema, type ConfigDraft, type NamedSlotConfig, type NamedStack, type Paths
+  bodyChecksum, capabilityChildren, slotConfigSchema, type ConfigDraft, type NamedSlotConfig, type Paths
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import type { drifts } from './schemas.js'
 
 /** Below the state root; written in the same change as the configuration, so that an interrupted apply is known. */
@@ -67,10 +68,10 @@ export interface StackState {
 }
 
 /** Whether what was applied last is still what is configured. Pure. */
-export function stackState (pointer: StackPointer | null, config: Configured & Pick<ConfigDraft, 'stacks'>): StackState {
+export function stackState (pointer: StackPointer | null, config: Configured & Pick<ConfigDraft, 'files'>): StackState {
   if (pointer === null) return { active: null, drift: 'none' }
   const active = pointer.active_slug
-  const stack = config.stacks.get(active)
+  const stack = stackCatalog.of(config).get(active)
   if (stack === undefined || contentHash(stack, config) !== pointer.content_hash) return { active, drift: 'modified' }
   return { active, drift: pointer.converge_ok && !pointer.pending ? 'clean' : 'degraded' }
 }

@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path'
-import type { Device, Model, ProviderCatalog, Stack, StackModel } from 'svc-gateway/plugin'
+import type { Device, Model, ProviderCatalog } from 'svc-gateway/plugin'
 import type { CuratedModel } from '../../services/library/ref.js'
+import type { Stack, StackModel } from '../../services/stack-catalog/ref.js'
 import type { ModelResolution } from './schemas.js'
 import { devicesHere } from './stack-item.js'
 import type { StackServices } from './stack-api.js'

@@ -1,5 +1,8 @@
-import { capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, madeWhenRead, NAME_PATTERN, STACK_VERSION, stackSchema } from 'svc-gateway/plugin'
+import {
+  capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, madeWhenRead, NAME_PATTERN
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { STACK_VERSION, stackSchema } from '../../services/stack-catalog/ref.js'
 
 export const ENVELOPE_KIND = 'svc.stack'
 

@@ -1,4 +1,5 @@
-import { profileSchema, type NamedProfile, type Profile, type Stack } from 'svc-gateway/plugin'
+import { profileSchema, type NamedProfile, type Profile } from 'svc-gateway/plugin'
+import type { Stack } from '../../services/stack-catalog/ref.js'
 import { metadataOf, modelsNamed } from './resolutions.js'
 import type { StackServices } from './stack-api.js'
 

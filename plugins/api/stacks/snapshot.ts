@@ -1,6 +1,7 @@
+import { capabilityChildren, type NamedSlotConfig } from 'svc-gateway/plugin'
 import {
-  capabilityChildren, stackSchema, stackSlotSchema, type NamedSlotConfig, type Stack, type StackCapability, type StackSlot
-} from 'svc-gateway/plugin'
+  stackSchema, stackSlotSchema, type Stack, type StackCapability, type StackSlot
+} from '../../services/stack-catalog/ref.js'
 import type { StackServices } from './stack-api.js'
 
 type Sources = Pick<StackServices, 'config' | 'overlay'>

@@ -12,7 +12,7 @@ export function stackExists (slug: string): SvcError {
 }
 
 export function seedStack (slug: string): SvcError {
-  return svcError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`,
+  return stacksError('stacks.seed_immutable', `stack '${slug}' is built in and cannot be changed; save it under another slug`,
     { param: 'slug', details: { slug } })
 }
 

@@ -1,5 +1,6 @@
-import type { Device, NamedStack } from 'svc-gateway/plugin'
+import type { Device } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import { readPointer, stackState, type StackState } from './pointer.js'
 import type { stackItemSchema } from './schemas.js'
 import type { StackServices } from './stack-api.js'
@@ -32,7 +33,7 @@ export function devicesHere ({ overlay }: Pick<StackServices, 'overlay'>): reado
 
 /** Throws `stacks.not_found`. */
 export function stackOf ({ config }: Pick<StackServices, 'config'>, slug: string): NamedStack {
-  const stack = config.snapshot.stacks.get(slug)
+  const stack = stackCatalog.of(config.snapshot).get(slug)
   if (stack === undefined) throw stackNotFound(slug)
   return stack
 }

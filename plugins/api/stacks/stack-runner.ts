@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { isSvcError, messageOf, svcError, type CapabilityChild, type Logger, type NamedStack } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, svcError, type CapabilityChild, type Logger } from 'svc-gateway/plugin'
+import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import { converge, isUp, unloads } from './converge.js'
 import { shapeStack, type StackPlan } from './plan.js'
 import { POINTER_FILE, pointerText, readPointer, type StackPointer } from './pointer.js'
@@ -139,7 +140,7 @@ export class StackRunner {
       let refusal: CapabilityChild | null = null
       try {
         return await slots.change(async draft => {
-          const stack = draft.config.stacks.get(slug)
+          const stack = stackCatalog.of(draft.config).get(slug)
           if (stack === undefined) throw stackNotFound(slug)
           const plan = await shapeStack(draft, stack, {
             overlay,

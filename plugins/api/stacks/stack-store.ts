@@ -1,7 +1,7 @@
 import {
-  messageOf, nameSchema, shellWords, slotConfigSchema, svcError, type ConfigDraft, type NamedStack,
-  type RouteCall, type Stack
+  messageOf, nameSchema, shellWords, slotConfigSchema, svcError, type ConfigDraft, type RouteCall
 } from 'svc-gateway/plugin'
+import { stackCatalog, type NamedStack, type Stack } from '../../services/stack-catalog/ref.js'
 import type { StackServices } from './stack-api.js'
 import { contradictoryRow, invalidSlug, seedStack, stackExists, stackNotFound } from './stack-errors.js'
 
@@ -57,19 +57,19 @@ function requireCoherentRows (services: RowServices, draft: ConfigDraft, { slots
 /** Throws `stacks.exists`, `stacks.seed_immutable`, `stacks.invalid_name`. */
 export async function addStack (services: RowServices, draft: ConfigDraft, slug: string, stack: Stack): Promise<void> {
   requireSlug(slug)
-  const present = draft.stacks.get(slug)
+  const present = stackCatalog.of(draft).get(slug)
   if (present !== undefined) throw present.seed ? seedStack(slug) : stackExists(slug)
   requireCoherentRows(services, draft, stack)
-  await draft.putStack(slug, stack)
+  await draft.putRow(stackCatalog.file, slug, stack)
 }
 
 /** Null removes it. Throws `stacks.not_found`, `stacks.seed_immutable`. */
 export async function replaceStack (services: RowServices, draft: ConfigDraft, slug: string, stack: Stack | null): Promise<void> {
-  const present = draft.stacks.get(slug)
+  const present = stackCatalog.of(draft).get(slug)
   if (present === undefined) throw stackNotFound(slug)
   if (present.seed) throw seedStack(slug)
   if (stack !== null) requireCoherentRows(services, draft, stack)
-  await draft.putStack(slug, stack)
+  await draft.putRow(stackCatalog.file, slug, stack)
 }
 
 export function audited<T> (

@@ -1,4 +1,4 @@
-import type { NamedStack } from 'svc-gateway/plugin'
+import type { NamedStack } from '../../services/stack-catalog/ref.js'
 import type { StackPlan } from './plan.js'
 import { resolutionsOf } from './resolutions.js'
 import type { CapabilityChangeView, SlotChangeView } from './schemas.js'

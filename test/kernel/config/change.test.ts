@@ -96,7 +96,7 @@ t.test('what a draft refuses, nothing of it is written', async t => {
     [async draft => { await draft.deleteSlot('../agent') }, { code: 'validation.invalid' }],
     [async draft => { await draft.putProfile('rocm', null) }, { code: 'profiles.seed_immutable' }],
     [async draft => { await draft.putProfile('Bad Name', draft.profiles.get('mine')!) }, { code: 'validation.invalid' }],
-    [async draft => { await draft.putStack('saber', null) }, { code: 'stacks.seed_immutable' }],
+    [async draft => { await draft.putRow('stacks.toml', 'saber', null) }, { code: 'validation.invalid' }],
     [async () => { throw new Error('mine') }, { message: 'mine' }]
   ]
   for (const [refused, expected] of refusals) {

@@ -7,6 +7,7 @@ import type { WithLock } from '../../../kernel/config/locker.js'
 import { shippedProviders } from '../../providers.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
+import { stacksFile } from '../../../plugins/services/stack-catalog/stacks-file.js'
 
 export interface Logged { readonly level: string, readonly fields: object, readonly message: string }
 
@@ -66,7 +67,8 @@ export async function openHome (
   writeTree(paths.etc, files)
   const log = recordingLog()
   const config = await createConfigService({
-    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders, owned: [wordsFile],
+    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders,
+    owned: [wordsFile, stacksFile],
     ...options
   })
   return { config, log, paths }

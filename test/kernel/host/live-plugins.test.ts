@@ -398,3 +398,62 @@ t.test('a package owns a configuration file: it is read, checked, written and to
   await it.reload()
   t.strictSame(await findings(), [], 'without its owner nobody reads it')
 })
+
+const NEST = `import { core, defineProvider, defineRoute, definePlugin } from 'svc-gateway/plugin'
+import { z } from 'zod'
+const song = z.strictObject({ notes: z.array(z.string()).default([]), flags: z.string().default('') })
+const songs = {
+  file: 'songs.toml', schema: z.strictObject({ song: z.record(z.string(), song).default({}) }),
+  rows: {
+    key: 'song', schema: song, builtin: new Set(['dawn']),
+    check: (name, { flags }, world) => world.flags.slot(flags, { provider: 'finch', type: 'tts', profile: null }, { slot: name, what: 'flags of ' + name, param: 'flags' })
+  }
+}
+export default definePlugin({ name: 'nest', kind: ['routes', 'provider'], apiVersion: 1, requires: { config: core.config }, register (ctx) {
+  const { config } = ctx.services
+  const file = ctx.addConfigFile(songs)
+  ctx.addProvider(defineProvider({
+    name: 'finch', title: 'Finch', family: 'finch', devices: ['cpu'], slotTypes: ['tts'], cli: true, needsModel: false, flags: { managed: ['port'] },
+    surfaces: { speech: { path: '/v1/audio/speech', streaming: true, body: 'json' } }, health: { path: '/health' }, exclusivity: 'standard',
+    containerSpec: ({ argv }) => ({ command: argv })
+  }))
+  ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/nest', summary: 'x', handler: () => file.value }))
+  ctx.addRoute(defineRoute({ method: 'PUT', url: '/api/test/nest/:name', summary: 'x', schema: { params: z.object({ name: z.string() }), body: z.unknown() },
+    handler: ({ body, params }) => config.change(async draft => {
+      await draft.putRow(songs.file, params.name, body.gone ? null : body)
+      return draft.files.get(songs.file)
+    }) }))
+} })`
+
+t.test('a package owns a file of tables by name: each is judged, kept and written by itself', async t => {
+  const it = await home(t, ['svc-plugin-nest'])
+  symlinkSync(join(packageRoot, 'node_modules/zod'), join(it.plugins, 'node_modules/zod'))
+  const path = join(it.gateway.home, 'etc/svc/songs.toml')
+  it.write('svc-plugin-nest', { 'index.js': NEST }, { svc: { apiVersion: 1, kind: ['routes', 'provider'] } })
+  writeFileSync(path, '# mine\n[song.one]\nnotes = ["c"] # low\n[song.two]\nnotes = ["d"]\n[song.dawn]\nnotes = ["e"]\n')
+  await it.reload()
+  const findings = async (): Promise<unknown> => (await it.get('/api/status') as { diagnostics: unknown }).diagnostics
+  const songs = { one: { notes: ['c'], flags: '' }, two: { notes: ['d'], flags: '' } }
+  t.strictSame(await it.get('/api/test/nest'), { song: songs }, 'a name of the plugin\'s own is not used')
+  t.match(await findings(), [{ file: 'songs.toml', path: 'song.dawn', message: /is a built-in song/ }])
+
+  writeFileSync(path, '# mine\n[song.one]\nnotes = "c"\n[song.two]\nnotes = ["f"] # high\nflags = "--port 1"\n')
+  await it.reload()
+  t.strictSame(await it.get('/api/test/nest'), { song: { one: songs.one, two: { notes: ['f'], flags: '--port 1' } } }, 'the broken one stays as it was, the other counts')
+  t.match(await findings(), [
+    { path: 'song.one.notes', line: 3 }, { path: 'song.two.flags', code: 'slot.managed_arg_denied' }
+  ], 'and what no schema knows is found')
+
+  const put = async (name: string, body: object): Promise<[number, unknown]> => {
+    const response = await it.gateway.fetch(`/api/test/nest/${name}`, { method: 'PUT', body: JSON.stringify(body) })
+    return [response.status, await response.json()]
+  }
+  t.match(await put('two', { flags: '--port 2' }), [400, { error: { code: 'slot.managed_arg_denied', message: /flags of two: --port is set by the gateway/ } }])
+  t.match(await put('dawn', {}), [400, { error: { code: 'validation.invalid', message: /built in/ } }])
+  t.match(await put('three', { note: [] }), [400, { error: { code: 'validation.unknown_keys' } }])
+  t.match(await put('two', { notes: ['f'], flags: '' }), [200, { song: { two: { flags: '' } } }])
+  t.strictSame((await put('one', { gone: true }))[0], 200)
+  t.equal(readFileSync(path, 'utf8').includes('notes = ["f"] # high'), true, 'what stays is left as it was written')
+  t.strictSame(await it.get('/api/test/nest'), { song: { two: { notes: ['f'], flags: '' } } })
+  t.strictSame(await findings(), [])
+})

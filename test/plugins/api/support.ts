@@ -43,6 +43,7 @@ import companions from '../../../plugins/services/companions/index.js'
 import remoteCatalog from '../../../plugins/providers/remote-catalog/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
+import stackCatalog from '../../../plugins/services/stack-catalog/index.js'
 import pull from '../../../plugins/services/pull/index.js'
 
 export const apiPlugins: readonly AnyPlugin[] = [
@@ -77,6 +78,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   services,
   settings,
   slots,
+  stackCatalog,
   stacks,
   stats,
   status,

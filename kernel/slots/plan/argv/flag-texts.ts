@@ -1,7 +1,6 @@
 import {
-  messageOf, shellWords, svcError, type EngineProvider, type FlagGrammar, type Model,
-  type NamedProfile, type NamedSlotConfig, type NewModelRow, type Profile, type ProviderCatalog, type Stack, type StackSlot,
-  type SvcError
+  messageOf, shellWords, svcError, type FlagGrammar, type FlagRules, type Model, type NamedProfile, type NamedSlotConfig,
+  type NewModelRow, type Profile, type ProviderCatalog, type SvcError
 } from '../../../contract/index.js'
 import { profileProvider } from '../profile-provider.js'
 import { managedFlags, managedFlagsAboveFields } from './managed-flags.js'
@@ -67,23 +66,19 @@ export function checkModelFlags (id: string, row: NewModelRow, before: Model | u
   modelDefaultsWords({ id, defaults }, providers.defaultFor('llm')?.flags)
 }
 
-/** A stack that is about to be written: its rows and the profiles that it brings along. */
-export function checkStackFlags (stack: Stack, slots: ReadonlyMap<string, NamedSlotConfig>, providers: Providers): void {
-  stack.slots.forEach((row, i) => {
-    const words = splitArgs(row.server_extra_args ?? [], `slots.${i}.server_extra_args`)
-    const flags = managedFlagsAboveFields(words, rowProvider(row, slots.get(row.slot), providers)?.flags)
-    refused(words, flags, `server_extra_args of row '${row.slot}'`, `slots.${i}.server_extra_args`, { slot: row.slot })
-  })
-  for (const [name, profile] of Object.entries(stack.profiles)) {
-    const named = { ...profile, name, seed: false }
-    profileWords(named, profileProvider(named, providers)?.flags, `profiles.${name}.flags`)
+/** For rows of files that plugins own. */
+export function flagRules (providers: Providers): FlagRules {
+  return {
+    slot (text, wish, { slot, what, param }) {
+      const words = splitArgs(text, param)
+      const flags = managedFlagsAboveFields(words, providers.get(providers.nameFor(wish))?.flags)
+      refused(words, flags, what, param, { slot })
+    },
+    profile (name, profile, param) {
+      const named = { ...profile, name, seed: false }
+      profileWords(named, profileProvider(named, providers)?.flags, param)
+    }
   }
-}
-
-/** The engine that a row gets when it is applied: its own word, that of the slot which is there, else what it implies. */
-function rowProvider (row: StackSlot, present: NamedSlotConfig | undefined, providers: Providers): EngineProvider | undefined {
-  const provider = row.provider ?? present?.provider ?? null
-  return providers.get(providers.nameFor({ provider, type: row.type ?? 'llm', device: row.device ?? undefined, profile: row.profile }))
 }
 
 function refused (

@@ -4,11 +4,12 @@ import * as fsPromises from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   capabilityChildren, core, definePlugin, deviceClassOf, devices, gpuBackendOf, isSvcError, type AnyPlugin, type NamedProfile,
-  type NamedSlotConfig, type Stack
+  type NamedSlotConfig
 } from '../../../../kernel/contract/index.js'
 import type { FileOps } from '../../../../kernel/config/atomic-file.js'
 import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import { overlayRef } from '../../../../plugins/api/capabilities/ref.js'
+import { stackCatalog, type Stack } from '../../../../plugins/services/stack-catalog/ref.js'
 import { readPointer, stackState } from '../../../../plugins/api/stacks/pointer.js'
 import type { StackServices } from '../../../../plugins/api/stacks/stack-api.js'
 import { StackRunner } from '../../../../plugins/api/stacks/stack-runner.js'
@@ -110,8 +111,8 @@ async function sequences (): Promise<Record<string, number>> {
     if (typeof outcome !== 'object' || outcome === null || !('code' in outcome)) seen.written++
   }
   const putStack = async (name: string, body: object): Promise<void> => {
-    await call(config.snapshot.stacks.has(name) ? 'PUT' : 'POST', config.snapshot.stacks.has(name) ? `/api/stacks/${name}` : '/api/stacks',
-      config.snapshot.stacks.has(name) ? body : { slug: name, stack: body })
+    await call(stackCatalog.of(config.snapshot).has(name) ? 'PUT' : 'POST', stackCatalog.of(config.snapshot).has(name) ? `/api/stacks/${name}` : '/api/stacks',
+      stackCatalog.of(config.snapshot).has(name) ? body : { slug: name, stack: body })
   }
 
   async function apply (name: string): Promise<void> {
@@ -135,7 +136,7 @@ async function sequences (): Promise<Record<string, number>> {
       if (change === undefined) same(value, slotsBefore.get(slot), `${slot} was not to change`)
       else same([change.before_model, change.after_model], [slotsBefore.get(slot)?.model.default ?? null, value.model.default], `${slot} changed as told`)
     }
-    for (const { slot, model } of (config.snapshot.stacks.get(name) as Stack).slots) {
+    for (const { slot, model } of (stackCatalog.of(config.snapshot).get(name) as Stack).slots) {
       if (model !== null) same([now.get(slot)!.model.default, now.get(slot)!.enabled], [model, true], `${slot} is as its row says`)
     }
     const state = stackState(await readPointer(config.paths), config.snapshot)
@@ -153,7 +154,7 @@ async function sequences (): Promise<Record<string, number>> {
       case 'stack.put': return await putStack(next.slug, next.body)
       case 'stack.apply':
         if (next.body !== null) await putStack(next.slug, next.body)
-        return config.snapshot.stacks.has(next.slug) ? await apply(next.slug) : undefined
+        return stackCatalog.of(config.snapshot).has(next.slug) ? await apply(next.slug) : undefined
       case 'capability': {
         const { child, ...patch } = next.wanted
         return await count(slots.change(draft => overlay.select(draft, child, patch)))
@@ -172,7 +173,7 @@ async function sequences (): Promise<Record<string, number>> {
     const held = config.snapshot
     const read = await config.reload()
     same(read.diagnostics, [], 'every file loads')
-    same([read.slots, read.profiles, read.stacks, read.capabilities], [held.slots, held.profiles, held.stacks, held.capabilities], 'to what was in force')
+    same([read.slots, read.profiles, read.files, read.capabilities], [held.slots, held.profiles, held.files, held.capabilities], 'to what was in force')
     same(Object.keys(tree(gateway.home)).filter(name => /\/\./.test(name)), [], 'and nothing lies about')
   }), { numRuns: runs, seed: (fc.readConfigureGlobal().seed ?? 0) + part })
   await gateway.close()

@@ -1,8 +1,7 @@
+import {
+  capabilityChildren, deviceSchema, modelCapabilities, nameSchema, PLUGIN_NAME_PATTERN, profileSchema, slotRoles, slotTypeSchema
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { capabilityChildren } from './capabilities.js'
-import { deviceSchema, modelCapabilities, slotRoles, slotTypeSchema } from './enums.js'
-import { nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
-import { profileSchema } from './profile.js'
 
 /** The format of a stack's body, in stacks.toml and in envelopes. */
 export const STACK_VERSION = 1
