@@ -38,6 +38,8 @@ export function curlLine (base: string, method: string, path: string, operation:
   const lines = [['curl', ...options, quoted(base + place + (query === '' ? '' : `?${query}`))].join(' ')]
   if (type === 'multipart/form-data') {
     for (const [name, value] of Object.entries(content?.example ?? {})) lines.push(`-F ${quoted(`${name}=${String(value)}`)}`)
+  } else if (type === 'application/x-www-form-urlencoded') {
+    for (const [name, value] of Object.entries(content?.example ?? {})) lines.push(`--data-urlencode ${quoted(`${name}=${String(value)}`)}`)
   } else if (content?.example !== undefined) {
     lines.push(`-H ${quoted(`content-type: ${String(type)}`)}`, `-d ${quoted(JSON.stringify(content.example))}`)
   }

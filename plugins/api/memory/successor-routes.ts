@@ -119,6 +119,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       description: 'Multipart with `file`; `?on_conflict=` skip, replace or new-id. Goes on behind the answer: the operation tells how far it is.',
       schema: { params, body: fileSchema, response: engineAnswerSchema },
       consumes: 'multipart/form-data',
+      example: { file: '@documents.zip' },
       answers: [{ status: 202 }],
       bodyKind: 'stream',
       handler: async call => {

@@ -17,7 +17,8 @@ function requestOf (line: string): Sent {
   if (curl !== 'curl') throw new Error(`no curl line: ${line}`)
   const headers: Record<string, string> = {}
   const form = new FormData()
-  let [url, method, body]: [string, string | null, string | FormData | null] = ['', null, null]
+  const fields = new URLSearchParams()
+  let [url, method, body]: [string, string | null, string | FormData | URLSearchParams | null] = ['', null, null]
   for (let word = words.shift(); word !== undefined; word = words.shift()) {
     if (word === '-N') continue
     if (word === '-o') words.shift()
@@ -31,6 +32,10 @@ function requestOf (line: string): Sent {
       if (value.startsWith('@')) form.set(name, new Blob(['RIFF']), value.slice(1))
       else form.set(name, value)
       body = form
+    } else if (word === '--data-urlencode') {
+      const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(words.shift()!) ?? []
+      fields.append(name, value)
+      body = fields
     } else if (word.startsWith('http')) url = word
     else throw new Error(`curl does not know ${word} in: ${line}`)
   }
@@ -56,6 +61,8 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'GET /api/agent/approvals/0123456789abcdef0123456789abcdef': [404, 'approvals.not_found'],
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/approve': [404, 'approvals.not_found'],
   'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/deny': [404, 'approvals.not_found'],
+  'GET /api/agent/approvals/0123456789abcdef0123456789abcdef/page': [404, 'approvals.not_found'],
+  'POST /api/agent/approvals/0123456789abcdef0123456789abcdef/page': [404, 'approvals.not_found'],
   'POST /api/mcp/catalog/refresh': [502, 'mcp.catalog_failed'],
   'PATCH /api/mcp/svc-admin/config': [409, 'mcp.bundled'],
   'PATCH /api/mcp/svc-admin/tools': [409, 'mcp.bundled'],
