@@ -7,6 +7,7 @@ import { listBars, listLines, measureLists, type Bar, type ListsResult } from '.
 import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
 import { measureMemory, memoryBars } from './memory.js'
+import { measureScale, scaleBars } from './memory-scale.js'
 import { measurePeers, peerLines } from './peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
 import { reportLines, type MemoryResult } from './report.js'
@@ -43,7 +44,8 @@ async function run (): Promise<void> {
 
 async function measureMemoryOnly (home: string, file: string): Promise<void> {
   const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
-  finish({ memory: quality }, memoryBars(quality))
+  const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
+  finish({ memory: { ...quality, scale } }, [...memoryBars(quality), ...scaleBars(scale)])
 }
 
 async function comparePeers (home: string): Promise<void> {

@@ -4,44 +4,32 @@ import type { BankRow } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
 import type { Recalled } from './recall.js'
+import { tokensOf } from './tokens.js'
 import type { RecallRequest } from './request.js'
 
 type WireObject = Readonly<Record<string, unknown>>
 
-/** About a quarter of the characters. Pure. */
-export function tokensOf (text: string): number {
-  return Math.ceil(text.length / 4)
-}
-
 /** `RecallResponse` of the wire: what fits into the budget of tokens, and what was to be included with it. */
 export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallRequest, recalled: Recalled): WireObject {
-  const { results, steps, timings } = recalled
-  const fitting = withinTokens(results, request.max_tokens)
-  const rows = fitting.map(({ row }) => row)
+  const { results, candidates, steps, timings } = recalled
+  const rows = results.map(({ row }) => row)
   const sources = sourcesOf(store, rows)
   const { chunks, source_facts: facts } = request.include ?? { chunks: null, source_facts: null }
   const entities = request.include === null ? { max_tokens: 500 } : request.include.entities
   return {
-    results: fitting.map(({ row, scores, final }) => ({
+    results: results.map(({ row, scores, final }) => ({
       ...factOf(bank.bank_id, row, sources.get(row.seq) ?? null), entities: namesOf(row),
       scores: { final, reranker: scores.reranker, semantic: scores.semantic, keyword: scores.keyword }
     })),
     trace: request.trace !== true ? null : {
       query: request.query, budget: request.budget, steps, timings_ms: timings,
-      candidates: results.length, returned: fitting.length
+      candidates, returned: results.length
     },
     entities: entities === null ? null : entitiesOf(store, bank, rows, entities.max_tokens),
     chunks: chunks === null ? null : chunksOf(store, bank.bank_id, rows, chunks.max_tokens),
     ...facts === null ? { source_facts: null, source_facts_truncated: null }
       : sourceFacts(store, bank.bank_id, rows, facts.max_tokens)
   }
-}
-
-/** The first one is returned whatever its size. */
-function withinTokens (results: Recalled['results'], limit: number): Recalled['results'] {
-  let sum = 0
-  const end = results.findIndex(({ row }, i) => (sum += tokensOf(row.text)) > limit && i > 0)
-  return limit === 0 ? [] : end === -1 ? results : results.slice(0, end)
 }
 
 function factOf (bankId: string, row: ShownMemory, sources: readonly string[] | null) {

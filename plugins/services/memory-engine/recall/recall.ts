@@ -4,8 +4,10 @@ import { SHOWN, type ShownMemory } from '../memories/view.js'
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
 import { addRecency, addRerank, certainty, expand, fuse, ordered, type Scored } from './fuse.js'
+import type { FactType } from '../store/memory-table.js'
 import { embed, embedIdentity, rerank } from './model-calls.js'
 import { neighboursOf } from './neighbours.js'
+import { tokensOf } from './tokens.js'
 import type { RecallRequest } from './request.js'
 import { searchText } from './text-search.js'
 import { vectorIndexOf, type Found } from './vector-index.js'
@@ -14,6 +16,7 @@ import { knownModel, type Vector } from './vector-table.js'
 /** What was found, best first, and how. */
 export interface Recalled {
   readonly results: readonly { readonly row: ShownMemory, readonly scores: Scored, readonly final: number }[]
+  readonly candidates: number
   readonly steps: Steps
   readonly timings: Readonly<Record<string, number>>
 }
@@ -28,7 +31,7 @@ export interface Steps {
 /** Candidates of each search. */
 const budgets = { low: 100, mid: 200, high: 600 } as const
 /** Those whose neighbours are looked at. */
-const EXPANDED = 200
+const EXPANDED = 50
 const NO_VECTORS = 'no memory has a vector of this model yet'
 const MOST_RESULTS = 300
 const RERANKED = 50
@@ -59,16 +62,19 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
     scored = await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
   }
-  const rows = await timed('rows', () => rowsOf(core, [...scored.keys()]))
-  for (const seq of scored.keys()) if (!rows.has(seq)) scored.delete(seq)
-  addRecency(scored, new Map([...rows].map(([seq, row]) => [seq, row.mentioned_at])), request.at)
+  const known = await timed('known', () => knownOf(core, [...scored.keys()]))
+  for (const seq of scored.keys()) if (!known.has(seq)) scored.delete(seq)
+  addRecency(scored, new Map([...known].map(([seq, each]) => [seq, each.mentioned_at])), request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
-    : await timed('rerank', () => secondPass(core, request.query, ordered(scored).slice(0, RERANKED), rows, signal))
+    : await timed('rerank', () => secondPass(core, request.query, ordered(scored).slice(0, RERANKED), signal))
   const order = ordered(scored)
   const scale = certainty(scored.values()) / (order[0]?.score || 1)
-  const results = order.map(each => ({ row: rows.get(each.seq)!, scores: each, final: Math.min(1, each.score * scale) }))
+  const finals = order.map(each => (
+    { scores: each, final: Math.min(1, each.score * scale), type: known.get(each.seq)!.fact_type }))
+  const results = await timed('rows', () =>
+    fitting(core, chosen(finals, request).slice(0, MOST_RESULTS), request.max_tokens))
   return {
-    results: chosen(results, request).slice(0, MOST_RESULTS),
+    results, candidates: order.length,
     steps: { text: textOff, vectors: query.why ?? (byVector?.length ? null : NO_VECTORS), rerank: rerankOff },
     timings
   }
@@ -130,12 +136,13 @@ function byVectors (
 
 /** Null if the reranker had its say, else why it did not. */
 async function secondPass (
-  core: Core, query: string, top: readonly Scored[], rows: ReadonlyMap<number, ShownMemory>, signal: AbortSignal
+  core: Core, query: string, top: readonly Scored[], signal: AbortSignal
 ): Promise<string | null> {
   const { rerank: ability, patience } = core.outside.abilities
   if (ability.model === null) return ability.why
   if (top.length < 2) return 'there is nothing to order'
-  const texts = top.map(({ seq }) => rows.get(seq)!.text)
+  const rows = rowsOf(core, top.map(({ seq }) => seq))
+  const texts = top.map(({ seq }) => rows.get(seq)?.text ?? '')
   const ms = patience?.rerankMs ?? PATIENCE.rerankMs
   const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
   if ('why' in asked) return asked.why
@@ -165,6 +172,46 @@ async function patiently<T> (
   }
 }
 
+/** What the order needs of each candidate that is still valid. */
+interface Known {
+  readonly seq: number
+  readonly mentioned_at: number | null
+  readonly fact_type: FactType
+}
+
+function knownOf ({ store }: Core, memories: readonly number[]): ReadonlyMap<number, Known> {
+  const rows = store.all<Known>(
+    `SELECT m.seq AS seq, m.mentioned_at AS mentioned_at, m.fact_type AS fact_type FROM json_each(?) AS wanted
+     JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])
+  return new Map(rows.map(row => [row.seq, row]))
+}
+
+interface Final {
+  readonly scores: Scored
+  readonly final: number
+  readonly type: FactType
+}
+
+const PAGE = 50
+
+/** Those that fit into the budget of tokens, with their rows; the first one whatever its size. */
+function fitting (core: Core, finals: readonly Final[], maxTokens: number): Recalled['results'] {
+  const results: { readonly row: ShownMemory, readonly scores: Scored, readonly final: number }[] = []
+  if (maxTokens === 0) return results
+  let sum = 0
+  for (let from = 0; from < finals.length; from += PAGE) {
+    const page = finals.slice(from, from + PAGE)
+    const rows = rowsOf(core, page.map(({ scores }) => scores.seq))
+    for (const { scores, final } of page) {
+      const row = rows.get(scores.seq)!
+      sum += tokensOf(row.text)
+      if (sum > maxTokens && results.length > 0) return results
+      results.push({ row, scores, final })
+    }
+  }
+  return results
+}
+
 function rowsOf ({ store }: Core, memories: readonly number[]): Map<number, ShownMemory> {
   const rows = store.all<ShownMemory>(
     `${SHOWN} JOIN json_each(?) AS wanted ON wanted.value = m.seq WHERE m.state = 'valid'`, [JSON.stringify(memories)])
@@ -172,7 +219,7 @@ function rowsOf ({ store }: Core, memories: readonly number[]): Map<number, Show
 }
 
 /** A score that is missing is below any bound. */
-function chosen (results: Recalled['results'], request: RecallRequest): Recalled['results'] {
+function chosen (results: readonly Final[], request: RecallRequest): readonly Final[] {
   const { min_scores: least, prefer_observations: prefers } = request
   const bounds = Object.entries(least ?? {}).filter(([, bound]) => bound !== null) as [keyof NonNullable<typeof least>, number][]
   const kept = results.filter(({ scores, final }) => {
@@ -180,6 +227,6 @@ function chosen (results: Recalled['results'], request: RecallRequest): Recalled
     return bounds.every(([name, bound]) => (all[name] ?? -Infinity) >= bound)
   })
   if (prefers !== true) return kept
-  const isObservation = ({ row }: Recalled['results'][number]): boolean => row.fact_type === 'observation'
+  const isObservation = ({ type }: Final): boolean => type === 'observation'
   return [...kept.filter(isObservation), ...kept.filter(each => !isObservation(each))]
 }

@@ -7,7 +7,7 @@ import type { Found } from './vector-index.js'
 /** What a word in the context or among the names weighs beside one in the text. */
 const WEIGHTS = '1.0, 0.5, 0.5'
 /** Scoring costs for each memory that has a word. In large banks words that many have are left out, the rarest never. */
-const MOST_SCORED = 10_000
+const MOST_SCORED = 5000
 
 /** Memories that have words of the query, by BM25, best first. */
 export function searchText (

@@ -21,8 +21,8 @@ interface Loaded {
 }
 
 /** This many are compared exactly for each that is wanted: the order by signs is a rough one. */
-const OVERSAMPLING = 4
-const LEAST_COMPARED = 400
+const OVERSAMPLING = 2
+const LEAST_COMPARED = 300
 /** No more are compared exactly where a filter leaves few of many. */
 const PAGE = 5000
 const LARGEST_BYTES = 256 * 1024 * 1024
