@@ -4,13 +4,17 @@ import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/ans
 import { bool, object, optional, readBody, required, text } from '../wire/shape.js'
 
 const LONGEST_BYTES = 192
+/** The gateway's own names of banks: another bank that answers to one of them would get what is meant for it. */
+const RESERVED = /^(shared|agents|project__|private__)/
 
 const list: Handler = ({ core, params }) => json(view(core, needBank(core.store, params.bank_id!)))
 
 const create: Handler = ({ core, params, body, headers, ignored }) => {
   const { alias, primary } = readBody(body, headers, ignored, object({ alias: required(text), primary: optional(bool, false) }))
   const bank = needBank(core.store, params.bank_id!)
-  if (alias.trim() === '' || alias.includes('/') || Buffer.byteLength(alias) > LONGEST_BYTES) throw new WireError(400, 'Invalid alias')
+  if (alias.trim() === '' || alias.includes('/') || Buffer.byteLength(alias) > LONGEST_BYTES || RESERVED.test(alias)) {
+    throw new WireError(400, `Invalid alias '${alias.slice(0, 100)}'`)
+  }
   if (findBank(core.store, alias) !== undefined || ownerOf(core, alias) !== undefined) throw new WireError(409, `'${alias}' is a bank or an alias already`)
   core.store.transaction(() => {
     core.store.run('INSERT INTO bank_aliases (alias, bank, created_at) VALUES (?, ?, ?)', [alias, bank.seq, core.now()])

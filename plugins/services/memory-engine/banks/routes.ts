@@ -54,7 +54,8 @@ function listBanks ({ core: { store }, query, ignored }: WireCall): ReturnType<H
     q: maybe(text), limit: optional(int({ min: 1 }), 100), offset: optional(int({ min: 0 }), 0)
   })
   const like = `%${(q ?? '').replaceAll(/[%_\\]/g, '\\$&')}%`
-  const where = `WHERE bank_id LIKE ? ESCAPE '\\' OR name LIKE ? ESCAPE '\\'`
+  // a bank that is being imported has no name yet
+  const where = `WHERE bank_id NOT LIKE '/%' AND (bank_id LIKE ? ESCAPE '\\' OR name LIKE ? ESCAPE '\\')`
   const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM banks ${where}`, [like, like])!
   const rows = store.all<BankRow & { facts: number }>(
     `SELECT banks.*, (SELECT count(*) FROM memories WHERE bank = banks.seq AND state = 'valid') AS facts

@@ -2,6 +2,7 @@ import type { Core } from '../core.js'
 import { consolidationWork } from '../llm/consolidate.js'
 import { extractWork } from '../llm/extract-work.js'
 import { refreshWork } from '../models/refresh.js'
+import { sweepStages } from '../transfer/stage.js'
 import { cloneWork, exportWork, importWork } from '../transfer/works.js'
 import type { OperationType } from './operation.js'
 import type { Work } from './operation-queue.js'
@@ -26,5 +27,6 @@ export function startOperations (core: Core): void {
   const { queue } = operationsOf(core)
   core.hooks.retainLater = later => retainLater(core, later)
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
+  sweepStages(core)
   queue.start()
 }

@@ -4,7 +4,8 @@ import { traits } from '../banks/profile.js'
 import type { Core, Retained } from '../core.js'
 import { noteEvent } from '../documents/document-table.js'
 import { PermanentFailure } from '../operations/operation.js'
-import { ensureBank, findBank, overridesOf, type BankRow } from '../store/bank-table.js'
+import type { Run } from '../operations/operation-queue.js'
+import { findBank, overridesOf, type BankRow } from '../store/bank-table.js'
 import { appendChunks, deleteDocument, findDocument, settleText, writeDocument } from '../store/document-table.js'
 import { insertMemory, invalidateMemory, type FactType, type MemoryRow } from '../store/memory-table.js'
 import type { Archive, JsonRow, TransferDocument, TransferFact, TransferObservation } from './archive.js'
@@ -31,27 +32,79 @@ export function importDocuments (core: Core, bank: BankRow, archive: Archive, on
   return work.end()
 }
 
-/** Brings a whole bank in, in the caller's transaction. `isNew` refuses a bank that is there. Throws a `PermanentFailure`. */
-export function importBank (
-  core: Core, bankId: string, archive: Archive, options: {
-    readonly isNew: boolean
-    readonly data: boolean
-    readonly config: boolean
-    readonly onConflict: ConflictMode
+export interface BankParts {
+  readonly data: boolean
+  readonly config: boolean
+  readonly onConflict: ConflictMode
+}
+
+/** Brings the parts of an archive into a bank that is there, in the caller's transaction. */
+export function mergeBank (core: Core, bank: BankRow, archive: Archive, { data, config, onConflict }: BankParts): Imported {
+  if (config) importConfig(core, bank, archive.rows.banks?.[0])
+  const now = findBank(core.store, bank.bank_id)!
+  const imported = importDocuments(core, now, data ? archive : { ...archive, documents: [], observations: [] }, onConflict)
+  return withRest(core, now, archive, config, imported)
+}
+
+/** What beside memories is in an archive. In the caller's transaction. */
+function withRest (core: Core, bank: BankRow, archive: Archive, config: boolean, imported: Imported): Imported {
+  const models = importModels(core, bank, archive)
+  const rules = config ? importRules(core, bank, archive) : { directives_imported: 0, webhooks_imported: 0 }
+  return { ...imported, result: { bank_id: bank.bank_id, ...imported.result, ...models, ...rules } }
+}
+
+const FACTS_AT_ONCE = 100
+
+/**
+ * Fills a new bank that nobody can name yet, slice by slice,
+ so that requests are served between them; `finish` gives it its name,
+ * in the caller's transaction. Throws the signal's reason between slices.
+ */
+export async function fillBank (
+  core: Core, stage: BankRow, archive: Archive, { data, config }: Pick<BankParts, 'data' | 'config'>, run: Pick<Run, 'signal' | 'progress'>
+): Promise<{ readonly finish: (bankId: string) => Imported }> {
+  const { store } = core
+  store.transaction(() => { if (config) importConfig(core, stage, archive.rows.banks?.[0]) })
+  const work = new Importing(core, findBank(store, stage.bank_id)!)
+  const { documents, observations } = data ? archive : { documents: [], observations: [] }
+  const slices = [
+    ...slicesOf(documents, ({ facts }) => facts.length + 1).map(slice => () => { for (const document of slice) work.document(document, 'skip') }),
+    ...slicesOf(observations, () => 1).map(slice => () => { for (const observation of slice) work.observation(observation) })
+  ]
+  for (const [n, write] of slices.entries()) {
+    run.signal.throwIfAborted()
+    run.progress('importing', n, slices.length)
+    store.transaction(write)
+    await new Promise(resolve => setImmediate(resolve))
   }
-): Imported {
-  if (options.isNew && findBank(core.store, bankId) !== undefined) {
+  return {
+    finish: bankId => {
+      mustBeNew(core, bankId)
+      store.run('UPDATE banks SET bank_id = ?, name = CASE name WHEN ? THEN ? ELSE name END WHERE seq = ?', [bankId, stage.bank_id, bankId, stage.seq])
+      const { result, retained } = work.end()
+      return withRest(core, findBank(store, bankId)!, archive, config, { result, retained: { ...retained, bankId } })
+    }
+  }
+}
+
+export function mustBeNew ({ store }: Core, bankId: string): void {
+  if (findBank(store, bankId) !== undefined) {
     throw new PermanentFailure(`Target bank '${bankId}' already exists; delete it first, or pass another target_bank_id`)
   }
-  const bank = ensureBank(core.store, bankId, core.now())
-  if (options.config) importConfig(core, bank, archive.rows.banks?.[0])
-  const now = findBank(core.store, bankId)!
-  const imported = importDocuments(
-    core, now, options.data ? archive : { ...archive, documents: [], observations: [] }, options.onConflict
-  )
-  const models = importModels(core, now, archive)
-  const rules = options.config ? importRules(core, now, archive) : { directives_imported: 0, webhooks_imported: 0 }
-  return { ...imported, result: { bank_id: bankId, ...imported.result, ...models, ...rules } }
+}
+
+function slicesOf<T> (all: readonly T[], weightOf: (each: T) => number): ReadonlyArray<readonly T[]> {
+  const slices: T[][] = []
+  let room = 0
+  for (const each of all) {
+    if (room <= 0) {
+      slices.push([])
+      room = FACTS_AT_ONCE
+    }
+    slices.at(-1)!.push(each)
+    room -= weightOf(each)
+  }
+  return slices
 }
 
 function importConfig ({ store, now }: Core, bank: BankRow, row: JsonRow | undefined): void {

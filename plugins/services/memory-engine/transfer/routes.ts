@@ -13,6 +13,7 @@ import { readArchive } from './read-archive.js'
 import type { ClonePayload, ImportPayload } from './works.js'
 
 const MAX_UPLOAD_BYTES = 100 * 1024 * 1024
+const LONGEST_BANK_BYTES = 192
 const importModes = ['restore', 'merge'] as const
 
 const exportDocuments: Handler = ({ core, params, query, ignored }) => {
@@ -59,6 +60,7 @@ const importBank: Handler = ({ core, params, query, body, headers, ignored }) =>
   const { file, archive } = uploaded(body, headers)
   if (archive.type !== 'bank') throw new WireError(400, `Not a whole-bank archive (archive_type='documents'); use document-transfer instead`)
   const target = given.target_bank_id ?? params.bank_id!
+  mustBeName(target)
   const isNew = given.mode === 'restore'
   if (isNew && findBank(core.store, target) !== undefined) {
     throw new WireError(409, `Target bank '${target}' already exists; delete it first, pass another target_bank_id, or use mode=merge`)
@@ -76,7 +78,7 @@ const clone: Handler = ({ core, params, query, ignored }) => {
     target_bank_id: required(text), ...parts
   })
   const { bank_id: bankId } = needBank(core.store, params.bank_id!)
-  if (target.trim() === '' || target.includes('/')) throw new WireError(400, 'target_bank_id must be the id of a bank')
+  mustBeName(target)
   if (findBank(core.store, target) !== undefined) throw new WireError(409, `Target bank '${target}' already exists`)
   const payload: ClonePayload = { target, data, config, history }
   return submitted(core, { bankId, type: 'clone_bank', payload })
@@ -87,6 +89,12 @@ const download: Handler = ({ core, params }) => {
   if (file === null || !params.key!.startsWith('banks/')) throw new WireError(404, 'File not found')
   return {
     status: 200, headers: { 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${file.filename}"` }, body: file.bytes
+  }
+}
+
+function mustBeName (bankId: string): void {
+  if (bankId.trim() === '' || bankId.includes('/') || Buffer.byteLength(bankId) > LONGEST_BANK_BYTES) {
+    throw new WireError(400, `target_bank_id must be the id of a bank, of at most ${LONGEST_BANK_BYTES} bytes and without a slash`)
   }
 }
 

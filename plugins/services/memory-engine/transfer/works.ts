@@ -1,12 +1,13 @@
 import type { Core } from '../core.js'
 import { PermanentFailure, type Operation } from '../operations/operation.js'
 import type { Run, Work } from '../operations/operation-queue.js'
-import { findBank, type BankRow } from '../store/bank-table.js'
+import { ensureBank, findBank, type BankRow } from '../store/bank-table.js'
 import type { Archive } from './archive.js'
 import { exportArchive, type ExportOptions } from './export.js'
 import { readArchive } from './read-archive.js'
 import { dropUpload, keepExport, readUpload } from './file-table.js'
-import { importBank, importDocuments, type ConflictMode, type Imported } from './import.js'
+import { fillBank, importDocuments, mergeBank, mustBeNew, type ConflictMode, type Imported } from './import.js'
+import { dropStage, newStage } from './stage.js'
 
 /** The address of a file, below the base of the wire. Pure. */
 export function downloadUrl (key: string): string {
@@ -36,12 +37,33 @@ export function importWork (core: Core): Work {
   return async (operation, run) => {
     const { onConflict, target } = operation.payload as ImportPayload
     const archive = archiveOf(core, operation)
+    if (target?.isNew === true) return await restore(core, operation, run, archive, target.bankId, target)
     apply(core, run, () => {
       dropUpload(core.store, operation.id)
       if (target === null) return importDocuments(core, bankOf(core, operation), archive, onConflict)
-      return importBank(core, target.bankId, archive, { ...target, onConflict })
+      return mergeBank(core, ensureBank(core.store, target.bankId, core.now()), archive, { ...target, onConflict })
     })
-    await Promise.resolve()
+  }
+}
+
+/** Makes a bank of an archive: it is there as a whole or not at all. */
+async function restore (
+  core: Core, operation: Operation, run: Run, archive: Archive, bankId: string, parts: {
+    readonly data: boolean
+    readonly config: boolean
+  }
+): Promise<void> {
+  mustBeNew(core, bankId)
+  const stage = newStage(core, operation.id)
+  try {
+    const { finish } = await fillBank(core, stage, archive, parts, run)
+    apply(core, run, () => {
+      dropUpload(core.store, operation.id)
+      return finish(bankId)
+    })
+  } catch (error) {
+    if (!core.closing.aborted) dropStage(core, operation.id)
+    throw error
   }
 }
 
@@ -58,8 +80,7 @@ export function cloneWork (core: Core): Work {
     const bytes = await exportArchive(core, bankOf(core, operation), {
       type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
     }, run)
-    const archive = readArchive(bytes)
-    apply(core, run, () => importBank(core, target, archive, { isNew: true, data, config, onConflict: 'skip' }))
+    await restore(core, operation, run, readArchive(bytes), target, { data, config })
   }
 }
 
