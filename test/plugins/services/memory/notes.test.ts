@@ -189,3 +189,45 @@ async function rawCall (
     sent.end(bytes)
   })
 }
+
+t.test('the embedded engine keeps the same promises', async t => {
+  const host = await memoryHost(t)
+  const ok = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
+    const answer = await host.call(method, path, body, headers)
+    t.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.status < 300 ? '' : answer.text}`)
+    return answer.json
+  }
+  const shared = await ok('POST', '/api/memory/add', { text: 'Alice works at Acme Corp in Berlin.', tags: ['people'] }, as('alice'))
+  const bobs = await ok('POST', '/api/memory/add', { text: 'Bob has a secret in Berlin.' }, as('bob', true))
+  t.match(await ok('POST', '/api/memory/search', { query: 'who is in Berlin?' }, as('bob', true)), {
+    items: [{ id: shared.id, dataset: 'shared', source: 'alice', score: Number }, { id: bobs.id, dataset: 'private:bob', source: 'bob' }]
+  }, 'what was added is found at once')
+  t.strictSame((await ok('POST', '/api/memory/search', { query: 'who is in Berlin?' }, as('alice', true))).items.length, 1)
+  t.match(await ok('GET', '/api/memory/list', undefined, as('bob', true)), { items: [{ id: shared.id }, { id: bobs.id }], next_cursor: null })
+
+  const [{ memory_id: unit }] = (await ok('GET', '/api/memory/list?dataset=private:bob', undefined, as('bob', true))).items
+  const wire = '/api/memory/hindsight/v1/default'
+  const { items: chunks } = await ok('GET', `${wire}/banks/private__bob/documents/${bobs.id as string}/chunks`)
+  for (const [method, path, body] of [
+    ['GET', `${wire}/banks/shared/memories/${unit as string}`], ['GET', `${wire}/banks/private__bob/memories/${unit as string}`],
+    ['PATCH', `${wire}/banks/shared/memories/${unit as string}`, { text: 'planted' }], ['DELETE', `${wire}/banks/shared/memories/${unit as string}`],
+    ['GET', `${wire}/banks/shared/documents/${bobs.id as string}`], ['DELETE', `${wire}/banks/shared/documents/${bobs.id as string}`],
+    ['GET', `${wire}/chunks/${encodeURIComponent(String(chunks[0].chunk_id))}`], ['POST', `${wire}/banks/private__bob/memories/recall`, { query: 'secret' }],
+    ['POST', `${wire}/banks/shared/memories/recall`, { query: 'secret', tags: ['visibility:private'] }],
+    ['POST', `${wire}/banks/shared/clone?target_bank_id=private__bob`], ['POST', '/api/memory/delete', { ids: [bobs.id, unit] }]
+  ] as const) {
+    const { text } = await host.call(method, path, body, as('mallory', true))
+    t.notMatch(text, /Bob has a secret/, `${method} ${path}`)
+  }
+  t.match(await ok('GET', '/api/memory/list?dataset=private:bob', undefined, as('bob', true)), { items: [{ text: 'Bob has a secret in Berlin.' }] })
+  t.match(await ok('GET', '/api/memory/engine'), { engine: 'embedded', reachable: true, version: '1.1.0', banks_total: Number, degraded: false })
+  t.match(await ok('GET', '/api/memory/banks/shared/profile'), { bank_id: 'shared', disposition: { skepticism: 3 } })
+  t.match(await ok('GET', '/api/memory/banks/shared/stats'), { bank_id: 'shared', total_nodes: 1 })
+  t.match(await ok('GET', '/api/memory/banks/shared/graph/subgraph'), { total_units: 1, returned_nodes: 1, truncated: false })
+  t.match(await ok('GET', '/api/memory/graph'), { enabled: false, last_error: null })
+  const refused = await host.call('POST', '/api/memory/banks/shared/reflect', { query: 'who?' })
+  t.match([refused.status, refused.json], [501, { error: { code: 'memory.engine_unsupported' }, detail: String }])
+  t.strictSame(await ok('POST', '/api/memory/delete', { ids: [shared.id] }), { deleted: 1 })
+  t.match(await ok('GET', '/api/memory/list'), { items: [] })
+  t.match(await ok('DELETE', '/api/memory/banks/private__bob?confirm=private__bob'), { success: true })
+})
