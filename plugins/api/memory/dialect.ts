@@ -1,5 +1,17 @@
 import { errorEnvelope, type SvcError, type WireDialect } from 'svc-gateway/plugin'
 
+/** The same where the engine's own refusals pass as they come. */
+export const passageDialect: WireDialect = {
+  failureSchema: {
+    title: 'HindsightFailure',
+    type: 'object',
+    description: 'The envelope of the gateway\'s errors with `detail` beside it, or what the engine says, which has `detail` alone',
+    properties: { detail: {}, error: { type: 'object', additionalProperties: true } },
+    additionalProperties: true
+  },
+  failure: (error, requestId) => dialect.failure(error, requestId)
+}
+
 /** The envelope of errors with a `detail` beside it, which is what Hindsight's clients print. */
 export const dialect: WireDialect = {
   failureSchema: {

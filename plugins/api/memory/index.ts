@@ -27,9 +27,9 @@ export default definePlugin({
     const { services, config } = ctx
     const unit = { systemctl: config.systemctl, folder: config.unit_folder }
     const routes = [
-      ...noteRoutes(services), ...graphRoutes({ ...services, unit }), subgraphRoute(services.memory),
+      engineView(services.memory), ...noteRoutes(services), ...graphRoutes({ ...services, unit }), subgraphRoute(services.memory),
       ...successorRoutes(services),
-      ...bankRoutes(services), ...passageRoutes(services), engineView(services.memory)
+      ...bankRoutes(services), ...passageRoutes(services)
     ]
     for (const route of routes) ctx.addRoute(route)
   }

@@ -2,7 +2,7 @@ import { defineRoute, httpMethods, type AnyRoute, type RouteCall } from 'svc-gat
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { tag } from './bank-routes.js'
-import { dialect } from './dialect.js'
+import { passageDialect } from './dialect.js'
 import { passOn, PASSAGE, type PassageDeps } from './passage.js'
 
 const paramsSchema = z.object({ '*': z.string().meta({ description: 'Path of the engine', pattern: '^[A-Za-z0-9][A-Za-z0-9/_-]*$', examples: ['v1/default/banks', 'version'] }) })
@@ -17,7 +17,7 @@ export function passageRoutes (deps: PassageDeps): AnyRoute[] {
     method,
     url: `${PASSAGE}/*`,
     tag,
-    dialect,
+    dialect: passageDialect,
     summary: 'The wire of Hindsight, as the engine in use speaks it',
     description: 'The base URL for clients of Hindsight. Paths, queries, bodies and answers pass byte for byte. With `X-svc-Agent` an agent\'s banks alone.',
     schema: { params: paramsSchema, ...(method === 'GET' ? {} : { body: bodySchema }) },
