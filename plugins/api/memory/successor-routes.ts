@@ -89,7 +89,9 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       summary: 'All documents of a bank as a zip file',
       description: 'Waits until the engine has made it.',
       schema: { params },
-      produces: 'application/zip',
+      // generated clients read bytes by this name alone
+      produces: 'application/octet-stream',
+      answers: [{ type: '*/*', description: 'A zip file' }],
       handler: async call => {
         const bank = enter(call)
         const signal = call.signal
