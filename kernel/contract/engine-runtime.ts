@@ -168,7 +168,8 @@ export interface ContainerRuntime {
   startPiped? (id: string, signal: AbortSignal): Promise<ProgramPipes>
   /**
    * Asks the engine to stop, kills it after `timeoutS`, and resolves when it has really ended.
-   * An engine that is gone or ended counts as stopped.
+   * An engine that is gone or ended counts as stopped. A driver that supervises by itself rejects with `gateway.stopping`
+   * when it is closed before that.
    */
   stop (id: string, timeoutS: number): Promise<void>
   /** Stops at once if need be, removes, and resolves when it is really gone. Idempotent. */

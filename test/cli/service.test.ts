@@ -53,7 +53,7 @@ t.test('a service is installed, started, looked at, stopped and taken away at th
   t.match((await svc('list')).stdout, /^SERVICE +STATE +RUNS AS +STARTS +ADDRESS\nnotes +down +container +- +http:\/\/127\.0\.0\.1:4777\/\n$/)
   for (const way of [[], ['--follow']]) {
     const none = await svc('logs', 'notes', ...way)
-    t.match(none, { code: 1, stdout: '', stderr: /Notes is not here[^]*`(npx )?svc service install notes` brings it/ }, none.stderr)
+    t.match(none, { code: 1, stdout: '', stderr: /^Error: Notes is not here.*\n`(npx )?svc service install notes` brings it\n$/ }, none.stderr)
   }
   const installed = await svc('install', 'notes')
   t.match(installed, { code: 0, stderr: /Notes: Odd License, its name may not be changed/ }, installed.stderr)

@@ -66,9 +66,10 @@ export async function serviceOf (client: ApiClient, id: string): Promise<Service
 }
 
 function absent ({ id, name, runs_as: form, hints }: ServiceRecord): CliFailure {
-  // where nothing could run it the gateway's own hints say what would
-  const more = form === 'container' || form === 'python' ? [`\`svc service install ${id}\` brings it`] : []
-  return new CliFailure(`${name} is not here, so there is nothing that it writes`, { hints: [...hints, ...more] })
+  const brings = `\`svc service install ${id}\` brings it`
+  // where nothing fits at the moment the gateway says whether it could be brought
+  const isBrought = form === 'container' || form === 'python' || hints.includes(brings)
+  return new CliFailure(`${name} is not here, so there is nothing that it writes`, { hints: isBrought ? [brings] : [] })
 }
 
 async function follow (
