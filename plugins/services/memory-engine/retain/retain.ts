@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { configOf } from '../banks/config.js'
 import type { Core, Retained } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
@@ -72,11 +72,19 @@ class Retaining {
     const same = this.#core.store.all<MemoryRow>(
       `SELECT * FROM memories WHERE bank = ? AND text_hash = ? AND state = 'valid' AND fact_type <> 'observation'`,
       [this.#bank.seq, textHash(item.content)]).find(row => tagKey(JSON.parse(row.tags) as string[]) === tags)
-    if (same === undefined) return false
+    if (same === undefined) return this.#isExtracted(item.content, tags)
     const at = item.mentionedAt
     const mentionedAt = at === null ? same.mentioned_at : Math.max(at, same.mentioned_at ?? at)
     this.#core.store.run('UPDATE memories SET mentioned_at = ?, updated_at = ? WHERE seq = ?', [mentionedAt, this.#now, same.seq])
     return true
+  }
+
+  /** Whether facts were made of this very text: no memory has its words any more. */
+  #isExtracted (content: string, tags: string): boolean {
+    if (this.#core.outside.abilities.extracts !== true) return false
+    const hash = createHash('sha256').update(content).digest('hex')
+    return this.#core.store.all<{ tags: string }>('SELECT tags FROM documents WHERE bank = ? AND content_hash = ?', [this.#bank.seq, hash])
+      .some(document => tagKey(JSON.parse(document.tags) as string[]) === tags)
   }
 
   #append (document: number, item: RetainItem, hasText: boolean): void {

@@ -146,6 +146,14 @@ t.test('where the graph is on, facts take the place of the text that they name a
     { text: 'The assistant greeted Alice.', fact_type: 'experience', document_id: 'd' }
   ])
   t.equal((await call('GET', 'b/documents/d')).body.original_text, 'Hi! I am Alice and work at Acme.')
+  const text = 'Bob and Carol met in Rome.'
+  for (let n = 0; n < 2; n += 1) {
+    await call('POST', 'r/memories', { items: [{ content: text }] })
+    const [last] = (await call('GET', 'r/operations?type=graph_maintenance&limit=1')).body.operations
+    await over(call, 'r', last.id)
+  }
+  t.match((await call('GET', 'r/documents')).body, { total: 1 }, 'the same text again makes no second memory')
+  t.match((await call('GET', 'r/memories/list')).body, { total: 2 })
   for (const nonsense of ['certainly!', '{"facts": "none"}', '{"facts": [{"text": 7}]}', '{"facts": []}']) {
     answer = nonsense
     await call('POST', 'c/memories', { items: [{ content: 'Bob sails.', document_id: 'e', update_mode: 'replace' }] })

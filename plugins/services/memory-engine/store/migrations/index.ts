@@ -7,8 +7,9 @@ import { extras } from './0023-extras.js'
 import { documentEvents } from './0024-document-events.js'
 import { transfer } from './0025-transfer.js'
 import { consolidations } from './0026-consolidations.js'
+import { documentHash } from './0027-document-hash.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
-  memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations
+  memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash
 ]
