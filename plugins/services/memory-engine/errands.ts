@@ -31,14 +31,23 @@ async function bounded (body: AsyncIterable<Buffer>, limitBytes: number): Promis
   return Buffer.concat(chunks)
 }
 
-/** What the configuration has for each step: the operator's default of its type, else the first slot that is enabled. Pure. */
-export function abilitiesOf (snapshot: ConfigSnapshot): Abilities {
+/** How long a recall waits for the vector of its query. */
+const EMBED_MS = 3000
+
+/**
+ * What the configuration has for each step: the operator's default of its type, else the first slot that is enabled; for the
+ * rerank the model of the settings, where `reranks` finds it. Pure but for that.
+ */
+export function abilitiesOf (snapshot: ConfigSnapshot, reranks: (model: string) => boolean = () => false): Abilities {
   const { enabled, llm_timeout_s: timeoutS } = snapshot.svc.memory.graph
+  const settings = snapshot.svc.memory.embedding
+  const { rerank_model: reranker, rerank_connect_timeout_s: connectS, rerank_read_timeout_s: readS } = settings
   return {
+    patience: { embedMs: EMBED_MS, rerankMs: (connectS + readS) * 1000 },
     extracts: enabled,
     chatTimeoutMs: timeoutS * 1000,
     embed: slotOf(snapshot, 'embedding', 'recall runs on text alone'),
-    rerank: slotOf(snapshot, 'reranking', 'the fused order stands'),
+    rerank: reranks(reranker) ? { model: reranker, why: null } : slotOf(snapshot, 'reranking', 'the fused order stands'),
     chat: chatSlotOf(snapshot)
   }
 }
@@ -53,5 +62,6 @@ function chatSlotOf (snapshot: ConfigSnapshot): Ability {
 function slotOf ({ slots }: ConfigSnapshot, type: 'embedding' | 'reranking' | 'llm', effect: string): Ability {
   const fitting = [...slots.values()].filter(slot => slot.type === type && slot.enabled)
   const slot = fitting.find(each => each.default) ?? fitting[0]
-  return slot === undefined ? { model: null, why: `there is no enabled slot of type ${type}, so ${effect}` } : { model: slot.name, identity: `${slot.name} ${slot.model.default ?? ''}`.trim(), why: null }
+  if (slot === undefined) return { model: null, why: `there is no enabled slot of type ${type}, so ${effect}` }
+  return { model: slot.name, identity: `${slot.name} ${slot.model.default ?? ''}`.trim(), why: null }
 }

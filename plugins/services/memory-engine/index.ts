@@ -16,7 +16,7 @@ export default definePlugin({
     let errands = 0
     const engine = new EmbeddedEngine({
       path: () => join(config.paths.state, 'memory', 'memory.db'),
-      abilities: () => abilitiesOf(config.snapshot),
+      abilities: () => abilitiesOf(config.snapshot, model => dispatch.target(model, 'rerank') !== null),
       run: (errand, signal) => runErrand(dispatch, `memory-${++errands}`, errand, signal),
       log: (level, message, fields) => ctx.log[level](fields, message)
     })

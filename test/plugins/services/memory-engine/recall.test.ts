@@ -1,5 +1,8 @@
 import t, { type Test } from 'tap'
 import type { Abilities, Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
+import type { EngineScript } from '../../../../kernel/testing/index.js'
+import { wireGateway } from '../../../wire/wire-gateway.js'
+import { memoryPlugins } from '../memory/host.js'
 import { noModels, openEngine, type Wire } from './support.js'
 
 const retain = (call: Wire['call'], bank: string, ...items: readonly (string | object)[]) =>
@@ -222,4 +225,44 @@ t.test('of many candidates, a reranker gets those that have a chance', async t =
   await retain(call, 'b', ...Array.from({ length: 120 }, (_, i) => `tea number ${i}`))
   t.equal((await recall(call, 'b', 'tea')).body.results.length, 120)
   t.equal(asked, 50)
+})
+
+t.test('in a gateway, vectors and the second pass come from its slots, also while they are loaded, and another model renews them', async t => {
+  const slot = (type: string, model: string): string => `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "${model}"\n`
+  const json = (value: unknown): EngineScript => ({ headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(value)] })
+  const embedded: string[] = []
+  const gateway = await wireGateway(t, {
+    plugins: memoryPlugins, svc: '[memory]\nenabled = true\n',
+    files: {
+      'etc/svc/slots/embed.toml': slot('embedding', 'fake-model'), 'etc/svc/slots/rerank.toml': slot('reranking', 'fake-model'),
+      'var/lib/svc/registry/registry.toml': ['fake-model', 'other-model'].map(id => `[models.${id}]\npath = "/dev/null"\n`).join('')
+    },
+    onStart: ({ slot: name, engine }) => engine.answer(({ body }) => {
+      const { input, documents } = JSON.parse(body.toString()) as { input: string[], documents: string[] }
+      if (name === 'rerank') return json({ results: documents.map((text, index) => ({ index, relevance_score: text.endsWith('rack.') ? 5 : 0 })) })
+      embedded.push(...input)
+      return json({ data: input.map((text, index) => ({ index, embedding: vectorOf(text) })) })
+    })
+  })
+  const call = async (method: string, path: string, body?: unknown) => {
+    const response = await gateway.fetch(`/api/memory/hindsight/v1/default/banks/${path}`, {
+      method, headers: { 'content-type': 'application/json' }, ...body === undefined ? {} : { body: JSON.stringify(body) }
+    })
+    return { status: response.status, headers: response.headers, body: await response.json() as Record<string, never> }
+  }
+  const settled = async (wanted: object): Promise<void> => {
+    for (;;) {
+      const { body } = await call('GET', 'b/embeddings')
+      if (Object.entries(wanted).every(([key, value]) => (body as Record<string, unknown>)[key] === value)) return
+    }
+  }
+  t.equal((await call('POST', 'b/memories', { items: [{ content: 'A hound barks.' }, { content: 'A hound in its rack.' }, { content: 'Tea.' }] })).status, 200)
+  await settled({ done: 3, pending: 0, model: 'embed fake-model' })
+  const found = await call('POST', 'b/memories/recall', { query: 'puppy' })
+  t.equal(found.headers.get('x-svc-recall'), 'text+vectors+rerank')
+  t.match(found.body.results, [{ text: 'A hound in its rack.', scores: { reranker: 5, semantic: Number } }, { text: 'A hound barks.' }])
+  embedded.length = 0
+  await gateway.slots.update('embed', { model: { default: 'other-model' } })
+  await settled({ done: 3, stale: 0, model: 'embed other-model' })
+  t.same(embedded.sort(), ['A hound barks.', 'A hound in its rack.', 'Tea.'])
 })
