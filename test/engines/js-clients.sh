@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: js-clients.sh sdks|promptfoo|openapi|mcp
+# usage: js-clients.sh sdks|promptfoo|openapi|mcp|memory
 #
 # Installs client libraries from the npm registry, in the versions written here, into a folder of their own and prints
 # its name. With all there already it does nothing else.
@@ -28,8 +28,9 @@ case ${1:-} in
       @modelcontextprotocol/sdk@1.32.2 mcp-remote@0.15.1 @modelcontextprotocol/inspector@2.12.0
     )
     options=(--engine-strict=false --ignore-scripts) ;;
+  memory) wanted=(@vectorize-io/hindsight-client@0.9.1) ;;
   -h | --help) usage; exit 0 ;;
-  *) wrong_usage "which: sdks, promptfoo, openapi or mcp?" ;;
+  *) wrong_usage "which: sdks, promptfoo, openapi, mcp or memory?" ;;
 esac
 
 folder=$clients_dir/js-$1

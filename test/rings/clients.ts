@@ -32,8 +32,8 @@ export function lacking (t: Test, why: string): null {
   return null
 }
 
-/** A copy of the scripts of `test/rings/js`, or of `mcp` beside them, that finds the packages installed in another folder. */
-export async function scriptsBeside (t: Test, installed: string, scripts: 'js' | 'mcp'): Promise<string> {
+/** A copy of the scripts of `test/rings/js`, and of a folder beside it, that finds the packages installed in another folder. */
+export async function scriptsBeside (t: Test, installed: string, scripts: 'js' | 'mcp' | 'memory'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-ring-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   for (const name of new Set(['js', scripts])) await cp(join(root, 'test/rings', name), join(folder, name), { recursive: true })
