@@ -50,6 +50,18 @@ t.test('every file that operators write, from nothing', async t => {
   t.same(readdirSync(join(home, 'tmp')), ['seen'])
 })
 
+t.test('what is edited is read as a gateway reads it: with the names and words of providers', async t => {
+  const home = homeOf(t, {})
+  const write = (file: string, text: string): Promise<Finished> => edit(home, file, `printf "${text.replaceAll('"', '\\"')}\\n" > "$0"`)
+  const selection = (word: string): string => `schema_version = 1\\n[selections.voice.tts]\\nbackend = "${word}"`
+  t.match(await write('capabilities', selection('kokoro')), { code: 0, stdout: /is saved/ })
+  t.match(await write('capabilities', selection('kokoros')), { code: 1, stderr: /device must be one of/ })
+  t.match(await write('slots/a', 'backend = "kokoros"'), { code: 1, stderr: /backend must be one of .*did you mean kokoro\?/ })
+  t.match(await write('slots/a', 'backend = "kokoro"'), { code: 0, stdout: /is saved/ })
+  t.match(await write('profiles', '[profile.rocm]\\nimage = "cpu"'), { code: 1, stderr: /is a built-in profile/ })
+  t.match(await write('stacks', '[stack.saber]\\nname = "Mine"'), { code: 1, stderr: /is a built-in stack/ })
+})
+
 t.test('a word that is no file', async t => {
   const home = homeOf(t, {})
   for (const word of ['hardware', 'slots/../svc', 'slots/', 'agents/../svc', 'agents/Hermes', '__proto__', 'constructor']) {

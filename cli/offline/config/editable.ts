@@ -78,7 +78,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: profileSchema,
     table: '[profile.my-profile]',
     meaning: false,
-    part: paths => loadPart('profiles', paths, null, noProviders)
+    part: (paths, _, { providers = noProviders }) => loadPart('profiles', paths, null, providers)
   },
   stacks: {
     file: stacksFile.file,
@@ -94,7 +94,7 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: capabilitySelectionSchema,
     table: '[selections.embed.embed]',
     meaning: false,
-    part: paths => loadPart('capabilities', paths, null, noProviders)
+    part: (paths, _, { providers = noProviders }) => loadPart('capabilities', paths, null, providers)
   }
 }
 
