@@ -30,7 +30,8 @@ export function startWebhooks (core: Core): void {
       })
     }
   })
-  core.hooks.retained.push(() => wake())
+  // a retain may be a part of a larger transaction: what it laid down is sent once that is committed
+  core.hooks.retained.push(() => setImmediate(wake))
   operationsOf(core).ended.push(operation => {
     if (operation.type !== 'consolidation') return
     const bank = findBank(core.store, operation.bankId)

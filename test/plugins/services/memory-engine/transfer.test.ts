@@ -152,8 +152,8 @@ t.test('a template has what a bank is like, and is applied as a whole or not at 
 
 t.test('an archive of more files than the old end of a ZIP can count is read back', t => {
   const zip = new ZipWriter()
-  for (let n = 0; n < 65_600; n += 1) zip.add(`f${n}`, Buffer.from(''))
+  for (let n = 0; n < 65_536; n += 1) zip.add(`f${n}`, Buffer.from(''))
   const files = unzip(zip.end(), 1000)
-  t.equal(files.size, 65_600)
+  t.equal(files.size, 65_536)
   t.end()
 })
