@@ -266,3 +266,20 @@ t.test('in a gateway, vectors and the second pass come from its slots, also whil
   await settled({ done: 3, stale: 0, model: 'embed other-model' })
   t.same(embedded.sort(), ['A hound barks.', 'A hound in its rack.', 'Tea.'])
 })
+
+t.test('of statements that contradict each other the newest comes first, near duplicates do not hide others, and agents see their own', async t => {
+  const { call } = openEngine(t)
+  const people = Array.from({ length: 12 }, (_, i) => `Person${i}`)
+  const cities = ['Berlin', 'Lisbon', 'Oslo']
+  const items = people.flatMap((name, i) => cities.map((city, year) => ({
+    content: `${name} lives in ${cities[(i + year) % 3]!}.`, timestamp: `202${year}-0${1 + i % 9}-01`, tags: [`agent:${i % 2}`]
+  })))
+  // the newest statement is not the last one that is told
+  await retain(call, 'b', ...items.reverse(), ...Array.from({ length: 30 }, (_, i) => ({ content: `Note ${i}: Person3 lives well, so they say again.`, tags: ['agent:1'], timestamp: '2019-01-01' })))
+  for (const [i, name] of people.entries()) {
+    const [first] = await texts(call, 'b', `Where does ${name} live?`)
+    t.equal(first, `${name} lives in ${cities[(i + 2) % 3]!}.`)
+    const own = (await recall(call, 'b', `Where does ${name} live?`, { tags: [`agent:${(i + 1) % 2}`], tags_match: 'all_strict' })).body.results
+    t.notOk(own.some(({ text }: { text: string }) => text.startsWith(`${name} `)), 'another agent’s are not found')
+  }
+})
