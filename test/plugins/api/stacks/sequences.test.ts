@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 
 const SEQUENCES = Number(process.env.SVC_TEST_SCRIPTS ?? 600)
-// processes of their own: one for each of two cores, and without what the test runner adds to every promise
+// processes of their own: one for each of two cores
 const PARTS = 2
 
 t.test('any sequence of writes leaves files that load, guards that hold, and dry runs that were right', { timeout: 600_000 }, async t => {
