@@ -8,7 +8,7 @@ import { Store } from './store.js'
 const PRIVATE = 0o600
 const BUSY_TIMEOUT_MS = 5000
 const CACHE_KB = 16 * 1024
-const MAPPED_BYTES = 1024 ** 3
+const MAPPED_BYTES = 128 * 1024 * 1024
 
 /** Opens the memory database at `path`, makes it if need be, and brings it to the present version. Throws why it cannot. */
 export function openStore (path: string): Store {
@@ -27,7 +27,7 @@ export function openStore (path: string): Store {
     // what is deleted is overwritten
     store.exec('PRAGMA secure_delete = ON')
     store.exec(`PRAGMA cache_size = -${CACHE_KB}`)
-    // vectors are read from all over the file; pages that are mapped are the system's to take back
+    // vectors are read from all over the file: a part of it is mapped, which is the system's to take back
     store.exec(`PRAGMA mmap_size = ${MAPPED_BYTES}`)
     migrate(store, migrations)
   } catch (error) {
