@@ -7,7 +7,7 @@ export type OwnCommand = 'svc' | 'npx svc'
 
 /** The commands of the first level, as the table of them has them: it cannot be imported by what it loads. */
 export const commandNames = [
-  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'mcp', 'agent', 'alias', 'model',
+  'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'mcp', 'memory', 'agent', 'alias', 'model',
   'profile',
   'stack', 'capabilities', 'service', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'completion'
 ] as const
