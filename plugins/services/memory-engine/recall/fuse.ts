@@ -14,6 +14,8 @@ const RECENCY_WEIGHT = 0.02
 const RERANK_WEIGHT = 0.4
 /** Scores of BM25 have no bound: one of this size counts as half certain. */
 const HALF_CERTAIN = 8
+/** In a bank of few memories every word is in most of them, and BM25 gives it next to nothing. */
+const LEAST_CERTAIN = 0.1
 
 export interface Scored {
   readonly seq: number
@@ -116,7 +118,7 @@ function correlation (a: readonly number[], b: readonly number[]): number {
 export function certainty (scored: Iterable<Scored>): number {
   let best = 0
   for (const { keyword, semantic } of scored) {
-    const [words, meaning] = [keyword ?? 0, Math.max(0, semantic ?? 0)]
+    const [words, meaning] = [keyword === null ? 0 : Math.max(LEAST_CERTAIN, keyword), Math.max(0, semantic ?? 0)]
     best = Math.max(best, semantic === null ? words : TEXT_WEIGHT * words + (1 - TEXT_WEIGHT) * meaning, meaning)
   }
   return best

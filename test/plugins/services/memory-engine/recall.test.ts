@@ -38,6 +38,8 @@ t.test('recall finds by words, whatever their endings, and answers as the wire d
   t.match(await recall(call, 'no-bank', 'x'), { status: 404, body: { detail: `Bank 'no-bank' not found` } })
   t.match(await recall(call, 'b', ' '), { status: 422 })
   t.match(await recall(call, 'b', 'x', { types: ['rumour'] }), { status: 422, body: { detail: [{ loc: ['body', 'types', 0] }] } })
+  await retain(call, 'small', 'One memory of tea.')
+  t.ok((await recall(call, 'small', 'tea')).body.results[0].scores.final >= 0.1, 'a bank of one memory is as certain as larger ones')
   await retain(call, 'cjk', '我喜欢吃苹果', '天气很好')
   t.same(await texts(call, 'cjk', '苹果'), ['我喜欢吃苹果'])
 })
