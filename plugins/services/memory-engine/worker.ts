@@ -108,7 +108,30 @@ async function take (core: Core, { id, method, path, query, headers, body }: Req
   }
 }
 
+/** Those not begun, the oldest first. */
+const waiting = new Map<number, RequestMessage>()
+let isDue = false
+
+/** Begins one request at a turn, and reads messages between them: what its client left is not begun. */
+function later (core: Core): void {
+  if (isDue || waiting.size === 0) return
+  isDue = true
+  setImmediate(() => {
+    isDue = false
+    begin(core)
+    later(core)
+  })
+}
+
+function begin (core: Core): void {
+  const [message] = waiting.values()
+  if (message === undefined) return
+  waiting.delete(message.id)
+  void take(core, message)
+}
+
 function close (core: Core): void {
+  while (waiting.size > 0) begin(core)
   ends.abort(new Error('the memory engine is closing'))
   for (const control of running.values()) control.abort(ends.signal.reason)
   core.store.close()
@@ -122,8 +145,12 @@ if (core !== null) {
   send({ kind: 'opened' })
   port.on('message', (message: ToEngine) => {
     switch (message.kind) {
-      case 'request': return void take(core, message)
-      case 'abort': return running.get(message.id)?.abort(new Error('the client left'))
+      case 'request':
+        waiting.set(message.id, message)
+        return later(core)
+      case 'abort':
+        waiting.delete(message.id)
+        return running.get(message.id)?.abort(new Error('the client left'))
       case 'abilities': return errands.changed(message.abilities)
       case 'errand-done': return errands.done(message.id, message.answer)
       case 'errand-failed': return errands.failed(message.id, message.message)

@@ -42,6 +42,23 @@ t.test('banks are made, listed, changed, measured and deleted as the wire says',
   t.equal(statSync(path).mode & 0o777, 0o600, 'the owner’s alone')
 })
 
+t.test('what its clients left before its turn is not begun, and holds nothing up', async t => {
+  const { engine, call } = openEngine(t)
+  await call('PUT', 'b', {})
+  const long = call('POST', 'b/memories', { items: Array.from({ length: 5000 }, (_, i) => ({ content: `long ${i}` })) })
+  const client = new AbortController()
+  const left = Array.from({ length: 20 }, (_, i) => engine.request({
+    method: 'POST', path: '/v1/default/banks/b/memories', query: '', headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify({ items: [{ content: `left ${i}` }] })), signal: client.signal
+  }))
+  const ends = Promise.allSettled(left)
+  await new Promise(resolve => { setImmediate(resolve) })
+  client.abort(new Error('the client left'))
+  t.ok((await ends).every(({ status }) => status === 'rejected'))
+  t.match(await long, { status: 200 })
+  t.match((await call('GET', 'b/memories/list?limit=1')).body, { total: 5000 })
+})
+
 t.test('what cannot be read is a 422 that says where, and unknown paths and methods answer as the server’s do', async t => {
   const { call } = openEngine(t)
   const detail = async (body: unknown): Promise<unknown> => (await call('PATCH', 'x/config', body)).body.detail
