@@ -21,6 +21,8 @@ const leaf = object({
   tags: required(listOf(text)), match: optional(oneOf(...tagModes), 'any_strict'), resolve: optional(oneOf('exact', 'fuzzy'), 'exact')
 })
 const DEEPEST = 8
+/** An expression of more parts is none that SQLite takes. */
+const MOST_PARTS = 500
 
 /** A tag group of the wire. */
 export const tagGroup: Shape<TagGroup> = (value, at, reading) => read(value, at, reading, 1)
@@ -51,23 +53,39 @@ export function readTagGroups (json: string | null, ignored: Set<string>): reado
   return groups
 }
 
-/** Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. */
+/** Memories with such tags; `any` and `all` mean those without tags too. Null if it filters nothing. Throws the wire's 422. */
 export function tagCondition (bank: number, tags: readonly string[] | null, mode: TagMode): Condition | null {
   if (tags === null || (tags.length === 0 && mode !== 'exact')) return null
   const wanted = [...new Set(tags)]
+  const isAny = mode === 'any' || mode === 'any_strict'
+  if (!isAny && wanted.length > MOST_PARTS) throw tooMany('tags', `at most ${MOST_PARTS} tags that must all be there`, wanted.length)
   if (mode === 'exact') {
     const each = wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)')
     return { sql: [`json_array_length(m.tags) = ${wanted.length}`, ...each].join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
   }
-  const strict = mode === 'any' || mode === 'any_strict'
-    ? { sql: `m.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag IN (${wanted.map(() => '?').join(', ')}))`, values: [bank, ...wanted] }
+  const strict = isAny
+    ? { sql: 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag IN (SELECT value FROM json_each(?)))', values: [bank, JSON.stringify(wanted)] }
     : { sql: wanted.map(() => 'm.seq IN (SELECT memory FROM memory_tags WHERE bank = ? AND tag = ?)').join(' AND '), values: wanted.flatMap(tag => [bank, tag]) }
   return mode === 'any' || mode === 'all' ? { sql: `(m.tags = '[]' OR (${strict.sql}))`, values: strict.values } : strict
 }
 
-/** All of the groups must hold. Null if there are none. */
+/** All of the groups must hold. Null if there are none. Throws the wire's 422. */
 export function groupsCondition (store: Store, bank: number, groups: readonly TagGroup[] | null): Condition | null {
-  return groups === null || groups.length === 0 ? null : joined(groups.map(group => condition(store, bank, group)), 'AND')
+  if (groups === null || groups.length === 0) return null
+  const parts = partsOf(groups)
+  if (parts > MOST_PARTS) throw tooMany('tag_groups', `at most ${MOST_PARTS} groups, and tags in them that must all be there`, parts)
+  return joined(groups.map(group => condition(store, bank, group)), 'AND')
+}
+
+function partsOf (groups: readonly TagGroup[]): number {
+  return groups.reduce((sum, group) => {
+    if ('tags' in group) return sum + (group.match.startsWith('any') ? 1 : 1 + group.tags.length)
+    return sum + 1 + partsOf('and' in group ? group.and : 'or' in group ? group.or : [group.not])
+  }, 0)
+}
+
+function tooMany (name: string, most: string, count: number): Error {
+  return unprocessable([{ type: 'value_error', loc: ['body', name], msg: `Value error, ${most}`, input: count }])
 }
 
 function condition (store: Store, bank: number, group: TagGroup): Condition {

@@ -33,7 +33,7 @@ t.test('recall finds by words, whatever their endings, and answers as the wire d
   t.same(await texts(call, 'b', 'who runs?'), ['The manager of Bob is running late.'])
   t.same(await texts(call, 'b', 'manag'), ['The manager of Bob is running late.'], 'the beginning of a word, where no word is found')
   t.match((await recall(call, 'b', 'Alice', { include: { entities: null } })).body, { entities: null, chunks: null, source_facts: null, trace: null })
-  for (const odd of ['"', 'a AND OR (', 'text:x*', 'NEAR(', '^alice', '-alice', '\u0000', '🙂', 'alice" OR "bob']) t.equal((await recall(call, 'b', odd)).status, 200, odd)
+  for (const odd of ['"', 'a AND OR (', 'text:x*', 'NEAR(', '^alice', '-alice', 'a\u0000', '🙂', 'alice" OR "bob']) t.equal((await recall(call, 'b', odd)).status, 200, odd)
   t.same(await texts(call, 'b', 'where is the'), ['The manager of Bob is running late.'], 'stop words alone find what has them')
   t.match(await recall(call, 'no-bank', 'x'), { status: 404, body: { detail: `Bank 'no-bank' not found` } })
   t.match(await recall(call, 'b', ' '), { status: 422 })
@@ -60,6 +60,12 @@ t.test('recall keeps to tags, groups of tags, types, times, scores and the budge
   let deep: object = { tags: ['a'] }
   for (let i = 0; i < 50; i++) deep = { not: deep }
   t.match(await recall(call, 'b', 'sea', { tag_groups: [deep] }), { status: 422 })
+  const many = Array.from({ length: 40_000 }, (_, i) => `t${i}`)
+  t.equal(await found({ tags: ['a', ...many], tags_match: 'any_strict' }), 'one two', 'of many tags one will do')
+  t.equal(await found({ tag_groups: [{ tags: ['c', ...many] }] }), 'four')
+  for (const tags_match of ['all', 'all_strict', 'exact']) t.match(await recall(call, 'b', 'sea', { tags: many, tags_match }), { status: 422 }, tags_match)
+  t.match(await recall(call, 'b', 'sea', { tag_groups: [{ or: many.map(tag => ({ tags: [tag] })) }] }), { status: 422, body: { detail: [{ loc: ['body', 'tag_groups'] }] } })
+  t.match(await recall(call, 'b', 'sea', { tag_groups: many.map(() => ({ and: [] })) }), { status: 422 })
   t.equal(await found({ types: ['world'] }), 'four one three two')
   t.equal(await found({ types: ['observation'] }), '')
   t.equal(await found({ temporal_window: { start: '2024-01-15', end: '2024-02-15' } }), 'two')
