@@ -35,7 +35,8 @@ const fileBlock = object({ type: required(oneOf('image', 'file')), source: requi
 
 /** Blocks are kept as text: a file of text as its text, another by its name. */
 export const content: Shape<string> = (value, at, reading) => {
-  if (typeof value === 'string') return value.trim() === '' ? invalid(reading, at, 'content must not be empty', value) : value
+  const kept = (whole: string): string => whole.trim() === '' ? invalid(reading, at, 'content must not be empty', value) : whole
+  if (typeof value === 'string') return kept(text(value, at, reading))
   if (!Array.isArray(value)) return text(value, at, reading)
   const parts = value.map((block: unknown, i) => {
     const { type } = (typeof block === 'object' && block !== null ? block : {}) as { readonly type?: unknown }
@@ -45,8 +46,7 @@ export const content: Shape<string> = (value, at, reading) => {
     if (/^text\/|json|xml|yaml/.test(file.source.media_type)) return Buffer.from(file.source.data, 'base64').toString('utf8')
     return `[${type} ${file.filename ?? file.source.media_type}]`
   })
-  const whole = parts.join('\n\n')
-  return whole.trim() === '' ? invalid(reading, at, 'content must not be empty', value) : whole
+  return kept(text(parts.join('\n\n'), at, reading))
 }
 
 const item = object({

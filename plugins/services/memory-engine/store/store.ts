@@ -24,17 +24,17 @@ export class Store {
   }
 
   all<T> (sql: string, values: readonly Cell[] = []): T[] {
-    return this.#prepared(sql).all(values) as T[]
+    return this.#prepared(sql).all(whole(values)) as T[]
   }
 
   /** The first row. */
   get<T> (sql: string, values: readonly Cell[] = []): T | undefined {
-    return this.#prepared(sql).all(values)[0] as T | undefined
+    return this.#prepared(sql).all(whole(values))[0] as T | undefined
   }
 
   /** How many rows were changed, by this statement and not by its triggers. */
   run (sql: string, values: readonly Cell[] = []): { readonly changes: number, readonly rowid: number } {
-    const { changes, lastInsertRowid } = this.#prepared(sql).run(values)
+    const { changes, lastInsertRowid } = this.#prepared(sql).run(whole(values))
     return { changes, rowid: Number(lastInsertRowid) }
   }
 
@@ -82,4 +82,10 @@ export class Store {
     this.#statements.set(sql, statement)
     return statement
   }
+}
+
+/** A NUL ends a bound text, and what stands behind it would be lost: it is left out alone. */
+function whole (values: readonly Cell[]): readonly Cell[] {
+  const isCut = values.some(value => typeof value === 'string' && value.includes('\0'))
+  return isCut ? values.map(value => typeof value === 'string' ? value.replaceAll('\0', '') : value) : values
 }

@@ -35,8 +35,9 @@ function wrong (type: string, msg: string, ctx?: Readonly<Record<string, unknown
   }
 }
 
+/** Without NUL, which ends a text in the database. */
 export const text: Shape<string> = (value, at, reading) =>
-  typeof value === 'string' ? value : wrong('string_type', 'Input should be a valid string')(value, at, reading)
+  typeof value === 'string' ? value.replaceAll('\0', '') : wrong('string_type', 'Input should be a valid string')(value, at, reading)
 
 export const bool: Shape<boolean> = (value, at, reading) => {
   if (typeof value === 'boolean') return value

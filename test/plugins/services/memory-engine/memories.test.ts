@@ -55,6 +55,14 @@ t.test('a retain that cannot be read is a 422 that says where', async t => {
   t.same(await texts(call, 'b'), ['a\n\n[image x.png]'])
 })
 
+t.test('a NUL is left out of what is kept and asked for, and nothing behind it is lost', async t => {
+  const { call } = openEngine(t)
+  await retain(call, 'b', { content: 'before\0behind', document_id: 'a\0b', tags: ['t\0ag'], metadata: { key: 'c\0d' } })
+  t.match((await list(call, 'b')).items, [{ text: 'beforebehind', document_id: 'ab', tags: ['tag'], metadata: { key: 'cd' } }])
+  t.match((await list(call, 'b', 'q=%00nowhere')).items, [], 'not all of them')
+  t.match(await retain(call, 'b', '\0'), { status: 422 }, 'no text is left')
+})
+
 t.test('a repeated retain makes no second memory, and readers of other tags have their own', async t => {
   const { call } = openEngine(t)
   await retain(call, 'b', { content: 'Tea is hot.', timestamp: '2024-01-01' })
