@@ -1,4 +1,4 @@
-import { messageOf } from 'svc-gateway/plugin'
+import { isSvcError, messageOf } from 'svc-gateway/plugin'
 import { Agent, type Dispatcher } from 'undici'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../engine.js'
 import { memoryError } from '../errors.js'
@@ -49,7 +49,8 @@ export class HindsightEngine implements MemoryEngine {
       return { status: answer.statusCode, headers: answeredHeaders(answer.headers, base), body: answer.body }
     } catch (error) {
       signal.throwIfAborted()
-      throw unreachable(base, error)
+      // what the body itself ended with
+      throw isSvcError(error) ? error : unreachable(base, error)
     }
   }
 
