@@ -13,14 +13,24 @@ export function answerIn (piece: Buffer): string | null {
     else if (name === 'event' && value !== 'message') return null
   }
   const json = data.join('\n')
-  return isAnswer(json) ? json : null
+  return isResult(parsed(json)) ? json : null
 }
 
-function isAnswer (json: string): boolean {
+/** Whether a JSON value is a plain result. All else, refusals included, is for the protocol package to judge. Pure. */
+export function isResult (value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { jsonrpc, id, result } = value
+  return jsonrpc === '2.0' && (typeof id === 'number' || typeof id === 'string') && isObject(result) && !('method' in value)
+}
+
+function isObject (value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function parsed (json: string): unknown {
   try {
-    const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && ('result' in value || 'error' in value) && 'id' in value && !('method' in value)
+    return JSON.parse(json)
   } catch {
-    return false
+    return null
   }
 }

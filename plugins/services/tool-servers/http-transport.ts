@@ -3,6 +3,7 @@ import { StreamableHTTPClientTransport, type JSONRPCMessage } from '@modelcontex
 import type { Dispatcher } from 'undici'
 import type { Clock } from 'svc-gateway/plugin'
 import { boundedFetch, responseOf } from './bounded-fetch.js'
+import { isResult } from './first-event.js'
 import { askHttp, jsonOf } from './http-answer.js'
 
 const ACCEPT = 'application/json, text/event-stream'
@@ -63,8 +64,9 @@ export class HttpTransport extends StreamableHTTPClientTransport {
         signal: this.#closing.signal
       })
       const json = await jsonOf(answer, clock)
-      if (json === null) this.#begun.set(body, await responseOf(answer))
-      else return this.onmessage?.(JSON.parse(json) as JSONRPCMessage)
+      const value: unknown = json === null ? null : JSON.parse(json)
+      if (isResult(value)) return this.onmessage?.(value as JSONRPCMessage)
+      this.#begun.set(body, json === null ? await responseOf(answer) : Response.json(value))
     } catch (error) {
       this.onerror?.(error as Error)
       throw error

@@ -360,9 +360,12 @@ t.test('a server of an older revision with a url may answer in any way that the 
     seen.push({ method, given, version })
     if (given !== session) return response.writeHead(404).end()
     if (id === undefined) return response.writeHead(202).end()
-    if (method === 'tools/list') return json({ tools: ['json', 'event', 'progress', 'html'].map(tool) })
+    if (method === 'tools/list') return json({ tools: ['json', 'list', 'event', 'progress', 'odd', 'html'].map(tool) })
     const result = { content: [{ type: 'text', text: params.name }] }
     if (params.name === 'json') return json(result)
+    const bare = (text: string): unknown => response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+    if (params.name === 'list') return bare(JSON.stringify([{ jsonrpc: '2.0', id, result }]))
+    if (params.name === 'odd') return bare('{"status":"ok"}')
     if (params.name === 'html') return response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>')
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     if (params.name === 'progress') {
@@ -381,9 +384,9 @@ t.test('a server of an older revision with a url may answer in any way that the 
     web.closeAllConnections()
     web.close(resolve)
   }))
-  const gateway = await hosted(t, { old: `url = "http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp"\ntransport = "streamable-http"\n` })
+  const gateway = await hosted(t, { old: `url = "http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp"\ntransport = "streamable-http"\ncall_timeout_s = 5\n` })
   await gateway.reaches('old', 'reachable')
-  for (const name of ['json', 'event', 'progress']) t.equal(await gateway.text('old', name), name)
+  for (const name of ['json', 'list', 'event', 'progress']) t.equal(await gateway.text('old', name), name)
   const told: unknown[] = []
   const progress = (...of: unknown[]): void => { told.push(of) }
   const caller = { actor: 'mcp:x', agent: null, signal: new AbortController().signal, progress }
@@ -395,6 +398,7 @@ t.test('a server of an older revision with a url may answer in any way that the 
   session = 'second'
   t.equal(await gateway.text('old', 'json'), 'json', 'a session that the server has lost is begun anew')
   t.strictSame(seen.at(-1), { method: 'tools/call', given: 'second', version: '2025-06-18' })
+  t.not(failure(await gateway.call('old', 'odd')).code, 'mcp.call_timeout', 'what is no message is not waited for')
 })
 
 t.test('clients of either revision use an installed server at its address, and its gated calls wait in the inbox', async t => {
