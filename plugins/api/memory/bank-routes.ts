@@ -43,7 +43,8 @@ export function bankRoutes (deps: BankDeps): AnyRoute[] {
       schema: { response: engineAnswerSchema },
       handler: async call => {
         const { agent } = identityOf(call.request.headers)
-        const { value } = await asked(deps, call as RouteCall, '/v1/default/banks', call.signal)
+        const answer = await asked(deps, call as RouteCall, '/v1/default/banks', call.signal)
+        const { value } = shaped(answer, { shape: ['banks', 'list'] }, '/v1/default/banks')
         return agent === null ? value : seenBanks(value as object, agent)
       }
     }),
@@ -124,7 +125,7 @@ export async function asked (
   return answer
 }
 
-function shaped (answer: EngineReply, { shape }: EngineRoute, path: string): EngineReply {
+function shaped (answer: EngineReply, { shape }: Pick<EngineRoute, 'shape'>, path: string): EngineReply {
   const { value } = answer
   if (shape === undefined) {
     if (typeof value !== 'object' || value === null) throw memoryError('memory.engine_shape', 'the memory engine answered with something that is no JSON object', { details: { upstream: path, expected_key: '', expected_type: 'object', got_keys: [] } })

@@ -81,6 +81,11 @@ t.test('the engine\'s own routes for operators', async t => {
       const { status, json } = await host.call(method, `/api/memory/banks/b${path}`, method === 'POST' ? { query: 'x' } : undefined)
       t.match([status, json.error], [502, { code: 'memory.engine_shape', details }], path)
     }
+    fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
+    for (const headers of [{}, { 'x-svc-agent': 'coder' }]) {
+      const { status, json } = await host.call('GET', '/api/memory/banks', undefined, headers)
+      t.match([status, json.error], [502, { code: 'memory.engine_shape', details: { expected_key: 'banks', expected_type: 'list' } }], 'the list of banks')
+    }
     fake.instead.clear()
   })
 
