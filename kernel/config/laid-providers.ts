@@ -19,7 +19,7 @@ interface Claim {
 export class LaidProviders implements ProviderCatalog {
   readonly aliases: ReadonlyMap<string, string>
   readonly deviceWords: ReadonlyMap<string, Device>
-  /** False before plugins have registered: then no word is wrong because nobody has it. */
+  /** False before plugins have registered: then a word that no provider has is not wrong yet. */
   readonly known: boolean
   readonly profiles: ReadonlyMap<string, NamedProfile>
   readonly images: Manifest['toolbox_images']

@@ -24,8 +24,8 @@ export interface ConfigRowsDefinition {
   /** Names that the plugin has itself: a table of such a name is reported and not used. */
   readonly builtin?: ReadonlySet<string>
   /**
-   * Throws for what no schema knows. Asked before a row is written, whoever writes it, and of all rows of the file for the
-   * findings of `svc config validate` and `GET /api/status`. Pure.
+   * Throws for what no schema knows. Asked before each write of a row, and of all rows of the file for the findings of
+   * `svc config validate` and `GET /api/status`. Pure.
    */
   readonly check?: (name: string, row: unknown, world: RowWorld) => void
 }

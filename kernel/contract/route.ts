@@ -22,7 +22,7 @@ export interface RouteCall<P = unknown, Q = unknown, B = unknown> {
   readonly actor: string
   /** Aborts when the client is gone before the answer is complete. */
   readonly signal: AbortSignal
-  /** Tells a client that called the route as a tool how far it is; absent where nobody is told. Never throws. */
+  /** Tells a client that called the route as a tool how far it is; absent where none asked for it. Never throws. */
   readonly progress?: (message: string, done?: number, total?: number) => void
   readonly log: Logger
   readonly request: FastifyRequest

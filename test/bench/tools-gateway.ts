@@ -7,7 +7,7 @@ import { createGateway } from '../../kernel/gateway.js'
 import { FakeEngineRuntime } from '../../kernel/testing/index.js'
 
 /**
- * The gateway as it ships, with a tool server of somebody else behind `/mcp/sdk`, and a plugin that brings as many tools as
+ * The gateway as it ships, with a third-party tool server behind `/mcp/sdk`, and a plugin that brings as many tools as
  * comes as a number.
  */
 const [home, url, count] = [process.argv[2]!, process.argv[3]!, Number(process.argv[4])]

@@ -38,7 +38,7 @@ const stateText: Readonly<Record<Approval['state'], string>> = {
   executed: 'Approved, and it ran.',
   failed: 'Approved, and it failed.',
   denied: 'Denied. It will not run.',
-  expired: 'Nobody decided in time. It will not run.'
+  expired: 'It was not decided in time. It will not run.'
 }
 
 /** One approval as a page without scripts, that is decided with forms. All that an agent wrote is text. Pure. */
@@ -50,7 +50,8 @@ export function approvalPage (approval: Approval): string {
     ...(primary === null ? [] : [['About', primary] as const]),
     ['Asked at', timeText(approval.enqueued_at)],
     ...(approval.expires_at === null ? [] : [['Expires at', timeText(approval.expires_at)] as const]),
-    ...(approval.decided_at === null ? [] : [['Decided at', `${timeText(approval.decided_at)} by ${approval.decided_by ?? 'nobody'}`] as const]),
+    ...(approval.decided_at === null ? [] : [['Decided at', timeText(approval.decided_at)] as const]),
+    ...(approval.decided_by === null ? [] : [['Decided by', approval.decided_by] as const]),
     ...(reason === null || reason === '' ? [] : [['Reason', reason] as const]),
     ...(error === null ? [] : [['Failure', `${error.message} (${error.code})`] as const])
   ]

@@ -35,7 +35,7 @@ export default definePlugin({
       clock.setTimer(TOLD_AFTER_MS, () => {
         isTelling = false
         modern.tell()
-        // a server that nobody hears is not asked for: the first question for tools makes the schemas of all
+        // a server without listeners is not asked: the first question for tools makes the schemas of all
         for (const id of sessions.heardServers) {
           const parts = tools.server(id)?.parts
           if (parts === undefined) continue

@@ -14,7 +14,7 @@ export interface EngineRequest {
   readonly signal: AbortSignal
 }
 
-/** The engine's answer, as it goes to the client. Whoever takes it reads or destroys a body that is a stream. */
+/** The engine's answer, as it goes to the client. The caller reads or destroys a body that is a stream. */
 export interface EngineAnswer {
   readonly status: number
   /** Names in lower case. */

@@ -15,7 +15,7 @@ const YES = new Set(['1', 'true', 'yes', 'on'])
 
 /**
  * By `X-svc-Agent` and `X-svc-Private`. Throws `memory.agent_id_invalid` for a name that is none, also where a header comes
- * twice, and `memory.namespace_invalid` for a private mode of nobody. Pure.
+ * twice, and `memory.namespace_invalid` for a private mode without a name. Pure.
  */
 export function identityOf (headers: Headers): MemoryIdentity {
   const name = text(headers['x-svc-agent'])

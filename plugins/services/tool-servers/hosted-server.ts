@@ -262,7 +262,7 @@ export class HostedServer {
     this.#fail(mcpError('mcp.server_ended', `tool server ${this.#server.id} ${why}${this.#deps.log.lastWords()}`), this.#readyAt)
   }
 
-  /** What cannot be ended stands in its log, also where nobody waits for the end. */
+  /** A failure to end is in its log, also where the end is not waited for. */
   #end (connection: Connection): Promise<void> {
     const ending = connection.close().finally(() => { this.#ending.delete(ending) })
     this.#ending.add(ending)

@@ -17,7 +17,7 @@ export interface HttpAsk {
   readonly signal: AbortSignal | null
 }
 
-/** An answer whose body was not read yet. Whoever has it reads or discards it. */
+/** An answer whose body was not read yet. The caller reads or discards it. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Dispatcher.ResponseData['headers']
