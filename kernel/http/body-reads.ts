@@ -9,6 +9,9 @@ import { codingOf, isKnownCoding } from './content-coding.js'
 const LINGER_MS = 5_000
 const MOST_LOOKS_PER_IDLE = 4
 
+/** Where less were allowed, not even the request that changes the setting would get through. */
+const LEAST_IDLE_MS = 1000
+
 export interface BodyReadsOptions {
   readonly clock: Clock
   /** What bodies may take up together. */
@@ -34,7 +37,7 @@ export class BodyReads {
 
   constructor ({ clock, memoryBytes, idleMs }: BodyReadsOptions) {
     this.#clock = clock
-    this.#idleMs = idleMs
+    this.#idleMs = () => idleMs() === 0 ? 0 : Math.max(LEAST_IDLE_MS, idleMs())
     this.memory = new BodyMemory(memoryBytes)
   }
 

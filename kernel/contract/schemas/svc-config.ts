@@ -35,7 +35,7 @@ export const serverSchema = z.strictObject({
   body_memory_bytes: z.int().min(0).max(1024 * GIB).default(256 * 1024 * 1024)
     .meta(gatewayRestart('Memory that the bodies of all requests together may take up until they are answered, as received; more are answered 503')),
   body_idle_timeout_s: z.number().min(0).max(DAY_S).default(60)
-    .meta(live('How long fewer than 16 KiB of a body may arrive before its request is given up; 0 is no limit')),
+    .meta(live('How long fewer than 16 KiB of a body may arrive before its request is given up, a second at least; 0 is no limit')),
   upload_limit_bytes: z.int().min(1024).max(1024 * GIB).default(512 * 1024 * 1024)
     .meta(live('Largest upload; one that has to wait takes as much disk')),
   upload_memory_bytes: z.int().min(0).max(1024 * GIB).default(64 * 1024 * 1024)

@@ -15,12 +15,12 @@ export const chatBodySchema = z.looseObject({
   memory: z.union([
     z.boolean(),
     z.strictObject({
-      bank: z.string().meta({ minLength: 1, maxLength: 80 }).optional(),
+      bank: z.string().meta({ pattern: '^(shared|agents|project:[A-Za-z0-9_-]{1,64})$', examples: ['shared'] }).optional(),
       recall: z.boolean().optional(),
       retain: z.boolean().optional()
     })
   ]).optional().meta({
-    description: 'Opt in to the memory: what is remembered about the question goes before it, and the exchange is remembered afterwards; `bank` is a dataset (`shared`). Never reaches the engine'
+    description: 'Opt in to the memory: what is remembered about the question goes before it, and the exchange is remembered afterwards; `bank` is a dataset (`shared`), also `private:<own name>` where `X-svc-Agent` and `X-svc-Private` say so. Never reaches the engine'
   })
 })
 

@@ -143,6 +143,9 @@ prove('server.body_idle_timeout_s', async t => {
   const [response] = await answer
   response.resume()
   t.equal(response.statusCode, 408)
+  await gateway.change({ server: { body_idle_timeout_s: 1e-9 } })
+  await gateway.change({ server: { body_idle_timeout_s: 60 } })
+  t.pass('no value keeps out the request that changes it')
 })
 
 prove('server.shutdown_grace_s', async t => {
