@@ -27,6 +27,8 @@ export interface AnnouncementDeps {
   readonly interfaces: readonly string[] | null
 }
 
+interface Begun { readonly told: string | null | Promise<string | null> }
+
 /**
  * Where an avahi daemon runs, its service files, one for each service that is announced; files that are not ours stay as
  * they are. Elsewhere the gateway answers the network itself.
@@ -34,6 +36,7 @@ export interface AnnouncementDeps {
 export class Announcements {
   readonly #deps: AnnouncementDeps
   readonly #responder: Responder
+  #begun: Promise<unknown> = Promise.resolve()
 
   constructor (deps: AnnouncementDeps) {
     this.#deps = deps
@@ -59,22 +62,15 @@ export class Announcements {
 
   /** Null, or why it could not be done. Never rejects. */
   async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
-    if (!await this.#isRunning()) return await this.#answer(services)
-    try {
-      // the daemon came later: two that answer for one name would contradict each other
-      await this.#responder.withdraw()
-      await mkdir(this.#folder, { recursive: true })
-      for (const service of services) {
-        await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
-      }
-      return null
-    } catch (error) {
-      return `${this.#folder} cannot be written: ${messageOf(error)}`
-    }
+    const begun = this.#begun.then(() => this.#begin(services))
+    this.#begun = begun
+    return await (await begun).told
   }
 
   /** Null, or why it could not be done. Never rejects. */
   async withdraw (): Promise<string | null> {
+    // what is only about to be announced would stay
+    await this.#begun
     await this.#responder.withdraw()
     try {
       const names = await readdir(this.#folder).catch(() => [])
@@ -82,6 +78,22 @@ export class Announcements {
       return null
     } catch (error) {
       return `${this.#folder} cannot be written: ${messageOf(error)}`
+    }
+  }
+
+  /** Resolves when there is something to withdraw: the network takes its time to be told. Never rejects. */
+  async #begin (services: readonly ServiceDescriptor[]): Promise<Begun> {
+    if (!await this.#isRunning()) return { told: this.#answer(services) }
+    try {
+      // the daemon came later: two that answer for one name would contradict each other
+      await this.#responder.withdraw()
+      await mkdir(this.#folder, { recursive: true })
+      for (const service of services) {
+        await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
+      }
+      return { told: null }
+    } catch (error) {
+      return { told: `${this.#folder} cannot be written: ${messageOf(error)}` }
     }
   }
 

@@ -329,6 +329,15 @@ t.test('services are announced by files of avahi, and files that are not ours st
   await gateway.call('POST', '/services/mdns', { advertise: true })
   await gateway.gateway.stop()
   t.strictSame((await readdir(folder)).sort(), ['printer.service', 'svc.service'], 'a gateway that stops withdraws its own')
+
+  const held = join(gateway.folder, 'held')
+  await writeFile(held, '')
+  const systemctl = `[ "$2" != avahi-daemon.service ] || { while [ -e ${held} ]; do sleep 0.02; done; echo active; }`
+  const next = await gatewayOf(t, { home: gateway.home, systemctl })
+  const stopped = next.gateway.stop()
+  await rm(held)
+  await stopped
+  t.strictSame(await readdir(join(next.folder, 'avahi')), [], 'also when it stops before it has announced them')
 })
 
 t.test('a descriptor that cannot be used falls with its plugin, and so does one whose id is taken', async t => {
