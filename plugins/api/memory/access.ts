@@ -1,4 +1,4 @@
-import { isForeign, memoryError, type MemoryIdentity } from '../../services/memory/ref.js'
+import { isForeign, isPrivateBank, memoryError, type MemoryIdentity } from '../../services/memory/ref.js'
 import { memoryApiError } from './errors.js'
 
 /** What a request to the engine itself is about. */
@@ -39,10 +39,13 @@ export function targetOf (path: string): EngineTarget {
 }
 
 /**
- * Whether an agent may ask that. Who names no agent is the operator. Throws `memory.bank_private` and
- * `memory.operator_only`. Pure.
+ * Whether an agent may ask that. Who names no agent is the operator, and may do all but give a private bank another name.
+ * Throws `memory.bank_private` and `memory.operator_only`. Pure.
  */
 export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, method: string, query: string): void {
+  if (target.kind === 'bank' && target.rest[0] === 'aliases' && method === 'POST' && isPrivateBank(target.bank)) {
+    throw memoryError('memory.bank_private', 'a private bank has no other name: every agent could reach it by that', { param: 'bank' })
+  }
   if (agent === null) return
   if (target.kind === 'other') throw operatorOnly()
   if (target.kind !== 'bank') return

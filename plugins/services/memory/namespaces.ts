@@ -54,6 +54,11 @@ export function isForeign (agent: string | null, bank: string): boolean {
   return agent !== null && owner !== undefined && owner !== agent
 }
 
+/** Whether a bank, by its name in the engine, is one agent's alone. Pure. */
+export function isPrivateBank (bank: string): boolean {
+  return PRIVATE_BANK.test(bank)
+}
+
 function readable (identity: MemoryIdentity, name: string): Dataset | null {
   const dataset = datasetOf(name)
   if (dataset === null || dataset.owner === null) return dataset

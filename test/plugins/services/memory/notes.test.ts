@@ -172,6 +172,8 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
   t.notMatch((await host.call('GET', `${wire}/banks`, undefined, as('mallory'))).text, /private__bob/)
   t.match((await host.call('GET', '/api/memory/banks', undefined, as('bob'))).text, /private__bob/, 'but to its owner')
   t.match((await host.call('GET', '/api/memory/banks/private__bob/memories')).json, { total: 1 }, 'and to the operator')
+  t.match(await host.call('POST', `${wire}/banks/private%5F_bob/aliases`, { alias: 'bobs' }), { status: 403, json: { error: { code: 'memory.bank_private' } } },
+    'who gives it another name, opens it to all')
   t.match((await host.call('POST', '/api/memory/search', { query: 'bob secret' }, as('bob', true))).json.items, [{ dataset: 'shared' }, { dataset: 'private:bob' }])
 })
 
