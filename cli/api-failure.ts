@@ -11,6 +11,10 @@ const envelopeSchema = z.looseObject({
   })
 })
 
+/** The refusal of a server behind the gateway that speaks its own words. */
+const problemSchema = z.looseObject({ loc: z.array(z.union([z.string(), z.number()])).catch([]), msg: z.string() })
+const detailSchema = z.looseObject({ detail: z.union([z.string(), z.array(problemSchema).min(1)]) })
+
 const fieldsSchema = z.array(z.looseObject({ path: z.string().catch(''), message: z.string() }))
 const linesSchema = z.array(z.string())
 
@@ -36,11 +40,22 @@ export interface Refusal {
 
 /** Reads the error envelope, or makes the best of what came instead. */
 export function readRefusal (body: string): Refusal {
-  const envelope = envelopeSchema.safeParse(parseJson(body))
-  if (!envelope.success) return { code: null, message: body.trim().split('\n', 1)[0]?.slice(0, 200) || 'no reason given', hints: [] }
+  const value = parseJson(body)
+  const envelope = envelopeSchema.safeParse(value)
+  if (!envelope.success) {
+    const said = (detailIn(value) ?? body).trim().split('\n', 1)[0]?.slice(0, 200)
+    return { code: null, message: said || 'no reason given', hints: [] }
+  }
   const { code, message, details } = envelope.data.error
   const hints = [...fieldLines(details?.fields), ...logLines(details?.log_tail)]
   return { code: code ?? null, message: cliWords(message), hints }
+}
+
+function detailIn (value: unknown): string | null {
+  const parsed = detailSchema.safeParse(value)
+  if (!parsed.success) return null
+  const { detail } = parsed.data
+  return typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join('; ')
 }
 
 function fieldLines (fields: unknown): string[] {

@@ -39,7 +39,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     t.match(back, { code: 0, stdout: /web\.zip is in project__copy\.\n$/ }, back.stderr)
     t.match(await svc('list', '--dataset', 'project:copy'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
     t.match(await svc('import', 'project__copy', join(folder, 'none.zip')), { code: 1, stderr: /cannot be read/ })
-    t.match(await svc('export', 'never__made'), { code: 1, stderr: /not found/ })
+    t.match(await svc('export', 'never__made'), { code: 1, stderr: /^Error: Bank 'never__made' not found\n/ }, 'in words and no JSON')
   })
 
   await t.test('the folder of a former engine is planned first, and read once', async t => {
@@ -56,6 +56,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     const { items } = JSON.parse((await svc('list', '--json')).stdout) as { items: Array<{ text: string }> }
     t.equal(items.filter(({ text }) => /likes/.test(text)).length, 3, 'nothing twice')
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to bring/ })
+    t.match(await svc('migrate', '--legacy-dir', join(folder, 'none'), '--json'), { code: 1, stdout: /"files": 0/ }, 'for a program, too')
   })
 
   t.match(await svc('graph', 'status'), { code: 0, stdout: /extraction +off\nslot +utility, which is no enabled llm slot: there are chat\n/ })
@@ -65,7 +66,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
 
   t.match(await svc('delete', id, '-d', 'project:web', '-y'), { code: 0, stdout: 'One memory is forgotten.\n' })
   t.match(await svc('delete', id, '-d', 'project:web'), { code: 1, stderr: /no such memory/ })
-  t.match(await svc('list', '--dataset', 'project:web'), { code: 0, stdout: '' })
+  t.match(await svc('list', '--dataset', 'project:web'), { code: 0, stdout: '', stderr: 'Nothing is remembered here.\n' })
   t.match(await svc('disable'), { code: 0, stdout: /is off/ })
 })
 

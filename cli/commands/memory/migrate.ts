@@ -39,8 +39,9 @@ export function addMemoryMigrate (memory: Command, cli: Cli): void {
         }
       }
       const plan = { folder, files, memories: notes.length, dataset: options.dataset, skipped, applied: isApplied, written }
-      if (options.json === true) return cli.out.json(plan)
+      if (options.json === true) cli.out.json(plan)
       if (files === 0) throw new CliFailure(`there is nothing to bring in ${folder}`)
+      if (options.json === true) return
       for (const { file, reason } of skipped) cli.out.note(`${file}: ${reason}`)
       cli.out.line(isApplied
         ? `${written} memories of ${files} files are in ${options.dataset}.`

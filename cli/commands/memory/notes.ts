@@ -115,6 +115,7 @@ export function addMemoryNotes (memory: Command, cli: Cli): void {
       const answer = await cli.client(command).raw({ path: '/api/memory/list', query, timeoutMs: SLOW_MS })
       if (json === true) return cli.out.json(answer)
       const { items, next_cursor: next } = itemsSchema.parse(answer)
+      if (items.length === 0) cli.out.note('Nothing is remembered here.')
       showNotes(cli, items)
       if (next != null) cli.out.note(`There are more: --cursor ${next}`)
     })
