@@ -66,8 +66,7 @@ export class ShadowSlots {
 
   /**
    * Waits for the anchor when it is on its way and for a worker of its engine. Brings back an engine that failed; one that
-   * was unloaded stays so. Rejects with what
-   * its provider says in `unserved`.
+   * was unloaded stays so. Rejects with what its provider says in `unserved`.
    */
   async acquire (shadow: Shadow, signal: AbortSignal, light: boolean, low = false): Promise<SlotLease> {
     const { fleet } = this.#deps

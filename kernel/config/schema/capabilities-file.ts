@@ -16,8 +16,8 @@ export interface CapabilitiesFile {
 }
 
 /**
- * capabilities.toml: `[selections.<group>.<child>]`. Version 1 said `backend` for the device; empty text means unset
- *. Pure.
+ * capabilities.toml: `[selections.<group>.<child>]`. Version 1 said `backend` for the device; empty text means
+ * unset. Pure.
  */
 export function readCapabilities (data: unknown, previous: CapabilitySelections, words: Words): CapabilitiesFile {
   const problems: Problem[] = unknownTopKeys(data, 'schema_version', 'selections')
