@@ -62,8 +62,14 @@ const item = object({
   strategy: maybe(text),
   update_mode: maybe(oneOf('replace', 'append'))
 })
+const MOST_ITEMS = 100_000
+/** Counted before they are read: one retain is one transaction. */
+const items: Shape<ReadonlyArray<ReturnType<typeof item>>> = (value, at, reading) =>
+  Array.isArray(value) && value.length > MOST_ITEMS ? invalid(reading, at, `at most ${MOST_ITEMS} items in one call`, value.length)
+    : listOf(item)(value, at, reading)
+
 const request = object({
-  items: required(listOf(item)), async: optional(nullable(bool), false), document_tags: maybe(listOf(text)),
+  items: required(items), async: optional(nullable(bool), false), document_tags: maybe(listOf(text)),
   operation_id: maybe(text)
 })
 

@@ -145,9 +145,15 @@ export function invalid (reading: Reading, at: Place, msg: string, input: unknow
   return wrong('value_error', `Value error, ${msg}`, { error: {} })(input, at, reading)
 }
 
-/** A JSON body of this shape. Throws the 422 with all that is wrong. */
+/** Values take many times their bytes, and a thread that runs out of memory fails all who wait for it. */
+const MOST_JSON_BYTES = 32 * 1024 * 1024
+
+/** A JSON body of this shape. Throws the 422 with all that is wrong, and 413. */
 export function readBody<T> (body: Buffer, headers: Readonly<Record<string, string>>, ignored: Set<string>, shape: Shape<T>): T {
   if (body.length === 0) throw unprocessable([{ type: 'missing', loc: ['body'], msg: 'Field required', input: null }])
+  if (body.length > MOST_JSON_BYTES) {
+    throw new WireError(413, `The body is larger than ${MOST_JSON_BYTES / 1024 / 1024} MB; send it in parts`)
+  }
   const reading: Reading = { problems: [], ignored }
   const isJson = /^application\/([^;]*\+)?json\b/i.test(headers['content-type'] ?? 'application/json')
   let value: unknown = body.toString('utf8')
