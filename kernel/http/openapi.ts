@@ -89,7 +89,7 @@ function requestBody (route: AnyRoute, id: string, schemas: OpenApiSchemas, prov
   const schema = body === undefined ? { type: 'object' } : schemas.convert(body, 'input', `${id}Body`)
   const type = route.consumes ?? (kind === 'stream' ? 'multipart/form-data' : 'application/json')
   // an empty body counts as an empty object
-  const asked = kind === 'stream' || (kind === 'buffer' && body?.safeParse(undefined).success !== true)
+  const asked = (kind === 'stream' || kind === 'buffer') && body?.safeParse(undefined).success !== true
   const required = asked || body?.safeParse({}).success === false || schemas.needs(schema)
   const example = route.example === undefined ? {} : { example: route.example }
   const whole = withEngineOptions(schema, route.surface, providers, schemas)

@@ -86,7 +86,7 @@ function failuresIn (output: string): string[] {
 }
 
 t.test('clients that are generated from the document', async t => {
-  const gateway = await embeddedGateway(t)
+  const gateway = await embeddedGateway(t, '[memory]\nenabled = true\n')
   const text = await (await fetch(`${gateway.url}/api/openapi.json`)).text()
   const work = await folder(t)
   const document = join(work, 'openapi.json')

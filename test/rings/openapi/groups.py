@@ -46,14 +46,10 @@ def call(operation):
     return function(**arguments)
 
 
-# what is off until it is asked for
-OPT_IN = ("/api/memory/banks", "/api/memory/graph", "/api/memory/list")
-
-
 def is_simple(method, path, operation):
     """What can be asked of any gateway, and ends."""
     answers = next(iter(operation["responses"].values())).get("content", {})
-    return method == "get" and path not in OPT_IN and not operation["parameters"] and "application/json" in answers
+    return method == "get" and not operation["parameters"] and "application/json" in answers
 
 
 def can_be_served(method, path, operation):
