@@ -1,5 +1,6 @@
 import t from 'tap'
-import { completion, openWithChat, over } from './models-support.js'
+import type { completion } from './models-support.js'
+import { openWithChat, over } from './models-support.js'
 import { noModels, openEngine } from './support.js'
 
 t.test('directives are made, listed by weight, tags and state, changed and deleted', async t => {
