@@ -1,17 +1,18 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
 import approvalsApi from '../../../plugins/api/approvals/index.js'
+import mcpAdmin from '../../../plugins/mcp/admin/index.js'
 import mcpMemory from '../../../plugins/mcp/memory/index.js'
 import mcpServers from '../../../plugins/mcp/servers/index.js'
 import approvals from '../../../plugins/services/approvals/index.js'
 import { fakeHindsight } from '../services/memory/fake-hindsight.js'
 import { memoryHost, type MemoryHost } from '../services/memory/host.js'
 
-const plugins = [approvals, approvalsApi, mcpMemory, mcpServers]
+const plugins = [approvals, approvalsApi, mcpAdmin, mcpMemory, mcpServers]
 
-async function connect (t: Test, { baseUrl }: MemoryHost, headers: Record<string, string>): Promise<Client> {
+async function connect (t: Test, { baseUrl }: MemoryHost, headers: Record<string, string>, server = 'memory'): Promise<Client> {
   const client = new Client({ name: 'Memory Tester', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp/memory`), { requestInit: { headers } }))
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp/${server}`), { requestInit: { headers } }))
   t.teardown(() => client.close())
   return client
 }
@@ -87,6 +88,23 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
     t.strictSame(await call(alice, 'memory_delete', { ids: [own.id, own.id] }), { deleted: 1 }, 'the same id twice is one')
     t.match(await host.audit(), [{ action: 'memory.items.delete', actor: 'mcp:alice' }, { action: 'memory.items.delete', after: { deleted: 2 } }])
   })
+})
+
+t.test('an agent that has the gateway\'s own server alone remembers as well', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url, plugins })
+  const alice = await connect(t, host, { 'x-svc-agent': 'alice', 'x-svc-private': '1' }, 'admin')
+  const names = (await alice.listTools()).tools.map(({ name }) => name).filter(name => name.startsWith('memory_'))
+  t.strictSame(names, ['memory_add', 'memory_delete', 'memory_list', 'memory_search'])
+  const ids: string[] = []
+  for (const text of ['The bridge opens on Monday.', 'The bridge closes on Friday.']) ids.push((await call(alice, 'memory_add', { text })).id as string)
+  t.match(fake.bank('private__alice').units, [{ tags: ['agent:alice', 'visibility:private'] }, {}])
+  t.equal((await call(alice, 'memory_search', { query: 'bridge' })).results.length, 2)
+  t.match(await call(alice, 'memory_list', { dataset: 'private:alice' }), { items: [{}, {}] })
+  t.match(await call(alice, 'memory_delete', { ids }), { status: 'pending_approval' })
+  t.strictSame(await call(alice, 'memory_delete', { ids: [ids[0]] }), { deleted: 1 })
+  await host.call('PUT', '/api/settings', { memory: { enabled: false } })
+  t.notMatch(JSON.stringify((await alice.listTools()).tools), /memory_add/, 'and not while it is off')
 })
 
 t.test('while the memory is off its tools are not listed, and say how to switch it on', async t => {
