@@ -13,14 +13,20 @@ export function chunkText (text: string, size: number): readonly string[] {
     rest = rest.slice(at)
   }
   chunks.push(rest)
-  return chunks.reduceRight<string[]>((pieces, piece) => {
+  const pieces: string[] = []
+  let blanks = ''
+  for (const chunk of chunks) {
     // blanks go to the piece behind them, at the end of the text to the one before
-    if (piece.trim() !== '' || pieces.length === 0) return [piece, ...pieces]
-    return [piece + pieces[0]!, ...pieces.slice(1)]
-  }, []).reduce<string[]>((pieces, piece) => {
-    if (piece.trim() !== '' || pieces.length === 0) return [...pieces, piece]
-    return [...pieces.slice(0, -1), pieces.at(-1)! + piece]
-  }, [])
+    if (chunk.trim() === '') {
+      blanks += chunk
+    } else {
+      pieces.push(blanks + chunk)
+      blanks = ''
+    }
+  }
+  if (pieces.length === 0) return [blanks]
+  if (blanks !== '') pieces.push(pieces.pop()! + blanks)
+  return pieces
 }
 
 function endOf (piece: string): number {

@@ -99,9 +99,15 @@ class Retaining {
     const before = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ?', [document])
     store.run('DELETE FROM chunks WHERE document = ?', [document])
     const stays = new Set<number>()
+    const sameText = new Map<string, MemoryRow[]>()
+    for (const row of before.filter(each => isSame(each, item))) {
+      const hash = textHash(row.text).toString('hex')
+      const rows = sameText.get(hash)
+      if (rows === undefined) sameText.set(hash, [row])
+      else rows.push(row)
+    }
     for (const chunk of appendChunks(store, document, item.content, this.#chunkSize, this.#now)) {
-      const hash = textHash(chunk.text)
-      const same = before.find(row => !stays.has(row.seq) && isSame(row, item) && textHash(row.text).equals(hash))
+      const same = sameText.get(textHash(chunk.text).toString('hex'))?.shift()
       if (same === undefined) {
         this.#add(document, chunk, item)
         continue

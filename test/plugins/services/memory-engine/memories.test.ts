@@ -102,7 +102,13 @@ t.test('a text is cut at its paragraphs and sentences, and its pieces are the te
   await call('PATCH', 'c/config', {})
   await call('PUT', 'c', { retain_chunk_size: 200 })
   await retain(call, 'c', { content: long, document_id: 'd' })
-  t.ok((await list(call, 'c')).total > rows.total)
+  const { items: before } = await list(call, 'c', 'limit=1000')
+  t.ok(before.length > rows.total)
+  await retain(call, 'c', { content: long.slice(0, -20), document_id: 'd' })
+  const { items: after } = await list(call, 'c', 'limit=1000')
+  const known = new Set(before.map(({ id }: { id: string }) => id))
+  t.equal(after.length, before.length)
+  t.equal(after.filter(({ id }: { id: string }) => !known.has(id)).length, 1, 'of a document that is replaced, memories stay whose text does')
 })
 
 t.test('a memory is invalidated, comes back, is edited with its history, and is deleted for good', async t => {
