@@ -47,9 +47,13 @@ export default definePlugin({
   }
 })
 
-/** Every argument that can be completed is the name of a slot. */
-function completed ({ argument }: Readonly<Record<string, unknown>>, names: readonly string[]): object {
-  const { value = '' } = (argument ?? {}) as { readonly value?: unknown }
-  const values = names.filter(name => name.startsWith(String(value))).slice(0, 100)
+/** Arguments that take the name of a slot: of the prompts, and of the address of a slot. */
+const slotArguments: readonly unknown[] = ['slot', 'name']
+
+/** For an argument that is free text nothing is known. */
+function completed ({ argument }: Readonly<Record<string, unknown>>, slots: readonly string[]): object {
+  const { name, value = '' } = (argument ?? {}) as { readonly name?: unknown, readonly value?: unknown }
+  const known = slotArguments.includes(name) ? slots : []
+  const values = known.filter(slot => slot.startsWith(String(value))).slice(0, 100)
   return { completion: { values, total: values.length, hasMore: false } }
 }

@@ -176,7 +176,11 @@ for (const mode of ['legacy', 'auto'] as const) {
       { messages: [{ role: 'user', content: { type: 'text', text: /agent/ } }, { content: { type: 'resource', resource: { uri: 'svc://slots/agent' } } }] })
     t.match(await client.getPrompt({ name: 'set_up_coding_model', arguments: { wish: 'speed' } }), { messages: [{ content: { text: /speed/ } }] })
     await t.rejects(client.getPrompt({ name: 'why_is_slot_failing' }), /needs 'slot'/)
-    t.match(await client.complete({ ref: { type: 'ref/prompt', name: 'why_is_slot_failing' }, argument: { name: 'slot', value: 'ag' } }), { completion: { values: ['agent'] } })
+    const completed = async (ref: Parameters<Client['complete']>[0]['ref'], name: string, value: string): Promise<readonly string[]> =>
+      (await client.complete({ ref, argument: { name, value } })).completion.values
+    t.strictSame(await completed({ type: 'ref/prompt', name: 'why_is_slot_failing' }, 'slot', 'ag'), ['agent'])
+    t.strictSame(await completed({ type: 'ref/resource', uri: 'svc://slots/{name}' }, 'name', ''), ['agent'])
+    t.strictSame(await completed({ type: 'ref/prompt', name: 'set_up_coding_model' }, 'wish', ''), [], 'a wish is no slot')
   })
 }
 
