@@ -119,7 +119,8 @@ t.test('an agent cannot leave its file behind by the way it spells its name', as
     }
   })
   t.teardown(() => gateway.close())
-  const rpc = async (agent: string | string[], method: string, params: object = {}): Promise<Record<string, unknown>> => {
+  interface Answer { readonly result?: Record<string, unknown>, readonly error?: { readonly message: string } }
+  const ask = async (agent: string | string[], method: string, params: object = {}): Promise<Answer> => {
     const request = httpRequest(`${gateway.baseUrl}/mcp/admin`, {
       method: 'POST', headers: { 'content-type': 'application/json', 'accept': 'application/json', 'x-svc-agent': agent }
     })
@@ -127,8 +128,9 @@ t.test('an agent cannot leave its file behind by the way it spells its name', as
     const [response] = await once(request, 'response') as [AsyncIterable<Buffer>]
     const chunks: Buffer[] = []
     for await (const chunk of response) chunks.push(chunk)
-    return (JSON.parse(Buffer.concat(chunks).toString()) as { result: Record<string, unknown> }).result
+    return JSON.parse(Buffer.concat(chunks).toString()) as Answer
   }
+  const rpc = async (...of: Parameters<typeof ask>): Promise<Record<string, unknown>> => (await ask(...of)).result!
   const sees = async (agent: string | string[]): Promise<readonly string[]> =>
     ((await rpc(agent, 'tools/list')).tools as Array<{ name: string }>).map(({ name }) => name)
   for (const name of ['careful', 'CAREFUL', 'Careful', '  careful\t']) t.strictSame(await sees(name), ['model_pull', 'slot_list', 'slot_load'], JSON.stringify(name))
@@ -145,4 +147,9 @@ t.test('an agent cannot leave its file behind by the way it spells its name', as
   t.match(await call('slot_load', { name: 'agent' }), /pending_approval/, 'gated by the file alone')
   t.match(await call('model_pull', { model_id: 'm' }), /pending_approval/, 'what the file allows is gated all the same')
   t.match(await call('slot_list'), /"slots"/)
+  const read = (agent: string, uri: string): Promise<Answer> => ask(agent, 'resources/read', { uri })
+  for (const uri of ['svc://status', 'svc://activity']) {
+    t.match(await read('careful', uri), { error: { message: /agent 'careful' may not call/ } }, `what reads ${uri} is not in its file`)
+  }
+  t.match(await read('anonymous', 'svc://status'), { result: { contents: [{ uri: 'svc://status' }] } })
 })
