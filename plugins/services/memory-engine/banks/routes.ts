@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { int, mapOf, anything, maybe, object, optional, readBody, readQuery, required, text, type Field } from '../wire/shape.js'
+import { int, mapOf, anything, maybe, object, optional, pageLimit, readBody, readQuery, required, text, type Field } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 import { deleteBank, ensureBank, findBank, needBank, overridesOf, type BankRow } from '../store/bank-table.js'
 import { configDefaults, configOf, configProblem } from './config.js'
@@ -51,7 +51,7 @@ function gone (method: WireRoute['method'], path: string): WireRoute[] {
 
 function listBanks ({ core: { store }, query, ignored }: WireCall): ReturnType<Handler> {
   const { q, limit, offset } = readQuery(query, ignored, {
-    q: maybe(text), limit: optional(int({ min: 1 }), 100), offset: optional(int({ min: 0 }), 0)
+    q: maybe(text), limit: pageLimit(100), offset: optional(int({ min: 0 }), 0)
   })
   const like = `%${(q ?? '').replaceAll(/[%_\\]/g, '\\$&')}%`
   // a bank that is being imported has no name yet

@@ -12,7 +12,7 @@ export interface DocumentFilter {
   readonly to: number | null
 }
 
-export type ListedDocument = DocumentRow & { readonly units: number, readonly in_id: number, readonly in_text: number }
+export type ListedDocument = Omit<DocumentRow, 'original_text' | 'observation_scopes'> & { readonly units: number, readonly in_id: number, readonly in_text: number }
 
 /** The documents of a bank that fit, the latest first, and how many there are. */
 export function listDocuments (
@@ -38,7 +38,8 @@ export function listDocuments (
   }
   const clause = where.join(' AND ')
   const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM documents d WHERE ${clause}`, values)!
-  const rows = store.all<ListedDocument>(`SELECT d.*, (SELECT count(*) FROM memories WHERE document = d.seq AND state = 'valid') AS units,
+  const rows = store.all<ListedDocument>(`SELECT d.seq, d.bank, d.document_id, d.content_hash,
+    d.text_length, d.tags, d.metadata, d.retain_params, d.created_at, d.updated_at, (SELECT count(*) FROM memories WHERE document = d.seq AND state = 'valid') AS units,
     ${inId} AS in_id, ${inText} AS in_text FROM documents d WHERE ${clause} ORDER BY d.updated_at DESC, d.seq DESC LIMIT ? OFFSET ?`,
   [like, like, ...values, limit, offset])
   return { total, rows }
@@ -50,14 +51,11 @@ function tagClause (tags: readonly string[] | null, mode: TagMode): {
   readonly values: readonly Cell[]
 } {
   if (tags === null || (tags.length === 0 && mode !== 'exact')) return { clause: '1', values: [] }
-  const has = `EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = ?)`
-  if (mode === 'exact') {
-    const clause = [`json_array_length(d.tags) = ?`, ...tags.map(() => has)].join(' AND ')
-    return { clause: `(${clause})`, values: [tags.length, ...tags] }
-  }
-  const each = tags.map(() => has).join(mode === 'any' || mode === 'any_strict' ? ' OR ' : ' AND ')
-  const untagged = mode === 'any' || mode === 'all' ? `d.tags = '[]' OR ` : ''
-  return { clause: `(${untagged}(${each}))`, values: [...tags] }
+  const has = '(SELECT count(DISTINCT value) FROM json_each(d.tags) WHERE value IN (SELECT value FROM json_each(?))) >= ?'
+  const wanted = [...new Set(tags)]
+  const values = [JSON.stringify(wanted), mode === 'any' || mode === 'any_strict' ? 1 : wanted.length]
+  if (mode === 'exact') return { clause: `(json_array_length(d.tags) = ? AND ${has})`, values: [wanted.length, ...values] }
+  return { clause: mode === 'any' || mode === 'all' ? `(d.tags = '[]' OR ${has})` : has, values }
 }
 
 /** How many valid memories of each type a document has; observations count where one of its memories is a source. */

@@ -3,13 +3,14 @@ import { operationsOf } from '../operations/operations.js'
 import { findBank, needBank, type BankRow } from '../store/bank-table.js'
 import { chunksOf, deleteDocument, findDocument, type ChunkRow, type DocumentRow } from '../store/document-table.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { anything, int, listOf, maybe, object, oneOf, optional, readBody, readQuery, text } from '../wire/shape.js'
+import { anything, int, listOf, maybe, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
+import { storedTags } from '../wire/tags.js'
 import { parseTime, wireTime } from '../wire/times.js'
 import { chunkIdOf, readChunkId } from '../wire/chunk-id.js'
 import { eventsOf, factCounts, listDocuments, type ListedDocument } from './document-table.js'
 import { retag } from './retag.js'
 
-const page = { limit: optional(int({ min: 1 }), 100), offset: optional(int({ min: 0 }), 0) }
+const page = { limit: pageLimit(100), offset: optional(int({ min: 0 }), 0) }
 
 const list: Handler = ({ core, params, query, ignored }) => {
   const {
@@ -96,7 +97,7 @@ const history: Handler = ({ core, params, query, ignored }) => {
   })
 }
 
-const patchBody = object({ tags: maybe(listOf(text)), observation_scopes: maybe(anything) })
+const patchBody = object({ tags: maybe(storedTags), observation_scopes: maybe(anything) })
 
 const patch: Handler = ({ core, params, body, headers, ignored }) => {
   const { tags, observation_scopes: scopes } = readBody(body, headers, ignored, patchBody)

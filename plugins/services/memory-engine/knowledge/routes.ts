@@ -8,6 +8,7 @@ import { tagModes, tagsMatch } from '../models/tag-match.js'
 import { ensureBank, needBank, overridesOf } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable } from '../wire/shape.js'
+import { storedTags } from '../wire/tags.js'
 import { wireTime } from '../wire/times.js'
 import { NodeTable, type KnowledgeNode } from './node-table.js'
 import { indexMarkdown, logMarkdown, NO_CONTENT, pageMarkdown, pageMatch, pageTime, type Page } from './page-text.js'
@@ -76,7 +77,7 @@ const folder: Handler = ({ core, params, body, headers, ignored }) => {
 }
 
 const pageBody = object({
-  name: required(text), source_query: required(text), parent_id: maybe(text), tags: maybe(listOf(text)),
+  name: required(text), source_query: required(text), parent_id: maybe(text), tags: maybe(storedTags),
   max_tokens: maybe(int({ min: 1 })),
   trigger: optional(nullable(trigger), null)
 })
@@ -147,7 +148,7 @@ const bundle: Handler = ({ core, params }) => {
 }
 
 const nodeBody = object({
-  name: maybe(text), parent_id: maybe(text), source_query: maybe(text), tags: maybe(listOf(text)),
+  name: maybe(text), parent_id: maybe(text), source_query: maybe(text), tags: maybe(storedTags),
   max_tokens: maybe(int({ min: 1 })), trigger: maybe(trigger)
 })
 

@@ -2,7 +2,7 @@ import { groupsCondition, joined, readTagGroups, tagCondition, tagModes, type Co
 import { needBank } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { int, listOf, maybe, oneOf, optional, readQuery, text } from '../wire/shape.js'
+import { int, listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 
 export const routes: readonly WireRoute[] = [
@@ -16,8 +16,7 @@ export const routes: readonly WireRoute[] = [
   }
 ]
 
-const LONGEST_PAGE = 10_000
-const page = { limit: optional(int({ min: 0 }), 100), offset: optional(int({ min: 0 }), 0) }
+const page = { limit: pageLimit(100, 0), offset: optional(int({ min: 0 }), 0) }
 const tagFilter = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagModes), 'any'), tag_groups: maybe(text) }
 
 /** `*` of a pattern stands for anything; without one the words may stand anywhere. */
@@ -81,12 +80,11 @@ function entities ({ core: { store }, params, query, ignored }: WireCall): Retur
   const given = readQuery(query, ignored, { ...page, ...tagFilter }, ['tags'])
   const bank = needBank(store, params.bank_id!)
   const filter = filterOf(store, bank.seq, given, ignored)
-  const limit = Math.min(given.limit, LONGEST_PAGE)
-  const rows = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq DESC LIMIT ? OFFSET ?', [limit, given.offset])
+  const rows = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq DESC LIMIT ? OFFSET ?', [given.limit, given.offset])
   const { total } = store.get<{ total: number }>(
     `SELECT count(DISTINCT e.seq) AS total FROM entities e JOIN memory_entities me ON me.entity = e.seq
      JOIN memories m ON m.seq = me.memory AND m.state = 'valid' WHERE ${filter.sql}`, filter.values)!
-  return json({ items: rows.map(shown), total, limit, offset: given.offset })
+  return json({ items: rows.map(shown), total, limit: given.limit, offset: given.offset })
 }
 
 function entity ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
@@ -103,18 +101,17 @@ const EDGE_COLOR = '#ffd700'
 /** Entities that are named together. */
 function graph ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
   const given = readQuery(query, ignored, {
-    limit: optional(int({ min: 1 }), 1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter
+    limit: pageLimit(1000), min_count: optional(int({ min: 1 }), 1), ...tagFilter
   }, ['tags'])
   const bank = needBank(store, params.bank_id!)
   const filter = filterOf(store, bank.seq, given, ignored)
-  const limit = Math.min(given.limit, LONGEST_PAGE)
   const rows = store.all<{ source: string, target: string, weight: number, last: number | null }>(
     `SELECT e.id AS source, e2.id AS target, count(*) AS weight, max(m.mentioned_at) AS last
      FROM memory_entities a JOIN memory_entities b ON b.memory = a.memory AND b.entity > a.entity
      JOIN entities e ON e.seq = a.entity JOIN entities e2 ON e2.seq = b.entity
      JOIN memories m ON m.seq = a.memory AND m.state = 'valid' WHERE ${filter.sql}
-     GROUP BY e.seq, e2.seq HAVING count(*) >= ? ORDER BY weight DESC LIMIT ?`, [...filter.values, given.min_count, limit])
-  const nodes = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq LIMIT ?', [limit])
+     GROUP BY e.seq, e2.seq HAVING count(*) >= ? ORDER BY weight DESC LIMIT ?`, [...filter.values, given.min_count, given.limit])
+  const nodes = entityRows(store, filter, 'ORDER BY mentions DESC, e.seq LIMIT ?', [given.limit])
   const ids = new Set(nodes.map(({ id }) => id))
   const between = rows.filter(({ source, target }) => ids.has(source) && ids.has(target))
   const edges = between.map(({ source, target, weight, last }) => ({
@@ -126,6 +123,6 @@ function graph ({ core: { store }, params, query, ignored }: WireCall): ReturnTy
   return json({
     nodes: nodes.map(({ id, name, mentions }) => (
       { data: { id, label: name, mentionCount: mentions, color: mentions > 1 ? '#42a5f5' : '#90caf9' } })),
-    edges, total_entities: nodes.length, total_edges: edges.length, limit
+    edges, total_entities: nodes.length, total_edges: edges.length, limit: given.limit
   })
 }

@@ -4,13 +4,12 @@ import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { chunkId, namesOf, SHOWN, type ShownMemory } from './view.js'
 import { needBank } from '../store/bank-table.js'
 import { BANK, json, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { int, listOf, maybe, oneOf, optional, readQuery, text } from '../wire/shape.js'
+import { listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 
 export const routes: readonly WireRoute[] = [{ method: 'GET', path: `${BANK}/graph`, handler: graph }]
 
 const LONGEST_LABEL = 30
-const LARGEST = 10_000
 const colors: Readonly<Record<Edge['kind'], string>> = {
   entity: '#ffd700', document: '#66bb6a', tag: '#ab47bc', temporal: '#00bcd4', semantic: '#ff69b4'
 }
@@ -18,7 +17,7 @@ const colors: Readonly<Record<Edge['kind'], string>> = {
 /** The newest memories that hold what is asked for, and what ties them. */
 function graph ({ core, params, query, ignored }: WireCall): ReturnType<Handler> {
   const given = readQuery(query, ignored, {
-    type: maybe(text), limit: optional(int({ min: 1 }), 1000), q: maybe(text), tags: maybe(listOf(text)),
+    type: maybe(text), limit: pageLimit(1000), q: maybe(text), tags: maybe(listOf(text)),
     tags_match: optional(oneOf(...tagModes), 'all_strict'), document_id: maybe(text), chunk_id: maybe(text)
   }, ['tags'])
   const bank = needBank(core.store, params.bank_id!)
@@ -32,13 +31,12 @@ function graph ({ core, params, query, ignored }: WireCall): ReturnType<Handler>
     all.push({ sql: `? || '_' || d.document_id || '_' || c.chunk_index = ?`, values: [bank.bank_id, given.chunk_id] })
   }
   const { sql, values } = joined(all.filter(each => each !== null), 'AND')
-  const limit = Math.min(given.limit, LARGEST)
   const rows = core.store.all<ShownMemory>(
-    `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, limit])
+    `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ?`, [...values, given.limit])
   const { total } = core.store.get<{ total: number }>(`SELECT count(*) AS total FROM (${SHOWN} WHERE ${sql})`, values)!
   return json({
     nodes: rows.map(row => ({ data: nodeOf(row) })), edges: edgesOf(core, rows).map(edge => ({ data: edgeOf(edge) })),
-    table_rows: rows.map(row => tableRow(bank.bank_id, row)), total_units: total, limit
+    table_rows: rows.map(row => tableRow(bank.bank_id, row)), total_units: total, limit: given.limit
   })
 }
 

@@ -5,7 +5,7 @@ import { needBank, type BankRow } from '../store/bank-table.js'
 import { deleteMemoriesWhere, editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
 import type { Store } from '../store/store.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
-import { bool, int, listOf, maybe, nullable, object, oneOf, optional, readBody, readQuery, text } from '../wire/shape.js'
+import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
 import { parseTime, wireTime } from '../wire/times.js'
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i
@@ -29,24 +29,22 @@ export const routes: readonly WireRoute[] = [
 ]
 
 const timeFields = ['created_at', 'updated_at', 'mentioned_at', 'occurred_start', 'occurred_end'] as const
-const LONGEST_PAGE = 10_000
 
 function list ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {
   const given = readQuery(query, ignored, {
     type: maybe(text), q: maybe(text), consolidation_state: maybe(text), state: maybe(text),
     document_id: maybe(text), entity_id: maybe(text),
     tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagModes), 'any'), time_field: maybe(oneOf(...timeFields)),
-    start_date: maybe(text), end_date: maybe(text), limit: optional(int({ min: 0 }), 100), offset: optional(int({ min: 0 }), 0)
+    start_date: maybe(text), end_date: maybe(text), limit: pageLimit(100, 0), offset: optional(int({ min: 0 }), 0)
   }, ['tags'])
   const bank = needBank(store, params.bank_id!)
   const { sql, values } = listCondition(bank, given)
-  const limit = Math.min(given.limit, LONGEST_PAGE)
   const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM memories m WHERE ${sql}`, values)!
   const rows = store.all<ShownMemory>(
-    `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ? OFFSET ?`, [...values, limit, given.offset])
+    `${SHOWN} WHERE ${sql} ORDER BY m.mentioned_at DESC, m.seq DESC LIMIT ? OFFSET ?`, [...values, given.limit, given.offset])
   const sources = sourcesOf(store, rows)
   const items = rows.map(row => listItem(bank.bank_id, row, sources.get(row.seq) ?? []))
-  return json({ items, total, limit, offset: given.offset })
+  return json({ items, total, limit: given.limit, offset: given.offset })
 }
 
 interface ListQuery {

@@ -1,6 +1,7 @@
 import { needBank } from '../store/bank-table.js'
 import type { Core } from '../core.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
+import { storedTags } from '../wire/tags.js'
 import { bool, int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text } from '../wire/shape.js'
 import { DirectiveTable } from './directive-table.js'
 import { directiveView } from './model-view.js'
@@ -11,11 +12,11 @@ const created = object({
   content: required(text),
   priority: optional(int(), 0),
   is_active: optional(bool, true),
-  tags: optional(listOf(text), [])
+  tags: optional(storedTags, [])
 })
 
 const changed = object({
-  name: maybe(text), content: maybe(text), priority: maybe(int()), is_active: maybe(bool), tags: maybe(listOf(text))
+  name: maybe(text), content: maybe(text), priority: maybe(int()), is_active: maybe(bool), tags: maybe(storedTags)
 })
 
 const list: Handler = ({ core, params, query, ignored }) => {

@@ -1,4 +1,5 @@
 import { anything, bool, int, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text } from '../wire/shape.js'
+import { storedTags } from '../wire/tags.js'
 import { tagModes } from './tag-match.js'
 
 /** `MentalModelTrigger` of the wire. */
@@ -30,13 +31,13 @@ export const createModel = object({
   id: maybe(text),
   name: required(text),
   source_query: required(text),
-  tags: optional(listOf(text), []),
+  tags: optional(storedTags, []),
   max_tokens: optional(maxTokens, MAX_TOKENS),
   trigger: optional(nullable(trigger), null)
 })
 
 export const updateModel = object({
-  name: maybe(text), source_query: maybe(text), max_tokens: maybe(maxTokens), tags: maybe(listOf(text)), trigger: maybe(trigger)
+  name: maybe(text), source_query: maybe(text), max_tokens: maybe(maxTokens), tags: maybe(storedTags), trigger: maybe(trigger)
 })
 
 export const refreshModel = object({ mode: maybe(oneOf('full')) })

@@ -2,6 +2,7 @@ import { WireError } from '../wire/error.js'
 import {
   anything, bool, invalid, listOf, mapOf, maybe, nullable, object, oneOf, optional, readBody, required, text, type Shape
 } from '../wire/shape.js'
+import { MOST_TAGS, storedTags } from '../wire/tags.js'
 import { parseTime } from '../wire/times.js'
 
 export interface EntityInput { readonly text: string, readonly type: string | null }
@@ -57,7 +58,7 @@ const item = object({
   document_id: maybe(text),
   entities: maybe(listOf(object({ text: required(text), type: maybe(text) }))),
   resolve_entities: optional(nullable(bool), true),
-  tags: maybe(listOf(text)),
+  tags: maybe(storedTags),
   observation_scopes: maybe(anything),
   strategy: maybe(text),
   update_mode: maybe(oneOf('replace', 'append'))
@@ -69,13 +70,14 @@ const items: Shape<ReadonlyArray<ReturnType<typeof item>>> = (value, at, reading
     : listOf(item)(value, at, reading)
 
 const request = object({
-  items: required(items), async: optional(nullable(bool), false), document_tags: maybe(listOf(text)),
+  items: required(items), async: optional(nullable(bool), false), document_tags: maybe(storedTags),
   operation_id: maybe(text)
 })
 
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const LONGEST_DOCUMENT_ID = 512
-const MOST_TAGS = 200
+/** Of what stands at each memory of an item, one for each chunk of its text. */
+const MOST_REPEATED_CHARS = 32_768
 
 /** Throws the wire's 422. `now` is the time of items that name none. */
 export function readRetain (
@@ -96,6 +98,10 @@ export function readRetain (
       }
       const tags = distinct([...each.tags ?? [], ...shared ?? []])
       if (tags.length > MOST_TAGS) throw refusal(i, 'tags', `at most ${MOST_TAGS} tags`, tags.length)
+      const repeated = JSON.stringify([tags, each.context, each.metadata, each.entities, each.observation_scopes]).length
+      if (repeated > MOST_REPEATED_CHARS) {
+        throw refusal(i, 'content', `tags, context, metadata, entities and observation_scopes of an item take at most ${MOST_REPEATED_CHARS} characters together`, repeated)
+      }
       return {
         content: each.content, mentionedAt: timeOf(each.timestamp, i, now), timestamp: each.timestamp, context: each.context,
         metadata: each.metadata ?? {}, documentId, tags, entities: each.entities ?? [],

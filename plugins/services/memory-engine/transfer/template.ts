@@ -7,6 +7,7 @@ import { triggerOf } from '../models/model-view.js'
 import { submitRefresh } from '../models/submit-refresh.js'
 import { ensureBank, findBank, overridesOf, type BankRow } from '../store/bank-table.js'
 import { WireError } from '../wire/answer.js'
+import { storedTags } from '../wire/tags.js'
 import { anything, bool, int, listOf, mapOf, maybe, nullable, object, optional, required, text, type Shape } from '../wire/shape.js'
 
 export const TEMPLATE_VERSION = '1'
@@ -16,12 +17,12 @@ export const manifest = object({
   version: required(text),
   bank: maybe(mapOf(anything)),
   mental_models: maybe(listOf(object({
-    id: required(text), name: required(text), source_query: required(text), tags: optional(listOf(text), []),
+    id: required(text), name: required(text), source_query: required(text), tags: optional(storedTags, []),
     max_tokens: optional(int({ min: 1 }), MAX_TOKENS), trigger: optional(nullable(trigger), null)
   }))),
   directives: maybe(listOf(object({
     name: required(text), content: required(text), priority: optional(int(), 0), is_active: optional(bool, true),
-    tags: optional(listOf(text), [])
+    tags: optional(storedTags, [])
   })))
 })
 export type Manifest = typeof manifest extends Shape<infer T> ? T : never

@@ -39,6 +39,13 @@ function wrong (type: string, msg: string, ctx?: Readonly<Record<string, unknown
 export const text: Shape<string> = (value, at, reading) =>
   typeof value === 'string' ? value.replaceAll('\0', '') : wrong('string_type', 'Input should be a valid string')(value, at, reading)
 
+/** Longer ones are refused. */
+export function textUpTo (most: number): Shape<string> {
+  return (value, at, reading) => typeof value === 'string' && value.length > most
+    ? wrong('string_too_long', `String should have at most ${most} characters`, { max_length: most })(value, at, reading)
+    : text(value, at, reading)
+}
+
 export const bool: Shape<boolean> = (value, at, reading) => {
   if (typeof value === 'boolean') return value
   if (value === 1 || value === 0) return value === 1
@@ -89,9 +96,13 @@ export function oneOf<const T extends readonly string[]> (...names: T): Shape<T[
     : wrong('literal_error', `Input should be ${expected}`, { expected })(value, at, reading)
 }
 
-export function listOf<T> (shape: Shape<T>): Shape<readonly T[]> {
-  return (value, at, reading) => Array.isArray(value) ? value.map((item, i) => shape(item, [...at, i], reading))
-    : wrong('list_type', 'Input should be a valid list')(value, at, reading)
+/** One of more than `most` items is refused before they are read. */
+export function listOf<T> (shape: Shape<T>, most = Infinity): Shape<readonly T[]> {
+  return (value, at, reading) => {
+    if (!Array.isArray(value)) return wrong('list_type', 'Input should be a valid list')(value, at, reading)
+    if (value.length > most) return wrong('too_long', `List should have at most ${most} items`, { max_length: most })(value, at, reading)
+    return value.map((item, i) => shape(item, [...at, i], reading))
+  }
 }
 
 export function mapOf<T> (shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
@@ -138,6 +149,14 @@ export function optional<T> (shape: Shape<T>, value: T): Field<T> {
 /** Missing or null: null. */
 export function maybe<T> (shape: Shape<T>): Field<T | null> {
   return { shape: nullable(shape), fallback: { value: null } }
+}
+
+/** No page of a list has more items. */
+const LONGEST_PAGE = 10_000
+
+/** The `limit` of a list. A larger one than a page may have is read as that. */
+export function pageLimit (preset: number, min = 1): Field<number> {
+  return optional((value, at, reading) => Math.min(int({ min })(value, at, reading), LONGEST_PAGE), preset)
 }
 
 /** Notes a problem that the shape alone cannot tell. */

@@ -15,7 +15,7 @@ t.test('documents are listed, searched, read with their chunks and history, reta
   t.match(list, { total: 2, limit: 100, offset: 0, total_is_estimate: false, items: { length: 2 } })
   t.match((await call('GET', 'b/documents?q=acme')).body, { total: 1, items: [{ id: 'doc_1', matched_fields: ['original_text'], memory_unit_count: 1 }] })
   t.match((await call('GET', 'b/documents?q=doc-2')).body.items, [{ id: 'doc-2', matched_fields: ['id'] }])
-  for (const [query, count] of [['tags=team', 1], ['tags=team&tags_match=any', 2], ['tags=x', 0], ['tags_match=exact&tags=team', 1], ['start_date=2999-01-01', 0]] as const) {
+  for (const [query, count] of [['tags=team', 1], ['tags=team&tags_match=any', 2], ['tags=x', 0], ['tags_match=exact&tags=team', 1], [`tags_match=any${Array.from({ length: 1500 }, (_, i) => `&tags=${i}`).join('')}&tags=team`, 2], ['tags=team&tags=x&tags_match=all_strict', 0], ['limit=999999999', 2], ['start_date=2999-01-01', 0]] as const) {
     t.equal((await call('GET', `b/documents?${query}`)).body.total, count, query)
   }
   t.match(await call('GET', 'b/documents?start_date=soon'), { status: 400 })
@@ -31,6 +31,8 @@ t.test('documents are listed, searched, read with their chunks and history, reta
   t.match(await call('GET', '/v1/default/chunks/b_doc~5F1_9'), { status: 404 })
   t.match((await call('GET', 'b/memories/list?document_id=doc_1')).body.items, [{ chunk_id: 'b_doc~5F1_0' }])
 
+  t.equal((await call('GET', 'b/documents?limit=999999999')).body.limit, 10_000)
+  t.match(await call('PATCH', 'b/documents/doc_1', { tags: Array.from({ length: 201 }, (_, i) => `${i}`) }), { status: 422, body: { detail: [{ type: 'too_long' }] } })
   t.same((await call('PATCH', 'b/documents/doc_1', { tags: ['x', 'x', 'y'] })).body, { success: true })
   t.match((await call('GET', 'b/memories/list?tags=x&tags_match=any_strict')).body, { total: 1, items: [{ tags: ['x', 'y'], document_id: 'doc_1' }] })
   t.equal((await call('GET', 'b/memories/list?tags=team&tags_match=any_strict')).body.total, 0)

@@ -55,6 +55,8 @@ t.test('a retain that cannot be read is a 422 that says where', async t => {
   t.match(await call('POST', 'b/memories', large), { status: 413, body: { detail: /larger than 32 MB/ } }, 'before it is parsed')
   const many = Array.from({ length: 100_001 }, () => ({ content: 'x' }))
   t.match((await retain(call, 'b', ...many)).body.detail, [{ loc: ['body', 'items'], msg: /at most 100000 items/, input: 100_001 }])
+  t.match(await problem({ content: 'x', tags: ['t'.repeat(513)] }), [{ type: 'string_too_long', loc: ['body', 'items', 0, 'tags', 0], input: 't'.repeat(200) }])
+  t.match(await problem({ content: 'x', context: 'c'.repeat(40_000) }), [{ loc: ['body', 'items', 0, 'content'], msg: /at most 32768 characters together/ }])
   t.equal((await call('GET', 'b/stats')).status, 404, 'nothing was made')
   await retain(call, 'b', { content: [{ type: 'text', text: 'a' }, { type: 'image', source: { media_type: 'image/png', data: 'AA==' }, filename: 'x.png' }] })
   t.same(await texts(call, 'b'), ['a\n\n[image x.png]'])
