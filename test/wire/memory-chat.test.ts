@@ -86,6 +86,7 @@ t.test('an agent\'s private mode holds for chats; recall and retain are switched
   for (const [memory, headers, code] of [
     [{ bank: 'private:bob' }, { 'x-svc-agent': 'eve' }, 'memory.namespace_invalid'], [{ bank: 'nowhere' }, {}, 'memory.namespace_invalid'],
     [true, { 'x-svc-agent': 'a b' }, 'memory.agent_id_invalid'], [{ odd: 1 }, {}, 'validation.invalid'], [{ recall: 'yes' }, {}, 'validation.invalid'],
+    ['yes', {}, 'validation.invalid'], [1, {}, 'validation.invalid'], [[], {}, 'validation.invalid'],
     [true, { origin: 'http://elsewhere.example' }, 'request.origin_not_allowed']
   ] as const) {
     const refused = await chat(memory, headers)

@@ -135,10 +135,10 @@ export interface DispatchService {
    */
   compose (call: RouteCall, options: ComposeOptions, work: (signal: AbortSignal) => Promise<AdaptedAnswer>): typeof handled
   /**
-   * Takes over those client requests of a surface whose body has a top-level flag that is true, or an object. `answer` gets the
-   * request with the route's own options and uses `compose`, or hands it to `forward` in another form without the flag, or
-   * returns false to let it go on as it is. A flag has one taker: throws `plugin.conflict`. One that is `first` is asked before
-   * the others. Returns the function that unregisters it.
+   * Takes over those client requests of a surface whose body has a top-level flag that is neither false nor null. `answer` gets
+   * the request with the route's own options and uses `compose`, or hands it to `forward` in another form without the flag, or
+   * returns false to let it go on as it is, or throws for a flag that it does not understand. A flag has one taker: throws
+   * `plugin.conflict`. One that is `first` is asked before the others. Returns the function that unregisters it.
    */
   intercept (surface: SurfaceName, flag: string, answer: Interceptor, options?: { readonly first?: boolean }): () => void
   /** Who would serve a request for this model at this moment; null if none would. Starts nothing. */

@@ -70,9 +70,9 @@ export class BodyView implements JsonBody {
     return member !== undefined && member.valueEnd - member.valueStart === 4 && this.body[member.valueStart] === 0x74
   }
 
-  isObject (key: string): boolean {
+  isFalse (key: string): boolean {
     const member = this.member(key)
-    return member !== undefined && this.body[member.valueStart] === 0x7b
+    return member !== undefined && this.body[member.valueStart] === 0x66
   }
 
   has (key: string): boolean {

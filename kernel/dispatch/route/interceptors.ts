@@ -24,6 +24,6 @@ export class Interceptors {
   take (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, view: BodyView): boolean {
     const entries = this.#bySurface.get(options.surface)
     if (entries === undefined) return false
-    return entries.some(({ flag, answer }) => (view.isTrue(flag) || view.isObject(flag)) && answer(call, options))
+    return entries.some(({ flag, answer }) => view.has(flag) && !view.isFalse(flag) && answer(call, options))
   }
 }

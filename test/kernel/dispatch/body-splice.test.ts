@@ -93,11 +93,11 @@ t.test('every occurrence of a duplicated key is edited', async t => {
 })
 
 t.test('the view sees what a parser sees', async t => {
-  const view = viewOf('{"model":"first","stream":true,"m\\u006fdel":"last","n":null,"deep":{"model":"no"}}')
+  const view = viewOf('{"model":"first","stream":true,"m\\u006fdel":"last","n":null,"off":false,"deep":{"model":"no"}}')
   t.equal(view.string('model'), 'last')
   t.equal(view.isTrue('stream'), true)
   t.equal(view.isTrue('n'), false)
-  t.same(['deep', 'stream', 'n', 'none'].map(key => view.isObject(key)), [true, false, false, false])
+  t.same(['deep', 'stream', 'n', 'none', 'off'].map(key => view.isFalse(key)), [false, false, false, false, true])
   t.equal(view.string('deep'), null)
   t.strictSame(view.value('deep'), { model: 'no' })
   t.equal(view.value('absent'), undefined)
