@@ -1,4 +1,6 @@
 import t, { type Test } from 'tap'
+import type { Clock } from '../../kernel/contract/index.js'
+import { FakeClock } from '../../kernel/testing/fake-clock.js'
 import memoryEngine from '../../plugins/services/memory-engine/index.js'
 import memoryService from '../../plugins/services/memory/index.js'
 import memoryChat from '../../plugins/v1/memory/index.js'
@@ -13,12 +15,13 @@ interface Rig {
   readonly seen: SeenChat[]
 }
 
-async function rig (t: Test, turns: readonly Turn[], svc?: string): Promise<Rig> {
+async function rig (t: Test, turns: readonly Turn[], svc?: string, clock?: Clock): Promise<Rig> {
   const fake = await fakeHindsight(t)
   const seen: SeenChat[] = []
   const gateway = await wireGateway(t, {
     plugins: [memoryEngine, memoryService, memoryChat],
     svc: svc ?? `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${fake.url}"\n`,
+    ...clock === undefined ? {} : { clock },
     onStart: ({ engine }) => { engine.answer(toolEngine(turns, seen)) }
   })
   return { gateway, fake, seen }
@@ -107,6 +110,21 @@ t.test('a chat goes on without its memories when the engine fails, and a failed 
   t.match([refused.status, await refused.json()], [400, { error: { message: 'too long' } }])
   await gateway.close()
   t.notOk(fake.calls.some(call => /^POST .*\/memories$/.test(call)))
+})
+
+t.test('a gateway that stops gives up what is being remembered before its plugin is cut off', async t => {
+  const clock = new FakeClock()
+  const { gateway, fake } = await rig(t, [{ content: 'Noted.' }], undefined, clock)
+  const asked = new Promise<void>(resolve => { fake.instead.set('/v1/default/banks/shared/memories', () => resolve()) })
+  t.equal((await gateway.chat({ memory: { recall: false } })).status, 200)
+  await asked
+  const closed = gateway.close()
+  let isLeft = false
+  void fake.left('POST /v1/default/banks/shared/memories').then(() => { isLeft = true })
+  while (!isLeft) await clock.advance(1000)
+  await closed
+  t.notOk(gateway.logs.some(({ message }) => message === 'plugin failed to stop'))
+  t.ok(gateway.logs.some(({ message }) => message === 'a chat was not remembered'))
 })
 
 t.test('while the memory is off a chat that asks for it is told how to switch it on', async t => {

@@ -13,6 +13,8 @@ export interface ChatDeps {
   readonly log: Pick<Logger, 'warn'>
   /** Is told of work that goes on behind the answer. */
   readonly behind: (work: Promise<unknown>) => void
+  /** Ends that work. */
+  readonly leaving: AbortSignal
 }
 
 /** A chat waits no longer for its memories. */
@@ -89,8 +91,9 @@ export class RememberingChat {
     const { retain, bank, model } = this.#wish
     if (!retain || this.#question === '' || answer.trim() === '') return
     const note = { text: exchangeText(this.#question, answer), dataset: bank, tags: ['chat'], metadata: { model } }
-    const { behind, log, memory: { notes } } = this.#deps
-    behind(notes.add(this.#identity, note, AbortSignal.timeout(RETAIN_MS)).catch((error: unknown) => {
+    const { behind, leaving, log, memory: { notes } } = this.#deps
+    const signal = AbortSignal.any([leaving, AbortSignal.timeout(RETAIN_MS)])
+    behind(notes.add(this.#identity, note, signal).catch((error: unknown) => {
       log.warn({ request_id: this.#call.requestId, err: error }, 'a chat was not remembered')
     }))
   }

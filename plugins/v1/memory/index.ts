@@ -4,14 +4,18 @@ import { requireOwnPage } from '../omni/ref.js'
 import { RememberingChat } from './answer.js'
 import { memoryWish } from './wish.js'
 
+/** What is being remembered when the gateway stops has this long; the host gives a plugin no more than 10 s. */
+const LAST_RETAIN_MS = 5000
+
 /** Chat requests with `memory: true`: memories go before them, and they are remembered. See README.md. */
 export default definePlugin({
   name: 'v1-memory',
   kind: 'service',
   apiVersion: 1,
-  requires: { config: core.config, dispatch: core.dispatch, memory: memoryRef },
+  requires: { clock: core.clock, config: core.config, dispatch: core.dispatch, memory: memoryRef },
   register (ctx) {
-    const { config, dispatch, memory } = ctx.services
+    const { clock, config, dispatch, memory } = ctx.services
+    const leaving = new AbortController()
     const working = new Set<Promise<unknown>>()
     const behind = (work: Promise<unknown>): void => {
       working.add(work)
@@ -24,7 +28,8 @@ export default definePlugin({
         if (wish === null) return false
         requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
         const identity = identityOf(call.request.headers)
-        const chat = new RememberingChat({ dispatch, memory, log: ctx.log, behind }, call, options, wish, identity)
+        const deps = { dispatch, memory, log: ctx.log, behind, leaving: leaving.signal }
+        const chat = new RememberingChat(deps, call, options, wish, identity)
         const { model, stream, omni } = wish
         if (!omni) {
           dispatch.compose(call, { surface: 'chat', model, stream }, signal => chat.answer(signal))
@@ -38,7 +43,9 @@ export default definePlugin({
     })
     ctx.onStop(async () => {
       stop()
+      const timer = clock.setTimer(LAST_RETAIN_MS, () => leaving.abort(new Error('the gateway stops')))
       await Promise.all(working)
+      timer.cancel()
     })
   }
 })
