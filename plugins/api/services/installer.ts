@@ -1,5 +1,5 @@
 import { rm, statfs } from 'node:fs/promises'
-import { messageOf, type DaemonService, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, type Clock, type DaemonService, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
@@ -7,6 +7,7 @@ import type { InstallForm, InstallStatus } from './ref.js'
 import { folderOf, type WorldDeps } from './world.js'
 
 export interface InstallerDeps extends WorldDeps {
+  readonly clock: Clock
   readonly daemons: DaemonService
   readonly kept: KeptServices
   /** Aborts when the plugin goes. */
@@ -20,6 +21,8 @@ export interface InstallerDeps extends WorldDeps {
 /** One installation, under way or over. */
 interface Work { status: InstallStatus, done: Promise<InstallStatus> }
 
+/** What a look for a Python is good for: it takes as long as the start of several. */
+const LOOKED_MS = 60_000
 /** Beside what is installed: what is unpacked on the way. */
 const ROOM = 1.3
 
@@ -27,17 +30,19 @@ const ROOM = 1.3
 export class ServiceInstaller {
   readonly #deps: InstallerDeps
   readonly #works = new Map<string, Work>()
+  /** By the versions that will do. */
+  readonly #looks = new Map<string, { readonly atMs: number, readonly found: Promise<string | null> }>()
 
   constructor (deps: InstallerDeps) {
     this.#deps = deps
   }
 
-  /** In which forms it could be brought here now, best first; none where nothing may be. */
+  /** In which forms it could be brought here, best first, as of a minute ago; none where nothing may be. */
   async forms ({ python, container }: ServiceDescriptor): Promise<readonly InstallForm[]> {
-    const { env, daemons, downloads } = this.#deps
+    const { daemons, downloads } = this.#deps
     const forms: InstallForm[] = []
     if (!downloads) return forms
-    if (python !== undefined && await findPython(python, env) !== null) forms.push('python')
+    if (python !== undefined && await this.#pythonFor(python) !== null) forms.push('python')
     if (container !== undefined && daemons.hasContainers) forms.push('container')
     return forms
   }
@@ -123,6 +128,16 @@ export class ServiceInstaller {
     return await this.prepare(service)
   }
 
+  #pythonFor ({ pythons }: PythonProgram): Promise<string | null> {
+    const { clock, env } = this.#deps
+    const key = pythons.join()
+    const known = this.#looks.get(key)
+    if (known !== undefined && clock.monotonic() - known.atMs < LOOKED_MS) return known.found
+    const found = findPython({ pythons }, env)
+    this.#looks.set(key, { atMs: clock.monotonic(), found })
+    return found
+  }
+
   /** What was asked for, else the best there is. Throws `services.cannot_install`. */
   async #formFor (service: ServiceDescriptor, wanted?: InstallForm): Promise<InstallForm> {
     const { downloads, config: { paths } } = this.#deps
@@ -131,6 +146,8 @@ export class ServiceInstaller {
     if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
     if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
     if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+    // what was missing may have been installed just now
+    this.#looks.clear()
     const forms = await this.forms(service)
     const form = wanted ?? forms[0]
     if (form === undefined || !forms.includes(form)) {

@@ -283,7 +283,7 @@ t.test('a package of Python is installed in an environment of its own, adopted b
 t.test('what an installer prints is shown without secrets, escapes and length', async t => {
   const folder = t.testdir({
     'python3.99': `#!/bin/sh
-[ "$1" = -c ] && { echo 99; exit; }
+[ "$1" = -c ] && { echo look >> "$0.looks"; echo 99; exit; }
 mkdir -p "$3/bin"
 cat > "$3/bin/pip" <<'END'
 #!/bin/sh
@@ -302,12 +302,16 @@ chmod +x "$3/bin/pip"
     plugins: [odd], settings: { downloads: true, installer_env: { PATH: `${folder}:${process.env.PATH}` } },
     files: { 'etc/svc/api.env': `SVC_AVAHI_SERVICES_DIR=${t.testdirName}/avahi\nODD_KEY=s3cret-value\n` }
   })
+  const looks = async (): Promise<number> => (await readFile(join(folder, 'python3.99.looks'), 'utf8')).split('\n').length - 1
+  for (let i = 0; i < 3; i++) t.match(await gateway.act('odd', 'start'), { json: { ok: false, message: /svc service install odd/ } })
+  t.equal(await looks(), 1, 'what is asked often does not start a Python each time')
   const seen = new Set<string>()
   let { json } = await gateway.call('POST', '/services/odd/install', {})
   while (json.state === 'installing') {
     seen.add(json.message)
     json = (await gateway.call('GET', '/services/odd/install')).json
   }
+  t.equal(await looks(), 3, 'an installation looks anew')
   t.match(json, { state: 'failed', message: /^pip install ended with 1: .*Looking in indexes: https:..\*+REDACTED\*+@index\.example.simple with \*+ \| x+…+ \| no such package$/ })
   const told = [...seen, json.message].join('\n')
   t.notMatch(told, /hunter2|s3cret-value|[\u0000-\u0009\u000b-\u001f]/)
