@@ -1,6 +1,7 @@
 import { Client as ClientV2, StreamableHTTPClientTransport as TransportV2 } from '@modelcontextprotocol/client'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { core, definePlugin, defineTool, type ToolCatalogue } from '../../../kernel/contract/index.js'
@@ -21,36 +22,31 @@ interface Client {
   listTools: () => Promise<{ tools: Array<{ name: string }> }>
   callTool: (params: CallParams, options?: CallOptions) => Promise<Record<string, unknown>>
   close: () => Promise<void>
-  onListChanged: (listener: () => void) => Promise<void>
 }
 
 const headers = { 'X-svc-Agent': 'tester' }
 
-const clients: Readonly<Record<string, (url: string) => Promise<Client>>> = {
-  'SDK v1': async url => {
+const clients: Readonly<Record<string, (url: string, onListChanged?: () => void) => Promise<Client>>> = {
+  'SDK v1': async (url, onListChanged = () => {}) => {
     const client = new ClientV1({ name: 'Client One', version: '1' })
+    client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged)
     await client.connect(new TransportV1(new URL(url), { requestInit: { headers } }) as never)
     return {
       listTools: () => client.listTools(),
       callTool: (params, options) => client.callTool(params, undefined, options) as Promise<Record<string, unknown>>,
-      close: () => client.close(),
-      onListChanged: async listener => {
-        const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js')
-        client.setNotificationHandler(ToolListChangedNotificationSchema, () => listener())
-      }
+      close: () => client.close()
     }
   },
-  ...Object.fromEntries((['legacy', 'auto'] as const).map(mode => [`client v2, ${mode}`, async (url: string) => {
-    const client = new ClientV2({ name: 'Client Two', version: '1' }, mode === 'legacy' ? {} : { versionNegotiation: { mode } })
+  ...Object.fromEntries((['legacy', 'auto'] as const).map(mode => [`client v2, ${mode}`, async (url: string, onListChanged = () => {}) => {
+    const client = new ClientV2({ name: 'Client Two', version: '1' }, {
+      ...mode === 'legacy' ? {} : { versionNegotiation: { mode } },
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: onListChanged } }
+    })
     await client.connect(new TransportV2(new URL(url), { requestInit: { headers } }))
     return {
       listTools: () => client.listTools(),
       callTool: (params, options) => client.callTool(params, options as never) as Promise<Record<string, unknown>>,
-      close: () => client.close(),
-      onListChanged: async (listener: () => void) => {
-        client.setNotificationHandler('notifications/tools/list_changed', () => listener())
-        if (mode === 'auto') await (client as unknown as { subscribe?: (filter: object) => Promise<unknown> }).subscribe?.({ toolsListChanged: true })
-      }
+      close: () => client.close()
     } satisfies Client
   }]))
 }
@@ -134,6 +130,25 @@ for (const [name, connect] of Object.entries(clients)) {
     }
     const { records } = await (await gateway.fetch('/api/activity?action=mcp.tool.invoked&limit=1')).json() as { records: unknown[] }
     t.match(records, [{ actor: 'mcp:tester' }])
+  })
+
+  t.test(`${name}: hears that tools came and went`, async t => {
+    const gateway = await start(t)
+    let heard = (): void => {}
+    const next = (): Promise<void> => new Promise(resolve => { heard = resolve })
+    const client = await connect(`${gateway.baseUrl}/mcp/bench`, () => heard())
+    // a client of an older revision opens its stream after it was greeted
+    const listens = async (): Promise<boolean> =>
+      (await (await gateway.fetch('/api/plugins/mcp-servers')).json() as { health: { streams: number } }).health.streams > 0
+    while (!name.endsWith('auto') && !await listens());
+    const came = next()
+    const leave = tools.addServer({ id: 'late', title: 'Late', description: 'x', tools: () => [] })
+    await came
+    const went = next()
+    leave()
+    await went
+    t.pass('both times')
+    await client.close()
   })
 
   t.test(`${name}: a restart of the gateway in between goes unnoticed`, async t => {
