@@ -444,6 +444,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   T20: {
     failure: 'Clients give up after a minute on what takes longer.',
     shownBy: {
+      'plugins/mcp/transport.test.ts': ['a client that wants to hear how a call goes on hears each ten seconds that it does'],
       'plugins/mcp/admin.test.ts': ['progress is told while a slot loads'],
       'plugins/mcp/clients.test.ts': ['${name}: lists, calls, hears of errors, approvals and progress, cancels']
     }

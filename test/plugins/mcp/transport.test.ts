@@ -241,6 +241,25 @@ t.test('a call that says nothing for a while becomes a stream that is kept alive
   t.match(text, /mcp\.cancelled/)
 })
 
+t.test('a client that wants to hear how a call goes on hears each ten seconds that it does', async t => {
+  const clock = new FakeClock()
+  const gateway = await start(t, { clock })
+  for (const [i, headers] of [{}, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'hang' }].entries()) {
+    const before = hung.length
+    const leaving = new AbortController()
+    const _meta = { ...i === 0 ? {} : modernMeta, progressToken: 'p' }
+    const response = await gateway.fetch('/mcp/shop', {
+      method: 'POST', headers: { ...JSON_HEADERS, ...headers }, signal: leaving.signal, body: JSON.stringify(ask('tools/call', { name: 'hang', arguments: {}, _meta }))
+    })
+    await until(() => hung.length > before, 'the tool runs')
+    const reading = readUntil(response, text => text.includes('20 s'))
+    await clock.advance(20_000)
+    const told = [...(await reading).matchAll(/"progress":(\d+),"message":"([^"]*)"/g)].map(([, progress, message]) => `${progress} ${message}`)
+    t.strictSame(told, ['0 hang begins', '10 hang runs for 10 s', '20 hang runs for 20 s'])
+    leaving.abort()
+  }
+})
+
 t.test('clients hear that tools changed, on a stream that ends with the gateway and one for each session', async t => {
   const gateway = await start(t)
   const listen = async (session: string): Promise<Response> =>
@@ -272,7 +291,7 @@ t.test('clients hear that tools changed, on a stream that ends with the gateway 
 })
 
 t.test('names of this machine only, and those that are allowed', async t => {
-  const gateway = await start(t, { env: { ...process.env, SVC_MCP_ALLOWED_HOSTS: 'tools.example, other.example' } })
+  let gateway = await start(t, { env: { ...process.env, SVC_MCP_ALLOWED_HOSTS: 'tools.example, other.example' } })
   const statusOf = async (headers: Record<string, string>, method = 'POST'): Promise<[number, string | undefined]> => {
     const request = httpRequest(`${gateway.baseUrl}/mcp/shop`, { method, headers: { ...JSON_HEADERS, ...headers } })
     request.end(method === 'POST' ? JSON.stringify(ask('ping')) : undefined)
@@ -285,4 +304,9 @@ t.test('names of this machine only, and those that are allowed', async t => {
   t.match(await statusOf({ origin: 'https://evil.example' }), [403])
   t.match(await statusOf({ origin: 'https://other.example' }), [200, /mcp-session-id/], 'a page reads the id of its session')
   t.match(await statusOf({ 'origin': 'https://other.example', 'access-control-request-method': 'POST' }, 'OPTIONS'), [204])
+  const env = { ...process.env, SVC_MCP_ALLOWED_HOSTS: '*', SVC_MCP_ALLOWED_ORIGINS: 'https://page.example, https://desk.example' }
+  gateway = await start(t, { env })
+  t.match(await statusOf({ host: 'evil.example' }), [200], 'a single * allows every name')
+  for (const origin of ['https://page.example', 'https://desk.example']) t.match(await statusOf({ origin }), [200, /mcp-session-id/], origin)
+  t.match(await statusOf({ origin: 'https://other.example' }), [403], 'pages that are named are all there are')
 })
