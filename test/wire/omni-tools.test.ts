@@ -6,6 +6,7 @@ import imageCache from '../../plugins/api/images/index.js'
 import images from '../../plugins/v1/images/index.js'
 import omni from '../../plugins/v1/omni/index.js'
 import approvals from '../../plugins/services/approvals/index.js'
+import { FakeClock } from '../../kernel/testing/index.js'
 import { toolEngine, type SeenChat, type Turn } from './tool-engine.js'
 import { until, wireGateway } from './wire-gateway.js'
 
@@ -34,17 +35,27 @@ interface Asked {
   readonly json: any
 }
 
-async function rig (t: Test, svc = '') {
+interface RigOptions {
+  readonly clock?: FakeClock
+  readonly files?: Readonly<Record<string, string>>
+}
+
+async function rig (t: Test, svc = '', { files = {}, ...options }: RigOptions = {}) {
   const seen: SeenChat[] = []
   let script = toolEngine([{ content: 'nothing' }], seen)
   const gateway = await wireGateway(t, {
+    ...options,
     plugins: [omni, images, imageCache, approvals, approvalRoutes, shop],
     svc: `[dispatcher]\nhold_headers_s = 0.01\nping_interval_s = 0.02\n${svc}`,
     files: {
       'etc/svc/slots/agent.toml': 'type = "llm"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\nlabels = ["tool-calling"]\n',
-      'etc/svc/agents/careful.toml': '[agent]\nname = "careful"\n[mcp.servers.shop]\nbuiltin = true\ntools = { allow = ["price"] }\n'
+      'etc/svc/agents/careful.toml': '[agent]\nname = "careful"\n[mcp.servers.shop]\nbuiltin = true\ntools = { allow = ["price"] }\n',
+      ...files
     },
-    onStart: ({ engine }) => { engine.answer(request => script(request)) }
+    onStart: ({ slot, engine }) => {
+      const embedding = { headers: { 'content-type': 'application/json' }, chunks: ['{"data":[{"index":0,"embedding":[0.5,1]}]}'] }
+      engine.answer(request => slot === 'embed' ? embedding : script(request))
+    }
   })
   const post = (body: object, headers: Record<string, string> = {}): Promise<Response> => gateway.fetch('/v1/chat/completions', {
     method: 'POST',
@@ -97,6 +108,30 @@ t.test('a request that names a tool server lets its model call the tools of that
   t.strictSame(it.offered(), ['price', 'admin_price', 'shop_price'], 'a name that is taken gets its server\'s before it')
   await it.ask({ omni: { servers: ['shop'] } }, { 'x-svc-agent': ' CAREFUL ' })
   t.strictSame((it.seen.at(-1)!.tools ?? []).map(tool => tool.function.name), ['price'], 'an agent with a file has what the file allows')
+})
+
+t.test('the tools that a request names join those of the gateway, run beside them, and count as rounds like them', async t => {
+  const it = await rig(t, '', { files: { 'etc/svc/slots/embed.toml': 'type = "embedding"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n' } })
+  it.says([{ calls: [['embed_text', { input: ['a'] }], ['price', { id: 'a' }]] }, { content: 'Done.' }])
+  const { json } = await it.ask({ omni: { tools: ['shop/price'] } })
+  t.strictSame(it.offered(), ['embed_text', 'price'])
+  t.match(it.told(), [{ dimensions: 2 }, { id: 'a', price: 3 }])
+  t.match(json._svc, { omni: { rounds: 2, tools: [{ name: 'embed_text', ok: true }, { name: 'price', ok: true, server: 'shop' }] } })
+  it.says([{ calls: [['price', { id: 'a' }]] }])
+  await it.ask({ omni: { tools: ['shop/price'] } })
+  t.strictSame(it.seen.map(({ tool_choice: choice }) => choice), [...Array.from({ length: 7 }, () => undefined), 'none'])
+})
+
+t.test('a model is told when no operator has decided after a while, and the call still waits', async t => {
+  const clock = new FakeClock()
+  const it = await rig(t, '', { clock })
+  it.says([{ calls: [['buy', { id: 'a' }]] }, { content: 'Later.' }])
+  const answer = it.ask({ omni: { servers: ['shop'] } })
+  const id = await it.waiting()
+  await clock.advance(300_000)
+  t.match(await answer, { status: 200, json: { choices: [{ message: { content: 'Later.' } }] } })
+  t.match(it.told(), [{ status: 'pending_approval', approval_id: id }])
+  t.match(await (await it.decide(id, 'approve')).json(), { approval: { state: 'executed', result: { bought: 'a' } } })
 })
 
 t.test('a gated call waits for the operator, with signs of life, and its result goes to the model', async t => {
