@@ -1,4 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'smol-toml'
@@ -8,7 +10,22 @@ import { hosted, oddServer, record } from '../plugins/services/tool-servers/host
 import { run, type Finished } from './support.js'
 
 t.test('tool servers at the prompt, through a real gateway', async t => {
-  const gateway = await hosted(t, { off: record([], 'enabled = false\n') }, { plugins: [api] })
+  const notes = {
+    name: 'io.github.acme/notes', description: 'Notes of a team',
+    packages: [{ registryType: 'npm', identifier: '@acme/notes', version: '1.0.0', transport: { type: 'stdio' } }]
+  }
+  const current = { 'io.modelcontextprotocol.registry/official': { status: 'active', isLatest: true } }
+  let answer: object | null = { servers: [{ server: notes, _meta: current }] }
+  const registry = createServer((_request, response) => {
+    response.writeHead(answer === null ? 503 : 200).end(JSON.stringify(answer))
+  })
+  await new Promise<void>(resolve => registry.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise(resolve => {
+    registry.closeAllConnections()
+    registry.close(resolve)
+  }))
+  const pluginConfig = { 'tool-servers': { registry: `http://127.0.0.1:${(registry.address() as AddressInfo).port}/` } }
+  const gateway = await hosted(t, { off: record([], 'enabled = false\n') }, { plugins: [api], pluginConfig })
   const svc = (...args: string[]): Promise<Finished> => run(['mcp', ...args, '--url', gateway.baseUrl])
   t.match((await svc('list')).stdout, /^ID +STATE +TOOLS +PROVIDER +BUNDLED +NAME\noff +disabled +\? +user +no +off\n$/)
   const installed = await svc('install', 'npm:@acme/none@1', '--no-start', '--env', 'A=b=c', '--secret', 'KEY=ACME_KEY')
@@ -32,6 +49,11 @@ t.test('tool servers at the prompt, through a real gateway', async t => {
   t.match((await svc('logs', 'odd')).stdout, /Z state +starting\n[^]*Z state +ready, 13 tools/)
   t.match(await svc('status', 'nothing'), { code: 1, stderr: /no tool server is installed as 'nothing'; see `svc mcp list`/ })
   t.match((await svc('catalog', 'list', 'filesystem')).stdout, /npm:@modelcontextprotocol\/server-filesystem/)
+  t.match(await svc('catalog', 'list', 'acme'), { code: 0, stdout: 'There is none. `svc mcp catalog refresh` asks the registry for more.\n' })
+  t.match(await svc('catalog', 'refresh'), { code: 0, stdout: 'The registry has 1 tool server that can be installed here.\n' })
+  t.match((await svc('catalog', 'list', 'acme')).stdout, /^npm:@acme\/notes@1\.0\.0 .* Notes of a team$/m)
+  answer = null
+  t.match(await svc('catalog', 'refresh'), { code: 1, stderr: /HTTP 503; what was known before stays/ })
   t.match(await svc('uninstall', 'odd', '--force'), { code: 0, stdout: 'Tool server odd is uninstalled.\n' })
   t.notOk(gateway.desk.list().some(({ server }) => server.id === 'odd'))
 

@@ -34,6 +34,6 @@ export function addMcpCatalog (mcp: Command, cli: Cli): void {
       const answer = await cli.client(command).raw({ method: 'POST', path: '/api/mcp/catalog/refresh', timeoutMs: null })
       if (options.json === true) return cli.out.json(answer)
       const { items } = z.looseObject({ items: z.number() }).parse(answer)
-      cli.out.line(`The registry has ${items} tool servers that can be installed here.`)
+      cli.out.line(`The registry has ${items} tool server${items === 1 ? '' : 's'} that can be installed here.`)
     })
 }
