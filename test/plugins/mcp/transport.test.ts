@@ -208,8 +208,10 @@ t.test('a tool that hangs ends with its client: cancelled, or gone', async t => 
   const session = { 'mcp-session-id': 'session-1' }
   const cancelled = post(gateway, call('hang', {}, 'call-1'), session)
   await until(() => hung.length === 1, 'the tool runs')
-  t.equal((await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'call-1' } })).status, 202)
-  t.notOk(hung[0]!.aborted, 'that was no session of it')
+  for (const another of [{}, { 'mcp-session-id': 'session-2' }]) {
+    t.equal((await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'call-1' } }, another)).status, 202)
+    t.notOk(hung[0]!.aborted, 'that was no session of it')
+  }
   await post(gateway, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'call-1' } }, session)
   t.match(await cancelled, { status: 200, body: { result: { isError: true } } })
   t.ok(hung[0]!.aborted)
