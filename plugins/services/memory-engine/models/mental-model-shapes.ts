@@ -1,3 +1,4 @@
+import { tagGroup } from '../memories/tag-filter.js'
 import { anything, bool, int, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
 import { tagModes } from './tag-match.js'
@@ -14,7 +15,7 @@ export const trigger = object({
   exclude_mental_models: optional(bool, false),
   exclude_mental_model_ids: maybe(listOf(text)),
   tags_match: maybe(oneOf(...tagModes)),
-  tag_groups: maybe(listOf(anything)),
+  tag_groups: maybe(listOf(tagGroup)),
   include_chunks: maybe(bool),
   recall_max_tokens: maybe(int({ min: 1 })),
   recall_chunks_max_tokens: maybe(int({ min: 1 })),

@@ -1,14 +1,17 @@
 import type { Core } from '../core.js'
 import { DirectiveTable } from '../models/directive-table.js'
-import { MAX_TOKENS } from '../models/mental-model-shapes.js'
-import { MentalModelTable, type ModelSettings } from '../models/mental-model-table.js'
+import { MAX_TOKENS, trigger } from '../models/mental-model-shapes.js'
+import { MentalModelTable } from '../models/mental-model-table.js'
 import { NodeTable } from '../knowledge/node-table.js'
 import type { BankRow } from '../store/bank-table.js'
 import { targetProblem } from '../webhooks/target.js'
-import { WebhookTable, type HttpConfig } from '../webhooks/webhook-table.js'
+import { httpConfig, plainHttp } from '../webhooks/http-config.js'
+import { WebhookTable } from '../webhooks/webhook-table.js'
+import { int, readAs } from '../wire/shape.js'
 import type { Archive, JsonRow } from './archive.js'
+import { map, strings, text, time } from './cells.js'
 
-const plainHttp: HttpConfig = { method: 'POST', timeout_seconds: 30, headers: {}, params: {} }
+const maxTokens = int({ min: 1 })
 
 /** Mental models with their content and history, and the tree of the knowledge base. Those that are there stay as they are. */
 export function importModels (core: Core, bank: BankRow, archive: Archive): Record<string, number> {
@@ -20,8 +23,8 @@ export function importModels (core: Core, bank: BankRow, archive: Archive): Reco
     const id = text(row.id, '')
     if (id === '' || models.get(bank.seq, id) !== null) continue
     const model = models.add(bank.seq, id, {
-      name: text(row.name, id), sourceQuery: text(row.source_query, ''), tags: strings(row.tags), maxTokens: Number(row.max_tokens ?? MAX_TOKENS),
-      settings: map(row.trigger) as ModelSettings
+      name: text(row.name, id), sourceQuery: text(row.source_query, ''), tags: strings(row.tags),
+      maxTokens: readAs(maxTokens, row.max_tokens) ?? MAX_TOKENS, settings: readAs(trigger, map(row.trigger)) ?? {}
     })
     store.run(`UPDATE mental_models SET content = ?, reflect_response = ?, last_refreshed_at = ?, last_memory_seen_at = ?, last_full_refreshed_at = ?
       WHERE seq = ?`, [
@@ -53,14 +56,14 @@ function importTree (store: Core['store'], bank: BankRow, rows: readonly JsonRow
       const model = row.kind === 'page' ? models.get(bank.seq, text(row.mental_model_id, '')) : null
       if (row.kind === 'page' && model === null) continue
       const node = nodes.add(bank.seq, row.kind === 'page' ? 'page' : 'folder', text(row.name, ''), parent?.seq ?? null, model?.seq ?? null)
-      store.run('UPDATE knowledge_nodes SET id = ?, sort_order = ?, managed = ? WHERE seq = ?', [text(row.id, node.id), Number(row.sort_order ?? 0), Number(row.managed === true), node.seq])
+      store.run('UPDATE knowledge_nodes SET id = ?, sort_order = ?, managed = ? WHERE seq = ?', [text(row.id, node.id), readAs(int(), row.sort_order) ?? 0, Number(row.managed === true), node.seq])
       count += 1
     }
   }
   return count
 }
 
-/** Directives, and webhooks that are off: an archive of somebody else must not make this engine call anybody. */
+/** Directives, and webhooks that are off: an archive from elsewhere must not make this engine call any address. */
 export function importRules (core: Core, bank: BankRow, archive: Archive): {
   readonly directives_imported: number
   readonly webhooks_imported: number
@@ -71,43 +74,14 @@ export function importRules (core: Core, bank: BankRow, archive: Archive): {
   const newDirectives = (archive.rows.directives ?? []).filter(row => !known.has(text(row.name, '')))
   for (const row of newDirectives) {
     directives.add(bank.seq, {
-      name: text(row.name, ''), content: text(row.content, ''), priority: Number(row.priority ?? 0), isActive: row.is_active !== false, tags: strings(row.tags)
+      name: text(row.name, ''), content: text(row.content, ''), priority: readAs(int(), row.priority) ?? 0, isActive: row.is_active !== false, tags: strings(row.tags)
     })
   }
   const allowed = (archive.rows.webhooks ?? []).filter(row => targetProblem(text(row.url, '')) === null)
   for (const row of allowed) {
     webhooks.add(bank.seq, {
-      url: text(row.url, ''), secret: null, eventTypes: strings(row.event_types), enabled: false, httpConfig: { ...plainHttp, ...map(row.http_config) }
+      url: text(row.url, ''), secret: null, eventTypes: strings(row.event_types), enabled: false, httpConfig: readAs(httpConfig, map(row.http_config)) ?? plainHttp
     })
   }
   return { directives_imported: newDirectives.length, webhooks_imported: allowed.length }
-}
-
-function text (value: unknown, otherwise: string): string {
-  return typeof value === 'string' ? value : otherwise
-}
-
-/** Maps and lists come as JSON or as its text, after the engine that wrote them. */
-function decoded (value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  try {
-    return JSON.parse(value)
-  } catch {
-    return null
-  }
-}
-
-function map (value: unknown): Readonly<Record<string, unknown>> {
-  const read = decoded(value)
-  return typeof read === 'object' && read !== null && !Array.isArray(read) ? read as Record<string, unknown> : {}
-}
-
-function strings (value: unknown): readonly string[] {
-  const read = decoded(value)
-  return Array.isArray(read) ? read.filter(each => typeof each === 'string') : []
-}
-
-function time (value: unknown): number | null {
-  const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
-  return Number.isNaN(at) ? null : at
 }

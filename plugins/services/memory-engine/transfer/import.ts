@@ -9,6 +9,7 @@ import { findBank, overridesOf, type BankRow } from '../store/bank-table.js'
 import { appendChunks, deleteDocument, findDocument, settleText, writeDocument } from '../store/document-table.js'
 import { insertMemory, invalidateMemory, type FactType, type MemoryRow } from '../store/memory-table.js'
 import type { Archive, JsonRow, TransferDocument, TransferFact, TransferObservation } from './archive.js'
+import { mapOrNull } from './cells.js'
 import { importModels, importRules } from './import-models.js'
 
 export const conflictModes = ['skip', 'replace', 'new-id'] as const
@@ -56,8 +57,7 @@ function withRest (core: Core, bank: BankRow, archive: Archive, config: boolean,
 const FACTS_AT_ONCE = 100
 
 /**
- * Fills a new bank that nobody can name yet, slice by slice,
- so that requests are served between them; `finish` gives it its name,
+ * Fills a new bank that has no name yet, slice by slice, so that requests are served between them; `finish` gives it its name,
  * in the caller's transaction. Throws the signal's reason between slices.
  */
 export async function fillBank (
@@ -109,17 +109,23 @@ function slicesOf<T> (all: readonly T[], weightOf: (each: T) => number): Readonl
 
 function importConfig ({ store, now }: Core, bank: BankRow, row: JsonRow | undefined): void {
   if (row === undefined) return
-  const given = (typeof row.config === 'string' ? JSON.parse(row.config) : row.config ?? {}) as Record<string, unknown>
+  const given = settings(row, 'config')
   const config = Object.fromEntries(
     Object.entries(given).filter(([key, value]) => Object.hasOwn(configDefaults, key) && value !== null)
   )
-  const disposition = (typeof row.disposition === 'string' ? JSON.parse(row.disposition) : row.disposition ?? {}) as Record<string, unknown>
+  const disposition = settings(row, 'disposition')
   for (const trait of traits) if (typeof disposition[trait] === 'number') config[`disposition_${trait}`] ??= disposition[trait]
   const problem = configProblem(config)
   if (problem !== null) throw new PermanentFailure(`Invalid transfer archive: banks.json: ${problem}`)
   store.run('UPDATE banks SET name = ?, overrides = ?, updated_at = ? WHERE seq = ?', [
     typeof row.name === 'string' ? row.name : bank.name, JSON.stringify({ ...overridesOf(bank), ...config }), now(), bank.seq
   ])
+}
+
+function settings (row: JsonRow, name: string): Readonly<Record<string, unknown>> {
+  const given = mapOrNull(row[name] ?? {})
+  if (given === null) throw new PermanentFailure(`Invalid transfer archive: banks.json: ${name} must be an object`)
+  return given
 }
 
 class Importing {

@@ -80,7 +80,7 @@ export function cloneWork (core: Core): Work {
     const bytes = await exportArchive(core, bankOf(core, operation), {
       type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
     }, run)
-    await restore(core, operation, run, readArchive(bytes), target, { data, config })
+    await restore(core, operation, run, archiveIn(bytes), target, { data, config })
   }
 }
 
@@ -103,8 +103,12 @@ function bankOf (core: Core, { bankId }: Operation): BankRow {
 function archiveOf (core: Core, { id }: Operation): Archive {
   const upload = readUpload(core.store, id)
   if (upload === null) throw new PermanentFailure('the uploaded archive is gone')
+  return archiveIn(upload.bytes)
+}
+
+function archiveIn (bytes: Buffer): Archive {
   try {
-    return readArchive(upload.bytes)
+    return readArchive(bytes)
   } catch (error) {
     throw new PermanentFailure((error as Error).message)
   }

@@ -1,22 +1,18 @@
 import type { Core } from '../core.js'
 import { needBank } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
-import { bool, int, listOf, mapOf, maybe, object, oneOf, optional, readBody, readQuery, required, text } from '../wire/shape.js'
+import { bool, int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 import { targetProblem } from './target.js'
-import { WebhookTable, type Delivery, type HttpConfig, type Webhook } from './webhook-table.js'
+import { httpConfig, plainHttp } from './http-config.js'
+import { WebhookTable, type Delivery, type Webhook } from './webhook-table.js'
 
-const plainConfig: HttpConfig = { method: 'POST', timeout_seconds: 30, headers: {}, params: {} }
-const httpConfig = object({
-  method: optional(oneOf('POST', 'GET'), 'POST'), timeout_seconds: optional(int({ min: 1, max: 120 }), 30),
-  headers: optional(mapOf(text), {}), params: optional(mapOf(text), {})
-})
 const eventTypes = listOf(oneOf('consolidation.completed', 'retain.completed', 'memory_defense.triggered'))
 const created = object({
   url: required(text), secret: maybe(text), event_types: optional(
     eventTypes, ['consolidation.completed']
   ), enabled: optional(bool, true),
-  http_config: optional(httpConfig, plainConfig)
+  http_config: optional(httpConfig, plainHttp)
 })
 const changed = object({
   url: maybe(text), secret: maybe(text), event_types: maybe(eventTypes), enabled: maybe(bool), http_config: maybe(httpConfig)

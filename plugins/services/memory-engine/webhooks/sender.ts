@@ -89,14 +89,14 @@ async function tried (core: Core, webhook: Webhook, delivery: Delivery): Promise
   })
   const problem = targetProblem(webhook.url)
   if (problem !== null) return failed(problem, null, null)
-  const { method, timeout_seconds: seconds, headers, params } = webhook.httpConfig
-  const url = new URL(webhook.url)
-  for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value)
+  const { method, timeout_seconds: seconds, headers } = webhook.httpConfig
   const bytes = Buffer.from(delivery.payload)
   const signature = webhook.secret === null ? {} : {
     'x-hindsight-signature': `sha256=${createHmac('sha256', webhook.secret).update(bytes).digest('hex')}`
   }
   try {
+    const url = new URL(webhook.url)
+    for (const [name, value] of Object.entries(webhook.httpConfig.params)) url.searchParams.set(name, value)
     const signal = AbortSignal.any([core.closing, AbortSignal.timeout(seconds * 1000)])
     const { status, body } = await core.outside.run({
       to: 'web', url: url.href, method, headers: { ...headers, 'content-type': 'application/json', ...signature }, body: method === 'GET' ? Buffer.alloc(0) : bytes

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Cell, Store } from '../store/store.js'
-
-export interface HttpConfig {
-  readonly method: string
-  readonly timeout_seconds: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly params: Readonly<Record<string, string>>
-}
+import type { HttpConfig } from './http-config.js'
 
 export interface Webhook {
   readonly seq: number

@@ -197,6 +197,13 @@ export function readOptionalBody<T> (
   return readBody(body, headers, ignored, shape)
 }
 
+/** What this shape reads of a value that no request sent; null if it is another. */
+export function readAs<T> (shape: Shape<T>, value: unknown): T | null {
+  const reading: Reading = { problems: [], ignored: new Set() }
+  const read = shape(value, [], reading)
+  return reading.problems.length > 0 ? null : read
+}
+
 /** The query's parameters. Those of `lists` may come more than once. */
 export function readQuery<F extends Fields> (
   query: URLSearchParams, ignored: Set<string>, fields: F, lists: readonly string[] = []

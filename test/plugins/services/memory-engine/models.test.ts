@@ -55,6 +55,7 @@ t.test('without a language model mental models are kept, and what would make one
   t.match((await call('GET', 'b/mental-models/mm-1/history')).body, [{ kind: 'refresh_failed', failure_reason: 'unexpected_error', error_message: way }])
   t.match(await call('POST', 'b/mental-models', { id: 'mm-1', name: 'x', source_query: 'y' }), { status: 409, body: { detail: `Mental model 'mm-1' already exists in bank 'b'` } })
   t.match(await call('POST', 'b/mental-models', { name: 'x' }), { status: 422 })
+  t.match(await call('PATCH', 'b/mental-models/mm-1', { trigger: { tag_groups: ['x'] } }), { status: 422, body: { detail: [{ loc: ['body', 'trigger', 'tag_groups', 0] }] } })
   t.match((await call('PATCH', 'b/mental-models/mm-1', { name: 'N', tags: null, trigger: { mode: 'delta' } })).body, { name: 'N', trigger: { mode: 'delta' }, is_stale: null })
   t.same((await call('DELETE', 'b/mental-models/mm-1')).body, { status: 'deleted' })
   t.match(await call('GET', 'b/mental-models/mm-1'), { status: 404, body: { detail: `Mental model 'mm-1' not found` } })

@@ -128,6 +128,47 @@ t.test('a bank is exported, restored and cloned whole; its webhooks come without
   t.match(await call('GET', url), { status: 404 }, 'an exported copy goes with the first memory that is deleted')
 })
 
+t.test('what an archive says of webhooks, mental models and settings is read as a request is', async t => {
+  const tried: string[] = []
+  const wire = openWithChat(t, () => 'x', {}, errand => {
+    if (errand.to === 'web') tried.push(errand.url)
+    return Promise.resolve({ status: 204, body: Buffer.alloc(0) })
+  })
+  await filled(wire)
+  const { call } = wire
+  const files = unzip(await exported(wire, 'b', 'transfer/export'), 1e6)
+  const changed = (changes: Readonly<Record<string, (row: Record<string, unknown>) => object>>): Buffer => {
+    const zip = new ZipWriter()
+    for (const [name, bytes] of files) {
+      const change = changes[name]
+      const rows = change === undefined ? [] : JSON.parse(bytes.toString()) as Record<string, unknown>[]
+      zip.add(name, change === undefined ? bytes : Buffer.from(JSON.stringify(rows.map(change))))
+    }
+    return zip.end()
+  }
+  const restored = async (bank: string, bytes: Buffer): Promise<Record<string, unknown>> =>
+    await over(call, bank, (await call('POST', `${bank}/transfer/import`, ...form('file', 'a.zip', bytes))).body.operation_id)
+  t.match(await restored('odd', changed({
+    'webhooks.json': row => ({ ...row, event_types: ['retain.completed'], http_config: { method: 'DELETE', params: null } }),
+    'mental_models.json': row => ({ ...row, max_tokens: 'many', trigger: { tag_groups: ['x'] } }),
+    'directives.json': row => ({ ...row, priority: 'high' })
+  })), { status: 'completed' })
+  const { body: { items: [webhook] } } = await call('GET', 'odd/webhooks')
+  t.match(webhook, { enabled: false, http_config: { method: 'POST', params: {} } })
+  t.match((await call('GET', 'odd/mental-models?detail=content')).body, { items: [{ max_tokens: 2048, trigger: { tag_groups: null } }] })
+  await call('PATCH', `odd/webhooks/${webhook.id}`, { enabled: true })
+  await call('POST', 'odd/memories', { items: [{ content: 'Hello there.' }] })
+  for (;;) {
+    const { body: { items: [delivery] } } = await call('GET', `odd/webhooks/${webhook.id}/deliveries`)
+    if (delivery.status !== 'delivered') continue
+    t.same(tried, ['https://example.com/'])
+    break
+  }
+  t.match(await restored('bad', changed({ 'banks.json': row => ({ ...row, config: '{' }) })), {
+    status: 'failed', retry_count: 0, error_message: /banks\.json: config must be an object/
+  })
+})
+
 t.test('a template has what a bank is like, and is applied as a whole or not at all', async t => {
   const { call } = openWithChat(t, () => 'x')
   const template = {
