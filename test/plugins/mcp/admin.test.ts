@@ -132,6 +132,33 @@ t.test('a failing slot is found, swapped and checked, and every step stands in t
   ]) t.ok(steps.includes(step), step)
 })
 
+t.test('a gated tool waits once for what it is about, and no key that it was given is shown', async t => {
+  const { gateway } = await start(t)
+  const client = await connect(t, gateway)
+  const waiting = async (): Promise<ReadonlyArray<Record<string, unknown>>> =>
+    (await (await gateway.fetch('/api/agent/approvals')).json() as { approvals: Array<Record<string, unknown>> }).approvals
+  const repo = { hf_repo: 'a/b', hf_filename: 'c.gguf' }
+  const asked: ReadonlyArray<readonly [string, string, Record<string, unknown>, Record<string, unknown>]> = [
+    ['model_pull', 'model_id', repo, { ...repo, hf_filename: 'd.gguf' }],
+    ['model_delete', 'model_id', {}, { force_cascade: true }],
+    ['slot_create', 'name', { type: 'llm' }, { type: 'embedding' }],
+    ['slot_delete', 'name', {}, { force: true }],
+    ['slot_restart', 'name', {}, {}],
+    ['provider_credential_write', 'name', { key: 'A_KEY', value: 'k3y-of-a-provider' }, { key: 'A_KEY', value: 'k3y-of-another' }],
+    ['capability_set', 'slot', { child: 'primary', enabled: true }, { child: 'primary', enabled: false }]
+  ]
+  for (const [tool, about, first, second] of asked) {
+    const primary = about === 'slot' ? 'chat' : 'agent'
+    const ids = await Promise.all([first, second].map(async more => await call(client, tool, { [about]: primary, ...more })))
+    t.match(ids, [{ status: 'pending_approval', approval_id: String }, ids[0]!], tool)
+    t.match((await waiting())[0], { tool, primary, hit_count: 2, client_id: 'tester' }, tool)
+  }
+  t.match((await waiting()).find(({ tool }) => tool === 'provider_credential_write'), { args: { value: '***' } })
+  for (const path of ['/api/agent/approvals', '/api/activity?limit=1000', '/api/mcp/admin/logs']) {
+    t.notMatch(await (await gateway.fetch(path)).text(), /k3y-of/, path)
+  }
+})
+
 t.test('progress is told while a slot loads', async t => {
   let report: HealthReport = { verdict: 'ok' }
   const { gateway } = await start(t, { health: { path: '/health', verdict: () => report } })
