@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Cell, Store } from '../store/store.js'
+import { WireError } from '../wire/error.js'
 
 /** A folder or a page of the knowledge base; a page shows a mental model. Times in epoch ms. */
 export interface KnowledgeNode {
@@ -30,6 +31,20 @@ interface Row {
 
 const SELECT = 'SELECT n.*, m.id AS model_id FROM knowledge_nodes n LEFT JOIN mental_models m ON m.seq = n.model'
 
+/** Trees are shown by recursion. */
+const DEEPEST = 32
+
+/** Nodes by their parent, in their order; those of the root by null. Pure. */
+export function byParent (nodes: readonly KnowledgeNode[]): ReadonlyMap<number | null, readonly KnowledgeNode[]> {
+  const all = new Map<number | null, KnowledgeNode[]>()
+  for (const node of nodes) {
+    const siblings = all.get(node.parent)
+    if (siblings === undefined) all.set(node.parent, [node])
+    else siblings.push(node)
+  }
+  return all
+}
+
 /** The tree of every bank; `bank` is the number of one. */
 export class NodeTable {
   readonly #store: Store
@@ -40,7 +55,9 @@ export class NodeTable {
     this.#now = now
   }
 
+  /** Throws the wire's 400 where the tree would be too deep. */
   add (bank: number, kind: 'folder' | 'page', name: string, parent: number | null, model: number | null): KnowledgeNode {
+    if (parent !== null) this.#mustFit(parent, 1)
     const id = `${kind === 'folder' ? 'kf' : 'kp'}-${randomUUID().replaceAll('-', '')}`
     const now = this.#now()
     this.#store.run('INSERT INTO knowledge_nodes (id, bank, parent, kind, name, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
@@ -57,7 +74,10 @@ export class NodeTable {
     return this.#store.all<Row>(`${SELECT} WHERE n.bank = ? ORDER BY n.sort_order, n.seq`, [bank]).map(nodeOf)
   }
 
+  /** Throws the wire's 400 where the tree would be too deep. */
   update (bank: number, id: string, changes: { readonly name?: string, readonly parent?: number | null }): KnowledgeNode | null {
+    const { parent = null } = changes
+    if (parent !== null) this.#mustFit(parent, this.#heightOf(bank, id))
     const columns: Record<string, Cell> = { ...changes, updated_at: this.#now() }
     const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
     this.#store.run(`UPDATE knowledge_nodes SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
@@ -76,6 +96,20 @@ export class NodeTable {
       }
       return below.length
     })
+  }
+
+  #mustFit (parent: number, height: number): void {
+    const { depth } = this.#store.get<{ depth: number }>(`WITH RECURSIVE up (parent, depth) AS (
+      SELECT parent, 1 FROM knowledge_nodes WHERE seq = ?
+      UNION ALL SELECT n.parent, up.depth + 1 FROM knowledge_nodes n JOIN up ON n.seq = up.parent) SELECT max(depth) AS depth FROM up`, [parent])!
+    if (depth + height > DEEPEST) throw new WireError(400, `Knowledge folders nest at most ${DEEPEST} deep`)
+  }
+
+  #heightOf (bank: number, id: string): number {
+    return this.#store.get<{ height: number }>(`WITH RECURSIVE below (seq, height) AS (
+      SELECT seq, 1 FROM knowledge_nodes WHERE bank = ? AND id = ?
+      UNION ALL SELECT n.seq, below.height + 1 FROM knowledge_nodes n JOIN below ON n.parent = below.seq)
+      SELECT coalesce(max(height), 1) AS height FROM below`, [bank, id])!.height
   }
 }
 

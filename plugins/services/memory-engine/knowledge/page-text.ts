@@ -1,6 +1,6 @@
 import type { MentalModel } from '../models/mental-model-table.js'
 import { wireTime } from '../wire/times.js'
-import type { KnowledgeNode } from './node-table.js'
+import { byParent, type KnowledgeNode } from './node-table.js'
 
 export const NO_CONTENT = 'No content yet.'
 
@@ -29,7 +29,8 @@ function front (facts: ReadonlyArray<readonly [string, string]>): string {
 
 /** The start of a bundle: what is in it, as a tree. Pure. */
 export function indexMarkdown (nodes: readonly KnowledgeNode[], modelOf: (id: string) => MentalModel): string {
-  const lines = (parent: number | null, depth: number): string[] => nodes.filter(node => node.parent === parent).flatMap(node => {
+  const children = byParent(nodes)
+  const lines = (parent: number | null, depth: number): string[] => (children.get(parent) ?? []).flatMap(node => {
     const indent = '  '.repeat(depth)
     if (node.kind === 'folder') return [`${indent}- **${node.name}/**`, ...lines(node.seq, depth + 1)]
     return [`${indent}- [${node.name}](./${node.id}.md) — ${modelOf(node.modelId!).sourceQuery}`]

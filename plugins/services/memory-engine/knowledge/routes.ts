@@ -10,7 +10,7 @@ import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/ans
 import { int, listOf, maybe, object, oneOf, optional, readBody, readQuery, required, text, nullable } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
 import { wireTime } from '../wire/times.js'
-import { NodeTable, type KnowledgeNode } from './node-table.js'
+import { byParent, NodeTable, type KnowledgeNode } from './node-table.js'
 import { indexMarkdown, logMarkdown, NO_CONTENT, pageMarkdown, pageMatch, pageTime, type Page } from './page-text.js'
 
 const MAX_TOKENS = 2048
@@ -37,25 +37,22 @@ const tagQuery = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tagM
 const tree: Handler = ({ core, params, query, ignored }) => {
   const { tags, tags_match: mode } = readQuery(query, ignored, tagQuery, ['tags'])
   const { bank, nodes, models } = tablesOf(core, params.bank_id!)
-  const all = nodes.all(bank)
-  const below = (parent: KnowledgeNode | null): Array<Record<string, unknown>> => all.filter(
-    node => node.parent === (parent?.seq ?? null)
-  )
-    .filter(node => node.kind === 'folder' || tagsMatch(models.get(bank, node.modelId!)!.tags, tags, mode))
-    .map(node => ({
-      ...nodeView(core, bank, node, all, node.modelId === null ? null : models.get(bank, node.modelId)), children: below(node)
-    }))
+  const children = byParent(nodes.all(bank))
+  const below = (parent: KnowledgeNode | null): Array<Record<string, unknown>> => (children.get(parent?.seq ?? null) ?? [])
+    .map(node => ({ node, model: node.modelId === null ? null : models.get(bank, node.modelId) }))
+    .filter(({ model }) => model === null || tagsMatch(model.tags, tags, mode))
+    .map(({ node, model }) => ({ ...nodeView(core, bank, node, parent?.id ?? null, model), children: below(node) }))
   return json({ roots: below(null) })
 }
 
 function nodeView (
-  core: Core, bank: number, node: KnowledgeNode, all: readonly KnowledgeNode[], model: MentalModel | null
+  core: Core, bank: number, node: KnowledgeNode, parentId: string | null, model: MentalModel | null
 ): Record<string, unknown> {
   return {
     id: node.id,
     kind: node.kind,
     name: node.name,
-    parent_id: all.find(({ seq }) => seq === node.parent)?.id ?? null,
+    parent_id: parentId,
     mental_model_id: node.modelId,
     managed: node.managed,
     description: model?.sourceQuery ?? null,
@@ -73,7 +70,7 @@ const folder: Handler = ({ core, params, body, headers, ignored }) => {
   ensureBank(core.store, params.bank_id!, core.now())
   const { bank, nodes } = tablesOf(core, params.bank_id!)
   const node = nodes.add(bank, 'folder', name, parentOf(nodes, bank, parentId), null)
-  return json(nodeView(core, bank, node, nodes.all(bank), null), 201)
+  return json(nodeView(core, bank, node, parentId, null), 201)
 }
 
 const pageBody = object({
@@ -166,7 +163,8 @@ const update: Handler = ({ core, params, body, headers, ignored }) => {
       ...name !== null && { name }, ...sourceQuery !== null && { sourceQuery }, ...tags !== null && { tags },
       ...maxTokens !== null && { maxTokens }, ...settings !== null && { settings }
     })
-    return json(nodeView(core, bank, changed, nodes.all(bank), model))
+    const all = nodes.all(bank)
+    return json(nodeView(core, bank, changed, all.find(({ seq }) => seq === changed.parent)?.id ?? null, model))
   })
 }
 

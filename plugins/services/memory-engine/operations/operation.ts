@@ -1,3 +1,5 @@
+import { WireError } from '../wire/error.js'
+
 export const operationStatuses = ['pending', 'processing', 'completed', 'failed', 'cancelled'] as const
 export type OperationStatus = typeof operationStatuses[number]
 
@@ -65,7 +67,8 @@ export function retryPauseMs (retry: number): number {
 
 /** What a failed try leads to: the number of the next try, or null for the end. Pure. */
 export function retryAfter (failed: Pick<Operation, 'retryCount'>, error: unknown): number | null {
-  if (error instanceof PermanentFailure || failed.retryCount >= MAX_RETRIES) return null
+  const isFinal = error instanceof PermanentFailure || error instanceof WireError
+  if (isFinal || failed.retryCount >= MAX_RETRIES) return null
   return failed.retryCount + 1
 }
 

@@ -150,8 +150,9 @@ function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): void {
   archive.addRows('mental_model_history', models.flatMap(model => table.history(model).toReversed()
     .map(({ changedAt, change }) => ({ ...own, mental_model_id: model.id, changed_at: wireTime(changedAt), ...change }))))
   const nodes = new NodeTable(core.store, () => core.now()).all(bank.seq)
+  const idOf = new Map(nodes.map(({ seq, id }) => [seq, id]))
   archive.addKnowledge(nodes.map(node => ({
-    id: node.id, parent_id: nodes.find(({ seq }) => seq === node.parent)?.id ?? null, kind: node.kind, name: node.name,
+    id: node.id, parent_id: node.parent === null ? null : idOf.get(node.parent) ?? null, kind: node.kind, name: node.name,
     mental_model_id: node.modelId,
     sort_order: node.sortOrder, managed: node.managed, created_at: wireTime(node.createdAt), updated_at: wireTime(node.updatedAt)
   })))

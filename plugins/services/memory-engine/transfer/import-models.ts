@@ -45,20 +45,28 @@ export function importModels (core: Core, bank: BankRow, archive: Archive): Reco
 
 /** Parents before their children, wherever they stand in the archive. */
 function importTree (store: Core['store'], bank: BankRow, rows: readonly JsonRow[], nodes: NodeTable, models: MentalModelTable): number {
-  const waiting = new Set(rows.filter(row => nodes.get(bank.seq, text(row.id, '')) === null))
+  const ready: JsonRow[] = []
+  const waiting = new Map<string, JsonRow[]>()
+  for (const row of rows) {
+    const parent = text(row.parent_id, '')
+    const siblings = waiting.get(parent)
+    if (typeof row.parent_id !== 'string' || nodes.get(bank.seq, parent) !== null) ready.push(row)
+    else if (siblings === undefined) waiting.set(parent, [row])
+    else siblings.push(row)
+  }
   let count = 0
-  for (let before = -1; before !== waiting.size;) {
-    before = waiting.size
-    for (const row of waiting) {
-      const parent = row.parent_id === null || row.parent_id === undefined ? null : nodes.get(bank.seq, text(row.parent_id, ''))
-      if (parent === null && typeof row.parent_id === 'string') continue
-      waiting.delete(row)
-      const model = row.kind === 'page' ? models.get(bank.seq, text(row.mental_model_id, '')) : null
-      if (row.kind === 'page' && model === null) continue
-      const node = nodes.add(bank.seq, row.kind === 'page' ? 'page' : 'folder', text(row.name, ''), parent?.seq ?? null, model?.seq ?? null)
-      store.run('UPDATE knowledge_nodes SET id = ?, sort_order = ?, managed = ? WHERE seq = ?', [text(row.id, node.id), readAs(int(), row.sort_order) ?? 0, Number(row.managed === true), node.seq])
-      count += 1
-    }
+  // it grows behind the row that is looked at
+  for (const row of ready) {
+    const id = text(row.id, '')
+    if (nodes.get(bank.seq, id) !== null) continue
+    const model = row.kind === 'page' ? models.get(bank.seq, text(row.mental_model_id, '')) : null
+    if (row.kind === 'page' && model === null) continue
+    const parent = nodes.get(bank.seq, text(row.parent_id, ''))?.seq ?? null
+    const node = nodes.add(bank.seq, row.kind === 'page' ? 'page' : 'folder', text(row.name, ''), parent, model?.seq ?? null)
+    store.run('UPDATE knowledge_nodes SET id = ?, sort_order = ?, managed = ? WHERE seq = ?', [text(row.id, node.id), readAs(int(), row.sort_order) ?? 0, Number(row.managed === true), node.seq])
+    for (const child of waiting.get(id) ?? []) ready.push(child)
+    waiting.delete(id)
+    count += 1
   }
   return count
 }

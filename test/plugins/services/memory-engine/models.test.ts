@@ -151,6 +151,13 @@ t.test('the knowledge base is a tree of folders and pages that can be searched, 
   const { body: inner } = await call('POST', 'b/knowledge-base/folders', { name: 'I', parent_id: folder.id })
   t.match(await call('PATCH', `b/knowledge-base/nodes/${folder.id}`, { parent_id: inner.id }), { status: 400, body: { detail: /into itself/ } })
   t.match((await call('PATCH', `b/knowledge-base/nodes/${page.page_id}`, { parent_id: inner.id, name: 'Q' })).body, { name: 'Q', parent_id: inner.id })
+  const { body: other } = await call('POST', 'b/knowledge-base/folders', { name: 'O' })
+  let at = other.id
+  for (let depth = 2; depth <= 32; depth++) at = (await call('POST', 'b/knowledge-base/folders', { name: `${depth}`, parent_id: at })).body.id
+  const tooDeep = { status: 400, body: { detail: 'Knowledge folders nest at most 32 deep' } }
+  t.match(await call('POST', 'b/knowledge-base/folders', { name: '33', parent_id: at }), tooDeep)
+  t.match(await call('PATCH', `b/knowledge-base/nodes/${other.id}`, { parent_id: folder.id }), tooDeep, 'nor by a move of what is above')
+  t.match((await call('DELETE', `b/knowledge-base/nodes/${other.id}`)).status, 200)
   t.match((await call('GET', 'b/mental-models?exclude_knowledge_pages=true')).body, { total: 0 })
   t.same((await call('DELETE', `b/knowledge-base/nodes/${folder.id}`)).body, { status: 'deleted' })
   t.match((await call('GET', 'b/mental-models')).body, { total: 0 }, 'pages take their mental models along')

@@ -164,6 +164,15 @@ t.test('what an archive says of webhooks, mental models and settings is read as 
     t.same(tried, ['https://example.com/'])
     break
   }
+  const folders = (count: number): Array<Record<string, unknown>> =>
+    Array.from({ length: count }, (_, n) => ({ id: `kf-${n}`, kind: 'folder', name: `${n}`, parent_id: n === 0 ? null : `kf-${n - 1}` })).toReversed()
+  const withFolders = (count: number): Buffer => {
+    const zip = new ZipWriter()
+    for (const [name, bytes] of files) zip.add(name, name === 'knowledge_pages.json' ? Buffer.from(JSON.stringify(folders(count))) : bytes)
+    return zip.end()
+  }
+  t.match(await restored('tree', withFolders(32)), { status: 'completed', result_metadata: { knowledge_pages_imported: 32 } })
+  t.match(await restored('deep', withFolders(33)), { status: 'failed', retry_count: 0, error_message: /at most 32 deep/ })
   t.match(await restored('bad', changed({ 'banks.json': row => ({ ...row, config: '{' }) })), {
     status: 'failed', retry_count: 0, error_message: /banks\.json: config must be an object/
   })
