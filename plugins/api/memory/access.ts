@@ -46,15 +46,20 @@ export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, me
   if (target.kind === 'bank' && target.rest[0] === 'aliases' && method === 'POST' && isPrivateBank(target.bank)) {
     throw memoryError('memory.bank_private', 'a private bank has no other name: every agent could reach it by that', { param: 'bank' })
   }
-  if (agent === null) return
-  if (target.kind === 'other') throw operatorOnly()
-  if (target.kind !== 'bank') return
+  if (target.kind === 'other') checkOperator(agent)
+  if (agent === null || target.kind !== 'bank') return
   const { bank, rest } = target
   // where a clone or an import goes
   const others = [...new URLSearchParams(query)].filter(([name]) => /bank/i.test(name)).map(([, value]) => value)
   for (const name of [bank, ...others]) checkBankOf(agent, name)
   // another name for a bank would let one agent's memories land in another's
-  if (rest[0] === 'aliases' && method !== 'GET') throw operatorOnly()
+  if (rest[0] === 'aliases' && method !== 'GET') checkOperator(agent)
+}
+
+/** Throws `memory.operator_only`. Pure. */
+export function checkOperator (agent: string | null): void {
+  if (agent === null) return
+  throw memoryApiError('memory.operator_only', 'an agent reaches its banks, and not what is about all of them; an operator does, without X-svc-Agent')
 }
 
 /** Throws `memory.bank_private`. Pure. */
@@ -68,10 +73,6 @@ export function seenBanks (list: object, agent: string | null): object {
   if (agent === null || !Array.isArray(banks)) return list
   const seen = banks.filter(row => !isForeign(agent, String((row as { readonly bank_id?: unknown } | null)?.bank_id ?? '')))
   return { ...list, banks: seen, ...typeof total === 'number' ? { total: total - (banks.length - seen.length) } : {} }
-}
-
-function operatorOnly (): Error {
-  return memoryApiError('memory.operator_only', 'an agent reaches its banks, and not what is about all of them; an operator does, without X-svc-Agent')
 }
 
 function decoded (segment: string): string {

@@ -1,9 +1,10 @@
-import { defineRoute, isSvcError, whileConnected, type ActivityLog, type AnyRoute, type ConfigService } from 'svc-gateway/plugin'
+import { defineRoute, isSvcError, svcConfigSchema, whileConnected, type ActivityLog, type AnyRoute, type ConfigService } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { askEngine, bankPath, identityOf, type MemoryService } from '../../services/memory/ref.js'
+import { askEngine, bankPath, engineValue, identityOf, rowsIn, type MemoryService } from '../../services/memory/ref.js'
+import { checkOperator } from './access.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
-import { graphError, memoryApiError } from './errors.js'
+import { graphError } from './errors.js'
 import { banksOf, graphStatus, graphStatusSchema, llmSlots } from './graph-status.js'
 import { propagate, type UnitPlace } from './propagation.js'
 
@@ -17,10 +18,11 @@ export interface GraphDeps {
 const MOST_FAILED = 100
 const RETRY_MS = 120_000
 
+const { shape } = svcConfigSchema.shape.memory.unwrap().shape.graph.unwrap()
 const bodySchema = z.strictObject({
-  enabled: z.boolean().optional(),
-  extraction_slot: z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/).optional().meta({ description: 'An enabled llm slot' }),
-  llm_timeout_s: z.int().min(30).max(3600).optional()
+  enabled: shape.enabled.unwrap().optional(),
+  extraction_slot: shape.extraction_slot.unwrap().optional().meta({ description: 'An enabled llm slot' }),
+  llm_timeout_s: shape.llm_timeout_s.unwrap().optional()
 })
 
 const propagationSchema = z.strictObject({
@@ -65,23 +67,26 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       bodyError: graphError.kind('config.memory_graph_invalid'),
       schema: { body: bodySchema, response: savedSchema },
       example: { enabled: false },
-      handler: call => whileConnected(call, activity.audited({
-        category: 'memory', action: 'memory.graph.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
-      }, async note => {
-        const engine = memory.engine()
-        const before = config.snapshot.svc.memory.graph
-        checkSlot(config, call.body.extraction_slot, before.extraction_slot)
-        const { memory: { graph } } = await config.patchSvc({ memory: { graph: call.body } }).catch(asSlotError)
-        const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
-        note({
-          before: { enabled: before.enabled, extraction_slot: before.extraction_slot, llm_timeout_s: before.llm_timeout_s },
-          after: { enabled, extraction_slot: slot, llm_timeout_s: timeout }
-        })
-        const isChanged = slot !== before.extraction_slot || timeout !== before.llm_timeout_s
-        const propagation = engine.name === 'hindsight' && isChanged ? { propagation: await propagate(unit, slot, timeout) } : {}
-        const status = await graphStatus(config, memory, AbortSignal.timeout(RETRY_MS))
-        return { enabled, extraction_slot: slot, llm_timeout_s: timeout, status, ...propagation }
-      }))
+      handler: call => {
+        checkOperator(identityOf(call.request.headers).agent)
+        return whileConnected(call, activity.audited({
+          category: 'memory', action: 'memory.graph.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
+        }, async note => {
+          const engine = memory.engine()
+          const before = config.snapshot.svc.memory.graph
+          checkSlot(config, call.body.extraction_slot, before.extraction_slot)
+          const { memory: { graph } } = await config.patchSvc({ memory: { graph: call.body } }).catch(asSlotError)
+          const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
+          note({
+            before: { enabled: before.enabled, extraction_slot: before.extraction_slot, llm_timeout_s: before.llm_timeout_s },
+            after: { enabled, extraction_slot: slot, llm_timeout_s: timeout }
+          })
+          const isChanged = slot !== before.extraction_slot || timeout !== before.llm_timeout_s
+          const propagation = engine.name === 'hindsight' && isChanged ? { propagation: await propagate(unit, slot, timeout) } : {}
+          const status = await graphStatus(config, memory, AbortSignal.timeout(RETRY_MS))
+          return { enabled, extraction_slot: slot, llm_timeout_s: timeout, status, ...propagation }
+        }))
+      }
     }),
     defineRoute({
       ...place,
@@ -90,9 +95,7 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
       summary: 'Try everything again that failed in the background',
       schema: { response: retriedSchema },
       handler: call => {
-        if (identityOf(call.request.headers).agent !== null) {
-          throw memoryApiError('memory.operator_only', 'this is about all banks; an operator does it, without X-svc-Agent')
-        }
+        checkOperator(identityOf(call.request.headers).agent)
         memory.engine()
         return whileConnected(call, activity.audited({
           category: 'memory', action: 'memory.graph.retry_failed', target: 'memory', actor: call.actor, request_id: call.requestId
@@ -112,8 +115,8 @@ async function retryAll (memory: MemoryService, signal: AbortSignal): Promise<z.
   for (const bank of await banksOf(engine, signal)) {
     const count = { queued: 0, skipped: 0, failed: 0 }
     const query = `status=failed&limit=${MOST_FAILED}`
-    const list = await askEngine(engine, { method: 'GET', path: bankPath(bank, 'operations'), query, signal })
-    const { operations = [] } = (list.value ?? {}) as { readonly operations?: ReadonlyArray<{ readonly id?: unknown }> }
+    const path = bankPath(bank, 'operations')
+    const operations = rowsIn(await engineValue(engine, { method: 'GET', path, query, signal }), 'operations', path)
     for (const { id } of operations) {
       const { status } = await askEngine(engine, { method: 'POST', path: bankPath(bank, 'operations', String(id), 'retry'), signal })
       count[status < 300 ? 'queued' : status === 409 ? 'skipped' : 'failed']++

@@ -1,6 +1,6 @@
 import { messageOf, type ConfigService } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineValue, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import { bankPath, engineValue, rowsIn, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
 
 /** Banks that are looked at; the newest engines have a handful. */
 const MOST_BANKS = 200
@@ -51,9 +51,9 @@ export function llmSlots (config: ConfigService): string[] {
 
 /** Ids of the banks of an engine. */
 export async function banksOf (engine: MemoryEngine, signal: AbortSignal): Promise<string[]> {
-  const list = await engineValue(engine, { method: 'GET', path: '/v1/default/banks', query: `limit=${MOST_BANKS}`, signal })
-  const { banks = [] } = list as { readonly banks?: ReadonlyArray<{ readonly bank_id?: unknown }> }
-  return banks.map(({ bank_id: id }) => id).filter(id => typeof id === 'string')
+  const path = '/v1/default/banks'
+  const list = await engineValue(engine, { method: 'GET', path, query: `limit=${MOST_BANKS}`, signal })
+  return rowsIn(list, 'banks', path).map(({ bank_id: id }) => id).filter(id => typeof id === 'string')
 }
 
 async function counters (engine: MemoryEngine, signal: AbortSignal): Promise<Counters> {

@@ -6,7 +6,7 @@ import { subgraphOf } from '../../../../plugins/api/memory/subgraph.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost } from './host.js'
 
-t.test('the engine\'s own routes for operators', async t => {
+t.test('the engine\'s own routes reach it as they are, and what it destroys, refuses or answers wrongly is told', async t => {
   const fake = await fakeHindsight(t)
   const host = await memoryHost(t, { url: fake.url })
   fake.bank('b')
@@ -145,6 +145,18 @@ t.test('the engine\'s own routes for operators', async t => {
     const retried = (await host.call('POST', '/api/memory/graph/retry')).json
     t.match(retried, { queued: fake.banks.size, skipped: 0, banks: { b: { queued: 1, skipped: 0, failed: 0 } } })
     t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'ok' }])
+    fake.instead.set('/v1/default/banks/b/operations', (_request, response) => { response.writeHead(500, { 'content-type': 'application/json' }).end('{"detail":"database is down"}') })
+    const failing = await host.call('POST', '/api/memory/graph/retry')
+    t.match([failing.status, failing.json.error], [502, { code: 'memory.engine_error', message: /database is down/ }], 'not told as nothing to retry')
+    fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
+    t.match((await host.call('POST', '/api/memory/graph/retry')).json.error, { code: 'memory.engine_shape', details: { expected_key: 'banks' } })
+    t.match((await host.call('GET', '/api/memory/graph')).json, { errors: 0, last_error: /answered without `banks`/ })
+    fake.instead.clear()
+    for (const [method, path, body] of [['PUT', '/api/memory/graph', { enabled: true }], ['POST', '/api/memory/graph/retry']] as const) {
+      const { status, json } = await host.call(method, path, body, { 'x-svc-agent': 'ann' })
+      t.match([status, json.error.code], [403, 'memory.operator_only'], path)
+    }
+    t.match((await host.call('GET', '/api/memory/graph')).json, { enabled: false })
     for (const body of [{ enabled: 'yes' }, { llm_timeout_s: 5 }, { colour: 'red' }]) {
       t.match((await host.call('PUT', '/api/memory/graph', body)).json.error, { code: 'config.memory_graph_invalid' })
     }
