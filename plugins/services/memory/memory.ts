@@ -24,6 +24,8 @@ export interface MemoryHealth {
 
 /** A memory that is ill is looked at again so often. */
 const LOOK_AGAIN_MS = 10_000
+/** The same where a request got through to it, which it may do while it stays ill. */
+const LOOK_SOON_MS = 1000
 const OFF = 'the memory is off; `svc memory enable` switches it on'
 
 /** Which engine keeps the memory, live by the settings, and how it is. */
@@ -33,6 +35,8 @@ export class Memory {
   #health: Pick<MemoryHealth, 'degraded' | 'detail'> = { degraded: null, detail: null }
   #look: Promise<EngineStatus> | null = null
   #timer: { cancel (): void } | null = null
+  /** Monotonic. */
+  #lookedAtMs = 0
   readonly #listeners = new Set<() => void>()
 
   constructor (deps: MemoryDeps) {
@@ -98,6 +102,7 @@ export class Memory {
   #watched (engine: MemoryEngine): MemoryEngine {
     const seen = (failed: boolean): void => {
       if (failed === (this.#health.degraded === true) || this.#current?.engine !== watched) return
+      if (!failed && this.#deps.clock.monotonic() - this.#lookedAtMs < LOOK_SOON_MS) return
       void this.status()
     }
     const watched: MemoryEngine = {
@@ -123,6 +128,7 @@ export class Memory {
     const status = await engine.status()
     if (this.#current?.engine !== engine) return status
     this.#look = null
+    this.#lookedAtMs = this.#deps.clock.monotonic()
     const { degraded, detail } = status
     if (degraded !== this.#health.degraded && (degraded || this.#health.degraded !== null)) {
       if (degraded) this.#deps.log.warn({ engine: engine.name }, `the memory is degraded: ${detail ?? 'unknown'}`)

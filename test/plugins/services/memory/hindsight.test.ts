@@ -2,6 +2,10 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { svcConfigSchema, type ConfigService } from '../../../../kernel/contract/index.js'
+import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
+import type { MemoryEngine } from '../../../../plugins/services/memory/engine.js'
+import { Memory } from '../../../../plugins/services/memory/memory.js'
 import { fakeHindsight } from './fake-hindsight.js'
 import { memoryHost } from './host.js'
 
@@ -153,4 +157,33 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   t.equal((await host.call('GET', `${PASSAGE}/v1/default/banks/b/stats`)).status, 503)
   await host.until('/api/status', ({ memory_degraded: degraded }) => degraded === true)
   t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: true, reachable: false, degraded: true, detail: /127\.0\.0\.1/ })
+})
+
+t.test('a degraded server is looked at once a second, however many requests get through to it', async t => {
+  const clock = new FakeClock()
+  let [looks, isWell] = [0, false]
+  const engine: MemoryEngine = {
+    name: 'hindsight',
+    request: () => Promise.resolve({ status: 200, headers: {}, body: Buffer.from('{}') }),
+    status: () => {
+      looks++
+      const detail = isWell ? null : 'it does not list its banks'
+      return Promise.resolve({ reachable: true, version: null, features: {}, banks: null, degraded: !isWell, detail })
+    }
+  }
+  const config = { snapshot: { svc: svcConfigSchema.parse({ memory: { enabled: true } }) } } as ConfigService
+  const memory = new Memory({ config, clock, log: { info: () => {}, warn: () => {} }, engines: { embedded: () => engine, hindsight: () => engine } })
+  t.teardown(() => memory.close())
+  memory.follow()
+  const ask = async (): Promise<void> => {
+    const signal = new AbortController().signal
+    for (let i = 0; i < 20; i++) await memory.engine().request({ method: 'GET', path: '/version', query: '', headers: {}, body: null, signal })
+  }
+  await memory.status()
+  await ask()
+  t.match([looks, memory.health.degraded], [1, true])
+  isWell = true
+  await clock.advance(1000)
+  await ask()
+  t.match([looks, memory.health.degraded], [2, false], 'and is well again before the next look of its own')
 })
