@@ -1,6 +1,6 @@
 import { defineRoute, isSvcError, jsonAnswer, svcError, whileConnected, type ActivityLog, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineFailure, identityOf, memoryError, readReply, shapeFailure, type EngineReply, type MemoryService } from '../../services/memory/ref.js'
+import { bankPath, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply, type MemoryService } from '../../services/memory/ref.js'
 import { checkBankOf, seenBanks } from './access.js'
 import { destructionOf } from './destruction.js'
 import { dialect } from './dialect.js'
@@ -128,7 +128,7 @@ export async function asked (
 function shaped (answer: EngineReply, { shape }: Pick<EngineRoute, 'shape'>, path: string): EngineReply {
   const { value } = answer
   if (shape === undefined) {
-    if (typeof value !== 'object' || value === null) throw memoryError('memory.engine_shape', 'the memory engine answered with something that is no JSON object', { details: { upstream: path, expected_key: '', expected_type: 'object', got_keys: [] } })
+    if (typeof value !== 'object' || value === null) throw noObject(path)
     return answer
   }
   const [key, type] = shape

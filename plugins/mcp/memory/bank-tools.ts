@@ -1,7 +1,7 @@
 import { defineTool, svcError, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import {
-  askEngine, bankPath, engineFailure, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
+  bankPath, engineValue, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
 } from '../../services/memory/ref.js'
 import { dataset, server, whoOf, type ToolDeps } from './note-tools.js'
 
@@ -251,9 +251,8 @@ function definedOf<S extends z.ZodObject> ({ activity, memory }: ToolDeps, tool:
   })
 
   async function ask (question: EngineQuestion): Promise<unknown> {
-    const reply = await askEngine(memory.engine(), question)
-    if (reply.status > 299) throw engineFailure(reply, question.path)
-    return Array.isArray(reply.value) ? { items: reply.value, count: reply.value.length } : reply.value
+    const value = await engineValue(memory.engine(), question)
+    return Array.isArray(value) ? { items: value as unknown[], count: value.length } : value
   }
 }
 

@@ -33,11 +33,24 @@ export async function askEngine (engine: MemoryEngine, { method, path, query = '
   return await readReply(await engine.request({ method, path, query, headers, body: bytes, signal }))
 }
 
-/** The same for what must succeed. Throws what the engine refuses, as `engineFailure` words it. */
+/** The same for what must succeed: see `valueOf`. */
 export async function engineValue (engine: MemoryEngine, question: EngineQuestion): Promise<unknown> {
-  const reply = await askEngine(engine, question)
-  if (reply.status > 299) throw engineFailure(reply, question.path)
+  return valueOf(await askEngine(engine, question), question.path)
+}
+
+/**
+ * The JSON of what the engine did. Throws what it refuses, as `engineFailure` words it, and `memory.engine_shape` for an answer
+ * that is none of an engine's, such as the page of another server at its address: nothing was remembered or deleted then.
+ */
+export function valueOf (reply: EngineReply, path: string): unknown {
+  if (reply.status > 299) throw engineFailure(reply, path)
+  if (reply.value === null && reply.status !== 204) throw noObject(path)
   return reply.value
+}
+
+export function noObject (path: string): SvcError {
+  return memoryError('memory.engine_shape', 'the memory engine answered with something that is no JSON object; see whether [memory] url is that of a Hindsight server',
+    { details: { upstream: path, expected_key: '', expected_type: 'object', got_keys: [] } })
 }
 
 export async function readReply ({ status, headers, body }: EngineAnswer): Promise<EngineReply> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { svcError, type Clock } from 'svc-gateway/plugin'
-import { askEngine, bankPath, engineFailure, engineValue } from '../engine-call.js'
+import { askEngine, bankPath, engineValue, valueOf } from '../engine-call.js'
 import type { MemoryEngine } from '../engine.js'
 import { memoryError } from '../errors.js'
 import type { MemoryIdentity } from '../identity.js'
@@ -152,7 +152,7 @@ export class Notes {
         const path = bankPath(bank, 'documents', id)
         const reply = await askEngine(engine, { method: 'DELETE', path, signal })
         if (reply.status === 404) continue
-        if (reply.status > 299) throw engineFailure(reply, path)
+        valueOf(reply, path)
         deleted++
       }
     }
@@ -168,8 +168,7 @@ export class Notes {
       const reply = await askEngine(engine, { method: 'POST', path, body, signal })
       // a bank is made by its first memory
       if (reply.status === 404) return []
-      if (reply.status > 299) throw engineFailure(reply, path)
-      return rowsIn(reply.value, 'results', path).map(row => noteOf(row, bank))
+      return rowsIn(valueOf(reply, path), 'results', path).map(row => noteOf(row, bank))
     }))
     return found.flat().filter(note => isVisible(note, identity))
   }
@@ -180,9 +179,9 @@ export class Notes {
     const path = `${bankPath(bank)}/memories/list`
     const reply = await askEngine(engine, { method: 'GET', path, query: `limit=${limit}&offset=${offset}`, signal })
     if (reply.status === 404) return { items: [], total: 0 }
-    if (reply.status > 299) throw engineFailure(reply, path)
-    const { total } = reply.value as { readonly total?: unknown }
-    const items = rowsIn(reply.value, 'items', path)
+    const value = valueOf(reply, path)
+    const items = rowsIn(value, 'items', path)
+    const { total } = value as { readonly total?: unknown }
     return { items, total: typeof total === 'number' ? total : offset + items.length }
   }
 }

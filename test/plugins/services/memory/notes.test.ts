@@ -89,6 +89,20 @@ t.test('memories by dataset', async t => {
     fake.instead.clear()
   })
 
+  await t.test('the page of another server is no word of an engine that something was kept, deleted or listed', async t => {
+    const bank = '/v1/default/banks/shared'
+    for (const path of [`${bank}/memories`, `${bank}/memories/recall`, `${bank}/memories/list`, `${bank}/documents/d-1`]) {
+      fake.instead.set(path, (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
+    }
+    for (const [method, path, body] of [
+      ['POST', 'add', { text: 'it must not be lost' }], ['POST', 'search', { query: 'x' }], ['GET', 'list'], ['POST', 'delete', { ids: ['d-1'] }]
+    ] as const) {
+      const { status, json } = await host.call(method, `/api/memory/${path}`, body)
+      t.match([status, json.error], [502, { code: 'memory.engine_shape', message: /\[memory\] url/ }], path)
+    }
+    fake.instead.clear()
+  })
+
   await t.test('names of agents and datasets are of closed sets', async t => {
     const table: ReadonlyArray<readonly [string, object, Record<string, string>, string]> = [
       ['/api/memory/add', { text: 'x' }, as('private:bob'), 'memory.agent_id_invalid'],
