@@ -16,10 +16,14 @@ export async function lookAt (
     const [health, version, banks] = await Promise.all([ask('/health'), ask('/version'), ask('/v1/default/banks', 'limit=1')])
     const told = object(version.value)
     const features = Object.entries(object(told.features)).filter((entry): entry is [string, boolean] => typeof entry[1] === 'boolean')
-    const { total } = object(banks.value)
-    const detail = problemOf(health.status, banks.status, { url, hasKey: key !== undefined && key !== '', keyName })
+    const { banks: list, total } = object(banks.value)
+    const isRefused = banks.status === 401 || banks.status === 403
+    const isOther = banks.status < 300 && !Array.isArray(list)
+    const detail = isOther
+      ? `what answers at ${url} is no Hindsight server; see [memory] url`
+      : problemOf(health.status, banks.status, { url, hasKey: key !== undefined && key !== '', keyName })
     return {
-      reachable: health.status < 500 && banks.status !== 401 && banks.status !== 403,
+      reachable: health.status < 500 && !isRefused && !isOther,
       version: typeof told.api_version === 'string' ? told.api_version : null,
       features: Object.fromEntries(features),
       banks: typeof total === 'number' ? total : null,

@@ -151,6 +151,11 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'right' })
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
 
+  fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, degraded: true, detail: /is no Hindsight server; see \[memory\] url/ })
+  fake.instead.clear()
+  t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
+
   await fake.stop()
   const { status, json } = await host.call('POST', '/api/memory/add', { text: 'it must not be lost' })
   t.match({ status, json }, { status: 503, json: { error: { code: 'memory.engine_unreachable' } } }, 'refused, not swallowed')
@@ -172,7 +177,8 @@ t.test('a degraded server is looked at once a second, however many requests get 
     }
   }
   const config = { snapshot: { svc: svcConfigSchema.parse({ memory: { enabled: true } }) } } as ConfigService
-  const memory = new Memory({ config, clock, log: { info: () => {}, warn: () => {} }, engines: { embedded: () => engine, hindsight: () => engine } })
+  const log = { info: () => {}, warn: () => {} }
+  const memory = new Memory({ config, clock, log, engines: { embedded: () => engine, hindsight: () => engine } })
   t.teardown(() => memory.close())
   memory.follow()
   const ask = async (): Promise<void> => {
