@@ -2,7 +2,7 @@ import builtins from '../../plugins/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { FakeEngineRuntime } from '../../kernel/testing/index.js'
 
-/** The gateway as it ships on a home that somebody else has filled. Audit rows come as a number, and are written once. */
+/** The gateway as it ships on a home that is filled beforehand. Audit rows come as a number, and are written once. */
 const [home, rows] = [process.argv[2]!, Number(process.argv[3] ?? 0)]
 const gateway = createGateway({ builtins, home, port: 0, runtime: new FakeEngineRuntime() })
 const { baseUrl, listeningMs } = await gateway.start()

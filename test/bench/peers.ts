@@ -98,7 +98,7 @@ async function streamAll (
   return results
 }
 
-/** The same stand-in engine, which needs a second, behind whoever starts engines. */
+/** The same stand-in engine, which needs a second, behind each gateway that starts engines. */
 async function coldStarts (
   home: string, here: ReadonlyArray<{ readonly peer: Peer, readonly path: string }>, rounds: number
 ): Promise<ReadonlyMap<string, number>> {

@@ -3,7 +3,7 @@ import type { RetainRequest } from './retain/request.js'
 import type { BankRow } from './store/bank-table.js'
 import type { Store } from './store/store.js'
 
-/** What the engine has others do: whatever needs the gateway. */
+/** What the engine asks the gateway to do. */
 export interface Outside {
   /** As last told; changes with the configuration. */
   readonly abilities: Abilities
@@ -23,7 +23,7 @@ export interface Retained {
   readonly memories: readonly number[]
 }
 
-/** A request that was answered, for whoever keeps a record of them. */
+/** A request that was answered, for the records. */
 export interface Answered {
   readonly method: string
   /** The route's pattern; null if none matched. */

@@ -37,7 +37,7 @@ export function consolidationWork (core: Core): Work {
       try {
         if (!await planning.take(batch)) break
       } catch (error) {
-        // they are not asked about again until somebody says so
+        // they stay out until a client recovers them
         if (error instanceof PermanentFailure && !run.signal.aborted) markFailed(core, batch)
         throw error
       }

@@ -25,9 +25,8 @@ export function startExtraction (core: Core): void {
 }
 
 /**
- * Finds the facts of a document: each of its memories that is a chunk word for word gives way to the facts in it,
- which name it as
- * their source. Where a model finds none, or says nonsense, the memory stays.
+ * Finds the facts of a document: each of its memories that is a chunk word for word gives way to the facts in it, which keep its
+ * chunk. Where a model finds none, the memory stays; an answer that cannot be read fails the operation.
  */
 export function extractWork (core: Core): Work {
   return async (operation, run) => {

@@ -33,8 +33,7 @@ interface Journal {
 
 const KEPT_JOURNALS = 5
 
-/** Does what a consolidation came to,
-and keeps what was before. In the caller's transaction. Throws if something moved meanwhile. */
+/** Applies a consolidation, and keeps what was before. In the caller's transaction. Throws if memories changed meanwhile. */
 export function applyChanges (core: Core, bank: BankRow, operation: string, {
   facts, observations, deletes
 }: Changes): Record<string, number> {

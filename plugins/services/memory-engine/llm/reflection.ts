@@ -10,7 +10,7 @@ export interface ReflectionInput {
   readonly directives: readonly Directive[]
   readonly memories: ReadonlyArray<{ readonly text: string, readonly type: string | null, readonly at: string | null }>
   readonly models: ReadonlyArray<{ readonly name: string, readonly text: string }>
-  /** A document that is kept, in place of an answer to somebody. */
+  /** The text becomes a stored document, not an answer to a client. */
   readonly isDocument: boolean
 }
 

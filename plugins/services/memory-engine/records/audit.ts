@@ -5,8 +5,7 @@ import { operationsOf } from '../operations/operations.js'
 import { bankOf } from '../aliases/alias.js'
 import { findBank } from '../store/bank-table.js'
 
-/** What requests are called in the record,
-by method and the end of the path behind the bank. Those that only look are not recorded. */
+/** What requests are called in the record, by method and the path behind the bank. Those that only read are not recorded. */
 const actions: Readonly<Record<string, string>> = {
   'PUT ': 'create_bank', 'PATCH ': 'update_bank', 'POST /memories': 'retain', 'POST /memories/recall': 'recall', 'POST /reflect': 'reflect',
   'DELETE /memories': 'clear_memories', 'PATCH /memories/{memory_id}': 'update_memory', 'DELETE /memories/{memory_id}': 'delete_memory',

@@ -3,7 +3,7 @@ import type { Store } from './store.js'
 
 /*
  * The full-text index of a bank: an FTS5 table. It has the words a second time, since one without content of its own keeps the
- * words of deleted rows, or is broken by deleting them securely (SQLite 3.45). Whoever writes a memory's text writes its row
+ * words of deleted rows, or is broken by deleting them securely (SQLite 3.45). Every write of a memory's text writes its row
  * here in the same transaction.
  */
 

@@ -14,8 +14,7 @@ export interface ChunkPlace {
   readonly index: number
 }
 
-/** Where a chunk's id leads: a document's id has no `_` in it,
-and so stands behind the last one but one. Null if it is none. Pure. */
+/** The place that a chunk's id names: an escaped document id has no `_`, so the last two mark it. Null if it is none. Pure. */
 export function readChunkId (id: string): ChunkPlace | null {
   const parts = /^(?<bank>.+)_(?<document>[^_]+)_(?<index>\d{1,9})$/s.exec(id)?.groups
   if (parts === undefined) return null

@@ -18,7 +18,7 @@ export function completion (text: string, tokens = 10): ErrandAnswer {
 export function openWithChat (
   t: Test, reply: (asked: Asked) => string | ErrandAnswer | Promise<string | ErrandAnswer>,
   options: Parameters<typeof openEngine>[1] = {},
-  other: (errand: Errand) => Promise<ErrandAnswer> = () => Promise.reject(new Error('nobody there'))
+  other: (errand: Errand) => Promise<ErrandAnswer> = () => Promise.reject(new Error('no answer'))
 ): Wire {
   return openEngine(t, {
     abilities: () => ({ ...noModels, chat: { model: 'm', why: null } }),
@@ -49,7 +49,7 @@ export function form (name: string, filename: string, bytes: Buffer, type = 'app
 
 /** Does what `run` of an engine is asked for a consolidation: one observation of all the facts. */
 export function consolidating (errand: Errand): Promise<ErrandAnswer> {
-  if (errand.to !== 'chat') return Promise.reject(new Error('nobody there'))
+  if (errand.to !== 'chat') return Promise.reject(new Error('no answer'))
   const { messages } = JSON.parse(Buffer.from(errand.body).toString()) as Asked
   const ids = [...messages.at(-1)!.content.split('NEW FACTS')[1]!.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id)
   return Promise.resolve(completion(JSON.stringify({ creates: [{ text: 'Numbers.', source_fact_ids: ids }] })))

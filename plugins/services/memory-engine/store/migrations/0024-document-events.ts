@@ -1,6 +1,6 @@
 import type { MemoryMigration } from './migrate.js'
 
-/** What happened to a document. Changes of its memories are noted by the database itself, whoever makes them. */
+/** What happened to a document. Triggers note the changes of its memories, so that no writer can forget to. */
 export const documentEvents: MemoryMigration = {
   version: 24,
   name: 'document events',
