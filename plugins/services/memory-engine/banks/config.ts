@@ -88,6 +88,8 @@ export function configProblem (updates: Readonly<Record<string, unknown>>): stri
 const texts: readonly string[] = ['reflect_mission', 'retain_mission', 'retain_custom_instructions', 'observations_mission', 'retain_default_strategy']
 const modes: readonly unknown[] = ['concise', 'verbose', 'verbatim', 'chunks', 'custom']
 const LONGEST_TEXT = 20_000
+/** Of a list or map as JSON: each read of a bank reads its whole configuration. */
+const LONGEST_VALUE = 100_000
 
 function valueProblem (key: ConfigKey, value: unknown): string | null {
   const preset = configDefaults[key]
@@ -95,10 +97,12 @@ function valueProblem (key: ConfigKey, value: unknown): string | null {
     Number.isInteger(value) && Number(value) >= min && Number(value) <= max ? null : `must be an integer from ${min} to ${max}`
   if (/^disposition_/.test(key)) return isInt(1, 5)
   if (key === 'retain_chunk_size') return isInt(200, 100_000)
+  if (key === 'consolidation_llm_batch_size') return isInt(1, 1000)
+  if (key === 'consolidation_max_memories_per_round') return isInt(1, 10_000)
   if (texts.includes(key)) return typeof value === 'string' && value.length <= LONGEST_TEXT ? null : `must be a string of at most ${LONGEST_TEXT} characters`
   if (key === 'retain_extraction_mode') return modes.includes(value) ? null : `must be one of ${modes.join(', ')}`
   if (key === 'recall_budget_function') return value === 'fixed' || value === 'adaptive' ? null : 'must be fixed or adaptive'
   if (typeof preset === 'boolean') return typeof value === 'boolean' ? null : 'must be true or false'
   if (typeof preset === 'number') return typeof value === 'number' && Number.isFinite(value) ? null : 'must be a number'
-  return null
+  return JSON.stringify(value).length <= LONGEST_VALUE ? null : `must take at most ${LONGEST_VALUE} characters`
 }

@@ -29,6 +29,9 @@ t.test('banks are made, listed, changed, measured and deleted as the wire says',
     config: { retain_chunk_size: 500, retain_mission: null, reflect_mission: 'help' },
     overrides: { retain_chunk_size: 500, reflect_mission: 'help', disposition_empathy: 5 }
   })
+  for (const updates of [
+    { consolidation_llm_batch_size: 0 }, { consolidation_max_memories_per_round: 0.5 }, { retain_strategies: { a: 'x'.repeat(100_001) } }
+  ]) t.match(await call('PATCH', 'b%20ü:1/config', { updates }), { status: 400, body: { detail: /^Invalid value for '/ } }, Object.keys(updates).join())
   t.match(await call('PATCH', 'b%20ü:1/config', { updates: { no_such: 1 } }), { status: 400, body: { detail: /^Unknown configuration fields: \['no_such'\]/ } })
   t.match(await call('PATCH', 'b%20ü:1/config', { updates: { disposition_empathy: 9 } }), { status: 400 })
   t.same((await call('DELETE', 'b%20ü:1/config')).body.overrides, {})
