@@ -18,11 +18,17 @@ export interface Run {
 /** Does one piece of work and ends it with `run.commit`. It may be called again after a crash at any of its steps. */
 export type Work = (operation: Operation, run: Run) => Promise<void>
 
+/** When the try began that ended an operation, and how long it took. */
+export interface LastTry {
+  readonly startedAt: number
+  readonly durationMs: number
+}
+
 export interface QueueDeps {
   readonly core: Core
   readonly table: OperationTable
   /** Told after an operation ended, outside of its transaction. */
-  readonly ended: (operation: Operation, startedAt: number) => void
+  readonly ended: (operation: Operation, lastTry: LastTry) => void
 }
 
 const AT_ONCE = 4
@@ -109,6 +115,7 @@ export class OperationQueue {
   async #run (operation: Operation, signal: AbortSignal): Promise<void> {
     const { core, table, ended } = this.#deps
     const startedAt = core.now()
+    const start = performance.now()
     const work = this.#works.get(operation.type)
     try {
       // what is begun while `wake` looks at the list must not end within it
@@ -126,7 +133,7 @@ export class OperationQueue {
     const now = table.get(operation.id)
     if (now === null || now.status === 'pending' || now.status === 'processing') return
     table.prune(now.bankId)
-    ended(now, startedAt)
+    ended(now, { startedAt, durationMs: performance.now() - start })
   }
 
   #runOf (operation: Operation, signal: AbortSignal): Run {

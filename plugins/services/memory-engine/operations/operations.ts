@@ -1,22 +1,22 @@
 import type { Core } from '../core.js'
 import type { Operation } from './operation.js'
-import { OperationQueue } from './operation-queue.js'
+import { OperationQueue, type LastTry } from './operation-queue.js'
 import { OperationTable, type NewOperation } from './operation-table.js'
 
 /** The background work of one engine. */
 export class Operations {
   readonly table: OperationTable
   readonly queue: OperationQueue
-  /** Called after an operation ended, with the time at which its last try began. */
-  readonly ended: Array<(operation: Operation, startedAt: number) => void> = []
+  /** Called after an operation ended. */
+  readonly ended: Array<(operation: Operation, lastTry: LastTry) => void> = []
 
   constructor (core: Core) {
     this.table = new OperationTable(core.store, () => core.now())
     this.queue = new OperationQueue({
       core,
       table: this.table,
-      ended: (operation, startedAt) => {
-        for (const listener of this.ended) listener(operation, startedAt)
+      ended: (operation, lastTry) => {
+        for (const listener of this.ended) listener(operation, lastTry)
       }
     })
   }

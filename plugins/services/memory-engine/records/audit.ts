@@ -47,8 +47,8 @@ export class AuditLog {
   constructor (core: Core) {
     this.#core = core
     core.hooks.answered.push(answered => this.#answered(answered))
-    operationsOf(core).ended.push(({ id, bankId, type, status }, startedAt) => {
-      this.add({ bankId, action: type, transport: 'system', startedAt, durationMs: core.now() - startedAt, facts: { operation_id: id, status } })
+    operationsOf(core).ended.push(({ id, bankId, type, status }, lastTry) => {
+      this.add({ bankId, action: type, transport: 'system', ...lastTry, facts: { operation_id: id, status } })
     })
   }
 
