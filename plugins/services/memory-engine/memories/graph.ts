@@ -26,7 +26,13 @@ const LEAST_COSINE = 0.5
 export function edgesOf (core: Core, rows: readonly ShownMemory[]): readonly Edge[] {
   const chain = (kind: Edge['kind'], keysOf: (row: ShownMemory) => readonly string[]): Edge[] => {
     const groups = new Map<string, ShownMemory[]>()
-    for (const row of rows) for (const key of keysOf(row)) groups.set(key, [...groups.get(key) ?? [], row])
+    for (const row of rows) {
+      for (const key of keysOf(row)) {
+        const members = groups.get(key)
+        if (members === undefined) groups.set(key, [row])
+        else members.push(row)
+      }
+    }
     return [...groups].flatMap(([key, members]) => members.slice(1).map((row, i) => (
       { source: members[i]!.id, target: row.id, kind, weight: 1, name: kind === 'entity' ? key : '' })))
   }

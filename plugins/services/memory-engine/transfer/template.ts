@@ -90,7 +90,8 @@ function mustBeSound (template: Manifest, config: Readonly<Record<string, unknow
   const problem = configProblem(config)
   if (problem !== null) throw new WireError(400, problem)
   for (const [what, names] of [['mental model', (template.mental_models ?? []).map(({ id }) => id)], ['directive', (template.directives ?? []).map(({ name }) => name)]] as const) {
-    const twice = names.find((name, n) => names.indexOf(name) !== n)
+    const seen = new Set<string>()
+    const twice = names.find(name => seen.size === seen.add(name).size)
     if (twice !== undefined) throw new WireError(400, `The template has ${what} '${twice.slice(0, 100)}' twice`)
   }
 }
