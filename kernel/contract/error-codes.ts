@@ -84,7 +84,7 @@ export const errorCodes = {
   'runtime.not_found': { status: 404, when: 'the container or process is gone' },
   'mcp.unknown_resource': { status: 404, when: 'the tool server has no resource of this address' },
   'mcp.unknown_tool': { status: 404, when: 'the tool server has no tool of this name' },
-  'mcp.tool_not_allowed': { status: 403, when: 'the agent\'s file does not allow the tool' },
+  'mcp.tool_not_allowed': { status: 403, when: 'the agent\'s file does not allow the tool, or does not list its server' },
   'mcp.tool_unfit': { status: 500, when: 'the route behind the tool answers in a way that a tool cannot' },
   'mcp.cancelled': { status: 499, when: 'the client cancelled the call of a tool' },
   'approvals.unavailable': { status: 503, when: 'a tool needs an approval, and nothing keeps approvals' },

@@ -75,6 +75,14 @@ export class Tools implements ToolCatalogue {
       this.#viewOf(server)?.find(name) ?? null
   }
 
+  requireListed (server: string, { agent }: ToolViewer): void {
+    const name = agent ?? ANONYMOUS_AGENT
+    // no tool is called nothing, so what is said of one is said of its server
+    if (this.#agents?.classify(name, server, '') !== 'unknown_server') return
+    throw svcError('mcp.tool_not_allowed', `agent '${name}' may not use ${server}: agents/${name.toLowerCase()}.toml does not list it`,
+      { details: { server, agent: name } })
+  }
+
   all (): readonly ToolEntry[] {
     return this.servers().flatMap(({ id }) => this.#entriesOf(id))
   }

@@ -192,6 +192,11 @@ export interface ToolCatalogue {
    */
   list (server: string, viewer: ToolViewer): readonly ToolEntry[]
   find (server: string, name: string): ToolEntry | null
+  /**
+   * Throws `mcp.tool_not_allowed` for an agent whose file does not list the server: it may ask that for nothing, resources and
+   * prompts included.
+   */
+  requireListed (server: string, viewer: ToolViewer): void
   /** Every tool of every server, for every agent. */
   all (): readonly ToolEntry[]
   /**

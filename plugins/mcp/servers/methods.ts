@@ -76,6 +76,7 @@ export class Methods {
   async pass (ask: Ask, method: string, params: Params): Promise<object> {
     const request = ask.server.source?.request
     if (request === undefined || !this.passes(ask.server, method)) throw new RpcError(METHOD_NOT_FOUND, `the server has no ${method}`)
+    this.#tools.requireListed(ask.server.id, ask.identity)
     const answer = await request(method, params, this.#caller(ask))
     if (!isObject(answer)) throw svcError('mcp.tool_unfit', `the server ${ask.server.id} answers ${method} with what is no object`)
     return answer

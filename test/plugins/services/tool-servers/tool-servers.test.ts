@@ -423,6 +423,33 @@ t.test('clients of either revision use an installed server at its address, and i
   t.match(await approved.json(), { approval: { state: 'executed' } })
 })
 
+t.test('an agent with a file reads the resources and prompts of a server that its file lists, and of no other', async t => {
+  const file = (name: string, server: string): string => `[agent]\nname = "${name}"\n[mcp.servers.${server}]\nbuiltin = true\n`
+  const gateway = await hosted(t, { odd: record() }, {
+    plugins: [mount], files: { 'etc/svc/agents/reader.toml': file('reader', 'odd'), 'etc/svc/agents/stranger.toml': file('stranger', 'admin') }
+  })
+  await gateway.reaches('odd', 'running')
+  for (const mode of ['legacy', 'auto'] as const) {
+    const [reader, stranger, anybody] = await Promise.all(['reader', 'Stranger', 'anybody'].map(async agent => {
+      const client = new Client({ name: 'tester', version: '1' }, { versionNegotiation: { mode } })
+      const requestInit = { headers: { 'x-svc-agent': agent } }
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.baseUrl}/mcp/odd`), { requestInit }))
+      t.teardown(() => client.close())
+      return client
+    })) as [Client, Client, Client]
+    for (const client of [reader, anybody]) {
+      t.match(await client.readResource({ uri: 'odd://one' }), { contents: [{ text: 'the first' }] })
+      t.match(await client.getPrompt({ name: 'greet' }), { messages: [{ content: { text: 'Hello' } }] })
+    }
+    t.strictSame((await reader.listTools()).tools, [], 'its tools are listed one by one')
+    t.strictSame((await stranger.listTools()).tools, [])
+    const asks: ReadonlyArray<() => Promise<unknown>> = [
+      () => stranger.listResources(), () => stranger.readResource({ uri: 'odd://one' }), () => stranger.listPrompts(), () => stranger.getPrompt({ name: 'greet' })
+    ]
+    for (const refused of asks) await t.rejects(refused(), /agent 'Stranger' may not use odd: agents\/stranger\.toml does not list it/)
+  }
+})
+
 t.test('images run in the container engine, over their standard streams and over HTTP', async t => {
   const engine = await testEngine(t, 'docker')
   if (engine === null) return
