@@ -1,9 +1,8 @@
 import type { Core } from '../core.js'
-import { findBank, needBank, type BankRow } from '../store/bank-table.js'
+import { findBank, LONGEST_ID_BYTES, needBank, type BankRow } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { bool, object, optional, readBody, required, text } from '../wire/shape.js'
 
-const LONGEST_BYTES = 192
 /** The gateway's own names of banks: another bank that answers to one of them would get what is meant for it. */
 const RESERVED = /^(shared|agents|project__|private__)/
 
@@ -12,7 +11,7 @@ const list: Handler = ({ core, params }) => json(view(core, needBank(core.store,
 const create: Handler = ({ core, params, body, headers, ignored }) => {
   const { alias, primary } = readBody(body, headers, ignored, object({ alias: required(text), primary: optional(bool, false) }))
   const bank = needBank(core.store, params.bank_id!)
-  if (alias.trim() === '' || alias.includes('/') || Buffer.byteLength(alias) > LONGEST_BYTES || RESERVED.test(alias)) {
+  if (alias.trim() === '' || alias.includes('/') || Buffer.byteLength(alias) > LONGEST_ID_BYTES || RESERVED.test(alias)) {
     throw new WireError(400, `Invalid alias '${alias.slice(0, 100)}'`)
   }
   if (findBank(core.store, alias) !== undefined || ownerOf(core, alias) !== undefined) throw new WireError(409, `'${alias}' is a bank or an alias already`)

@@ -3,6 +3,7 @@ import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } fr
 import { int, mapOf, anything, maybe, object, optional, pageLimit, readBody, readQuery, required, text, type Field } from '../wire/shape.js'
 import { wireTime } from '../wire/times.js'
 import { deleteBank, ensureBank, findBank, needBank, overridesOf, type BankRow } from '../store/bank-table.js'
+import { containing } from '../store/like.js'
 import { configDefaults, configOf, configProblem } from './config.js'
 import { dispositionOf, missionOf, PROFILE_GONE, profileOf, traits } from './profile.js'
 import { statsOf, timeseriesOf } from './stats.js'
@@ -53,7 +54,7 @@ function listBanks ({ core: { store }, query, ignored }: WireCall): ReturnType<H
   const { q, limit, offset } = readQuery(query, ignored, {
     q: maybe(text), limit: pageLimit(100), offset: optional(int({ min: 0 }), 0)
   })
-  const like = `%${(q ?? '').replaceAll(/[%_\\]/g, '\\$&')}%`
+  const like = containing(q ?? '')
   // a bank that is being imported has no name yet
   const where = `WHERE bank_id NOT LIKE '/%' AND (bank_id LIKE ? ESCAPE '\\' OR name LIKE ? ESCAPE '\\')`
   const { total } = store.get<{ total: number }>(`SELECT count(*) AS total FROM banks ${where}`, [like, like])!

@@ -1,6 +1,7 @@
+import { containing } from '../store/like.js'
 import type { Cell, Store } from '../store/store.js'
 import type { DocumentRow } from '../store/document-table.js'
-import type { TagMode } from '../models/tag-match.js'
+import type { TagMode } from '../memories/tag-filter.js'
 
 export interface DocumentFilter {
   readonly q: string | null
@@ -21,7 +22,7 @@ export function listDocuments (
   const { q, timeField, from, to } = filter
   const values: Cell[] = [bank]
   const where = ['d.bank = ?']
-  const like = `%${(q ?? '').replaceAll(/[%_\\]/g, '\\$&')}%`
+  const like = containing(q ?? '')
   const inId = `d.document_id LIKE ? ESCAPE '\\'`
   const inText = `coalesce(d.original_text, '') LIKE ? ESCAPE '\\'`
   if (q !== null) {

@@ -1,4 +1,4 @@
-import { tagModes } from '../models/tag-match.js'
+import { tagModes } from '../memories/tag-filter.js'
 import { operationsOf } from '../operations/operations.js'
 import { findBank, needBank, type BankRow } from '../store/bank-table.js'
 import { chunksOf, deleteDocument, findDocument, type ChunkRow, type DocumentRow } from '../store/document-table.js'

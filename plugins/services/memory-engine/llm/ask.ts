@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Core } from '../core.js'
 import { PermanentFailure } from '../operations/operation.js'
-import { tokensOf, type ChatAnswer, type ChatAsk, type Purpose } from './model.js'
+import { tokensOf } from '../recall/tokens.js'
+import type { ChatAnswer, ChatAsk, Purpose } from './model.js'
 
 /** The step needs a model, and none serves it. */
 export class NoModel extends PermanentFailure {

@@ -27,11 +27,6 @@ export interface Purpose {
   readonly traceId: string | null
 }
 
-/** About a quarter of the characters. Pure. */
-export function tokensOf (text: string): number {
-  return Math.ceil(text.length / 4)
-}
-
 export interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number

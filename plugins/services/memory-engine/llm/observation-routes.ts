@@ -4,13 +4,12 @@ import { needBank } from '../store/bank-table.js'
 import { deleteDerived, deleteMemoriesWhere, findMemory } from '../store/memory-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { anything, int, listOf, object, maybe, optional, readBody, readOptionalBody, readQuery, required, text } from '../wire/shape.js'
+import { UUID } from '../wire/uuid.js'
 import { requireChat } from './ask.js'
 import { scopeKey } from './consolidate.js'
 import { submitConsolidation } from './consolidation-schedule.js'
 import { undoChanges, undoProblem } from './observation-changes.js'
 import { asking, unsupported } from './refusal.js'
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const consolidate = asking(async ({ core, params, body, headers, ignored }) => {
   const given = readOptionalBody(body, headers, ignored, object({ observation_scopes: maybe(listOf(listOf(text))) }))

@@ -4,7 +4,7 @@ import type { ShownMemory } from '../memories/view.js'
 import { recall } from '../recall/recall.js'
 import type { BankRow } from '../store/bank-table.js'
 import type { FactType } from '../store/memory-table.js'
-import { tokensOf } from './model.js'
+import { tokensOf } from '../recall/tokens.js'
 
 export interface SourceQuery {
   readonly query: string

@@ -1,5 +1,6 @@
 import { groupsCondition, joined, readTagGroups, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { needBank } from '../store/bank-table.js'
+import { containing, literal } from '../store/like.js'
 import type { Store } from '../store/store.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { int, listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
@@ -22,8 +23,7 @@ const tagFilter = { tags: maybe(listOf(text)), tags_match: optional(oneOf(...tag
 /** `*` of a pattern stands for anything; without one the words may stand anywhere. */
 function patternOf (q: string | null): string {
   if (q === null) return '%'
-  const escaped = q.replaceAll(/[%_\\]/g, '\\$&')
-  return q.includes('*') ? escaped.replaceAll('*', '%') : `%${escaped}%`
+  return q.includes('*') ? literal(q).replaceAll('*', '%') : containing(q)
 }
 
 function tags ({ core: { store }, params, query, ignored }: WireCall): ReturnType<Handler> {

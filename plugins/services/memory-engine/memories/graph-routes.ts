@@ -1,7 +1,7 @@
 import { edgesOf, type Edge } from './graph.js'
-import { like } from './routes.js'
 import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { chunkId, namesOf, SHOWN, type ShownMemory } from './view.js'
+import { containing } from '../store/like.js'
 import { needBank } from '../store/bank-table.js'
 import { BANK, json, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { listOf, maybe, oneOf, optional, pageLimit, readQuery, text } from '../wire/shape.js'
@@ -25,7 +25,7 @@ function graph ({ core, params, query, ignored }: WireCall): ReturnType<Handler>
     { sql: `m.bank = ? AND m.state = 'valid'`, values: [bank.seq] }, tagCondition(bank.seq, given.tags, given.tags_match)
   ]
   if (given.type !== null) all.push({ sql: 'm.fact_type = ?', values: [given.type] })
-  if (given.q !== null && given.q !== '') all.push({ sql: `m.text LIKE ? ESCAPE '\\'`, values: [like(given.q)] })
+  if (given.q !== null && given.q !== '') all.push({ sql: `m.text LIKE ? ESCAPE '\\'`, values: [containing(given.q)] })
   if (given.document_id !== null) all.push({ sql: 'd.document_id = ?', values: [given.document_id] })
   if (given.chunk_id !== null) {
     all.push({ sql: `? || '_' || d.document_id || '_' || c.chunk_index = ?`, values: [bank.bank_id, given.chunk_id] })

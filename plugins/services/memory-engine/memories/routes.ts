@@ -3,6 +3,7 @@ import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
 import { detail, listItem, SHOWN, sourcesOf, type ShownMemory } from './view.js'
 import { needBank, type BankRow } from '../store/bank-table.js'
 import { deleteMemoriesWhere, editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
+import { containing } from '../store/like.js'
 import type { Store } from '../store/store.js'
 import { BANK, json, WireError, type Handler, type WireCall, type WireRoute } from '../wire/answer.js'
 import { bool, int, listOf, maybe, nullable, object, oneOf, optional, pageLimit, readBody, readQuery, text } from '../wire/shape.js'
@@ -69,7 +70,7 @@ function listCondition (bank: BankRow, given: ListQuery): Condition {
   }
   if (state !== 'all') all.push({ sql: 'm.state = ?', values: [state] })
   if (given.type !== null) all.push({ sql: 'm.fact_type = ?', values: [given.type] })
-  if (given.q !== null && given.q !== '') all.push({ sql: `(m.text LIKE ? ESCAPE '\\' OR m.context LIKE ? ESCAPE '\\')`, values: [like(given.q), like(given.q)] })
+  if (given.q !== null && given.q !== '') all.push({ sql: `(m.text LIKE ? ESCAPE '\\' OR m.context LIKE ? ESCAPE '\\')`, values: [containing(given.q), containing(given.q)] })
   if (given.document_id !== null) all.push({ sql: 'm.document IN (SELECT seq FROM documents WHERE bank = ? AND document_id = ?)', values: [bank.seq, given.document_id] })
   if (given.entity_id !== null) all.push({ sql: 'm.seq IN (SELECT memory FROM memory_entities JOIN entities ON entities.seq = entity WHERE entities.id = ?)', values: [given.entity_id] })
   const consolidation = consolidationStates[given.consolidation_state ?? '']
@@ -89,10 +90,6 @@ const consolidationStates: Readonly<Record<string, string>> = {
   pending: `m.fact_type <> 'observation' AND m.consolidated_at IS NULL AND m.consolidation_failed_at IS NULL`,
   done: 'm.consolidated_at IS NOT NULL',
   failed: 'm.consolidation_failed_at IS NOT NULL'
-}
-
-export function like (words: string): string {
-  return `%${words.replaceAll(/[%_\\]/g, '\\$&')}%`
 }
 
 function need (name: string, value: string): number {

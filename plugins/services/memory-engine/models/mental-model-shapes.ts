@@ -1,7 +1,6 @@
-import { tagGroup } from '../memories/tag-filter.js'
+import { tagGroup, tagModes } from '../memories/tag-filter.js'
 import { anything, bool, int, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text } from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
-import { tagModes } from './tag-match.js'
 
 /** `MentalModelTrigger` of the wire. */
 export const trigger = object({

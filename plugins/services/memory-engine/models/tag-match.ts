@@ -1,5 +1,4 @@
-export const tagModes = ['any', 'all', 'any_strict', 'all_strict', 'exact'] as const
-export type TagMode = typeof tagModes[number]
+import type { TagMode } from '../memories/tag-filter.js'
 
 /** Whether something with these tags is meant. `any` and `all` mean what has no tags, too. Pure. */
 export function tagsMatch (tags: readonly string[], wanted: readonly string[] | null, mode: TagMode): boolean {

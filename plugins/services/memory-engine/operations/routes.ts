@@ -2,6 +2,7 @@ import type { Core } from '../core.js'
 import { needBank } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { bool, int, maybe, optional, readQuery, text } from '../wire/shape.js'
+import { UUID } from '../wire/uuid.js'
 import type { Operation } from './operation.js'
 import { operationRow, operationStatus } from './operation-view.js'
 import { operationsOf } from './operations.js'
@@ -80,8 +81,6 @@ function known (core: Core, { bank_id: bankId, operation_id: given }: Readonly<R
   if (operation === null) throw new WireError(404, `Operation ${id} not found for bank ${bankId}`)
   return operation
 }
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 function operationId (given: string): string {
   if (!UUID.test(given)) throw new WireError(400, `Invalid operation_id format: ${given.slice(0, 100)}`)

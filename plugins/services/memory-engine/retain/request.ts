@@ -4,6 +4,7 @@ import {
 } from '../wire/shape.js'
 import { MOST_TAGS, storedTags } from '../wire/tags.js'
 import { parseTime } from '../wire/times.js'
+import { UUID } from '../wire/uuid.js'
 
 export interface EntityInput { readonly text: string, readonly type: string | null }
 
@@ -74,7 +75,6 @@ const request = object({
   operation_id: maybe(text)
 })
 
-export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const LONGEST_DOCUMENT_ID = 512
 /** Of what stands at each memory of an item, one for each chunk of its text. */
 const MOST_REPEATED_CHARS = 32_768

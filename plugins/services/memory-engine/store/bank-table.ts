@@ -15,7 +15,8 @@ export interface BankRow {
   readonly last_consolidated_at: number | null
 }
 
-const LONGEST_ID_BYTES = 192
+/** Of a bank's id, and of its other names. */
+export const LONGEST_ID_BYTES = 192
 
 export function findBank (store: Store, bankId: string): BankRow | undefined {
   return store.get<BankRow>('SELECT * FROM banks WHERE bank_id = ?', [bankId])

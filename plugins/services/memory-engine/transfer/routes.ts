@@ -1,7 +1,7 @@
 import type { Core } from '../core.js'
 import type { NewOperation } from '../operations/operation-table.js'
 import { operationsOf } from '../operations/operations.js'
-import { findBank, needBank } from '../store/bank-table.js'
+import { findBank, LONGEST_ID_BYTES, needBank } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireAnswer, type WireRoute } from '../wire/answer.js'
 import { fileOf, readForm, type FormPart } from '../wire/multipart.js'
 import { bool, listOf, maybe, optional, readQuery, required, text } from '../wire/shape.js'
@@ -13,7 +13,6 @@ import { readArchive } from './read-archive.js'
 import type { ClonePayload, ImportPayload } from './works.js'
 
 const MAX_UPLOAD_BYTES = 100 * 1024 * 1024
-const LONGEST_BANK_BYTES = 192
 const importModes = ['restore', 'merge'] as const
 
 const exportDocuments: Handler = ({ core, params, query, ignored }) => {
@@ -93,8 +92,8 @@ const download: Handler = ({ core, params }) => {
 }
 
 function mustBeName (bankId: string): void {
-  if (bankId.trim() === '' || bankId.includes('/') || Buffer.byteLength(bankId) > LONGEST_BANK_BYTES) {
-    throw new WireError(400, `target_bank_id must be the id of a bank, of at most ${LONGEST_BANK_BYTES} bytes and without a slash`)
+  if (bankId.trim() === '' || bankId.includes('/') || Buffer.byteLength(bankId) > LONGEST_ID_BYTES) {
+    throw new WireError(400, `target_bank_id must be the id of a bank, of at most ${LONGEST_ID_BYTES} bytes and without a slash`)
   }
 }
 
