@@ -68,6 +68,12 @@ t.test('every tool of the gateway is listed with its class, words for a model an
   t.strictSame(tools.map(({ name }) => name), named(Object.values(catalogue).flat()))
   t.strictSame(named(tools.filter(({ annotations }) => annotations?.readOnlyHint === true).map(({ name }) => name)),
     named([...catalogue.read, 'logs_tail', 'slot_logs', 'stack_export']))
+  const hinted = (hint: 'destructiveHint' | 'openWorldHint'): readonly string[] => tools.filter(({ annotations }) => annotations?.[hint] === true).map(({ name }) => name)
+  t.strictSame(hinted('openWorldHint'), ['model_inspect', 'model_pull'], 'what reaches beyond this machine')
+  t.strictSame(hinted('destructiveHint'), [
+    'model_delete', 'model_pull_cancel', 'model_store_migrate', 'model_store_set', 'profile_delete', 'profile_update', 'slot_delete', 'slot_restart',
+    'stack_apply', 'stack_delete', 'stack_update'
+  ], 'what is gone afterwards')
   for (const { name, title, description = '', inputSchema, outputSchema, annotations } of tools) {
     t.match(name, /^[a-z0-9_]{1,48}$/)
     t.ok(title !== undefined && description.length > 40 && description.length < 300, `${name} is described`)
