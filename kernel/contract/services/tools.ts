@@ -133,6 +133,8 @@ export interface ToolSource {
   /** Throws a `SvcError` for what failed before the tool answered. Must end when the signal aborts. */
   readonly call?: (name: string, args: Readonly<Record<string, unknown>>, caller: ToolCaller) => Promise<ToolContent>
   readonly request?: ToolPassage
+  /** How many resources and prompts there are at the moment. Left out: none are counted. */
+  readonly counts?: () => { readonly resources: number, readonly prompts: number }
   /** For a server that offers the tools of others. Made anew after each change of the catalogue; must not wait. */
   readonly view?: () => ToolView
   /** Tells changes of tools, resources and prompts; returns what unregisters the listener. */

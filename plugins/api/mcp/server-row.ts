@@ -13,8 +13,9 @@ export interface RowContext {
 const MASKED = '••••••••'
 
 /** A tool server of the gateway itself. Pure. */
-export function bundledRow ({ id, title, description }: ToolServerInfo, context: RowContext): ServerRow {
+export function bundledRow ({ id, title, description, source }: ToolServerInfo, context: RowContext): ServerRow {
   const tools = context.tools(id)
+  const { resources, prompts } = source?.counts?.() ?? { resources: 0, prompts: 0 }
   return {
     ...shared(id, tools, context),
     id: `svc-${id}`,
@@ -28,8 +29,8 @@ export function bundledRow ({ id, title, description }: ToolServerInfo, context:
     protocol: null,
     tools: tools.length,
     dropped_tools: [],
-    resources: 0,
-    prompts: 0,
+    resources,
+    prompts,
     running: 0,
     provider: 'svc',
     error: null,

@@ -36,6 +36,7 @@ export default definePlugin({
       instructions,
       parts: { resources: true, prompts: true, completions: true },
       request,
+      counts: () => ({ resources: resources.count, prompts: prompts.count }),
       onChange: listener => config.onChange(() => {
         // each slot is a resource
         const now = names().join(' ')

@@ -27,6 +27,10 @@ export class AdminPrompts {
     this.#resources = new AdminResources(tools, slots)
   }
 
+  get count (): number {
+    return Object.keys(prompts).length
+  }
+
   list (): object {
     return { prompts: Object.entries(prompts).map(([name, prompt]) => ({ name, ...prompt })) }
   }

@@ -18,6 +18,10 @@ export class AdminResources {
     this.#slots = slots
   }
 
+  get count (): number {
+    return fixed.size + this.#slots().length
+  }
+
   list (): object {
     return {
       resources: [

@@ -205,6 +205,7 @@ for (const mode of ['legacy', 'auto'] as const) {
     t.match(await read('svc://activity'), { activity: Array })
     await t.rejects(client.readResource({ uri: 'svc://slots/none' }), /no resource/)
     t.match((await client.listPrompts()).prompts.map(({ name }) => name), ['set_up_coding_model', 'why_is_slot_failing'])
+    t.match(await (await gateway.fetch('/api/mcp/svc-admin')).json(), { server: { resources: 3, prompts: 2 } }, 'its row counts them')
     t.match(await client.getPrompt({ name: 'why_is_slot_failing', arguments: { slot: 'agent' } }),
       { messages: [{ role: 'user', content: { type: 'text', text: /agent/ } }, { content: { type: 'resource', resource: { uri: 'svc://slots/agent' } } }] })
     t.match(await client.getPrompt({ name: 'set_up_coding_model', arguments: { wish: 'speed' } }), { messages: [{ content: { text: /speed/ } }] })
