@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Cell, Store } from '../store/store.js'
+import type { Core } from '../core.js'
+import type { Store } from '../store/store.js'
 import { WireError } from '../wire/error.js'
 
 /** A folder or a page of the knowledge base; a page shows a mental model. Times in epoch ms. */
@@ -50,7 +51,7 @@ export class NodeTable {
   readonly #store: Store
   readonly #now: () => number
 
-  constructor (store: Store, now: () => number) {
+  constructor ({ store, now }: Pick<Core, 'store' | 'now'>) {
     this.#store = store
     this.#now = now
   }
@@ -78,9 +79,7 @@ export class NodeTable {
   update (bank: number, id: string, changes: { readonly name?: string, readonly parent?: number | null }): KnowledgeNode | null {
     const { parent = null } = changes
     if (parent !== null) this.#mustFit(parent, this.#heightOf(bank, id))
-    const columns: Record<string, Cell> = { ...changes, updated_at: this.#now() }
-    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
-    this.#store.run(`UPDATE knowledge_nodes SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+    this.#store.update('knowledge_nodes', { ...changes, updated_at: this.#now() }, 'bank = ? AND id = ?', [bank, id])
     return this.get(bank, id)
   }
 

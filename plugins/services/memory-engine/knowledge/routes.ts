@@ -26,10 +26,9 @@ function tablesOf (core: Core, bankId: string): {
   readonly page: (node: KnowledgeNode) => Page
 } {
   const bank = needBank(core.store, bankId).seq
-  const now = (): number => core.now()
-  const models = new MentalModelTable(core.store, now)
+  const models = new MentalModelTable(core)
   return {
-    bank, nodes: new NodeTable(core.store, now), models, page: node => ({ node, model: models.get(bank, node.modelId!)! })
+    bank, nodes: new NodeTable(core), models, page: node => ({ node, model: models.get(bank, node.modelId!)! })
   }
 }
 

@@ -94,13 +94,13 @@ async function structured (
 
 function modelsFor (core: Core, bank: BankRow, { tags, tagsMatch: mode, withoutModels }: ReflectAsk): readonly MentalModel[] {
   let left = MODELS_TOKENS
-  return new MentalModelTable(core.store, () => core.now()).all(bank.seq)
+  return new MentalModelTable(core).all(bank.seq)
     .filter(model => model.content !== '' && !withoutModels.includes(model.id) && tagsMatch(model.tags, tags, mode))
     .filter(({ content }) => (left -= tokensOf(content)) >= 0)
 }
 
 function directivesFor (core: Core, bank: BankRow, { tags, tagsMatch: mode, allDirectives }: ReflectAsk): readonly Directive[] {
-  return new DirectiveTable(core.store, () => core.now()).all(bank.seq).filter(
+  return new DirectiveTable(core).all(bank.seq).filter(
     directive => directive.isActive && (allDirectives || tagsMatch(directive.tags, tags, mode))
   )
 }

@@ -66,7 +66,7 @@ const remove: Handler = ({ core, params }) => {
 }
 
 function tableOf (core: Core): DirectiveTable {
-  return new DirectiveTable(core.store, () => core.now())
+  return new DirectiveTable(core)
 }
 
 function notFound (id: string): WireError {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Cell, Store } from '../store/store.js'
+import type { Core } from '../core.js'
+import type { Store } from '../store/store.js'
 
 /** A rule that reflect and refreshes follow. Times in epoch ms. */
 export interface Directive {
@@ -31,7 +32,7 @@ export class DirectiveTable {
   readonly #store: Store
   readonly #now: () => number
 
-  constructor (store: Store, now: () => number) {
+  constructor ({ store, now }: Pick<Core, 'store' | 'now'>) {
     this.#store = store
     this.#now = now
   }
@@ -56,14 +57,11 @@ export class DirectiveTable {
 
   /** What it is afterwards; null if there is none. */
   update (bank: number, id: string, changes: Partial<DirectiveValues>): Directive | null {
-    const columns: Record<string, Cell> = {}
-    if (changes.name !== undefined) columns.name = changes.name
-    if (changes.content !== undefined) columns.content = changes.content
-    if (changes.priority !== undefined) columns.priority = changes.priority
-    if (changes.isActive !== undefined) columns.is_active = Number(changes.isActive)
-    if (changes.tags !== undefined) columns.tags = JSON.stringify(changes.tags)
-    const set = [...Object.keys(columns), 'updated_at'].map(name => `${name} = ?`).join(', ')
-    this.#store.run(`UPDATE directives SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), this.#now(), bank, id])
+    const { name, content, priority, isActive, tags } = changes
+    this.#store.update('directives', {
+      name, content, priority, is_active: isActive === undefined ? undefined : Number(isActive),
+      tags: tags === undefined ? undefined : JSON.stringify(tags), updated_at: this.#now()
+    }, 'bank = ? AND id = ?', [bank, id])
     return this.get(bank, id)
   }
 

@@ -99,7 +99,7 @@ const clear: Handler = ({ core, params }) => {
 }
 
 function tableOf (core: Core): MentalModelTable {
-  return new MentalModelTable(core.store, () => core.now())
+  return new MentalModelTable(core)
 }
 
 function known (core: Core, { bank_id: bankId, mental_model_id: id }: WireCall['params']): MentalModel {

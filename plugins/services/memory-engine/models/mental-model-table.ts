@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Core } from '../core.js'
 import type { Cell, Store } from '../store/store.js'
 
 /** Settings of a mental model as the wire has them: those that were given, the rest has its default. */
@@ -63,7 +64,7 @@ export class MentalModelTable {
   readonly #store: Store
   readonly #now: () => number
 
-  constructor (store: Store, now: () => number) {
+  constructor ({ store, now }: Pick<Core, 'store' | 'now'>) {
     this.#store = store
     this.#now = now
   }
@@ -88,13 +89,11 @@ export class MentalModelTable {
   }
 
   update (bank: number, id: string, changes: Partial<ModelValues>): MentalModel | null {
-    const columns: Record<string, Cell> = {}
-    if (changes.name !== undefined) columns.name = changes.name
-    if (changes.sourceQuery !== undefined) columns.source_query = changes.sourceQuery
-    if (changes.tags !== undefined) columns.tags = JSON.stringify(changes.tags)
-    if (changes.maxTokens !== undefined) columns.max_tokens = changes.maxTokens
-    if (changes.settings !== undefined) columns.settings = JSON.stringify(changes.settings)
-    this.#set(bank, id, columns)
+    const { name, sourceQuery, tags, maxTokens, settings } = changes
+    this.#set(bank, id, {
+      name, source_query: sourceQuery, max_tokens: maxTokens, tags: tags === undefined ? undefined : JSON.stringify(tags),
+      settings: settings === undefined ? undefined : JSON.stringify(settings)
+    })
     return this.get(bank, id)
   }
 
@@ -140,10 +139,8 @@ export class MentalModelTable {
     this.#store.run('INSERT INTO mental_model_history (model, changed_at, change) VALUES (?, ?, ?)', [model, this.#now(), JSON.stringify(change)])
   }
 
-  #set (bank: number, id: string, columns: Readonly<Record<string, Cell>>): void {
-    if (Object.keys(columns).length === 0) return
-    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
-    this.#store.run(`UPDATE mental_models SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+  #set (bank: number, id: string, columns: Readonly<Record<string, Cell | undefined>>): void {
+    this.#store.update('mental_models', columns, 'bank = ? AND id = ?', [bank, id])
   }
 }
 

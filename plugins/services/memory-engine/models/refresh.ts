@@ -87,7 +87,7 @@ export async function draft (
 export function refreshWork (core: Core): Work {
   return async (operation, run) => {
     const bank = findBank(core.store, operation.bankId)
-    const table = new MentalModelTable(core.store, () => core.now())
+    const table = new MentalModelTable(core)
     const model = bank === undefined ? null : table.get(bank.seq, operation.mentalModelId!)
     if (bank === undefined || model === null) throw new PermanentFailure(`Mental model '${operation.mentalModelId!}' not found`)
     try {

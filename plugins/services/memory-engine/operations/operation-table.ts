@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Store } from '../store/store.js'
+import type { Core } from '../core.js'
+import type { Cell, Store } from '../store/store.js'
 import { parentStatus, type Operation, type OperationProgress, type OperationStatus, type OperationType } from './operation.js'
 
 interface Row {
@@ -58,7 +59,7 @@ export class OperationTable {
   readonly #store: Store
   readonly #now: () => number
 
-  constructor (store: Store, now: () => number) {
+  constructor ({ store, now }: Pick<Core, 'store' | 'now'>) {
     this.#store = store
     this.#now = now
   }
@@ -201,9 +202,8 @@ export class OperationTable {
     return Object.fromEntries(rows.map(({ status, n }) => [status, n]))
   }
 
-  #set (id: string, values: Readonly<Record<string, string | number | null>>): void {
-    const columns = Object.keys(values).map(name => `${name} = ?`).join(', ')
-    this.#store.run(`UPDATE operations SET ${columns}, updated_at = ? WHERE id = ?`, [...Object.values(values), this.#now(), id])
+  #set (id: string, values: Readonly<Record<string, Cell>>): void {
+    this.#store.update('operations', { ...values, updated_at: this.#now() }, 'id = ?', [id])
   }
 }
 

@@ -11,7 +11,7 @@ export class Operations {
   readonly ended: Array<(operation: Operation, lastTry: LastTry) => void> = []
 
   constructor (core: Core) {
-    this.table = new OperationTable(core.store, () => core.now())
+    this.table = new OperationTable(core)
     this.queue = new OperationQueue({
       core,
       table: this.table,

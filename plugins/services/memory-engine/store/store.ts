@@ -38,6 +38,14 @@ export class Store {
     return { changes, rowid: Number(lastInsertRowid) }
   }
 
+  /** Changes these columns of the rows that `where` selects. A column that is undefined stays as it is. */
+  update (table: string, columns: Readonly<Record<string, Cell | undefined>>, where: string, values: readonly Cell[]): void {
+    const given = Object.entries(columns).filter((column): column is [string, Cell] => column[1] !== undefined)
+    if (given.length === 0) return
+    const set = given.map(([name]) => `${name} = ?`).join(', ')
+    this.run(`UPDATE ${table} SET ${set} WHERE ${where}`, [...given.map(([, value]) => value), ...values])
+  }
+
   /** Several statements without values. */
   exec (sql: string): void {
     this.#connection.exec(sql)

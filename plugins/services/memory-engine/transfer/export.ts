@@ -118,18 +118,17 @@ function observationsOf ({ store }: Core, bank: BankRow, places: Places): readon
 
 /** The secrets of webhooks stay here. */
 function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): void {
-  const now = (): number => core.now()
   const own = { bank_id: bank.bank_id }
   archive.addRows('banks', [{
     ...own, name: bank.name, disposition: dispositionOf(bank), config: overridesOf(bank), created_at: wireTime(bank.created_at),
     updated_at: wireTime(bank.updated_at)
   }])
-  archive.addRows('directives', new DirectiveTable(core.store, now).all(bank.seq).map(each => ({
+  archive.addRows('directives', new DirectiveTable(core).all(bank.seq).map(each => ({
     ...own, id: each.id, name: each.name, content: each.content, priority: each.priority, is_active: each.isActive,
     tags: each.tags,
     created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
   })))
-  archive.addRows('webhooks', new WebhookTable(core.store, now).all(bank.seq).map(each => ({
+  archive.addRows('webhooks', new WebhookTable(core).all(bank.seq).map(each => ({
     ...own, id: each.id, url: each.url, secret: null, event_types: each.eventTypes, enabled: each.enabled,
     http_config: each.httpConfig,
     created_at: wireTime(each.createdAt), updated_at: wireTime(each.updatedAt)
@@ -138,7 +137,7 @@ function addConfig (core: Core, archive: ArchiveWriter, bank: BankRow): void {
 
 function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): void {
   const own = { bank_id: bank.bank_id }
-  const table = new MentalModelTable(core.store, () => core.now())
+  const table = new MentalModelTable(core)
   const models = table.all(bank.seq)
   archive.addRows('mental_models', models.map(each => ({
     ...own, id: each.id, name: each.name, source_query: each.sourceQuery, content: each.content, tags: each.tags,
@@ -149,7 +148,7 @@ function addModels (core: Core, archive: ArchiveWriter, bank: BankRow): void {
   })))
   archive.addRows('mental_model_history', models.flatMap(model => table.history(model).toReversed()
     .map(({ changedAt, change }) => ({ ...own, mental_model_id: model.id, changed_at: wireTime(changedAt), ...change }))))
-  const nodes = new NodeTable(core.store, () => core.now()).all(bank.seq)
+  const nodes = new NodeTable(core).all(bank.seq)
   const idOf = new Map(nodes.map(({ seq, id }) => [seq, id]))
   archive.addKnowledge(nodes.map(node => ({
     id: node.id, parent_id: node.parent === null ? null : idOf.get(node.parent) ?? null, kind: node.kind, name: node.name,

@@ -16,8 +16,7 @@ const maxTokens = int({ min: 1 })
 /** Mental models with their content and history, and the tree of the knowledge base. Those that are there stay as they are. */
 export function importModels (core: Core, bank: BankRow, archive: Archive): Record<string, number> {
   const { store } = core
-  const now = (): number => core.now()
-  const [models, nodes] = [new MentalModelTable(store, now), new NodeTable(store, now)]
+  const [models, nodes] = [new MentalModelTable(core), new NodeTable(core)]
   const added = new Map<string, number>()
   for (const row of archive.rows.mental_models ?? []) {
     const id = text(row.id, '')
@@ -76,8 +75,7 @@ export function importRules (core: Core, bank: BankRow, archive: Archive): {
   readonly directives_imported: number
   readonly webhooks_imported: number
 } {
-  const now = (): number => core.now()
-  const [directives, webhooks] = [new DirectiveTable(core.store, now), new WebhookTable(core.store, now)]
+  const [directives, webhooks] = [new DirectiveTable(core), new WebhookTable(core)]
   const known = new Set(directives.all(bank.seq).map(({ name }) => name))
   const newDirectives = (archive.rows.directives ?? []).filter(row => !known.has(text(row.name, '')))
   for (const row of newDirectives) {

@@ -29,8 +29,8 @@ export type Manifest = typeof manifest extends Shape<infer T> ? T : never
 
 export function templateOf (core: Core, bank: BankRow): Record<string, unknown> {
   const own = overridesOf(bank)
-  const models = new MentalModelTable(core.store, () => core.now()).all(bank.seq).filter(model => !model.isKnowledgePage)
-  const directives = new DirectiveTable(core.store, () => core.now()).all(bank.seq)
+  const models = new MentalModelTable(core).all(bank.seq).filter(model => !model.isKnowledgePage)
+  const directives = new DirectiveTable(core).all(bank.seq)
   return {
     version: TEMPLATE_VERSION,
     bank: Object.fromEntries(Object.keys(configDefaults).map(key => [key, own[key] ?? null])),
@@ -46,8 +46,7 @@ export function applyTemplate (core: Core, bankId: string, template: Manifest, i
   const config = Object.fromEntries(Object.entries(template.bank ?? {}).filter(([, value]) => value !== null))
   mustBeSound(template, config)
   const { store } = core
-  const now = (): number => core.now()
-  const [models, directives] = [new MentalModelTable(store, now), new DirectiveTable(store, now)]
+  const [models, directives] = [new MentalModelTable(core), new DirectiveTable(core)]
   const known = findBank(store, bankId)?.seq ?? -1
   const byName = new Map(directives.all(known).map(each => [each.name, each]))
   const [oldModels, newModels] = divided(template.mental_models ?? [], ({ id }) => models.get(known, id) !== null)

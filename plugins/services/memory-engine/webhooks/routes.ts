@@ -72,7 +72,7 @@ function mustBeAllowed (url: string): void {
 }
 
 function tableOf (core: Core): WebhookTable {
-  return new WebhookTable(core.store, () => core.now())
+  return new WebhookTable(core)
 }
 
 function notFound (): WireError {

@@ -14,7 +14,7 @@ const SHOWN_ANSWER_CHARS = 1000
 
 /** Sends what events have laid down, one after the other, again where it failed, and goes on after a restart. */
 export function startWebhooks (core: Core): void {
-  const table = new WebhookTable(core.store, () => core.now())
+  const table = new WebhookTable(core)
   let timer: NodeJS.Timeout | null = null
   let isSending = false
   core.hooks.retaining.push(({ bank, bankId, documents }) => {

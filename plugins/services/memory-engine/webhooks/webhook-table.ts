@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Cell, Store } from '../store/store.js'
+import type { Core } from '../core.js'
+import type { Store } from '../store/store.js'
 import type { HttpConfig } from './http-config.js'
 
 export interface Webhook {
@@ -59,7 +60,7 @@ export class WebhookTable {
   readonly #store: Store
   readonly #now: () => number
 
-  constructor (store: Store, now: () => number) {
+  constructor ({ store, now }: Pick<Core, 'store' | 'now'>) {
     this.#store = store
     this.#now = now
   }
@@ -87,14 +88,12 @@ export class WebhookTable {
   }
 
   update (bank: number, id: string, changes: Partial<WebhookValues>): Webhook | null {
-    const columns: Record<string, Cell> = { updated_at: this.#now() }
-    if (changes.url !== undefined) columns.url = changes.url
-    if (changes.secret !== undefined) columns.secret = changes.secret
-    if (changes.eventTypes !== undefined) columns.event_types = JSON.stringify(changes.eventTypes)
-    if (changes.enabled !== undefined) columns.enabled = Number(changes.enabled)
-    if (changes.httpConfig !== undefined) columns.http_config = JSON.stringify(changes.httpConfig)
-    const set = Object.keys(columns).map(name => `${name} = ?`).join(', ')
-    this.#store.run(`UPDATE webhooks SET ${set} WHERE bank = ? AND id = ?`, [...Object.values(columns), bank, id])
+    const { url, secret, eventTypes, enabled, httpConfig } = changes
+    this.#store.update('webhooks', {
+      url, secret, event_types: eventTypes === undefined ? undefined : JSON.stringify(eventTypes),
+      enabled: enabled === undefined ? undefined : Number(enabled),
+      http_config: httpConfig === undefined ? undefined : JSON.stringify(httpConfig), updated_at: this.#now()
+    }, 'bank = ? AND id = ?', [bank, id])
     return this.get(bank, id)
   }
 
