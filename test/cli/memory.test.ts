@@ -55,7 +55,12 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
     for (const _ of [1, 2]) t.match(await svc('migrate', '--legacy-dir', legacy, '--apply'), { code: 0, stdout: '3 memories of 4 files are in shared.\n' })
     const { items } = JSON.parse((await svc('list', '--json')).stdout) as { items: Array<{ text: string }> }
     t.equal(items.filter(({ text }) => /likes/.test(text)).length, 3, 'nothing twice')
+    await writeFile(join(legacy, 'e.jsonl'), `${JSON.stringify('x'.repeat(1_000_001))}\n"Dave likes milk."\n`)
+    const longer = await svc('migrate', '--legacy-dir', legacy)
+    t.match(longer, { stdout: /^4 memories in 5 files/, stderr: /e\.jsonl: 1 of its 2 texts are longer than 1000000 characters/ }, 'what is left out is told')
+    t.match(await svc('migrate', '--legacy-dir', join(legacy, 'd.db')), { code: 1, stderr: /d\.db cannot be read/ })
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none')), { code: 1, stderr: /nothing to bring/ })
+    t.match(await svc('migrate'), { code: 1, stderr: new RegExp(`nothing to bring in ${host.home}/var/lib/svc/memory/cognee`) }, 'of the gateway that is named')
     t.match(await svc('migrate', '--legacy-dir', join(folder, 'none'), '--json'), { code: 1, stdout: /"files": 0/ }, 'for a program, too')
   })
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
+import { CliFailure } from '../../failure.js'
 
 export interface LegacyNote {
   /** The same at every reading. */
@@ -21,29 +22,36 @@ const LARGEST_FILE = 16 * 1024 * 1024
 const LONGEST_TEXT = 1_000_000
 const kinds = new Set(['.txt', '.md', '.json', '.jsonl'])
 
-/** What the folder of a former memory engine holds as text. One that is not there holds nothing. */
+/** What the folder of a former memory engine holds as text; nothing where it is not there. Throws where it cannot be read. */
 export async function readLegacy (folder: string): Promise<LegacyFolder> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw new CliFailure(`${folder} cannot be read: ${error.message}`)
+  })
   const files = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
     .sort().slice(0, MOST_FILES)
   const notes: LegacyNote[] = []
   const skipped: Array<{ file: string, reason: string }> = []
   for (const file of files) {
-    const found = await readOne(join(folder, file))
-    if (typeof found === 'string') {
-      skipped.push({ file, reason: found })
-      continue
-    }
-    for (const [i, text] of found.entries()) notes.push({ id: idOf(file, i), text, source: file })
+    const { texts, reason } = await readOne(join(folder, file))
+      .catch((error: Error) => ({ texts: [], reason: `cannot be read: ${error.message}` }))
+    if (reason !== null) skipped.push({ file, reason })
+    for (const [i, text] of texts.entries()) notes.push({ id: idOf(file, i), text, source: file })
   }
   return { files: files.length, notes, skipped }
 }
 
-/** The texts of a file, or why it has none. */
-async function readOne (path: string): Promise<readonly string[] | string> {
+interface Read {
+  readonly texts: readonly string[]
+  /** Why that is not all, or nothing; null if it is all. */
+  readonly reason: string | null
+}
+
+async function readOne (path: string): Promise<Read> {
+  const none = (reason: string): Read => ({ texts: [], reason })
   const kind = extname(path).toLowerCase()
-  if (!kinds.has(kind)) return 'is no text'
-  if ((await stat(path)).size > LARGEST_FILE) return `is larger than ${LARGEST_FILE / 1024 / 1024} MiB`
+  if (!kinds.has(kind)) return none('is no text')
+  if ((await stat(path)).size > LARGEST_FILE) return none(`is larger than ${LARGEST_FILE / 1024 / 1024} MiB`)
   const content = await readFile(path, 'utf8')
   let texts: readonly string[]
   try {
@@ -51,10 +59,13 @@ async function readOne (path: string): Promise<readonly string[] | string> {
       : kind === '.jsonl' ? content.split('\n').filter(line => line.trim() !== '').flatMap(line => textsIn(JSON.parse(line) as unknown))
         : [content]
   } catch {
-    return 'is no JSON'
+    return none('is no JSON')
   }
-  const kept = texts.map(text => text.trim()).filter(text => text !== '' && text.length <= LONGEST_TEXT)
-  return kept.length === 0 ? 'has no text that could be remembered' : kept
+  const all = texts.map(text => text.trim()).filter(text => text !== '')
+  if (all.length === 0) return none('has no text that could be remembered')
+  const kept = all.filter(text => text.length <= LONGEST_TEXT)
+  const left = all.length - kept.length
+  return { texts: kept, reason: left === 0 ? null : `${left} of its ${all.length} texts are longer than ${LONGEST_TEXT} characters` }
 }
 
 /** A text, a row with one, or a list of either. */

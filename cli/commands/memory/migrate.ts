@@ -26,7 +26,7 @@ export function addMemoryMigrate (memory: Command, cli: Cli): void {
     .addHelpText('after', '\nReads .txt, .md, .json and .jsonl files; the folder itself is never touched.')
     .addHelpText('after', examples('svc memory migrate', 'svc memory migrate --apply --dataset agents'))
     .action(async (options: MigrateOptions, command: Command) => {
-      const folder = options.legacyDir ?? join(stateFolder(cli.process.env), 'memory', 'cognee')
+      const folder = options.legacyDir ?? await usualFolder(cli, command)
       const { notes, skipped, files } = await readLegacy(folder)
       const isApplied = options.apply === true && options.dryRun !== true
       let written = 0
@@ -49,6 +49,7 @@ export function addMemoryMigrate (memory: Command, cli: Cli): void {
     })
 }
 
-function stateFolder ({ SVC_HOME: home = '' }: Readonly<Record<string, string | undefined>>): string {
-  return home === '' ? '/var/lib/svc' : join(home, 'var/lib/svc')
+async function usualFolder (cli: Cli, command: Command): Promise<string> {
+  const { homeOf } = await import('../../offline/home/home-of.js')
+  return join((await homeOf(cli, command, { silent: 'home' })).state, 'memory', 'cognee')
 }
