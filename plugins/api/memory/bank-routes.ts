@@ -1,6 +1,9 @@
 import { defineRoute, isSvcError, jsonAnswer, svcError, whileConnected, type ActivityLog, type AnyRoute, type Clock, type RouteCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply, type MemoryService } from '../../services/memory/ref.js'
+import {
+  bankPath, deletionSignal, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply,
+  type MemoryService
+} from '../../services/memory/ref.js'
 import { checkBankOf, seenBanks } from './access.js'
 import { destructionOf } from './destruction.js'
 import { dialect } from './dialect.js'
@@ -18,8 +21,6 @@ export const tag = 'Memory'
 export const BANKS = '/api/memory/banks'
 /** A template may be large. */
 const BODY_LIMIT = 16 * 1024 * 1024
-/** What has begun to be deleted goes on when its client leaves, so that its audit row tells how it ended. */
-const DELETION_MS = 120_000
 
 export const bankParam = z.string().meta({ description: 'Id of a bank', pattern: BANK_PATTERN, examples: ['shared'] })
 const idParam = z.string().meta({ description: 'Id of it', pattern: SEGMENT_PATTERN, examples: ['b3b7a3c2-8a50-4b86-9a53-2f3f8a3f2d11'] })
@@ -90,7 +91,7 @@ async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Pro
   }
   if (destruction === null) return reply(call, await ask(call.signal))
   const work = deps.activity.audited({ category: 'memory', ...destruction, actor, request_id: requestId }, async note => {
-    const done = await ask(AbortSignal.timeout(DELETION_MS)).catch(notSupported)
+    const done = await ask(deletionSignal()).catch(notSupported)
     note({ after: done.value })
     return done
   })

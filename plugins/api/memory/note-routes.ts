@@ -1,5 +1,5 @@
 import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
-import { identityOf, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { deletionSignal, identityOf, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import {
@@ -12,8 +12,6 @@ export interface NoteDeps {
 }
 
 const LONGEST_TARGET = 200
-/** A deletion that has begun goes on when its client leaves, so that its audit row tells how it ended. */
-const DELETION_MS = 120_000
 const identityHelp = '`X-svc-Agent` says who remembers; with `X-svc-Private: 1` what is written is for that agent alone, and ' +
   'what is read is its own, too.'
 
@@ -83,7 +81,7 @@ export function noteRoutes ({ activity, memory: { notes } }: NoteDeps): AnyRoute
         return await whileConnected(call, activity.audited({
           category: 'memory', action: 'memory.items.delete', target, actor, request_id: requestId
         }, async note => {
-          const deleted = await notes.remove(identity, ids, dataset, AbortSignal.timeout(DELETION_MS))
+          const deleted = await notes.remove(identity, ids, dataset, deletionSignal())
           note({ after: { deleted, ids: ids.length } })
           return { deleted }
         }))

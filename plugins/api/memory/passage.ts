@@ -1,7 +1,7 @@
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { handled, messageOf, svcError, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
-import { identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService } from '../../services/memory/ref.js'
+import { deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService } from '../../services/memory/ref.js'
 import { checkAccess, checkBankOf, seenBanks, targetOf, type EngineTarget } from './access.js'
 import { destructionOf } from './destruction.js'
 
@@ -12,9 +12,6 @@ export interface PassageDeps {
   readonly config: ConfigService
   readonly memory: MemoryService
 }
-
-/** A deletion that has begun goes on when its client leaves, so that its audit row tells how it ended. */
-const DELETION_MS = 120_000
 
 /** Hands a request of a Hindsight client to the engine as it came, and the answer back. */
 export async function passOn (
@@ -38,7 +35,7 @@ export async function passOn (
     query,
     headers: isJudged ? { ...headers, 'accept-encoding': undefined } : headers,
     body: call.body === undefined || !hasBody(headers) ? null : bounded(call.body, Number(headers['content-length'] ?? 0), config.snapshot.svc.server.upload_limit_bytes),
-    signal: destruction === null ? call.signal : AbortSignal.timeout(DELETION_MS)
+    signal: destruction === null ? call.signal : deletionSignal()
   }
   const ask = async (): Promise<EngineAnswer> => {
     const answer = await engine.request(request)

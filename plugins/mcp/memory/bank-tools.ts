@@ -1,11 +1,10 @@
 import { defineTool, svcError, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import {
-  bankPath, engineValue, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
+  bankPath, deletionSignal, engineValue, isVisibleRow, readDatasets, writtenDataset, type EngineQuestion, type MemoryIdentity
 } from '../../services/memory/ref.js'
 import { dataset, server, whoOf, type ToolDeps } from './note-tools.js'
 
-const DELETION_MS = 120_000
 const scope = { dataset: dataset.optional() }
 const id = z.string().min(1).max(256)
 const page = { limit: z.int().min(1).max(200).default(50), offset: z.int().min(0).default(0) }
@@ -246,7 +245,7 @@ function definedOf<S extends z.ZodObject> ({ activity, memory }: ToolDeps, tool:
       if (action === undefined) return await ask({ ...question, signal: call.signal })
       const target = [bank, ...tool.path(call.input).slice(1)].join('/')
       return await activity.audited({ category: 'memory', action, target, actor: call.actor },
-        () => ask({ ...question, signal: AbortSignal.timeout(DELETION_MS) }))
+        () => ask({ ...question, signal: deletionSignal() }))
     }
   })
 

@@ -1,6 +1,6 @@
 import { defineTool, type ActivityLog, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { checkedIdentity, tagsMatches, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
+import { checkedIdentity, deletionSignal, tagsMatches, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
 
 export interface ToolDeps {
   readonly activity: ActivityLog
@@ -10,7 +10,6 @@ export interface ToolDeps {
 export const server = 'memory'
 
 const LONGEST_TARGET = 200
-const DELETION_MS = 120_000
 const text = z.string().min(1).max(1_000_000).regex(/\S/, { error: 'must not be blank' })
 const query = z.string().min(1).max(100_000).regex(/\S/, { error: 'must not be blank' })
 const DATASETS = 'shared (default), agents, project:<id>, or private:<own name> in private mode'
@@ -104,7 +103,7 @@ export function noteTools ({ activity, memory: { notes } }: ToolDeps): ToolDefin
         const { ids, dataset: from } = call.input
         const target = ids.join(',').slice(0, LONGEST_TARGET)
         return await activity.audited({ category: 'memory', action: 'memory.items.delete', target, actor: call.actor }, async note => {
-          const deleted = await notes.remove(whoOf(call), ids, from, AbortSignal.timeout(DELETION_MS))
+          const deleted = await notes.remove(whoOf(call), ids, from, deletionSignal())
           note({ after: { deleted, ids: ids.length } })
           return { deleted }
         })

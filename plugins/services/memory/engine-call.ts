@@ -5,6 +5,7 @@ import { memoryError } from './errors.js'
 /** Larger than any list that the gateway reads itself. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const LONGEST_TEXT = 500
+const DELETION_MS = 120_000
 
 export interface EngineQuestion {
   readonly method: string
@@ -78,6 +79,11 @@ export function engineFailure ({ status, headers, value }: Omit<EngineReply, 'by
   const kept = (status >= 400 && status < 500) || status === 503 ? status : 502
   const code: string = 'memory.engine_error'
   return new SvcError(code, kept, message, { details, heals: status === 429 || status >= 500 })
+}
+
+/** Of a deletion: once begun it goes on when its client leaves, so that its audit row tells how it ended. */
+export function deletionSignal (): AbortSignal {
+  return AbortSignal.timeout(DELETION_MS)
 }
 
 /** A path of the engine below a bank. Names are escaped, so that none of them can lead elsewhere. */
