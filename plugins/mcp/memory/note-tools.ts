@@ -1,4 +1,4 @@
-import { defineTool, type ActivityLog, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
+import { defineTool, svcError, type ActivityLog, type ToolCall, type ToolDefinition } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { checkedIdentity, deletionSignal, tagsMatches, type MemoryIdentity, type MemoryService } from '../../services/memory/ref.js'
 
@@ -15,7 +15,8 @@ const query = z.string().min(1).max(100_000).regex(/\S/, { error: 'must not be b
 const DATASETS = 'shared (default), agents, project:<id>, or private:<own name> in private mode'
 export const dataset = z.string().max(80).meta({ description: DATASETS })
 const datasets = z.union([z.string().max(80), z.array(z.string().max(80)).max(50)]).meta({ description: `One or a list of ${DATASETS}` })
-const tags = z.union([z.string().max(4000), z.array(z.string().min(1).max(200)).max(100)]).meta({ description: 'A list, or names with commas between them' })
+const tagList = z.array(z.string().min(1).max(200)).max(100)
+const tags = z.union([z.string().max(4000), tagList]).meta({ description: 'A list, or names with commas between them' })
 const time = z.iso.datetime({ offset: true }).or(z.iso.date()).meta({ description: 'ISO 8601' })
 const limit = z.int().min(1).max(200)
 
@@ -117,7 +118,10 @@ export function whoOf ({ agent, private: isPrivate }: Pick<ToolCall<unknown>, 'a
   return checkedIdentity(agent ?? 'anonymous', isPrivate && agent !== null)
 }
 
-function listOf (given: string | readonly string[] | undefined): string[] | undefined {
-  if (given === undefined) return undefined
-  return typeof given === 'string' ? given.split(',').map(tag => tag.trim()).filter(tag => tag !== '') : [...given]
+/** Names with commas between them are bounded as a list is. Throws `validation.invalid`. */
+function listOf (given: string | string[] | undefined): string[] | undefined {
+  if (typeof given !== 'string') return given
+  const read = tagList.safeParse(given.split(',').map(tag => tag.trim()).filter(tag => tag !== ''))
+  if (!read.success) throw svcError('validation.invalid', `these are no tags: ${z.prettifyError(read.error)}`, { param: 'tags' })
+  return read.data
 }

@@ -44,6 +44,12 @@ t.test('an agent remembers over MCP what another agent may and may not see', asy
   t.match(fake.bank('shared').units, [{ tags: ['team', 'dates', 'agent:alice'] }])
   t.match(fake.bank('private__alice').units, [{ tags: ['agent:alice', 'visibility:private'] }])
 
+  for (const tags of ['x'.repeat(201), Array.from({ length: 101 }, (_, i) => `t${i}`).join()]) {
+    for (const [tool, args] of [['memory_add', { text: 'x' }], ['memory_search', { query: 'x' }]] as const) {
+      t.match(await call(open, tool, { ...args, tags }), { status: 'error', error: { code: 'validation.invalid' } }, 'names with commas between them are bounded as a list is')
+    }
+  }
+
   const texts = async (client: Client): Promise<string[]> =>
     (await call(client, 'memory_search', { query: 'Monday' })).results.map(({ text }: { text: string }) => text)
   t.strictSame(await texts(alice), ['The team meets on Monday.', 'Alice meets her doctor on Monday.'])
