@@ -78,7 +78,8 @@ async function* frames ({ calls }: McpApi, signal: AbortSignal): AsyncGenerator<
   }
 }
 
+/** By its name, which is all that is known of it. */
 function roleOf (client: string): 'CLI' | 'IDE' | 'App' {
-  if (/code|codex|cli|aider|hermes|pi\b/i.test(client) && !/vscode|visual/i.test(client)) return 'CLI'
-  return /cursor|vscode|visual|cline|continue|zed|jetbrains|windsurf/i.test(client) ? 'IDE' : 'App'
+  if (/cursor|vscode|visual|cline|continue|zed|jetbrains|windsurf/i.test(client)) return 'IDE'
+  return /code|aider|hermes|\bpi\b|\bcli\b/i.test(client) ? 'CLI' : 'App'
 }

@@ -63,6 +63,15 @@ t.test('a tool server is installed, looked at, changed and uninstalled', async t
   t.equal(await gateway.text('odd', 'echo', { text: 'x' }), 'x')
   t.match((await ask('GET', '/odd')).body.server, { activity: { rpm: 2 }, connected: ['tester'] })
   t.match((await ask('GET', '/clients')).body, { count: 1, clients: [{ id: 'tester', role: 'App', connected_to: ['odd'] }] })
+  const roles = {
+    'claude-code': 'CLI', 'codex': 'CLI', 'opencode': 'CLI', 'gemini-cli': 'CLI', 'hermes': 'CLI',
+    'cline': 'IDE', 'continue': 'IDE', 'cursor': 'IDE', 'vscode': 'IDE', 'visual-studio-code': 'IDE', 'claude-desktop': 'App', 'my-client': 'App'
+  }
+  for (const agent of Object.keys(roles)) {
+    await gateway.catalogue.call('odd', 'slow', {}, { agent, actor: `mcp:${agent}`, signal: new AbortController().signal })
+  }
+  const { clients } = (await ask('GET', '/clients')).body as { clients: Array<{ id: string, role: string }> }
+  t.match(Object.fromEntries(clients.map(({ id, role }) => [id, role])), roles)
   const logs = await ask('GET', '/odd/logs?limit=50')
   t.match((logs.body.events as { kind: string, message: string }[]).map(({ kind, message }) => `${kind} ${message}`),
     [/^state starting/, /^state ready, 13 tools/, /^call mcp:tester called odd\/slow/, /^call mcp:tester called odd\/echo/])
