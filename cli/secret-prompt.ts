@@ -1,11 +1,12 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { Cli } from './cli.js'
+import { endsInput } from './confirm.js'
 import { Interrupted } from './failure.js'
 
 const LONGEST_SECRET = 64 * 1024
 
-/** One line that is not shown: typed at a prompt that shows nothing, or all of what is piped in. */
+/** One line that is not shown: typed at a prompt that shows nothing, or all of what is piped in. Empty after Ctrl-D. */
 export async function readSecret (cli: Cli, question: string): Promise<string> {
   const { stdin, stderr } = cli.process
   if (stdin.isTTY !== true) return await readAll(cli)
@@ -19,7 +20,8 @@ export async function readSecret (cli: Cli, question: string): Promise<string> {
     return await prompt.question('', { signal: cli.signal })
   } catch (error) {
     cli.signal.throwIfAborted()
-    throw error
+    if (!endsInput(error)) throw error
+    return ''
   } finally {
     prompt.close()
     stderr.write('\n')

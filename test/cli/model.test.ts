@@ -56,11 +56,13 @@ t.test('register, scan, assign, rm', async t => {
   t.same(fake.seen.at(-1)?.body, { model: { default: 'qwen3-4b' } })
   t.match(await svc('model', 'assign', 'gpt-x', '-s', 'agent'), { code: 1, stderr: /a model of cloud/ })
   t.match(await svc('model', 'rm', 'qwen3-4b', '-f'), { code: 0, stdout: /its file is still there[^]*Without a model now: agent/ })
-  const asking = new FakeProcess({ tty: true })
-  const answer = asking.run('model', 'rm', 'qwen3-4b', '--url', fake.url)
-  await asking.shows('stderr', '[y/N]')
-  asking.stdin.write('n\n')
-  t.match(await answer, { code: 1, stderr: /nothing was changed/ })
+  for (const key of ['n\n', '\u0004']) {
+    const asking = new FakeProcess({ tty: true })
+    const answer = asking.run('model', 'rm', 'qwen3-4b', '--url', fake.url)
+    await asking.shows('stderr', '[y/N]')
+    asking.stdin.write(key)
+    t.match(await answer, { code: 1, stderr: /\nError: nothing was changed/ }, `the answer ${JSON.stringify(key)}`)
+  }
   t.equal(fake.seen.filter(({ line }) => line.startsWith('DELETE')).length, 1)
 })
 

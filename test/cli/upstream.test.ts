@@ -79,7 +79,7 @@ t.test('what makes no sense is not sent', async t => {
   t.strictSame(fake.seen.map(({ line }) => line), ['GET /api/upstreams/bare'])
 })
 
-t.test('a key that is typed shows nowhere, and Ctrl-C sets none', async t => {
+t.test('a key that is typed shows nowhere, and Ctrl-C and Ctrl-D set none', async t => {
   const fake = await fakeApi({
     'GET /api/upstreams/lab': record('lab'), 'POST /api/providers/lab/credentials': { ok: true }, 'POST /api/upstreams/lab/test': { ok: true, latency_ms: 3, models_count: 7 }
   })
@@ -93,13 +93,15 @@ t.test('a key that is typed shows nowhere, and Ctrl-C sets none', async t => {
   t.notMatch(stdout + stderr, KEY)
   t.same(fake.seen.find(({ line }) => line.startsWith('POST /api/providers'))?.body, { key: 'LAB_KEY', value: KEY })
 
-  const before = fake.seen.length
-  const leaving = new FakeProcess({ tty: true })
-  const left = leaving.run('upstream', 'key', 'lab', '--url', fake.url)
-  await leaving.shows('stderr', 'LAB_KEY: ')
-  leaving.stdin.write('\u0003')
-  t.equal((await left).code, 130)
-  t.equal(fake.seen.length, before + 1, 'only the look at its name')
+  for (const [pressed, end] of [['\u0003', { code: 130 }], ['\u0004', { code: 2, stderr: /\nError: no key was given/ }]] as const) {
+    const before = fake.seen.length
+    const leaving = new FakeProcess({ tty: true })
+    const left = leaving.run('upstream', 'key', 'lab', '--url', fake.url)
+    await leaving.shows('stderr', 'LAB_KEY: ')
+    leaving.stdin.write(pressed)
+    t.match(await left, end)
+    t.equal(fake.seen.length, before + 1, 'only the look at its name')
+  }
 })
 
 t.test('aliases are set, listed and removed, and what is wrong with one is said', async t => {
