@@ -146,6 +146,7 @@ function showNotes (cli: Cli, notes: readonly Note[]): void {
   for (const { id, text, timestamp, dataset, source, score } of notes) {
     cli.out.line(harmless(text))
     const facts = [score === null ? null : score.toFixed(2), dataset, source, timestamp === '' ? null : timestamp, id]
-    cli.out.line(cli.out.paint('dim', `  ${facts.filter(fact => fact !== null).map(harmless).join('  ')}`))
+    const folded = cli.out.folded(facts.filter(fact => fact !== null).map(harmless).join('  '), 2)
+    cli.out.lines(folded.map(line => cli.out.paint('dim', `  ${line.trim()}`)))
   }
 }
