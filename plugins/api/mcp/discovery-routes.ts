@@ -74,7 +74,9 @@ export function discoveryRoutes (api: McpApi): AnyRoute[] {
 async function* frames ({ calls }: McpApi, signal: AbortSignal): AsyncGenerator<SseEvent> {
   for await (const { type, ts, data } of calls.follow(signal)) {
     const { server, tool, client, gated = true, outcome = data.state } = data
-    yield { event: type.replace(/^approval\./, ''), data: { server, tool, client, gated, outcome, ts } }
+    // approvals tell their actor
+    const name = String(client).replace(/^mcp:/, '')
+    yield { event: type.replace(/^approval\./, ''), data: { server, tool, client: name, gated, outcome, ts } }
   }
 }
 

@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { request } from 'undici'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
+import approvalRoutes from '../../../plugins/api/approvals/index.js'
 import api from '../../../plugins/api/mcp/index.js'
 import all from '../../../plugins/mcp/all/index.js'
 import mount from '../../../plugins/mcp/servers/index.js'
+import approvals from '../../../plugins/services/approvals/index.js'
 import { createPublicAgent } from '../../../plugins/services/tool-servers/public-agent.js'
 import { isPublicAddress } from '../../../plugins/services/tool-servers/resolve/public-address.js'
 import { fetchManifest } from '../../../plugins/services/tool-servers/resolve/manifest-fetch.js'
@@ -312,7 +314,7 @@ t.test('the catalogue ships with the release, and a registry renews it', async t
 })
 
 t.test('the stream begins with the last minute and goes on', async t => {
-  const gateway = await hosted(t, { odd: record() }, { plugins: [api] })
+  const gateway = await hosted(t, { odd: record([], '[tools]\ngated = ["slow"]\n') }, { plugins: [api, approvals, approvalRoutes] })
   await gateway.reaches('odd', 'running')
   await gateway.text('odd', 'echo', { text: 'before' })
   const leaving = new AbortController()
@@ -324,13 +326,17 @@ t.test('the stream begins with the last minute and goes on', async t => {
     while ((text.match(/^data: /gm) ?? []).length < count) text += (await reader.read()).value ?? ''
   }
   await until(1)
-  await gateway.text('odd', 'slow')
-  await until(2)
+  const waiting = await gateway.call('odd', 'slow')
+  if (waiting.kind !== 'pending') throw new Error(`it is ${waiting.kind}`)
+  await gateway.fetch(`/api/agent/approvals/${waiting.approvalId}/deny`, { method: 'POST' })
+  await until(4)
   leaving.abort()
   const frames = [...text.matchAll(/^event: (.*)\ndata: (.*)$/gm)].map(([, event, data]) => [event, JSON.parse(data!) as object] as const)
   t.match(frames, [
     ['mcp.tool.invoked', { server: 'odd', tool: 'echo', client: 'tester', gated: false, ts: /Z$/ }],
-    ['mcp.tool.invoked', { server: 'odd', tool: 'slow' }]
+    ['enqueued', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'pending' }],
+    ['mcp.tool.invoked', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'pending_approval' }],
+    ['denied', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'denied' }]
   ])
 })
 
