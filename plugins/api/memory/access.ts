@@ -1,5 +1,12 @@
-import { isForeign, isPrivateBank, memoryError, type MemoryIdentity } from '../../services/memory/ref.js'
+import { identityOf, isForeign, isPrivateBank, memoryError, type MemoryIdentity } from '../../services/memory/ref.js'
 import { memoryApiError } from './errors.js'
+import { checkBank } from './names.js'
+
+/** A request about one bank. */
+interface BankCall {
+  readonly params: { readonly bank: string }
+  readonly request: { readonly headers: Parameters<typeof identityOf>[0] }
+}
 
 /** What a request to the engine itself is about. */
 export type EngineTarget =
@@ -60,6 +67,13 @@ export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, me
 export function checkOperator (agent: string | null): void {
   if (agent === null) return
   throw memoryApiError('memory.operator_only', 'an agent reaches its banks, and not what is about all of them; an operator does, without X-svc-Agent')
+}
+
+/** The bank of a route below `/api/memory/banks`. Throws where it is none, or belongs to another agent. Pure. */
+export function enteredBank ({ params: { bank }, request: { headers } }: BankCall): string {
+  checkBank(bank)
+  checkBankOf(identityOf(headers).agent, bank)
+  return bank
 }
 
 /** Throws `memory.bank_private`. Pure. */

@@ -4,12 +4,12 @@ import {
   bankPath, deletionSignal, engineFailure, identityOf, memoryError, noObject, readReply, shapeFailure, type EngineReply,
   type MemoryService
 } from '../../services/memory/ref.js'
-import { checkBankOf, seenBanks } from './access.js'
+import { enteredBank, seenBanks } from './access.js'
 import { destructionOf } from './destruction.js'
 import { dialect } from './dialect.js'
 import { engineRoutes, type EngineRoute } from './engine-routes.js'
 import { memoryApiError } from './errors.js'
-import { BANK_PATTERN, checkBank, checkSegment, SEGMENT_PATTERN } from './names.js'
+import { BANK_PATTERN, checkSegment, SEGMENT_PATTERN } from './names.js'
 
 export interface BankDeps {
   readonly activity: ActivityLog
@@ -76,10 +76,9 @@ function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
 }
 
 async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Promise<unknown> {
-  const { params: { bank, id }, request: { headers }, actor, requestId } = call
-  checkBank(bank)
+  const { params: { id }, actor, requestId } = call
+  const bank = enteredBank(call)
   if (id !== undefined) checkSegment(id, 'id')
-  checkBankOf(identityOf(headers).agent, bank)
   // while the memory is off nothing is to be confirmed or written down
   deps.memory.engine()
   const names = (route.target ?? route.url).split('/').slice(1).map(name => name === ':id' ? id! : name)

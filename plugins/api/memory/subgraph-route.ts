@@ -1,11 +1,10 @@
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { bankPath, engineValue, identityOf, rowsIn, type MemoryService } from '../../services/memory/ref.js'
-import { checkBankOf } from './access.js'
+import { bankPath, engineValue, rowsIn, type MemoryService } from '../../services/memory/ref.js'
+import { enteredBank } from './access.js'
 import { bankParam, BANKS, tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
 import { memoryApiError } from './errors.js'
-import { checkBank } from './names.js'
 import { subgraphOf, type GraphPart } from './subgraph.js'
 
 /** What is asked of the engine at most, to choose from. */
@@ -49,9 +48,8 @@ export function subgraphRoute (memory: MemoryService): AnyRoute {
     queryError: memoryApiError.kind('memory.invalid_query'),
     schema: { params: z.strictObject({ bank: bankParam }), querystring: querySchema, response: responseSchema },
     handler: async call => {
-      const { params: { bank }, query: { kind, mode, node, depth, limit, top_k: topK, by, type, q } } = call
-      checkBank(bank)
-      checkBankOf(identityOf(call.request.headers).agent, bank)
+      const { query: { kind, mode, node, depth, limit, top_k: topK, by, type, q } } = call
+      const bank = enteredBank(call)
       if (mode === 'ego' && node === undefined) throw memoryApiError('memory.invalid_query', 'mode=ego needs the id of a node', { param: 'node' })
       const isMemories = kind === 'memories'
       const path = bankPath(bank, ...isMemories ? ['graph'] : ['entities', 'graph'])

@@ -3,12 +3,11 @@ import { defineRoute, handled, pause, svcError, type AnyRoute, type Clock, type 
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
-  bankPath, engineFailure, engineValue, identityOf, memoryError, readReply, type MemoryService
+  bankPath, engineFailure, engineValue, memoryError, readReply, type MemoryService
 } from '../../services/memory/ref.js'
-import { checkBankOf } from './access.js'
+import { enteredBank } from './access.js'
 import { bankParam, BANKS, engineAnswerSchema, reply, tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
-import { checkBank } from './names.js'
 
 export interface SuccessorDeps {
   readonly clock: Clock
@@ -32,12 +31,6 @@ type Config = Readonly<Record<string, unknown>>
 
 /** Routes that engines answer 410, made of what took their place. */
 export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
-  const enter = (call: RouteCall<{ readonly bank: string }, unknown, unknown>): string => {
-    const { bank } = call.params
-    checkBank(bank)
-    checkBankOf(identityOf(call.request.headers).agent, bank)
-    return bank
-  }
   const configOf = async (bank: string, signal: AbortSignal, updates?: object): Promise<Config> => {
     const question = updates === undefined ? { method: 'GET' } : { method: 'PATCH', body: { updates } }
     const { config } = await engineValue(memory.engine(), { ...question, path: bankPath(bank, 'config'), signal }) as { readonly config?: Config }
@@ -52,7 +45,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       summary: 'How a bank is disposed, and what it is for',
       schema: { params, response: profileSchema },
       handler: async call => {
-        const bank = enter(call)
+        const bank = enteredBank(call)
         return profileOf(bank, await configOf(bank, call.signal))
       }
     }),
@@ -72,7 +65,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       },
       example: { disposition: { skepticism: 3, literalism: 3, empathy: 4 } },
       handler: async call => {
-        const bank = enter(call)
+        const bank = enteredBank(call)
         const { disposition = {}, mission } = call.body
         const updates = {
           ...Object.fromEntries(Object.entries(disposition).map(([name, value]) => [`disposition_${name}`, value])),
@@ -93,7 +86,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       produces: 'application/octet-stream',
       answers: [{ type: '*/*', description: 'A zip file' }],
       handler: async call => {
-        const bank = enter(call)
+        const bank = enteredBank(call)
         const signal = call.signal
         const engine = memory.engine()
         const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal })
@@ -125,7 +118,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       answers: [{ status: 202 }],
       bodyKind: 'stream',
       handler: async call => {
-        const bank = enter(call as unknown as RouteCall<{ readonly bank: string }>)
+        const bank = enteredBank(call)
         const { request: { raw, headers } } = call
         if (!/^multipart\/form-data/i.test(headers['content-type'] ?? '')) {
           throw svcError('request.unsupported_media_type', 'send the file as multipart/form-data, as `file`')
