@@ -331,13 +331,14 @@ t.test('the stream begins with the last minute and goes on', async t => {
   await gateway.fetch(`/api/agent/approvals/${waiting.approvalId}/deny`, { method: 'POST' })
   await until(4)
   leaving.abort()
-  const frames = [...text.matchAll(/^event: (.*)\ndata: (.*)$/gm)].map(([, event, data]) => [event, JSON.parse(data!) as object] as const)
+  const frames = [...text.matchAll(/^event: (.*)\ndata: (.*)$/gm)].map(([, event, data]) => [event, JSON.parse(data!) as { client: string }] as const)
   t.match(frames, [
     ['mcp.tool.invoked', { server: 'odd', tool: 'echo', client: 'tester', gated: false, ts: /Z$/ }],
     ['enqueued', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'pending' }],
     ['mcp.tool.invoked', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'pending_approval' }],
     ['denied', { server: 'odd', tool: 'slow', client: 'tester', gated: true, outcome: 'denied' }]
   ])
+  t.strictSame(frames.map(([, { client }]) => client), Array(4).fill('tester'), 'the same name in each')
 })
 
 function failureOf (outcome: Awaited<ReturnType<Hosted['call']>>): string {
