@@ -25,7 +25,7 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(added, { code: 0, stdout: 'Remembered as printer.\n' }, added.stderr)
   const { id } = JSON.parse((await svc('add', 'Deploys happen on Tuesdays.', '-d', 'project:web', '--json')).stdout) as { id: string }
   t.match(await svc('search', 'where is the printer'), { code: 0, stdout: /^The printer is on the second floor\.\n  \d\.\d\d  shared  anonymous  2\S+  printer\n$/ })
-  const narrow = await new FakeProcess({ tty: true, columns: 40, env: { NO_COLOR: '1' } }).run('memory', 'search', 'where is the printer', '--url', host.baseUrl)
+  const narrow = await new FakeProcess({ tty: true, columns: 50, env: { NO_COLOR: '1' } }).run('memory', 'search', 'where is the printer', '--url', host.baseUrl)
   t.match(narrow.stdout, /\.\n  \d\.\d\d  shared  anonymous\n  2\S+  printer\n$/, 'folded below its beginning at a terminal')
   t.match(await svc('search', 'deploys', '--dataset', 'project:web'), { stdout: /^Deploys happen on Tuesdays\.\n/ })
   t.match(await svc('list'), { code: 0, stdout: /^The printer[^]*  shared  anonymous  2\S+  printer\n$/ })
