@@ -7,6 +7,9 @@ import { unzip } from './zip.js'
 /** What an archive may hold unpacked. */
 export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
 
+/** Values take many times their bytes, and packed next to none: those of all files are counted before they are read. */
+const MOST_VALUES = 16_000_000
+
 /** An archive, checked whole. Throws an Error that says what is wrong with it and where. */
 export function readArchive (bytes: Buffer): Archive {
   let files
@@ -14,6 +17,11 @@ export function readArchive (bytes: Buffer): Archive {
     files = unzip(bytes, MAX_UNPACKED_BYTES)
   } catch (error) {
     throw new Error(`Invalid transfer archive: ${(error as Error).message}`)
+  }
+  let values = 0
+  for (const file of files.values()) {
+    values += valuesIn(file)
+    if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values`)
   }
   if (!files.has('manifest.json')) throw new Error('Invalid transfer archive: manifest.json is missing')
   const manifest = object(parsed(files, 'manifest.json'), 'manifest.json')
@@ -50,6 +58,21 @@ function mustBeWhole (
     if (ids.has(id)) throw new Error(`Invalid transfer archive: it holds document '${id}' twice`)
     ids.add(id)
   }
+}
+
+const [QUOTE, ESCAPE, COMMA, LIST, MAP] = Buffer.from('"\\,[{') as unknown as [number, number, number, number, number]
+
+/** How many values a JSON text holds, or a few more. Pure. */
+function valuesIn (json: Buffer): number {
+  let count = 1
+  let inText = false
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at]
+    if (inText && byte === ESCAPE) at++
+    else if (byte === QUOTE) inText = !inText
+    else if (!inText && (byte === COMMA || byte === LIST || byte === MAP)) count++
+  }
+  return count
 }
 
 function parsed (files: ReadonlyMap<string, Buffer>, name: string): unknown {

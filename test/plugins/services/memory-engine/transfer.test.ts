@@ -82,6 +82,8 @@ t.test('an archive is checked whole before it changes anything', async t => {
     [with_('documents/000001.json', '{'), /000001\.json is not JSON/], [with_('documents/000001.json', null), /document_count 2, and it holds 1/],
     [with_('documents/000001.json', '{"id":"x","facts":[{"text":5}]}'), /000001\.json: facts\[0\]/],
     [with_('documents/000001.json', '{"id":"d1"}'), /document 'd1' twice/],
+    [with_('documents/000001.json', `{"id":"x","facts":[${'{},'.repeat(8_000_000)}{}]}`), /more than 16000000 values/],
+    [with_('documents/000001.json', JSON.stringify({ id: `,"\\${',['.repeat(8_000_000)}`, created_at: 'soon' })), /created_at must be an ISO time/],
     [with_('documents/000001.json', '{"id":"x","created_at":"soon"}'), /created_at must be an ISO time/]
   ]
   await call('PUT', 'c', {})
