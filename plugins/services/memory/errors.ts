@@ -7,6 +7,6 @@ export const memoryError = defineErrors('memory', {
   bank_private: { status: 403, when: 'an agent asks for what belongs to another agent alone' },
   engine_unreachable: { status: 503, heals: true, when: 'the memory engine does not answer' },
   engine_error: { status: 502, when: 'the memory engine failed; what it refuses keeps its own status, 429 and 503 their `Retry-After`' },
-  engine_shape: { status: 502, when: 'an answer of the memory engine lacks the key that it must have' },
+  engine_shape: { status: 502, when: 'an answer of the memory engine is no JSON, or lacks the key that it must have' },
   engine_unsupported: { status: 501, when: 'the memory engine cannot do it here, most often because no model is there' }
 })
