@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import {
   handled, isSvcError, svcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
-  type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type PluginCall, type RouteCall,
-  type SlotStatus, type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
+  type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type OutgoingWatch, type PluginCall,
+  type RouteCall, type SlotStatus, type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
 } from '../contract/index.js'
 import { isServing } from '../slots/schedule/slot-machine.js'
 import { ActiveRequests } from './requests/active-requests.js'
@@ -30,6 +30,7 @@ import type { Route } from './route/resolve.js'
 import { callSlot } from './call/slot-call.js'
 import { planSlotCall, type SlotPlan } from './call/slot-plan.js'
 import { PRIORITY_HEADER, priorityOf } from './requests/priority.js'
+import { OutgoingDesk } from './call/watched-call.js'
 import { UploadMemory } from './upload/upload-memory.js'
 import { UploadRun, type UploadCall, type UploadDeps } from './upload/upload-run.js'
 import type { UpstreamPool } from './upstream/upstream-pool.js'
@@ -59,6 +60,7 @@ export class GatewayDispatcher implements DispatchService {
 
   readonly active: ActiveRequests
   readonly #interceptors = new Interceptors()
+  readonly #outgoing = new OutgoingDesk()
   readonly #trips: TripDeps
   readonly #lookup: ModelLookup
   readonly #uploads: UploadDeps
@@ -72,10 +74,11 @@ export class GatewayDispatcher implements DispatchService {
     this.#lookup = new ModelLookup(deps)
     const told = (error: unknown): SvcError => this.#told(error)
     const memory = new UploadMemory(deps.config.snapshot.svc.server.upload_memory_bytes)
-    this.#uploads = { ...deps, lookup: this.#lookup, active: this.active, memory, told }
+    this.#uploads = { ...deps, outgoing: this.#outgoing, lookup: this.#lookup, active: this.active, memory, told }
     this.#passage = new EnginePassage({ ...deps, resolve: name => deps.catalog.resolveAnywhere(name), active: this.active, told })
     this.#trips = {
       ...deps,
+      outgoing: this.#outgoing,
       resolve: (model, surface) => deps.catalog.resolve(model, surface),
       holdTimes: () => this.#holdTimes(),
       told,
@@ -94,12 +97,12 @@ export class GatewayDispatcher implements DispatchService {
     return handled
   }
 
-  async call ({ body, contentType = 'application/json', model, priority, requestId, signal, ...options }: PluginCall): Promise<CallAnswer> {
+  async call ({ body, contentType = 'application/json', model, priority, requestId, origin, signal, ...options }: PluginCall): Promise<CallAnswer> {
     signal.throwIfAborted()
     const sink = new CallSink(signal)
     const headers = priority === undefined ? { 'content-type': contentType } : { 'content-type': contentType, [PRIORITY_HEADER]: priority }
     const asked: Asked = {
-      requestId, body, request: { headers, raw: { rawHeaders: ['content-type', contentType] } }
+      requestId, body, origin, request: { headers, raw: { rawHeaders: ['content-type', contentType] } }
     }
     const refusal = this.#send(asked, options, sink, model ?? null)
     if (refusal !== null) sink.fail(refusal)
@@ -118,6 +121,10 @@ export class GatewayDispatcher implements DispatchService {
     surface: SurfaceName, flag: string, answer: Interceptor, { first = false }: { readonly first?: boolean } = {}
   ): () => void {
     return this.#interceptors.add(surface, flag, answer, first)
+  }
+
+  watchOutgoing (watch: OutgoingWatch): () => void {
+    return this.#outgoing.use(watch)
   }
 
   target (model: string, surface: SurfaceName): DispatchTarget | null {

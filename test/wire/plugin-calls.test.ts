@@ -1,8 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { core, definePlugin, defineRoute, svcError, type AdaptedAnswer, type DispatchService } from '../../kernel/contract/index.js'
+import {
+  core, definePlugin, defineRoute, svcError, type AdaptedAnswer, type DispatchService, type OutgoingCall, type OutgoingUsage
+} from '../../kernel/contract/index.js'
 import { chatStream } from '../../kernel/testing/index.js'
+import { fakeUpstream, okAnswer, refusal, upstreamTable } from './fake-upstream.js'
 import { readUntil, until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }
@@ -217,4 +220,69 @@ t.test('an answer that a plugin puts together', async t => {
     t.match(await rest, /^data: 1\n\ndata: \{"error":\{"code":"request.cancelled"/)
     await until(() => idle(it), 'nothing is left')
   })
+})
+
+t.test('a plugin that watches what goes to upstreams sees each try before it is sent, refuses it, and hears its usage once', async t => {
+  const [up, other] = [await fakeUpstream(t), await fakeUpstream(t, ['gpt-8'])]
+  const tables = upstreamTable('up', up.url, { retries: 1, retry_wait_seconds: 0.05 }) + upstreamTable('backed', other.url, { fallback: ['agent'] })
+  const it = await setup(t, { files: { 'etc/svc/upstreams.toml': tables } })
+  const { gateway, dispatch } = it
+  const seen: OutgoingCall[] = []
+  const ends: OutgoingUsage[] = []
+  let refused = false
+  let asked = 0
+  const end = dispatch.watchOutgoing(call => {
+    asked++
+    if (refused) throw svcError('slot.queue_full', 'too dear', { details: { retry_after_s: 5 } })
+    if (call.headers['x-svc-agent'] === undefined) return null
+    seen.push(call)
+    return usage => { ends.push(usage) }
+  })
+  t.throws(() => dispatch.watchOutgoing(() => null), { code: 'plugin.conflict' })
+  const ask = (more: object, agent?: string) => gateway.fetch('/v1/chat/completions', {
+    method: 'POST', body: JSON.stringify({ model: 'gpt-9', messages: [], ...more }),
+    headers: { 'content-type': 'application/json', ...(agent === undefined ? {} : { 'x-svc-agent': agent }) }
+  })
+  const ended = async (n: number): Promise<OutgoingUsage> => {
+    await until(() => ends.length > n, `call ${n} ended`)
+    return ends[n]!
+  }
+
+  t.equal((await ask({ model: 'agent' }, 'pi')).status, 200)
+  t.equal(asked, 0, 'a slot of this gateway is never asked about')
+  up.play(refusal(503), { headers: JSON_TYPE, chunks: ['{"usage":{"prompt_tokens":12,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":4}},"choices":[]}'] })
+  t.equal((await ask({ max_tokens: 9 }, 'pi')).status, 200)
+  t.match(await ended(0), { status: 503, inputTokens: null, outputTokens: null }, 'a try that failed')
+  t.strictSame(await ended(1), { status: 200, whole: true, inputTokens: 12, cachedTokens: 4, outputTokens: 7, pieces: 7 })
+  t.match(seen[1], { upstream: 'up', modelId: 'gpt-9', surface: 'chat', headers: { 'x-svc-agent': 'pi' }, bodyBytes: 46 })
+  t.equal(seen[1]!.body!.value('max_tokens'), 9)
+
+  const block = ',"usage":{"input_tokens":3,"output_tokens":50,"cache_read_input_tokens":2,"cache_creation_input_tokens":1}}\n\n'
+  const cut = Math.floor(block.length / 2)
+  up.play({ headers: SSE, chunks: ['data: {"content":"says \\"usage\\":{\\"output_tokens\\":999}"}\n\n', `data: {"a":1${block.slice(0, cut)}`, block.slice(cut), 'data: [DONE]\n\n'] })
+  await (await ask({ stream: true }, 'pi')).text()
+  t.strictSame(await ended(2), { status: 200, whole: true, inputTokens: 6, cachedTokens: 2, outputTokens: 50, pieces: 1 }, 'cut in its middle, and words of the model do not count')
+  up.play({ headers: SSE, chunks: chatStream(['a', 'b', 'c', 'd']), dieAfter: 3 })
+  await (await ask({ stream: true }, 'pi')).text()
+  t.match(await ended(3), { whole: false, inputTokens: null, pieces: 2 }, 'a stream that broke off')
+  up.play({ headers: SSE, chunks: chatStream(['a', 'b']), hangAfter: 2 })
+  await readUntil(await ask({ stream: true }, 'pi'), text => text.includes('"a"'))
+  t.match(await ended(4), { status: 200, whole: false, pieces: 1 }, 'one whose reader left')
+
+  up.play(okAnswer)
+  await text((await dispatch.call({ ...chat({ model: 'gpt-9' }), origin: { 'x-svc-agent': 'hermes' } })).body)
+  t.match([seen[5]!.headers['x-svc-agent'], (await ended(5)).whole], ['hermes', true], 'a plugin says whose call it makes')
+  t.equal((await ask({})).status, 200)
+  t.equal(ends.length, 6, 'one that the watch let pass is not told of')
+
+  refused = true
+  const calls = up.calls.length
+  const answer = await ask({}, 'pi')
+  t.match([answer.status, answer.headers.get('retry-after'), await answer.json()], [503, '5', { error: { code: 'slot.queue_full', message: 'too dear' } }])
+  t.equal(up.calls.length, calls, 'nothing of a refused call is sent')
+  t.match(await (await ask({ model: 'gpt-8' }, 'pi')).json(), { choices: [{ message: { content: 'Hello there' } }] }, 'its fallback is asked')
+  t.equal(other.calls.length, 0)
+  end()
+  t.equal((await ask({}, 'pi')).status, 200, 'and nothing is asked when the watch has ended')
+  t.ok(idle(it))
 })

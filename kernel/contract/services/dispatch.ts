@@ -6,6 +6,7 @@ import type { SurfaceName } from '../surface-names.js'
 import type { BodyEdits, JsonBody } from '../json-body.js'
 import type { WireDialect } from '../wire-dialect.js'
 import type { NamedSlotConfig } from './config.js'
+import type { OutgoingCall, OutgoingWatch } from './outgoing.js'
 import type { RequestPriority } from './requests.js'
 
 export type { BodyEdits, JsonBody }
@@ -86,6 +87,8 @@ export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
   readonly priority?: RequestPriority
   /** Engines and logs see it; the id of the client's request that this is a part of. */
   readonly requestId: string
+  /** Headers of the client's request that this is a part of: by them it is known who pays. They are not sent on. */
+  readonly origin?: OutgoingCall['headers']
   readonly signal: AbortSignal
 }
 
@@ -141,6 +144,11 @@ export interface DispatchService {
    * `plugin.conflict`. One that is `first` is asked before the others. Returns the function that unregisters it.
    */
   intercept (surface: SurfaceName, flag: string, answer: Interceptor, options?: { readonly first?: boolean }): () => void
+  /**
+   * Watches what goes to remote upstreams: slots of this gateway are free and never asked about. There is one watch: throws
+   * `plugin.conflict`. Returns the function that ends it; calls that it let pass are still told of.
+   */
+  watchOutgoing (watch: OutgoingWatch): () => void
   /** Who would serve a request for this model at this moment; null if none would. Starts nothing. */
   target (model: string, surface: SurfaceName): DispatchTarget | null
   /**

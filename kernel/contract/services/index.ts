@@ -32,6 +32,7 @@ export type {
 } from './plugins.js'
 export type { Program, Programs, ProgramSpec } from './programs.js'
 export type { DaemonOptions, DaemonService, DaemonSpec, DaemonStatus } from './daemons.js'
+export type { OutgoingCall, OutgoingEnd, OutgoingUsage, OutgoingWatch } from './outgoing.js'
 export { requestPhases, requestPriorities, requestSurfaces } from './requests.js'
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView

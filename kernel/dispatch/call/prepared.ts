@@ -1,4 +1,4 @@
-import type { ForwardOptions, NamedSlotConfig, RouteCall, Surface, SurfaceName } from '../../contract/index.js'
+import type { ForwardOptions, NamedSlotConfig, OutgoingCall, RouteCall, Surface, SurfaceName } from '../../contract/index.js'
 import type { ActiveRequest } from '../requests/active-requests.js'
 import type { ReaderSink } from '../answer/answer-sink.js'
 import type { BodyView } from '../body/body-view.js'
@@ -16,6 +16,8 @@ export interface Asked extends Pick<RouteCall<unknown, unknown, Buffer>, 'reques
     }
     readonly raw: { readonly rawHeaders: readonly string[] }
   }
+  /** Headers of the client's request that a plugin's is a part of. */
+  readonly origin?: OutgoingCall['headers'] | undefined
 }
 
 /** A request on its way. */

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Upstream } from '../../contract/index.js'
+import type { JsonBody, SurfaceName, Upstream } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { CallContext } from './call-context.js'
 import { Exchange } from './exchange.js'
@@ -9,14 +9,20 @@ import type { Asked } from './prepared.js'
 import { StreamShaper } from '../answer/stream-shaper.js'
 import { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { wireTo } from '../upstream/upstream-wire.js'
+import { WatchedCall, type OutgoingDesk } from './watched-call.js'
 
 export interface UpstreamContext extends CallContext {
   /** Names this gateway among those that a request comes through. */
   readonly token: string
+  readonly outgoing: OutgoingDesk
 }
 
 export interface UpstreamCallInput {
   readonly upstream: Upstream
+  readonly modelId: string
+  readonly surface: SurfaceName
+  /** Null for what is not JSON. */
+  readonly view: JsonBody | null
   /** Below the upstream's base URL. */
   readonly path: string
   readonly asked: Omit<Asked, 'body'>
@@ -29,7 +35,8 @@ export interface UpstreamCallInput {
 
 /**
  * Sends one request to an upstream and its answer, without redirects and without the key, to a sink; `settled` is called
- * once, when nothing of the call is left. Returns the function that gives the call up. Throws `dispatch.loop`.
+ * once, when nothing of the call is left. Returns the function that gives the call up. Throws `dispatch.loop`, and whatever the
+ * watch of outgoing calls refuses it with.
  */
 export function callUpstream (
   context: UpstreamContext, input: UpstreamCallInput, sink: AnswerSink, settled: () => void
@@ -41,9 +48,13 @@ export function callUpstream (
   const headers = wire.headers(request.raw.rawHeaders, requestId, viaFor(request.headers[VIA_HEADER], token))
   if (lengthHeader !== undefined) headers.push(...lengthHeader)
   const meter = meters.of(upstream.name)
+  const watched = watchedCall(context.outgoing, input, sink)
   meter.request()
-  const answer = new UpstreamAnswer(sink, upstream.name, wire.hidden)
-  const exchange = new Exchange(new StreamShaper(answer, meter, input.counter, clock), wire, settled)
+  const answer = new UpstreamAnswer(watched ?? sink, upstream.name, wire.hidden)
+  const exchange = new Exchange(new StreamShaper(answer, meter, input.counter, clock), wire, watched === null ? settled : () => {
+    watched.settled()
+    settled()
+  })
   exchange.send(connections, {
     origin: target.origin,
     path: target.path,
@@ -55,4 +66,20 @@ export function callUpstream (
     connectTimeoutMs: wire.connectTimeoutMs
   })
   return reason => exchange.abort(reason)
+}
+
+/** Null while nothing watches what goes out, or for a call that the watch lets pass: then nothing is made for it. */
+function watchedCall ({ watch }: OutgoingDesk, input: UpstreamCallInput, sink: AnswerSink): WatchedCall | null {
+  if (watch === null) return null
+  const { asked: { request, requestId, origin }, upstream, modelId, surface, view, body, counter } = input
+  const end = watch({
+    requestId,
+    surface,
+    upstream: upstream.name,
+    modelId,
+    headers: origin ?? request.headers,
+    body: view,
+    bodyBytes: Buffer.isBuffer(body) ? body.length : null
+  })
+  return end === null ? null : new WatchedCall(sink, end, counter)
 }

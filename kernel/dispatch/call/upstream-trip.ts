@@ -96,9 +96,9 @@ export class UpstreamTrip implements AttemptOwner {
     prepared.upstream = name
     this.#ticket = { upstream, number: breakers.enter(upstream) }
     prepared.sent = true
-    const { asked, options: { path } } = prepared
+    const { asked, surface, view, options: { path } } = prepared
     const body = outgoingBody(prepared, modelId, null)
-    return callUpstream(this.#deps, { upstream, path, asked, body, counter: prepared }, attempt, settled)
+    return callUpstream(this.#deps, { upstream, modelId, surface, view, path, asked, body, counter: prepared }, attempt, settled)
   }
 
   /** A slot at the end of a chain is loaded if it must be, as for a request that names it. */

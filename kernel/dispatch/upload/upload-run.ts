@@ -167,7 +167,9 @@ export class UploadRun implements ActiveRequest, TokenCount {
     const outgoing = this.#outgoing(field, modelId)
     const { path } = this.#options
     try {
-      this.#giveUp = callUpstream(this.#deps, { upstream, path, asked: this.#call, counter: this, ...outgoing }, sink, () => {
+      this.#giveUp = callUpstream(this.#deps, {
+        upstream, modelId, surface: this.surface, view: null, path, asked: this.#call, counter: this, ...outgoing
+      }, sink, () => {
         settled()
         this.#finish()
       })
