@@ -8,6 +8,7 @@ import { Breakers } from '../../../kernel/dispatch/upstream/breakers.js'
 import type { Prepared } from '../../../kernel/dispatch/call/prepared.js'
 import type { Resolution } from '../../../kernel/dispatch/route/resolve.js'
 import { UpstreamMeters } from '../../../kernel/dispatch/requests/upstream-meters.js'
+import { OutgoingDesk } from '../../../kernel/dispatch/call/watched-call.js'
 import { SilenceWatch } from '../../../kernel/dispatch/call/silence-watch.js'
 import { UpstreamTrip, type TripDeps } from '../../../kernel/dispatch/call/upstream-trip.js'
 import { Throughput } from '../../../kernel/slots/life/throughput.js'
@@ -130,7 +131,8 @@ class World {
       told: (error: unknown) => error as SvcError,
       log: { debug () {}, info () {}, warn () {}, error () {} },
       random: () => 0.5,
-      token: 'here'
+      token: 'here',
+      outgoing: new OutgoingDesk()
     }
     new UpstreamTrip(deps as unknown as TripDeps, this.prepared, { kind: 'upstream', upstream: 'one', modelId: 'm' }).start()
   }
