@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http'
 import {
   handled, isSvcError, svcError, type AdaptedAnswer, type CallAnswer, type ComposeOptions, type DispatchService,
   type DispatchTarget, type ForwardOptions, type Interceptor, type Logger, type ModelObject, type OutgoingWatch, type PluginCall,
-  type RouteCall, type SlotStatus, type SurfaceName, type SvcError, type UploadOptions, type UpstreamView
+  type RouteCall, type SlotStatus, type SurfaceName, type SvcError, type TakenAnswer, type TakenRequest, type UploadOptions,
+  type UpstreamView
 } from '../contract/index.js'
 import { isServing } from '../slots/schedule/slot-machine.js'
 import { ActiveRequests } from './requests/active-requests.js'
@@ -118,9 +119,14 @@ export class GatewayDispatcher implements DispatchService {
   }
 
   intercept (
-    surface: SurfaceName, flag: string, answer: Interceptor, { first = false }: { readonly first?: boolean } = {}
+    surface: SurfaceName, flag: string, take: Interceptor, { first = false }: { readonly first?: boolean } = {}
   ): () => void {
-    return this.#interceptors.add(surface, flag, answer, first)
+    return this.#interceptors.add(surface, flag, take, first)
+  }
+
+  taken (request: TakenRequest, options: ForwardOptions): TakenAnswer | null {
+    const view = BodyView.of(request.body)
+    return typeof view === 'string' ? null : this.#interceptors.taken(request, options, view)
   }
 
   watchOutgoing (watch: OutgoingWatch): () => void {
@@ -171,7 +177,12 @@ export class GatewayDispatcher implements DispatchService {
       if (model === '') return missingModel(options.path)
       // only a client's request has a socket to answer on
       const isClients = view !== null && !(reader instanceof CallSink)
-      if (isClients && this.#interceptors.take(asked as ClientCall, options, view)) return null
+      const taken = isClients ? this.#interceptors.taken(asked as ClientCall, options, view) : null
+      if (taken !== null) {
+        const { stream } = taken
+        this.compose(asked as ClientCall, { surface: options.surface, model, stream }, signal => taken.answer(signal))
+        return null
+      }
       const found = this.#lookup.now(model, options.surface)
       if (isSvcError(found)) return found
       const prepared = this.#prepare(asked, options, view, model, reader)

@@ -3,7 +3,10 @@ import type { Clock } from '../../kernel/contract/index.js'
 import { FakeClock } from '../../kernel/testing/fake-clock.js'
 import memoryEngine from '../../plugins/services/memory-engine/index.js'
 import memoryService from '../../plugins/services/memory/index.js'
+import imageCache from '../../plugins/api/images/index.js'
+import imageRoutes from '../../plugins/v1/images/index.js'
 import memoryChat from '../../plugins/v1/memory/index.js'
+import omni from '../../plugins/v1/omni/index.js'
 import { fakeHindsight, type FakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
 import { toolEngine, type SeenChat, type Turn } from './tool-engine.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
@@ -15,14 +18,21 @@ interface Rig {
   readonly seen: SeenChat[]
 }
 
-async function rig (t: Test, turns: readonly Turn[], svc?: string, clock?: Clock): Promise<Rig> {
+const slot = (type: string): string => `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n`
+
+async function rig (
+  t: Test, turns: readonly Turn[], svc?: string, clock?: Clock, files: Readonly<Record<string, string>> = {}
+): Promise<Rig> {
   const fake = await fakeHindsight(t)
   const seen: SeenChat[] = []
   const gateway = await wireGateway(t, {
-    plugins: [memoryEngine, memoryService, memoryChat],
+    plugins: [memoryEngine, memoryService, memoryChat, omni, imageRoutes, imageCache],
+    files: { 'etc/svc/slots/agent.toml': `${slot('llm')}labels = ["tool-calling"]\n`, ...files },
     svc: svc ?? `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${fake.url}"\n`,
     ...clock === undefined ? {} : { clock },
-    onStart: ({ engine }) => { engine.answer(toolEngine(turns, seen)) }
+    onStart: ({ slot, engine }) => {
+      engine.answer(slot === 'embed' ? () => ({ headers: { 'content-type': 'application/json' }, chunks: ['{"data":[{"index":0,"embedding":[1,0]}]}'] }) : toolEngine(turns, seen))
+    }
   })
   return { gateway, fake, seen }
 }
@@ -71,6 +81,34 @@ t.test('a stream is the engine\'s own, and its end tells what was used', async t
   t.equal(seen.at(-1)!.messages.length, 3)
   await until(() => fake.bank('project__x').units.length === 2, 'the exchange is remembered')
   t.match(fake.bank('project__x').units[1], { text: /Assistant: At Acme Corp\.$/ })
+})
+
+t.test('with the tool loop as well a chat recalls before it and remembers what its last round says', async t => {
+  const turns: Turn[] = [
+    { content: 'Let me look.', calls: [['embed_text', { input: ['Acme'] }]] }, { content: 'At Acme Corp.' },
+    { calls: [['embed_text', { input: ['Acme'] }]] }, { content: 'Still at Acme.' }, { content: 'No tool.' }
+  ]
+  const { gateway, fake, seen } = await rig(t, turns, undefined, undefined, { 'etc/svc/slots/embed.toml': slot('embedding') })
+  const units = fake.bank('shared').units
+  units.push({ id: 'u-1', text: 'Alice works at Acme.', document_id: 'd-1', tags: [], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+  const answer = await gateway.chat({ ...ask('Where does Alice work?'), omni: true, memory: true })
+  t.match(await answer.json(), {
+    choices: [{ message: { content: 'At Acme Corp.' } }],
+    _svc: { omni: { tools: [{ name: 'embed_text', ok: true }] }, memory: { recalled: [{ id: 'd-1' }], retain: true } }
+  })
+  t.match(seen[0]!.messages[1], { role: 'system', content: /Alice works at Acme/ })
+  t.notOk(seen.some(chat => 'memory' in chat || 'omni' in chat))
+  await until(() => units.length === 2, 'the exchange is remembered')
+  t.match(units[1], { text: 'User: Where does Alice work?\nAssistant: At Acme Corp.', tags: ['chat', 'agent:anonymous'] })
+
+  const streamed = await (await gateway.chat({ ...ask('And now?'), stream: true, omni: true, memory: true })).text()
+  t.match(streamed, /"_svc":\{"memory":\{"recalled"[^]*data: \[DONE\]\n\n$/)
+  await until(() => units.length === 3, 'the stream is remembered')
+  t.match(units[2], { text: 'User: And now?\nAssistant: Still at Acme.' })
+
+  const plain = await gateway.chat({ ...ask('And without?'), omni: true, tool_choice: 'none', memory: true })
+  t.match(await plain.json(), { choices: [{ message: { content: 'No tool.' } }], _svc: { memory: { retain: true } } })
+  await until(() => units.length === 4, 'so is one that goes the plain way')
 })
 
 t.test('an agent\'s private mode holds for chats; recall and retain are switched by themselves', async t => {

@@ -106,8 +106,19 @@ export type DispatchTarget =
   | { readonly slot: string, readonly upstream: null, readonly modelId: string | null }
   | { readonly slot: null, readonly upstream: string, readonly modelId: string }
 
-/** Whether it has taken the request over. */
-export type Interceptor = (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions) => boolean
+/** A client's request as a taker of a flag reads it. */
+export type TakenRequest = Pick<RouteCall<unknown, unknown, Buffer>, 'body' | 'request' | 'requestId'>
+
+/** What a taker of a flag puts together in place of the plain answer. */
+export interface TakenAnswer {
+  /** Whether the client waits for an event stream. */
+  readonly stream: boolean
+  /** Rejects with what a client would be answered, or the signal's reason; must honour the signal. */
+  answer (signal: AbortSignal): Promise<AdaptedAnswer>
+}
+
+/** Null lets the request go on as it is. Throws for a flag that it does not understand. Starts nothing by itself. */
+export type Interceptor = (request: TakenRequest, options: ForwardOptions) => TakenAnswer | null
 
 export interface ComposeOptions {
   /** For the list of requests in flight. */
@@ -138,12 +149,16 @@ export interface DispatchService {
    */
   compose (call: RouteCall, options: ComposeOptions, work: (signal: AbortSignal) => Promise<AdaptedAnswer>): typeof handled
   /**
-   * Takes over those client requests of a surface whose body has a top-level flag that is neither false nor null. `answer` gets
-   * the request with the route's own options and uses `compose`, or hands it to `forward` in another form without the flag, or
-   * returns false to let it go on as it is, or throws for a flag that it does not understand. A flag has one taker: throws
+   * Takes over those client requests of a surface whose body has a top-level flag that is neither false nor null. `take` gets
+   * the request with the route's own options; what it returns is answered as `compose` answers. A flag has one taker: throws
    * `plugin.conflict`. One that is `first` is asked before the others. Returns the function that unregisters it.
    */
-  intercept (surface: SurfaceName, flag: string, answer: Interceptor, options?: { readonly first?: boolean }): () => void
+  intercept (surface: SurfaceName, flag: string, take: Interceptor, options?: { readonly first?: boolean }): () => void
+  /**
+   * What the takers of flags would answer to a request; null if it would go the plain way. For a taker that does more with the
+   * answer of the next one, which it asks with a body without its own flag. Throws as they do. Starts nothing.
+   */
+  taken (request: TakenRequest, options: ForwardOptions): TakenAnswer | null
   /**
    * Watches what goes to remote upstreams: slots of this gateway are free and never asked about. There is one watch: throws
    * `plugin.conflict`. Returns the function that ends it; calls that it let pass are still told of.

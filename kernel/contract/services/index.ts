@@ -14,7 +14,7 @@ export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths,
 export { modelStatuses } from './dispatch.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
-  ModelObject, ModelStatus, PluginCall, UploadOptions, UpstreamView
+  ModelObject, ModelStatus, PluginCall, TakenAnswer, TakenRequest, UploadOptions, UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './engine-tasks.js'
 export { severities } from './events.js'

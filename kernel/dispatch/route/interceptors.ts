@@ -1,29 +1,31 @@
-import { svcError, type ForwardOptions, type Interceptor, type RouteCall, type SurfaceName } from '../../contract/index.js'
+import { svcError, type ForwardOptions, type Interceptor, type SurfaceName, type TakenAnswer, type TakenRequest } from '../../contract/index.js'
 import type { BodyView } from '../body/body-view.js'
 
 interface Entry {
   readonly flag: string
-  readonly answer: Interceptor
+  readonly take: Interceptor
 }
 
 /** Plugins that take requests over when a flag in the body says so (contract `DispatchService.intercept`). */
 export class Interceptors {
   readonly #bySurface = new Map<SurfaceName, readonly Entry[]>()
 
-  add (surface: SurfaceName, flag: string, answer: Interceptor, isFirst: boolean): () => void {
+  add (surface: SurfaceName, flag: string, take: Interceptor, isFirst: boolean): () => void {
     const known = this.#bySurface.get(surface) ?? []
     if (known.some(entry => entry.flag === flag)) throw svcError('plugin.conflict', `'${flag}' on ${surface} requests is taken over already`)
-    const entry = { flag, answer }
+    const entry = { flag, take }
     this.#bySurface.set(surface, isFirst ? [entry, ...known] : [...known, entry])
     return () => {
       this.#bySurface.set(surface, (this.#bySurface.get(surface) ?? []).filter(one => one !== entry))
     }
   }
 
-  /** Whether an interceptor has taken the request over. */
-  take (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, view: BodyView): boolean {
-    const entries = this.#bySurface.get(options.surface)
-    if (entries === undefined) return false
-    return entries.some(({ flag, answer }) => view.has(flag) && !view.isFalse(flag) && answer(call, options))
+  /** What the first one that takes the request over answers; null if none does. */
+  taken (request: TakenRequest, options: ForwardOptions, view: BodyView): TakenAnswer | null {
+    for (const { flag, take } of this.#bySurface.get(options.surface) ?? []) {
+      const answer = view.has(flag) && !view.isFalse(flag) ? take(request, options) : null
+      if (answer !== null) return answer
+    }
+    return null
   }
 }

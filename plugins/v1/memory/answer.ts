@@ -1,6 +1,6 @@
+import { Readable } from 'node:stream'
 import {
-  isSvcError, messageOf, type AdaptedAnswer, type CallAnswer, type DispatchService, type ForwardOptions, type Logger,
-  type RouteCall
+  isSvcError, messageOf, type AdaptedAnswer, type DispatchService, type ForwardOptions, type Logger, type TakenRequest
 } from 'svc-gateway/plugin'
 import { readDatasets, writtenDataset, type MemoryIdentity, type MemoryService, type Note } from '../../services/memory/ref.js'
 import { readAll, streamEvents } from '../omni/ref.js'
@@ -24,6 +24,8 @@ const RECALL_TOKENS = 1024
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 const LONGEST_TEXT = 64 * 1024
 
+type StreamedAnswer = AdaptedAnswer & { readonly body: AsyncIterable<Buffer> }
+
 interface Recalled {
   readonly notes: readonly Note[]
   readonly error: string | null
@@ -32,7 +34,7 @@ interface Recalled {
 /** One chat request with memories before it, and a memory of it behind. */
 export class RememberingChat {
   readonly #deps: ChatDeps
-  readonly #call: RouteCall<unknown, unknown, Buffer>
+  readonly #call: TakenRequest
   readonly #options: ForwardOptions
   readonly #wish: MemoryWish
   readonly #identity: MemoryIdentity
@@ -41,7 +43,7 @@ export class RememberingChat {
 
   /** Throws `memory.unavailable`, `memory.namespace_invalid`. */
   constructor (
-    deps: ChatDeps, call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions, wish: MemoryWish, identity: MemoryIdentity
+    deps: ChatDeps, call: TakenRequest, options: ForwardOptions, wish: MemoryWish, identity: MemoryIdentity
   ) {
     deps.memory.engine()
     if (wish.recall) readDatasets(identity, wish.bank)
@@ -74,7 +76,7 @@ export class RememberingChat {
 
   async answer (signal: AbortSignal): Promise<AdaptedAnswer> {
     const body = await this.body(signal)
-    const answer = await this.#deps.dispatch.call({ ...this.#options, body, requestId: this.#call.requestId, signal })
+    const answer = await this.#engineAnswer(body, signal)
     const { status, headers: { 'content-type': type = 'application/json' } } = answer
     const headers = { 'content-type': type }
     if (status !== 200) return { status, headers, body: answer.body }
@@ -98,8 +100,18 @@ export class RememberingChat {
     }))
   }
 
+  /** Of the tool loop where the request asks for it and its slot can have it. */
+  async #engineAnswer (body: Buffer, signal: AbortSignal): Promise<StreamedAnswer> {
+    const { request, requestId } = this.#call
+    const { dispatch } = this.#deps
+    const taken = dispatch.taken({ body, request, requestId }, this.#options)
+    if (taken === null) return await dispatch.call({ ...this.#options, body, requestId, signal })
+    const { body: content, ...head } = await taken.answer(signal)
+    return { ...head, body: Buffer.isBuffer(content) ? Readable.from([content]) : content }
+  }
+
   /** Events as they come; the one that says why the answer ends tells what was used as well. */
-  async* #streamed (answer: CallAnswer): AsyncGenerator<Buffer, void, undefined> {
+  async* #streamed (answer: StreamedAnswer): AsyncGenerator<Buffer, void, undefined> {
     let text = ''
     let isWhole = false
     for await (const { raw, data } of streamEvents(answer.body)) {

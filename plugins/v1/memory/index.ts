@@ -1,4 +1,4 @@
-import { core, definePlugin, type RouteCall } from 'svc-gateway/plugin'
+import { core, definePlugin } from 'svc-gateway/plugin'
 import { identityOf, memoryRef } from '../../services/memory/ref.js'
 import { requireOwnPage } from '../omni/ref.js'
 import { RememberingChat } from './answer.js'
@@ -25,20 +25,12 @@ export default definePlugin({
     ctx.onStart(() => {
       stop = dispatch.intercept('chat', 'memory', (call, options) => {
         const wish = options.dialect === undefined ? memoryWish(call.body) : null
-        if (wish === null) return false
+        if (wish === null) return null
         requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
         const identity = identityOf(call.request.headers)
         const deps = { dispatch, memory, log: ctx.log, behind, leaving: leaving.signal }
         const chat = new RememberingChat(deps, call, options, wish, identity)
-        const { model, stream, omni } = wish
-        if (!omni) {
-          dispatch.compose(call, { surface: 'chat', model, stream }, signal => chat.answer(signal))
-          return true
-        }
-        // the loop of tools answers, with what is remembered
-        call.reply.hijack()
-        chat.body(call.signal).then(body => dispatch.forward(withBody(call, body), options), () => { /* the client left */ })
-        return true
+        return { stream: wish.stream, answer: signal => chat.answer(signal) }
       }, { first: true })
     })
     ctx.onStop(async () => {
@@ -49,9 +41,3 @@ export default definePlugin({
     })
   }
 })
-
-/** The same request with another body; its parts are asked for where they are used. */
-function withBody (call: RouteCall<unknown, unknown, Buffer>, body: Buffer): RouteCall<unknown, unknown, Buffer> {
-  const { params, query, requestId, actor, log, request, reply } = call
-  return { params, query, body, requestId, actor, log, request, reply, get signal () { return call.signal } }
-}

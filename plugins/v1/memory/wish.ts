@@ -8,8 +8,6 @@ export interface MemoryWish {
   readonly model: string
   readonly messages: readonly unknown[]
   readonly stream: boolean
-  /** Goes on to the loop of tools. */
-  readonly omni: boolean
   /** A dataset; undefined is the usual one. */
   readonly bank: string | undefined
   readonly recall: boolean
@@ -27,13 +25,13 @@ export function memoryWish (raw: Buffer): MemoryWish | null {
   const parsed = objectIn(raw)
   if (parsed === null) return null
   const { memory, ...body } = parsed
-  const { model, messages, stream, omni } = body
+  const { model, messages, stream } = body
   if (typeof model !== 'string' || model.trim() === '' || !Array.isArray(messages)) return null
   const checked = wishSchema.safeParse(memory === true ? {} : memory)
   if (!checked.success) {
     throw svcError('validation.invalid', 'memory must be true, or an object with `bank`, a dataset, and `recall` and `retain`, true or false', { param: 'memory' })
   }
-  const asked = { model: model.trim(), messages, stream: stream === true, omni: omni === true || isObject(omni) }
+  const asked = { model: model.trim(), messages, stream: stream === true }
   return { body, bank: undefined, ...asked, ...checked.data }
 }
 

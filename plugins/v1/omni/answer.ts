@@ -1,6 +1,6 @@
 import type {
-  Clock, ConfigService, DispatchService, ForwardOptions, GpuArbiter, ModelRegistry, NamedSlotConfig, ProviderCatalog, RouteCall,
-  SlotService, ToolCatalogue
+  Clock, ConfigService, DispatchService, ForwardOptions, GpuArbiter, ModelRegistry, NamedSlotConfig, ProviderCatalog, SlotService,
+  TakenAnswer, TakenRequest, ToolCatalogue
 } from 'svc-gateway/plugin'
 import type { ImageMaker } from '../images/ref.js'
 import { canCallTools, canSee } from './abilities.js'
@@ -25,16 +25,13 @@ export interface OmniServices {
   readonly tools: ToolCatalogue
 }
 
-/**
- * Answers a chat request with the tool loop when it can have it; false when it is to go
- * the plain way.
- */
+/** Answers a chat request with the tool loop when it can have it; null when it is to go the plain way. */
 export function answerWithTools (
-  services: OmniServices, call: RouteCall<unknown, unknown, Buffer>, { edit }: Pick<ForwardOptions, 'edit'>
-): boolean {
+  services: OmniServices, call: TakenRequest, { edit }: Pick<ForwardOptions, 'edit'>
+): TakenAnswer | null {
   const request = omniRequest(call.body)
   const caller = request === null || request.body.tool_choice === 'none' ? null : callerOf(services, request)
-  if (request === null || caller === null) return false
+  if (request === null || caller === null) return null
   const { dispatch, slots, models, config, clock, providers, images } = services
   const usable = slots.names().map(name => slots.config(name)).filter(slot => isUsable(slots, slot))
   const attachments = attachmentsOf(request.messages)
@@ -45,19 +42,21 @@ export function answerWithTools (
     requireOwnPage(call.request.headers, config.snapshot.svc.server.allowed_origins)
     return namedTools(named, namedToolServices(services, call), taken)
   })
-  if (toolbox.size === 0) return false
+  if (toolbox.size === 0) return null
   // what neither the model nor a tool takes stays, and the engine says so
   const messages = withNames(request.messages, {
     image: !canSee(caller, models) && toolbox.has('analyze_image'), audio: toolbox.has('transcribe_audio')
   })
-  const { stream, model } = request
+  const { stream } = request
   const input = { request, edit, requestId: call.requestId, caller: caller.name, toolbox, messages }
-  dispatch.compose(call, { surface: 'chat', model, stream }, signal => {
-    const loop = new OmniLoop(services, input, signal)
-    if (!stream) return plainAnswer(loop, clock)
-    return streamedAnswer(loop, { clock, pingMs: config.snapshot.svc.dispatcher.ping_interval_s * 1000 })
-  })
-  return true
+  return {
+    stream,
+    answer: signal => {
+      const loop = new OmniLoop(services, input, signal)
+      if (!stream) return plainAnswer(loop, clock)
+      return streamedAnswer(loop, { clock, pingMs: config.snapshot.svc.dispatcher.ping_interval_s * 1000 })
+    }
+  }
 }
 
 /** The slot that serves the request, when its model can call tools. Upstreams run no tools of ours. */
@@ -77,7 +76,7 @@ const AGENT = /^[a-z0-9_-]{1,64}$/
 
 /** Who calls the tools: the agent that sends the request, as its other calls do. */
 function namedToolServices (
-  { tools: catalogue, clock }: OmniServices, { request: { headers }, requestId }: RouteCall
+  { tools: catalogue, clock }: OmniServices, { request: { headers }, requestId }: TakenRequest
 ): NamedToolServices {
   const given = headers['x-svc-agent']
   const agent = typeof given === 'string' && AGENT.test(given.trim().toLowerCase()) ? given.trim().toLowerCase() : null
