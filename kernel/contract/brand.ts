@@ -14,6 +14,7 @@ export const SERVICE_REF_BRAND = Symbol.for('svc.service-ref')
 export const ERROR_BRAND = Symbol.for('svc.error')
 export const ERRORS_BRAND = Symbol.for('svc.errors')
 export const SSE_BRAND = Symbol.for('svc.sse')
+export const WEB_SOCKET_BRAND = Symbol.for('svc.web-socket')
 export const JSON_BRAND = Symbol.for('svc.json')
 
 export function hasBrand (value: unknown, brand: symbol): boolean {

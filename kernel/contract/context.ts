@@ -50,7 +50,7 @@ export interface BaseContext<R extends Requires, C extends z.ZodType> {
 export interface RouteMethods {
   addRoute (route: AnyRoute): void
   /**
-   * The escape hatch for what routes as data cannot say (raw multipart, WebSocket): runs inside the plugin's
+   * The escape hatch for what routes as data cannot say (raw multipart): runs inside the plugin's
    * own Fastify scope. It is run more than once: on a scratch instance first, and again when plugins change.
    */
   configureScope (configure: (app: FastifyInstance) => void | Promise<void>): void

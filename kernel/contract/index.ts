@@ -19,6 +19,8 @@ export { defineRoute, handled, httpMethods, isRoute, isSse, sse } from './route.
 export type {
   AnyRoute, BodyKind, CallOf, HttpMethod, RouteCall, RouteDefinition, RouteSchema, SseEvent, SseReply
 } from './route.js'
+export { defineWebSocket, isWebSocket } from './web-socket.js'
+export type { ServedSocket, ServeSocket, WebSocketBounds, WebSocketDefinition, WebSocketReply } from './web-socket.js'
 export { isJsonAnswer, jsonAnswer, KeptBytes, KeptJson } from './json-answer.js'
 export type { JsonAnswer } from './json-answer.js'
 export { backoffMs, crashAttempts } from '../async/backoff.js'

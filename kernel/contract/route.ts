@@ -84,6 +84,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   readonly example?: unknown
   /** The tool of a tool server that this route is. Not for event streams, raw bodies, or handlers that take over the reply. */
   readonly tool?: RouteTool
+  /** Bounds of a WebSocket, which is then what a request has to ask for: see `defineWebSocket`, which sets it. */
+  readonly webSocket?: { readonly maxMessageBytes: number, readonly maxUnsentBytes: number, readonly maxSockets: number }
   /** How refusals of this route look, when it is not the error envelope. */
   readonly dialect?: WireDialect
   /**

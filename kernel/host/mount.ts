@@ -16,7 +16,7 @@ export async function mountPlugin (
     const gate = gateOf(record)
     for (const route of stage.routes) {
       try {
-        mountRoute(scoped, route, deps, gate)
+        mountRoute(scoped, route, deps, gate, record.own.signal)
       } catch (error) {
         throw calledFrom(error, stage.calls.get(route))
       }

@@ -30,6 +30,8 @@ class Incoming extends IncomingMessage {
 export class HttpServer {
   readonly raw: Server
   #listener: RequestListener | null = null
+  /** Connections that Node has let go of. */
+  readonly #upgraded = new Set<Socket>()
 
   constructor (log: Logger) {
     const times = { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 72_000 }
@@ -47,6 +49,8 @@ export class HttpServer {
   /** A request like any other, so that it passes the same guards and routes; whatever is answered closes the connection. */
   #upgrade (request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', () => socket.destroy())
+    this.#upgraded.add(socket)
+    socket.once('close', () => this.#upgraded.delete(socket))
     if (head.length > 0) socket.unshift(head)
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
@@ -85,6 +89,7 @@ export class HttpServer {
   /** Ends what is still open. */
   closeAll (): void {
     this.raw.closeAllConnections()
+    for (const socket of this.#upgraded) socket.destroy()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { z } from 'zod'
 import {
-  handled, isJsonAnswer, isSse, jsonExcess, svcError, type AnyRoute, type BodyKind, type Clock,
+  handled, isJsonAnswer, isSse, isWebSocket, jsonExcess, svcError, type AnyRoute, type BodyKind, type Clock,
   type Logger, type SvcError
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
@@ -11,6 +11,7 @@ import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
 import { bodyKindOf, checkPart } from './route-input.js'
 import { sendSse, type OpenStreams } from './sse-reply.js'
+import { checkHandshake } from './web-sockets.js'
 
 export interface MountDeps {
   readonly log: Logger
@@ -27,8 +28,11 @@ export type Gate = () => Promise<SvcError | null> | null
 
 const EMPTY: Readonly<Record<never, never>> = Object.freeze({})
 
-/** Puts a route, which is data, on a Fastify scope whose bodies arrive as buffers. */
-export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDeps, gate: Gate): void {
+/**
+ * Puts a route, which is data, on a Fastify scope whose bodies arrive as buffers.
+ * @param gone aborts when the plugin of the route goes
+ */
+export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDeps, gate: Gate, gone: AbortSignal): void {
   const { schema = {} } = route
   for (const [part, value] of Object.entries(schema)) {
     if (typeof (value as Partial<z.ZodType>).safeParse !== 'function') {
@@ -39,6 +43,7 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
   const limits = deps.limits()
   const bodyLimit = route.bodyLimit ?? (route.url.startsWith('/v1/') ? limits.v1 : limits.api)
   const run = (request: FastifyRequest, reply: FastifyReply, raw: unknown): unknown => {
+    if (route.webSocket !== undefined) checkHandshake(request.raw, reply)
     const params = schema.params === undefined ? EMPTY : checkPart(schema.params, request.params, 'the path')
     const { querystring } = schema
     const query = querystring === undefined ? EMPTY : checkPart(querystring, request.query, 'the query', route.queryError)
@@ -52,8 +57,8 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
     const verdict = gate()
     const result = verdict === null ? run(request, reply, raw) : passed(verdict).then(() => run(request, reply, raw))
     if (result === handled) return
-    if (!(result instanceof Promise)) return answer(route, deps, request, reply, result)
-    return result.then((value: unknown) => answer(route, deps, request, reply, value))
+    if (!(result instanceof Promise)) return answer(route, deps, request, reply, result, gone)
+    return result.then((value: unknown) => answer(route, deps, request, reply, value, gone))
   }
   for (const url of [route.url, ...route.alsoAt ?? []]) {
     app.route({
@@ -101,9 +106,13 @@ async function passed (verdict: Promise<SvcError | null>): Promise<void> {
 }
 
 async function answer (
-  route: AnyRoute, deps: MountDeps, request: FastifyRequest, reply: FastifyReply, result: unknown
+  route: AnyRoute, deps: MountDeps, request: FastifyRequest, reply: FastifyReply, result: unknown, gone: AbortSignal
 ): Promise<FastifyReply> {
   if (result === handled || reply.sent) return reply
+  if (route.webSocket !== undefined && isWebSocket(result)) {
+    await deps.streams.sockets.accept({ request, reply, route, bounds: route.webSocket, serve: result.serve, gone }, deps)
+    return reply
+  }
   if (isSse(result) && request.method === 'HEAD') {
     // an answer without a body has to end, or the next request on the connection waits for it for ever
     return reply.headers({ 'x-request-id': request.id, 'content-type': 'text/event-stream; charset=utf-8' }).send()

@@ -3,11 +3,13 @@ import {
   errorEnvelope, isSvcError, svcError, type Clock, type Logger, type SseEvent, type SseReply, type Timer
 } from '../contract/index.js'
 import { clientLeft, isGone, onClose, probedBy, writeLeadingZero } from '../dispatch/answer/client-gone.js'
+import { OpenSockets } from './web-sockets.js'
 
 const KEEP_ALIVE_MS = 15_000
 
-/** Streams that are open, so that a stopping gateway can end them. */
+/** Streams and WebSockets that are open, so that a stopping gateway can end them. */
 export class OpenStreams {
+  readonly sockets = new OpenSockets()
   readonly #controllers = new Set<AbortController>()
 
   get size (): number { return this.#controllers.size }
@@ -19,6 +21,7 @@ export class OpenStreams {
   }
 
   closeAll (): void {
+    this.sockets.closeAll()
     for (const controller of this.#controllers) controller.abort(new Error('the gateway is stopping'))
   }
 }
