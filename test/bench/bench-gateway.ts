@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import builtins from '../../plugins/index.js'
+import { keepRequestsYoung } from '../../cli/heap-flags.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
 import type { EngineInspection } from '../../kernel/contract/engine-runtime.js'
@@ -10,6 +11,8 @@ import type { EngineInspection } from '../../kernel/contract/engine-runtime.js'
  * as well: `remote`, and `chained`, whose retries and fallback are never used.
  */
 const [upstreamPort, home] = [Number(process.argv[2]), process.argv[3]!]
+
+keepRequestsYoung()
 
 class PinnedRuntime extends FakeEngineRuntime {
   override async inspect (id: string): Promise<EngineInspection | null> {

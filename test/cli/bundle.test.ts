@@ -48,6 +48,17 @@ t.test('what was compiled is kept for the user, and nothing depends on it', asyn
   t.equal(readdirSync(join(home, 'caches/svc/code')).length, 1)
 })
 
+t.test('what outlives collections while the gateway is young is allocated as before, not in the old generation', async t => {
+  // made in the program's own process, whose requests would be judged the same way
+  const survivors = 'process.on("exit", () => { const kept = []; for (let i = 0; i < 100_000; i++) kept.push({ of: { i } }) })'
+  const judged = async (...args: string[]): Promise<boolean> => {
+    const { stdout } = await exec(process.execPath, ['--trace-pretenuring-statistics', '--import', `data:text/javascript,${encodeURIComponent(survivors)}`, ...args], { env: {} })
+    return /=> (maybe )?tenure/.test(stdout)
+  }
+  t.equal(await judged('-e', '0'), true, 'what V8 does unasked')
+  t.equal(await judged(program, 'slot', '--help'), false)
+})
+
 t.test('stack traces of what ships name functions, and with source maps the sources', async t => {
   const home = t.testdir({ etc: { svc: { 'svc.toml': 'x = [' } } })
   const trace = async (options: string): Promise<string> => await exec(process.execPath, [program, 'serve', '--home', home, '--port', '0'], {
