@@ -72,7 +72,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'agent',
-    about: 'decide what agents may do: calls that wait for you',
+    about: 'manage agents: who they are, and calls that wait for you',
     load: async () => (await import('./agent/index.js')).addAgentCommands
   },
   {

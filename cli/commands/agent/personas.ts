@@ -1,0 +1,69 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { Cli } from '../../cli.js'
+import { pathOf } from '../../client.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+
+const listSchema = z.looseObject({
+  active: z.string(),
+  personas: z.array(z.looseObject({ id: z.string(), display_name: z.string(), summary: z.string(), active: z.boolean() }))
+})
+const personaSchema = z.looseObject({ raw_toml: z.string(), active: z.boolean() })
+const activatedSchema = z.looseObject({
+  active: z.string(), previous: z.string(), reloaded: z.boolean(), reload_error: z.string().nullish()
+})
+
+interface Options { readonly agent: string, readonly json?: true }
+
+/** The agent that comes with personas of its own. */
+const USUAL = 'hermes'
+
+export function addPersonaCommands (agent: Command, cli: Cli): void {
+  const personas = agent.command('personas').description('who an agent is: built-in personas, and those of personas.toml')
+  const command = (name: string, description: string): Command => personas.command(name)
+    .description(description)
+    .option('--agent <name>', 'whose', USUAL)
+    .option('--json', 'print the answer of the API')
+
+  command('list', 'list the personas of an agent')
+    .addHelpText('after', examples('svc agent personas list', 'svc agent personas list --agent pi'))
+    .action(async ({ agent: name, json }: Options, self: Command) => {
+      const client = cli.client(self)
+      const call = { path: pathOf`/api/agents/${name}/personas` }
+      if (json === true) return cli.out.json(await client.raw(call))
+      const { personas: rows } = await client.call(call, listSchema)
+      cli.out.table([
+        { title: 'ID', cell: ({ id }) => id },
+        { title: 'ACTIVE', cell: ({ active }) => active ? 'yes' : '' },
+        { title: 'NAME', cell: ({ display_name: shown }) => harmless(shown), expendable: 1 },
+        { title: 'SUMMARY', cell: ({ summary }) => harmless(summary), flexible: true }
+      ], rows)
+    })
+
+  command('show <id>', 'print a persona as it stands in personas.toml')
+    .addHelpText('after', examples('svc agent personas show coder'))
+    .action(async (id: string, { agent: name, json }: Options, self: Command) => {
+      const answer = await cli.client(self).raw({ path: pathOf`/api/agents/${name}/personas/${id}` })
+      if (json === true) return cli.out.json(answer)
+      const { raw_toml: text, active } = personaSchema.parse(answer)
+      for (const line of text.trimEnd().split('\n')) cli.out.line(harmless(line))
+      if (active) cli.out.note('It is the persona that is active.')
+    })
+
+  command('activate <id>', 'make a persona the one that is active')
+    .option('--reload-url <url>', 'tell a running agent at once: the address of its JSON-RPC socket, on this machine')
+    .addHelpText('after', examples('svc agent personas activate coder', 'svc agent personas activate coder --reload-url "ws://127.0.0.1:9119/api/ws?token=…"'))
+    .action(async (id: string, { agent: name, json, reloadUrl }: Options & { readonly reloadUrl?: string }, self: Command) => {
+      const answer = await cli.client(self).raw({
+        method: 'POST',
+        path: pathOf`/api/agents/${name}/personas/${id}/activate`,
+        body: reloadUrl === undefined ? {} : { reload_url: reloadUrl }
+      })
+      if (json === true) return cli.out.json(answer)
+      const { active, previous, reloaded, reload_error: why } = activatedSchema.parse(answer)
+      cli.out.line(previous === active ? `${active} was active already.` : `${active} is active; before, it was ${previous}.`)
+      if (reloaded) cli.out.line('The running agent has taken it.')
+      else if (why != null) cli.out.note(harmless(`The running agent was not told: ${why}`))
+    })
+}

@@ -1,0 +1,95 @@
+import { defineRoute, type ActivityLog, type AnyRoute, type ToolCatalogue } from 'svc-gateway/plugin'
+import { personaError, personaPatchSchema, tones, type AgentPersonas, type Persona } from '../../services/agent-personas/ref.js'
+import {
+  activateBodySchema, activatedSchema, agentParamsSchema, enumsSchema, personaListSchema, personaParamsSchema, personaSchema
+} from './schemas.js'
+
+export interface PersonaServices {
+  readonly activity: ActivityLog
+  readonly personas: AgentPersonas
+  readonly tools: ToolCatalogue
+}
+
+type Call = Readonly<Record<'actor' | 'requestId', string>> & { readonly params: { readonly agent: string, readonly pid: string } }
+const tag = 'Agents'
+
+export function personaRoutes ({ activity, personas, tools }: PersonaServices): AnyRoute[] {
+  const audited = <T>(verb: string, { actor, requestId, params: { agent, pid } }: Call, work: () => Promise<T>): Promise<T> =>
+    activity.audited({ category: 'agent', action: `agent.persona_${verb}`, target: `${agent}/${pid}`, actor, request_id: requestId }, work)
+  const whole = (agent: string, persona: Persona): object =>
+    ({ ...persona, active: personas.active(agent) === persona.id, raw_toml: personas.toml(agent, persona.id) })
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/persona-enums',
+      tag,
+      summary: 'What the fields of a persona may say',
+      schema: { response: enumsSchema },
+      handler: () => ({ tones, tools: tools.all().map(({ server, name }) => `${server}/${name}`).toSorted() })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:agent/personas',
+      tag,
+      summary: 'Personas of an agent, built-in ones first',
+      schema: { params: agentParamsSchema, response: personaListSchema },
+      handler: ({ params: { agent } }) => {
+        const active = personas.active(agent)
+        return {
+          agent_id: agent,
+          active,
+          personas: personas.list(agent)
+            .map(({ id, display_name, summary }) => ({ id, display_name, summary, active: id === active }))
+        }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:agent/personas/:pid',
+      tag,
+      summary: 'One persona, with its text',
+      schema: { params: personaParamsSchema, response: personaSchema },
+      handler: ({ params: { agent, pid } }) => whole(agent, personas.get(agent, pid))
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/agents/:agent/personas/:pid',
+      tag,
+      summary: 'Change a persona, or make one',
+      description: 'What is left out stays as it is. Written to personas.toml, whose comments stay. A running agent learns of it by `activate`.',
+      schema: { params: personaParamsSchema, body: personaPatchSchema, response: personaSchema },
+      bodyError: personaError.kind('persona.invalid'),
+      example: { display_name: 'Reviewer', system_prompt: 'You review changes.', approval: { default_policy: 'ask' } },
+      handler: call => audited('write', call, async () => {
+        const { params: { agent, pid }, body } = call
+        return whole(agent, await personas.write(agent, pid, body))
+      })
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/agents/:agent/personas/:pid',
+      tag,
+      summary: 'Remove a persona; a built-in one is what it was at first',
+      schema: { params: personaParamsSchema },
+      handler: call => audited('remove', call, () => personas.remove(call.params.agent, call.params.pid))
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:agent/personas/:pid/activate',
+      tag,
+      summary: 'Make a persona the one that is active',
+      description: 'With `reload_url` a running agent is told at once, within five seconds; what goes wrong there is told, and the persona is active all the same. Only this machine may be told, and `[plugins.config.agent-personas] reload_hosts`.',
+      schema: { params: personaParamsSchema, body: activateBodySchema, response: activatedSchema },
+      example: {},
+      handler: call => audited('activate', call, async () => {
+        const { params: { agent, pid }, body: { reload, reload_url: url }, signal } = call
+        personas.get(agent, pid)
+        if (reload && url !== undefined) personas.requireReloadable(url)
+        const previous = await personas.activate(agent, pid)
+        const untold = { reloaded: false, reload_error: null }
+        const told = reload && url !== undefined ? await personas.reload(url, pid, signal) : untold
+        return { agent_id: agent, active: pid, previous, ...told }
+      })
+    })
+  ]
+}

@@ -1,0 +1,116 @@
+import type { ConfigFile, ConfigService } from 'svc-gateway/plugin'
+import { stringify } from 'smol-toml'
+import { personaError } from './errors.js'
+import type { AgentPersonas, Persona, PersonaPatch } from './ref.js'
+import { PERSONA_ID_PATTERN, type PersonasFile } from './schema.js'
+import { seedsOf } from './seeds.js'
+
+export interface PersonaBookDeps {
+  readonly file: ConfigFile<PersonasFile>
+  readonly config: Pick<ConfigService, 'snapshot'>
+  readonly reload: AgentPersonas['reload']
+  readonly requireReloadable: AgentPersonas['requireReloadable']
+}
+
+/** Agents that personas are kept for before anything of them is here. */
+const USUAL = ['hermes', 'pi']
+
+/** Built-in personas, and what personas.toml says of them and of others. */
+export class PersonaBook implements AgentPersonas {
+  readonly #deps: PersonaBookDeps
+  readonly reload: AgentPersonas['reload']
+  readonly requireReloadable: AgentPersonas['requireReloadable']
+
+  constructor (deps: PersonaBookDeps) {
+    this.#deps = deps
+    this.reload = deps.reload
+    this.requireReloadable = deps.requireReloadable
+  }
+
+  requireAgent (agent: string): void {
+    const { file, config } = this.#deps
+    const known = [...new Set([...USUAL, ...config.snapshot.agents.files.keys(), ...Object.keys(file.value.agents)])].toSorted()
+    if (known.includes(agent)) return
+    throw personaError('persona.agent_unknown', `there is no agent '${agent}'; there are ${known.join(', ')}`, { details: { agent, known } })
+  }
+
+  active (agent: string): string {
+    const chosen = this.#written('active', agent)
+    // one that was taken out of the file by hand is no longer there to be active
+    return chosen !== undefined && this.#all(agent).has(chosen) ? chosen : agent
+  }
+
+  list (agent: string): readonly Persona[] {
+    this.requireAgent(agent)
+    return [...this.#all(agent).values()]
+  }
+
+  get (agent: string, id: string): Persona {
+    this.requireAgent(agent)
+    const all = this.#all(agent)
+    const persona = all.get(id)
+    if (persona !== undefined) return persona
+    throw personaError('persona.not_found', `agent '${agent}' has no persona '${id}'; it has ${[...all.keys()].join(', ')}`, {
+      details: { agent, persona: id, known: [...all.keys()] }
+    })
+  }
+
+  toml (agent: string, id: string): string {
+    const { id: _, ...persona } = this.get(agent, id)
+    const written = this.#written('agents', agent)?.[id]
+    return stringify({ agents: { [agent]: { [id]: written ?? persona } } })
+  }
+
+  async write (agent: string, id: string, patch: PersonaPatch): Promise<Persona> {
+    this.requireAgent(agent)
+    if (!PERSONA_ID_PATTERN.test(id)) {
+      throw personaError('persona.invalid', `'${id}' cannot be a persona: its name takes lower case letters, digits and -, at most 32`, { param: 'pid' })
+    }
+    await this.#deps.file.patch({ agents: { [agent]: { [id]: patch } } })
+    return this.get(agent, id)
+  }
+
+  async remove (agent: string, id: string): Promise<void> {
+    this.get(agent, id)
+    const isSeed = seedsOf(agent).has(id)
+    if (this.#written('agents', agent)?.[id] === undefined) {
+      throw personaError('persona.seed_stays', `persona '${id}' of agent '${agent}' is built in and was never changed`)
+    }
+    if (!isSeed && this.active(agent) === id) {
+      throw personaError('persona.active_stays', `persona '${id}' is active; activate another one first`)
+    }
+    await this.#deps.file.patch({ agents: { [agent]: { [id]: null } } })
+  }
+
+  async activate (agent: string, id: string): Promise<string> {
+    this.get(agent, id)
+    const before = this.active(agent)
+    if (this.#written('active', agent) !== id) await this.#deps.file.patch({ active: { [agent]: id } })
+    return before
+  }
+
+  #all (agent: string): ReadonlyMap<string, Persona> {
+    const written = this.#written('agents', agent)
+    const seeds = seedsOf(agent)
+    if (written === undefined) return seeds
+    const all = new Map(seeds)
+    for (const [id, patch] of Object.entries(written)) all.set(id, filled(seeds.get(id) ?? blank(agent, id), patch))
+    return all
+  }
+
+  #written<K extends keyof PersonasFile> (part: K, agent: string): PersonasFile[K][string] | undefined {
+    const table = this.#deps.file.value[part] as Record<string, PersonasFile[K][string]>
+    return Object.hasOwn(table, agent) ? table[agent] : undefined
+  }
+}
+
+function blank (agent: string, id: string): Persona {
+  const seed = seedsOf(agent).get(agent)!
+  return { ...seed, id, display_name: id, summary: '' }
+}
+
+function filled (persona: Persona, patch: PersonaPatch): Persona {
+  const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined))
+  const approval = Object.fromEntries(Object.entries(patch.approval ?? {}).filter(([, value]) => value !== undefined))
+  return { ...persona, ...given, approval: { ...persona.approval, ...approval } }
+}
