@@ -7,6 +7,7 @@ import { listBars, listLines, measureLists, type Bar, type ListsResult } from '.
 import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
 import { measureMemory, memoryBars } from './memory.js'
+import { loopBars, measureLoop } from './memory-loop.js'
 import { measureScale, scaleBars } from './memory-scale.js'
 import { measurePeers, peerLines } from './peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
@@ -45,7 +46,8 @@ async function run (): Promise<void> {
 async function measureMemoryOnly (home: string, file: string): Promise<void> {
   const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
   const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
-  finish({ memory: { ...quality, scale } }, [...memoryBars(quality), ...scaleBars(scale)])
+  const loop = await measureLoop(home, quick ? 10_000 : 100_000, say)
+  finish({ memory: { ...quality, scale, loop } }, [...memoryBars(quality), ...scaleBars(scale), ...loopBars(loop)])
 }
 
 async function comparePeers (home: string): Promise<void> {

@@ -4,6 +4,7 @@ import { EmbeddedEngine } from '../../plugins/services/memory-engine/embedded-en
 import type { Errand, ErrandAnswer } from '../../plugins/services/memory-engine/messages.js'
 import type { Bar } from './lists.js'
 import { callsOf, type Call } from './memory.js'
+import { createTexts, madeUpVector } from './memory-texts.js'
 
 /** One large bank, in process: words and vectors as many as in a text of people, and made up. */
 export interface MemoryScale {
@@ -19,55 +20,15 @@ export interface MemoryScale {
   readonly loop_held_ms: number
 }
 
-const DIMENSIONS = 384
-const WORDS = 30_000
-const WORDS_EACH = 25
 const BATCH = 100
 const SINGLES = 400
 const RECALLS = 400
-const TOPICS = 200
-
-/** The same numbers in each run. */
-function createRandom (seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return state / 2 ** 32
-  }
-}
-
-/** Words as often as in texts of people: the second half as often as the first, and so on. */
-function createWords (random: () => number): () => string {
-  const sums = new Float64Array(WORDS)
-  let sum = 0
-  for (let i = 0; i < WORDS; i++) sums[i] = sum += 1 / (i + 2)
-  return () => {
-    const at = random() * sum
-    let [low, high] = [0, WORDS - 1]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (sums[middle]! < at) low = middle + 1
-      else high = middle
-    }
-    return `w${low.toString(36)}q`
-  }
-}
-
-/** Vectors that stand around some topics; the topic of a text is its first word's. */
-function vectorOf (text: string): number[] {
-  const [first = ''] = text.split(' ')
-  const topic = createRandom([...first].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) >>> 0, 7) % TOPICS)
-  const own = createRandom([...text].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) >>> 0, 11))
-  return Array.from({ length: DIMENSIONS }, () => Math.round(((topic() - 0.5) + (own() - 0.5)) * 1e4) / 1e4)
-}
 
 export async function measureScale (home: string, memories: number, say: (text: string) => void): Promise<MemoryScale> {
-  const random = createRandom(1)
-  const word = createWords(random)
-  const sentence = (words: number): string => Array.from({ length: words }, word).join(' ')
+  const { sentence, item } = createTexts(1)
   const run = (errand: Errand): Promise<ErrandAnswer> => {
     const { input } = JSON.parse(Buffer.from((errand as { body: Uint8Array }).body).toString('utf8')) as { input: string[] }
-    const data = input.map((text, index) => ({ index, embedding: vectorOf(text) }))
+    const data = input.map((text, index) => ({ index, embedding: madeUpVector(text) }))
     return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
   }
   const off = { model: null, why: 'not in this run' } as const
@@ -76,7 +37,6 @@ export async function measureScale (home: string, memories: number, say: (text: 
     path: () => join(home, 'scale.db'), abilities: () => ({ embed, rerank: off, chat: off }), run, log: () => {}
   })
   const call = callsOf(engine)
-  const item = (): object => ({ content: sentence(WORDS_EACH), tags: [`t${Math.floor(random() * 50)}`] })
   const retain = (count: number): Promise<unknown> => call('POST', 'scale/memories', { items: Array.from({ length: count }, item) })
   const batched = await perSecond(memories, async () => {
     for (let made = 0; made < memories; made += BATCH) await retain(BATCH)

@@ -22,7 +22,8 @@ Measures the gateway against the least a Node proxy can do, in one run on one ma
 Exit code 1 when a bar is missed.
 
 ${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(13)} ${what}`).join('\n')}
-  --memory FILE   only the embedded memory: how much of LoCoMo (FILE, its JSON) it finds again, and 100,000 memories in one bank
+  --memory FILE   only the embedded memory: how much of LoCoMo (FILE, its JSON) it finds again, 100,000 memories in one bank, and what they
+                  hold up of a gateway with a chat stream through it
 
 Where they are installed it uses wrk to make the load and nginx as the upstream.
 SVC_BENCH_MODELS: base URL of an OpenAI-compatible server, for the vectors and the rerank of --memory.

@@ -19,22 +19,29 @@ export interface BenchServer {
   stop (): Promise<void>
 }
 
+export interface BenchProgram extends BenchServer {
+  /** What it answers to a message. One at a time. */
+  ask<T> (what: string): Promise<T>
+}
+
 /** Starts a program of this folder and waits for its line of JSON. */
-export async function startProgram (name: string, args: readonly string[]): Promise<BenchServer> {
+export async function startProgram (name: string, args: readonly string[]): Promise<BenchProgram> {
   const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), [...args], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'], execArgv: ['--expose-gc']
   })
   const [line] = await once(child.stdout!, 'data') as [Buffer]
   const ready = JSON.parse(line.toString()) as { port: number }
-  const facts = async (what: 'memory' | 'cpu'): Promise<{ rss: number, cpu: NodeJS.CpuUsage }> => {
+  const ask = async <T>(what: string): Promise<T> => {
     child.send(what)
-    const [answer] = await once(child, 'message') as [{ rss: number, cpu: NodeJS.CpuUsage }]
+    const [answer] = await once(child, 'message') as [T]
     return answer
   }
+  const facts = (what: 'memory' | 'cpu'): Promise<{ rss: number, cpu: NodeJS.CpuUsage }> => ask(what)
   return {
     origin: `http://127.0.0.1:${ready.port}`,
     port: ready.port,
     ready,
+    ask,
     memory: async () => (await facts('memory')).rss,
     cpuMs: async () => {
       const { cpu } = await facts('cpu')

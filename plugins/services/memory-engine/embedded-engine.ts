@@ -1,5 +1,4 @@
 import { Worker } from 'node:worker_threads'
-import { buffer } from 'node:stream/consumers'
 import type { Readable } from 'node:stream'
 import type { EngineAnswer, EngineRequest, EngineStatus, MemoryEngine } from '../memory/ref.js'
 import type { Abilities, Errand, ErrandAnswer, FromEngine, ToEngine } from './messages.js'
@@ -47,9 +46,8 @@ export class EmbeddedEngine implements MemoryEngine {
   }
 
   async request (request: EngineRequest): Promise<EngineAnswer> {
-    const { method, path, query, signal } = request
+    const { signal } = request
     signal.throwIfAborted()
-    const body = request.body === null || Buffer.isBuffer(request.body) ? request.body : await collected(request.body, signal)
     await this.#closing
     const thread = this.#thread ??= this.#start()
     thread.worker.ref()
@@ -59,22 +57,21 @@ export class EmbeddedEngine implements MemoryEngine {
       throw signal.reason
     }
     const id = ++this.#count
-    const headers = Object.fromEntries(readHeaders.flatMap(name => {
-      const value = request.headers[name]
-      return typeof value === 'string' ? [[name, value]] : []
-    }))
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
+      const giveUp = (reason: Error): void => {
         if (!settled(thread, id)) return
         send(thread, { kind: 'abort', id })
-        reject(signal.reason as Error)
+        // what still comes is not read
+        if (request.body !== null && !Buffer.isBuffer(request.body)) request.body.destroy()
+        reject(reason)
       }
+      const leave = (): void => giveUp(signal.reason as Error)
       signal.addEventListener('abort', leave, { once: true })
       thread.pending.set(id, {
         resolve: answer => { signal.removeEventListener('abort', leave); resolve(answer) },
         reject: error => { signal.removeEventListener('abort', leave); reject(error) }
       })
-      send(thread, { kind: 'request', id, method, path, query, headers, body })
+      hand(thread, id, request).catch(giveUp)
     })
   }
 
@@ -166,7 +163,9 @@ export class EmbeddedEngine implements MemoryEngine {
     thread.errands.set(id, control)
     try {
       const answer = await this.#options.run(errand, control.signal)
-      send(thread, { kind: 'errand-done', id, answer })
+      // the bytes are read into a memory of their own, unless they are few
+      const { body: { buffer, byteLength } } = answer
+      send(thread, { kind: 'errand-done', id, answer }, buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [])
     } catch (error) {
       send(thread, { kind: 'errand-failed', id, message: (error as Error).message })
     } finally {
@@ -188,17 +187,31 @@ function letGo (thread: Thread): void {
   if (thread.pending.size === 0) thread.worker.unref()
 }
 
-function send (thread: Thread, message: ToEngine): void {
-  thread.worker.postMessage(message)
+function send (thread: Thread, message: ToEngine, transfer: readonly ArrayBuffer[] = []): void {
+  thread.worker.postMessage(message, transfer)
 }
 
-async function collected (body: Readable, signal: AbortSignal): Promise<Buffer> {
-  const leave = (): void => void body.destroy(signal.reason as Error)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await buffer(body)
-  } finally {
-    signal.removeEventListener('abort', leave)
+/** Gives a request to the thread, its body piece by piece as it comes. */
+async function hand (thread: Thread, id: number, { method, path, query, headers, body }: EngineRequest): Promise<void> {
+  for await (const piece of body === null ? [] : piecesOf(body)) {
+    if (!thread.pending.has(id)) return
+    send(thread, { kind: 'piece', id, bytes: piece }, [piece.buffer])
+  }
+  if (!thread.pending.has(id)) return
+  const read = Object.fromEntries(readHeaders.flatMap(name => typeof headers[name] === 'string' ? [[name, headers[name]]] : []))
+  send(thread, { kind: 'request', id, method, path, query, headers: read })
+}
+
+/** To copy more at once would hold up all other requests of the gateway. */
+const PIECE_BYTES = 256 * 1024
+
+/** Copies, each of which owns its memory, with a turn of the event loop between those of one large chunk. */
+async function* piecesOf (body: Buffer | Readable): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for await (const chunk of Buffer.isBuffer(body) ? [body] : body as AsyncIterable<Buffer>) {
+    for (let from = 0; from < chunk.length; from += PIECE_BYTES) {
+      if (from > 0) await new Promise(resolve => setImmediate(resolve))
+      yield new Uint8Array(chunk.subarray(from, from + PIECE_BYTES))
+    }
   }
 }
 

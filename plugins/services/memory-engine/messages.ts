@@ -1,6 +1,6 @@
 /** What the gateway and the engine's thread say to each other. */
 
-/** A request of the wire. Paths and queries as the client sent them. */
+/** A request of the wire, after the pieces of its body. Paths and queries as the client sent them. */
 export interface RequestMessage {
   readonly kind: 'request'
   readonly id: number
@@ -8,7 +8,6 @@ export interface RequestMessage {
   readonly path: string
   readonly query: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array | null
 }
 
 /** A step that needs a model: what serves it, or why nothing does. */
@@ -58,6 +57,8 @@ export interface ErrandAnswer {
 }
 
 export type ToEngine =
+  /** The next bytes of a request's body. */
+  | { readonly kind: 'piece', readonly id: number, readonly bytes: Uint8Array }
   | RequestMessage
   /** The client left. */
   | { readonly kind: 'abort', readonly id: number }

@@ -87,14 +87,13 @@ function open (): Core | null {
   }
 }
 
-async function take (core: Core, { id, method, path, query, headers, body }: RequestMessage): Promise<void> {
+async function take (core: Core, { id, method, path, query, headers }: RequestMessage): Promise<void> {
   const control = new AbortController()
   running.set(id, control)
   try {
-    const answer = await answerRequest(core, {
-      method, path, query, headers, signal: control.signal,
-      body: body === null ? Buffer.alloc(0) : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-    })
+    const body = Buffer.concat(pieces.get(id) ?? [])
+    pieces.delete(id)
+    const answer = await answerRequest(core, { method, path, query, headers, signal: control.signal, body })
     const bytes = new Uint8Array(answer.body)
     if (control.signal.aborted) send({ kind: 'dropped', id })
     else send({ kind: 'answer', id, status: answer.status, headers: answer.headers, body: bytes }, [bytes.buffer])
@@ -108,6 +107,8 @@ async function take (core: Core, { id, method, path, query, headers, body }: Req
   }
 }
 
+/** Of bodies, by the numbers of their requests. */
+const pieces = new Map<number, Uint8Array[]>()
 /** Those not begun, the oldest first. */
 const waiting = new Map<number, RequestMessage>()
 let isDue = false
@@ -145,11 +146,13 @@ if (core !== null) {
   send({ kind: 'opened' })
   port.on('message', (message: ToEngine) => {
     switch (message.kind) {
+      case 'piece': return void (pieces.get(message.id)?.push(message.bytes) ?? pieces.set(message.id, [message.bytes]))
       case 'request':
         waiting.set(message.id, message)
         return later(core)
       case 'abort':
         waiting.delete(message.id)
+        pieces.delete(message.id)
         return running.get(message.id)?.abort(new Error('the client left'))
       case 'abilities': return errands.changed(message.abilities)
       case 'errand-done': return errands.done(message.id, message.answer)

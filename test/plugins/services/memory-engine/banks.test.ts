@@ -1,5 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { pluginConformance } from '../../../../kernel/testing/plugin-conformance.js'
 import memoryEngine from '../../../../plugins/services/memory-engine/index.js'
@@ -60,6 +62,33 @@ t.test('what its clients left before its turn is not begun, and holds nothing up
   t.ok((await ends).every(({ status }) => status === 'rejected'))
   t.match(await long, { status: 200 })
   t.match((await call('GET', 'b/memories/list?limit=1')).body, { total: 5000 })
+})
+
+t.test('a large body goes to the engine in pieces, whether it comes whole or bit by bit, and one that breaks off leaves nothing', async t => {
+  const { engine, call } = openEngine(t)
+  const text = 'word '.repeat(400_000)
+  const body = (id: string): Buffer => Buffer.from(JSON.stringify({ items: [{ content: text, document_id: id }] }))
+  const post = (sent: Buffer | Readable) => engine.request({
+    method: 'POST', path: '/v1/default/banks/b/memories', query: '', headers: { 'content-type': 'application/json' }, body: sent,
+    signal: new AbortController().signal
+  })
+  const sizes: number[] = []
+  const { postMessage } = Worker.prototype
+  t.teardown(() => { Worker.prototype.postMessage = postMessage })
+  Worker.prototype.postMessage = function (this: Worker, message: { readonly bytes?: Uint8Array }, ...rest: []) {
+    sizes.push(message.bytes?.buffer.byteLength ?? 0)
+    postMessage.call(this, message, ...rest)
+  }
+  t.equal((await post(body('whole'))).status, 200)
+  t.equal((await post(Readable.from([body('bits').subarray(0, 1_500_000), body('bits').subarray(1_500_000)]))).status, 200)
+  t.ok(Math.max(...sizes) <= 256 * 1024 && sizes.length > 12, `pieces of at most ${Math.max(...sizes)} bytes`)
+  for (const id of ['whole', 'bits']) t.equal((await call('GET', `b/documents/${id}`)).body.original_text, text)
+  const broken = new PassThrough()
+  const answer = post(broken)
+  broken.write(body('broken').subarray(0, 1_000_000))
+  broken.destroy(new Error('the line is cut'))
+  await t.rejects(answer, { message: 'the line is cut' })
+  t.match((await call('GET', 'b/documents')).body, { total: 2 })
 })
 
 t.test('what cannot be read is a 422 that says where, and unknown paths and methods answer as the server’s do', async t => {

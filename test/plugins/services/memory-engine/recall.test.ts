@@ -204,9 +204,17 @@ t.test('a reranker has its say within its time, and one that is slow, away or ly
   const lies: Record<string, typeof state.rerank> = {
     'too few': () => ({ results: [{ index: 2, relevance_score: 1 }] }),
     'wrong indexes': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 7, relevance_score: i })) }),
+    'too many': (_, documents) => ({ results: [...documents, 'one more'].map((_, index) => ({ index, relevance_score: 1 })) }),
+    'indexes below zero, or none': (_, documents) => ({ results: documents.map((_, i) => i === 0 ? { relevance_score: 1 } : { index: -i, relevance_score: i }) }),
+    'half an index': (_, documents) => ({ results: documents.map((_, i) => ({ index: i + 0.5, relevance_score: i })) }),
+    'no list': () => ({ results: { length: 3 } }),
     'the same twice': (_, documents) => ({ results: documents.map((_, i) => ({ index: 2, relevance_score: i })) }),
     'no numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: null })) }),
+    'texts for numbers': (_, documents) => ({ results: documents.map((_, index) => ({ index, relevance_score: String(index) })) }),
+    'a number beyond all bounds': () => '{"results":[{"index":0,"relevance_score":1e999},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
+    'NaN': () => '{"results":[{"index":0,"relevance_score":NaN},{"index":1,"relevance_score":1},{"index":2,"relevance_score":2}]}',
     'no JSON': () => 'NaN…',
+    'away': () => { throw new Error('connect ECONNREFUSED') },
     'a refusal': () => 500
   }
   for (const [name, lie] of Object.entries(lies)) {
