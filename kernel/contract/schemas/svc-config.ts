@@ -145,16 +145,23 @@ export const modelsSchema = z.strictObject({
 
 export const memoryEngines = ['embedded', 'hindsight'] as const
 
+/** Address of a server, without a user name or query. */
+const serverAddress = z.string().max(2048)
+  .regex(/^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/, { error: 'must be an http(s) address without a user name or query' })
+
 export const memorySchema = z.strictObject({
   enabled: z.boolean().default(false).meta(live('Whether agents and chats have a memory')),
   engine: z.enum(memoryEngines).default('embedded').meta(live('What keeps the memory: the gateway itself, or a Hindsight server')),
-  url: z.string().max(2048).regex(/^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/, { error: 'must be an http(s) address without a user name or query' })
-    .default('http://127.0.0.1:9177').meta(live('Address of the Hindsight server')),
+  url: serverAddress.default('http://127.0.0.1:9177').meta(live('Address of the Hindsight server')),
   auth_value_env: z.string().regex(/^(?:[A-Za-z_][A-Za-z0-9_]*)?$/, { error: 'must be the name of a variable of api.env, not the key itself' })
     .default('HINDSIGHT_API_TENANT_API_KEY').meta(live('Variable of api.env that holds the key of the Hindsight server')),
+  consolidation_tokens_per_day: z.int().min(0).max(1_000_000_000).default(500_000)
+    .meta(live('Tokens that models may take for the consolidation of one bank in one day (UTC), by the embedded engine; 0 is none')),
   embedding: z.object({
-    rerank_gateway_url: z.string().min(1).default('http://127.0.0.1:8080')
-      .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks')),
+    model: z.string().max(200).regex(/^\S*$/, { error: 'must be the name of a slot or model' }).default('')
+      .meta(live('What embeds for the embedded engine: a slot, or a model of an upstream, which then gets all that is remembered; empty is the slot of type embedding')),
+    rerank_gateway_url: serverAddress.default('http://127.0.0.1:8080')
+      .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks; the default is this one, whatever its port')),
     rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
       .meta(gatewayRestart('Model that reranks; must resolve to one that a slot serves')),
     rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),

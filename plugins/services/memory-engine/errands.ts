@@ -1,55 +1,68 @@
-import { svcError, type CallAnswer, type ConfigSnapshot, type DispatchService, type SurfaceName } from 'svc-gateway/plugin'
+import type { CallAnswer, ConfigService, ConfigSnapshot, DispatchService, DispatchTarget, SurfaceName } from 'svc-gateway/plugin'
+import { bounded } from './bounded.js'
 import type { Abilities, Ability, AbilityName, Errand, ErrandAnswer } from './messages.js'
+import { askReranker, reranksElsewhere } from './rerank-gateway.js'
 import { sendToWeb } from './web-errand.js'
 
-const surfaces: Readonly<Record<AbilityName, { readonly surface: SurfaceName, readonly path: string }>> = {
+const surfaces: Readonly<Record<Exclude<AbilityName, 'rerank'>, { readonly surface: SurfaceName, readonly path: string }>> = {
   embed: { surface: 'embeddings', path: '/embeddings' },
-  rerank: { surface: 'rerank', path: '/rerank' },
   chat: { surface: 'chat', path: '/chat/completions' }
 }
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024
 
-/** What the gateway itself does for the engine: requests to models, on the path of a client's request, and webhooks. */
-export async function runErrand (
-  dispatch: DispatchService, requestId: string, errand: Errand, signal: AbortSignal
-): Promise<ErrandAnswer> {
-  if (errand.to === 'web') return await sendToWeb(errand, signal)
-  const answer: CallAnswer = await dispatch.call({
-    ...surfaces[errand.to], body: Buffer.from(errand.body), priority: errand.background ? 'low' : 'normal', requestId, signal
-  })
-  return { status: answer.status, body: await bounded(answer.body, LARGEST_ANSWER_BYTES) }
+export interface ErrandDeps {
+  readonly dispatch: DispatchService
+  readonly config: Pick<ConfigService, 'snapshot'>
 }
 
-async function bounded (body: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > limitBytes) throw svcError('dispatch.upstream_failed', `the answer is larger than ${limitBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+/** What the gateway itself does for the engine: requests to models, on the path of a client's request, and webhooks. */
+export async function runErrand (
+  { dispatch, config }: ErrandDeps, requestId: string, errand: Errand, signal: AbortSignal
+): Promise<ErrandAnswer> {
+  if (errand.to === 'web') return await sendToWeb(errand, signal)
+  const { to, background } = errand
+  const body = Buffer.from(errand.body)
+  if (to === 'rerank') return await askReranker(dispatch, config.snapshot.svc.memory.embedding, { body, requestId, background }, signal)
+  const answer: CallAnswer = await dispatch.call({ ...surfaces[to], body, priority: background ? 'low' : 'normal', requestId, signal })
+  return { status: answer.status, body: await bounded(answer.body, LARGEST_ANSWER_BYTES) }
 }
 
 /** How long a recall waits for the vector of its query. */
 const EMBED_MS = 3000
 
+/** Who would serve a model at this moment. */
+export type FindTarget = (model: string, surface: SurfaceName) => DispatchTarget | null
+
 /**
- * What the configuration has for each step: the operator's default of its type, else the first slot that is enabled; for the
- * rerank the model of the settings, where `reranks` finds it. Pure but for that.
+ * What the configuration has for each step: what the settings name, else the operator's default of its type, else the first slot
+ * that is enabled. A model that reranks is one that `find` knows, or another gateway's. Pure but for that.
  */
-export function abilitiesOf (snapshot: ConfigSnapshot, reranks: (model: string) => boolean = () => false): Abilities {
-  const { enabled, llm_timeout_s: timeoutS } = snapshot.svc.memory.graph
-  const settings = snapshot.svc.memory.embedding
-  const { rerank_model: reranker, rerank_connect_timeout_s: connectS, rerank_read_timeout_s: readS } = settings
+export function abilitiesOf (snapshot: ConfigSnapshot, find: FindTarget = () => null): Abilities {
+  const { graph: { enabled, llm_timeout_s: timeoutS }, embedding, consolidation_tokens_per_day: budget } = snapshot.svc.memory
+  const { rerank_connect_timeout_s: connectS, rerank_read_timeout_s: readS } = embedding
   return {
     patience: { embedMs: EMBED_MS, rerankMs: (connectS + readS) * 1000 },
     extracts: enabled,
     chatTimeoutMs: timeoutS * 1000,
-    embed: slotOf(snapshot, 'embedding', 'recall runs on text alone'),
-    rerank: reranks(reranker) ? { model: reranker, why: null } : slotOf(snapshot, 'reranking', 'the fused order stands'),
+    consolidationTokens: budget,
+    embed: embedding.model === '' ? slotOf(snapshot, 'embedding', 'recall runs on text alone') : namedEmbedder(embedding.model, find),
+    rerank: rerankerOf(snapshot, find),
     chat: chatSlotOf(snapshot)
   }
+}
+
+/** The model of the settings where it can be asked, else a slot. Pure but for `find`. */
+export function rerankerOf (snapshot: ConfigSnapshot, find: FindTarget): Ability {
+  const { embedding } = snapshot.svc.memory
+  const { rerank_model: model } = embedding
+  if (reranksElsewhere(embedding) || find(model, 'rerank') !== null) return { model, why: null }
+  return slotOf(snapshot, 'reranking', 'the fused order stands')
+}
+
+/** An upstream's list of models may not be known yet, so that any name will do; the answer says what is wrong with it. */
+function namedEmbedder (model: string, find: FindTarget): Ability {
+  const target = find(model, 'embeddings')
+  return { model, identity: target?.slot == null ? model : `${target.slot} ${target.modelId ?? ''}`.trim(), why: null }
 }
 
 /** The slot of the graph's settings where it can be used. */

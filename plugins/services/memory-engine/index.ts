@@ -16,8 +16,8 @@ export default definePlugin({
     let errands = 0
     const engine = new EmbeddedEngine({
       path: () => join(config.paths.state, 'memory', 'memory.db'),
-      abilities: () => abilitiesOf(config.snapshot, model => dispatch.target(model, 'rerank') !== null),
-      run: (errand, signal) => runErrand(dispatch, `memory-${++errands}`, errand, signal),
+      abilities: () => abilitiesOf(config.snapshot, (model, surface) => dispatch.target(model, surface)),
+      run: (errand, signal) => runErrand({ dispatch, config }, `memory-${++errands}`, errand, signal),
       log: (level, message, fields) => ctx.log[level](fields, message)
     })
     ctx.provide(embeddedMemoryRef, engine)

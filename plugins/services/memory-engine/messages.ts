@@ -28,6 +28,8 @@ export type Abilities = Readonly<Record<AbilityName, Ability>> & {
   readonly extracts?: boolean
   /** How long a language model may take. */
   readonly chatTimeoutMs?: number
+  /** What models may take for the consolidation of one bank in one day, UTC. */
+  readonly consolidationTokens?: number
 }
 
 /** A JSON request to a model, as a client of `/v1` sends it. */

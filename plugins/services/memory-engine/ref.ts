@@ -1,6 +1,10 @@
 import { createServiceRef } from 'svc-gateway/plugin'
 import type { MemoryEngine } from '../memory/ref.js'
 
+export { rerankerOf } from './errands.js'
+export { rerankBody, scoresIn } from './recall/model-calls.js'
+export { askReranker } from './rerank-gateway.js'
+
 /**
  * The engine that needs nothing beside the gateway. Nothing of it is opened before its first request, and `close` lets go of all
  * that it holds until the next one. Items that are retained without a `document_id` and have the text and tags of a memory

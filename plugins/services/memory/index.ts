@@ -5,9 +5,11 @@ import { memoryError } from './errors.js'
 import { HindsightEngine } from './hindsight/hindsight-engine.js'
 import { Memory } from './memory.js'
 import { Notes } from './notes/notes.js'
+import { SecondPass } from './notes/second-pass.js'
 import { memoryRef } from './ref.js'
 
 const seconds = z.number().min(0.1).max(86_400)
+const REFLECT_TIMEOUT = 'SVC_MEMORY_REFLECT_TIMEOUT_S'
 
 const configSchema = z.strictObject({
   connect_timeout_s: seconds.default(3).meta({ description: 'Longest wait for a connection to the Hindsight server' }),
@@ -16,6 +18,12 @@ const configSchema = z.strictObject({
   look_timeout_s: seconds.default(3).meta({ description: 'Longest look at how the Hindsight server is' })
 })
 
+/** In seconds. A variable that is no such number counts for nothing. */
+function reflectTimeoutS (variable: string | undefined, setting: number): number {
+  const given = seconds.safeParse(variable === undefined || variable.trim() === '' ? undefined : Number(variable))
+  return given.success ? given.data : setting
+}
+
 /** The memory of agents and chats: its engine, who may see what, and how it is. */
 export default definePlugin({
   name: 'memory',
@@ -23,14 +31,14 @@ export default definePlugin({
   apiVersion: 1,
   errors: memoryError,
   configSchema,
-  requires: { clock: core.clock, config: core.config, embedded: embeddedMemoryRef },
+  requires: { clock: core.clock, config: core.config, dispatch: core.dispatch, embedded: embeddedMemoryRef },
   provides: [memoryRef],
   register (ctx) {
-    const { clock, config, embedded } = ctx.services
+    const { clock, config, dispatch, embedded } = ctx.services
     const times = {
       connectMs: ctx.config.connect_timeout_s * 1000,
       answerMs: ctx.config.answer_timeout_s * 1000,
-      reflectMs: ctx.config.reflect_timeout_s * 1000,
+      get reflectMs () { return reflectTimeoutS(config.secret(REFLECT_TIMEOUT), ctx.config.reflect_timeout_s) * 1000 },
       lookMs: ctx.config.look_timeout_s * 1000
     }
     const hindsight = new HindsightEngine(() => {
@@ -38,7 +46,7 @@ export default definePlugin({
       return { url: config.secret('SVC_HINDSIGHT_URL') ?? url, key: keyName === '' ? undefined : config.secret(keyName), keyName }
     }, times)
     const memory = new Memory({ config, clock, log: ctx.log, engines: { embedded: () => embedded, hindsight: () => hindsight } })
-    const notes = new Notes(() => memory.engine(), clock)
+    const notes = new Notes(() => memory.engine(), clock, new SecondPass({ clock, config, dispatch, log: ctx.log }))
     ctx.provide(memoryRef, {
       get health () { return memory.health },
       notes,

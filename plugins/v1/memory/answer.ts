@@ -19,6 +19,8 @@ export interface ChatDeps {
 
 /** A chat waits no longer for its memories. */
 const RECALL_MS = 5000
+/** Memories that were found are not given up for a better order of them. */
+const RERANK_MS = 2000
 const RETAIN_MS = 120_000
 const RECALL_TOKENS = 1024
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -62,7 +64,8 @@ export class RememberingChat {
     if (recall && this.#question !== '') {
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(RECALL_MS)])
       try {
-        const asked = { query: searchText(this.#question), max_tokens: RECALL_TOKENS, dataset: bank }
+        const query = searchText(this.#question)
+        const asked = { query, max_tokens: RECALL_TOKENS, dataset: bank, rerank: { withinMs: RERANK_MS } }
         this.#recalled = { notes: await this.#deps.memory.notes.recall(this.#identity, asked, bounded), error: null }
       } catch (error) {
         signal.throwIfAborted()

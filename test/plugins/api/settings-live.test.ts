@@ -419,6 +419,20 @@ prove('memory.auth_value_env', async t => {
   t.equal(await key(), 'Bearer two')
 })
 
+prove('memory.consolidation_tokens_per_day', async t => {
+  const gateway = await remembering(t, '[memory]\nenabled = true\n')
+  const bank = '/api/memory/banks/notes'
+  await gateway.post('/api/memory/hindsight/v1/default/banks/notes/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  for (const tokens of [1, 2]) {
+    await gateway.change({ memory: { consolidation_tokens_per_day: tokens } })
+    const { operation_id: id } = await (await gateway.post(`${bank}/consolidate`, {})).json() as { operation_id: string }
+    const why = (): Promise<string | null> => gateway.fetch(`${bank}/operations/${id}`)
+      .then(async answer => (await answer.json() as { error_message: string | null }).error_message)
+    while (await why() === null);
+    t.match(await why(), new RegExp(`used up its ${tokens} tokens of the day`))
+  }
+})
+
 for (const [key, value] of [['enabled', true], ['extraction_slot', 'chat'], ['llm_timeout_s', 77]] as const) {
   prove(`memory.graph.${key}`, async t => {
     const gateway = await remembering(t, '[memory]\nenabled = true\n')
@@ -431,6 +445,6 @@ for (const [key, value] of [['enabled', true], ['extraction_slot', 'chat'], ['ll
 
 t.test('there is a proof for every live key', async t => {
   // these are proven where what they govern can be made to happen: fleet.test.ts and gpu-arbiter.test.ts of kernel/slots, and
-  // approvals.test.ts
-  proofs.complete(t, table => table !== 'dispatcher' && table !== 'aliases', ['slots.model_fetch_timeout_s', 'slots.gpu_drain_timeout_s', 'images.strip_metadata', 'approvals.ttl_s', 'approvals.auto', 'approvals.never'])
+  // approvals.test.ts; memory.embedding.model in recall.test.ts of services/memory-engine
+  proofs.complete(t, table => table !== 'dispatcher' && table !== 'aliases', ['slots.model_fetch_timeout_s', 'slots.gpu_drain_timeout_s', 'images.strip_metadata', 'approvals.ttl_s', 'approvals.auto', 'approvals.never', 'memory.embedding.model'])
 })

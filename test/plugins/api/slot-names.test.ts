@@ -48,6 +48,8 @@ t.test('every bounded setting keeps its bounds, and a refusal names them', async
     ['telemetry', 'channel', ['beta'], ['nightly']]
   ]
   const memory: typeof beyond = [
+    ['embedding', 'rerank_gateway_url', ['here', 'ftp://x', 'http://a b'], ['https://box.example/svc']],
+    ['embedding', 'model', ['a b'], ['', 'far/embedder']],
     ['embedding', 'rerank_connect_timeout_s', [0.01, 10.5], [0.05, 10]],
     ['embedding', 'rerank_read_timeout_s', [0.01, 61], [0.05, 60]],
     ['graph', 'llm_timeout_s', [29, 3601], [30, 3600]]

@@ -14,9 +14,13 @@ import { readSources } from './sources.js'
 import { applyChanges, type Changes, type PlannedObservation } from './observation-changes.js'
 import { afterConsolidation } from './consolidation-schedule.js'
 
-/** What models may take for the consolidation of one bank in one day, UTC. */
-export const TOKENS_A_DAY = 500_000
+/** What models may take for the consolidation of one bank in one day, UTC, unless the settings say otherwise. */
+const TOKENS_A_DAY = 500_000
 const ANSWER_TOKENS = 2048
+
+/** Says nothing about the facts, which stay open for another day. */
+class BudgetSpent extends PermanentFailure {}
+
 /** Observations that a model is shown beside the new facts of their scope. */
 const SHOWN_OBSERVATIONS = 30
 const SHOWN_TOKENS = 4096
@@ -39,7 +43,7 @@ export function consolidationWork (core: Core): Work {
         if (!await planning.take(batch)) break
       } catch (error) {
         // they stay out until a client recovers them
-        if (error instanceof PermanentFailure && !run.signal.aborted) markFailed(core, batch)
+        if (error instanceof PermanentFailure && !(error instanceof BudgetSpent) && !run.signal.aborted) markFailed(core, batch)
         throw error
       }
     }
@@ -117,9 +121,10 @@ class Planning {
     const shown = await this.#shown(tags, batch)
     const messages = consolidationMessages(facts, shown, configOf(this.#bank).observations_mission as string | null)
     const cost = messages.reduce((sum, { content }) => sum + tokensOf(content), ANSWER_TOKENS)
-    const left = TOKENS_A_DAY - tokensToday(this.#core, this.#bank.seq, 'consolidation')
+    const budget = this.#core.outside.abilities.consolidationTokens ?? TOKENS_A_DAY
+    const left = budget - tokensToday(this.#core, this.#bank.seq, 'consolidation')
     if (cost > left && this.#facts.length === 0) {
-      throw new PermanentFailure(`the consolidation of this bank has used up its ${TOKENS_A_DAY} tokens of the day; it can be asked for again tomorrow (UTC)`)
+      throw new BudgetSpent(`the consolidation of this bank has used up its ${budget} tokens of the day; raise [memory] consolidation_tokens_per_day, or ask for it again tomorrow (UTC)`)
     }
     if (cost > left) {
       this.isSpent = true

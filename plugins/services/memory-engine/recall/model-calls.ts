@@ -62,12 +62,19 @@ export async function rerank (
   core: Core, query: string, documents: readonly string[], signal: AbortSignal
 ): Promise<readonly number[]> {
   const { model } = core.outside.abilities.rerank
-  const answer = await ask(core, 'rerank', { model, query, documents, top_n: documents.length }, false, signal)
+  return scoresIn(await ask(core, 'rerank', rerankBody(model ?? '', query, documents), false, signal), documents.length)
+}
+
+/** What a reranker is asked. Pure. */
+export function rerankBody (model: string, query: string, documents: readonly string[]): object {
+  return { model, query, documents, top_n: documents.length }
+}
+
+/** The scores of so many documents, in their order. Throws `ModelError` where any is missing, twice there, or no number. Pure. */
+export function scoresIn (answer: unknown, count: number): readonly number[] {
   const { results } = (answer ?? {}) as { readonly results?: unknown }
-  if (!Array.isArray(results) || results.length !== documents.length) {
-    throw new ModelError('some documents have no score', false)
-  }
-  const scores: (number | null)[] = documents.map(() => null)
+  if (!Array.isArray(results) || results.length !== count) throw new ModelError('some documents have no score', false)
+  const scores: (number | null)[] = Array.from({ length: count }, () => null)
   for (const result of results as { readonly index?: unknown, readonly relevance_score?: unknown }[]) {
     const { index, relevance_score: score } = result ?? {}
     if (typeof index !== 'number' || scores[index] !== null) throw new ModelError('an index that no document has, or twice the same', false)

@@ -7,6 +7,7 @@ import type { MemoryIdentity } from '../identity.js'
 import { readDatasets, writtenDataset } from '../namespaces.js'
 import { AGENT_TAG, noteOf, ownTags, PRIVATE_TAG, type Note } from './note.js'
 import { budgeted, inWindow, ranked, type TimeWindow } from './ranking.js'
+import type { RerankBounds, Reranker } from './reranker.js'
 
 export interface NewNote {
   readonly text: string
@@ -36,6 +37,8 @@ export interface NoteSearch extends TimeWindow {
 }
 
 export interface NoteRecall {
+  /** Of the reranker. */
+  readonly rerank?: RerankBounds
   readonly query: string
   readonly max_tokens: number
   readonly types?: readonly string[] | undefined
@@ -68,11 +71,13 @@ const MOST_TOKENS = 65_536
 export class Notes {
   readonly #engine: () => MemoryEngine
   readonly #clock: Clock
+  readonly #reranker: Reranker
 
   /** @param engine throws `memory.unavailable` */
-  constructor (engine: () => MemoryEngine, clock: Clock) {
+  constructor (engine: () => MemoryEngine, clock: Clock, reranker: Reranker) {
     this.#engine = engine
     this.#clock = clock
+    this.#reranker = reranker
   }
 
   /** Answers when the text is durable. Throws `memory.namespace_invalid`, and what the engine refuses. */
@@ -111,7 +116,7 @@ export class Notes {
 
   /** The best first, as many as fit. */
   async recall (
-    identity: MemoryIdentity, { dataset, types, tags, tags_match: match, ...asked }: NoteRecall, signal: AbortSignal
+    identity: MemoryIdentity, { dataset, types, tags, tags_match: match, rerank = {}, ...asked }: NoteRecall, signal: AbortSignal
   ): Promise<readonly Note[]> {
     const body = {
       ...asked,
@@ -119,7 +124,11 @@ export class Notes {
       ...tags === undefined ? {} : { tags },
       ...match === undefined ? {} : { tags_match: match }
     }
-    return budgeted(ranked(await this.#recalled(identity, dataset, body, signal)), asked.max_tokens)
+    const found = byScore(await this.#recalled(identity, dataset, body, signal))
+    // what the embedded engine found in one bank, it has reranked itself
+    const isOrdered = this.#engine().name === 'embedded' && found.every(note => note.dataset === found[0]!.dataset)
+    const scored = isOrdered ? found : await this.#reranker.scored(asked.query, found, rerank, signal)
+    return budgeted(ranked(scored), asked.max_tokens)
   }
 
   /** One bank after the other. Throws `validation.invalid` for a cursor that is none. */
@@ -184,6 +193,10 @@ export class Notes {
     const { total } = value as { readonly total?: unknown }
     return { items, total: typeof total === 'number' ? total : offset + items.length }
   }
+}
+
+function byScore (notes: readonly Note[]): readonly Note[] {
+  return notes.toSorted((a, b) => (b.score ?? 0) - (a.score ?? 0))
 }
 
 /** Whether an agent may see a row of the engine that is about one memory. Pure. */

@@ -101,6 +101,7 @@ t.test('a passing trouble is tried again later, by hand at once, and a budget en
   t.match(await over(call, 'b', id), { status: 'completed', retry_count: 0 })
   await call('POST', 'b/memories', { items: [{ content: 'Bob sails.' }] })
   t.match(await consolidated(call), { status: 'failed', error_message: /used up its 500000 tokens of the day/ })
+  t.match((await call('GET', 'b/stats')).body, { failed_consolidation: 0, pending_consolidation: 1 }, 'its facts are open for another day')
   await call('POST', 'c/memories', { items: [{ content: 'Bob sails.' }] })
   t.match(await consolidated(call, 'c'), { status: 'completed' }, 'another bank has its own')
 })

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import type { Abilities, Errand, ErrandAnswer } from '../../../../plugins/services/memory-engine/messages.js'
 import type { EngineScript } from '../../../../kernel/testing/index.js'
+import { fakeUpstream, upstreamTable } from '../../../wire/fake-upstream.js'
 import { wireGateway } from '../../../wire/wire-gateway.js'
 import { memoryPlugins } from '../memory/host.js'
 import { noModels, openEngine, type Wire } from './support.js'
@@ -243,13 +244,21 @@ t.test('of many candidates, a reranker gets those that have a chance', async t =
   t.equal(asked, 50)
 })
 
-t.test('in a gateway, vectors and the second pass come from its slots, also while they are loaded, and another model renews them', async t => {
+t.test('in a gateway, vectors and the second pass come from its slots, an upstream or another gateway, also while they are loaded, and another model renews them', async t => {
   const slot = (type: string, model: string): string => `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "${model}"\n`
   const json = (value: unknown): EngineScript => ({ headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify(value)] })
   const embedded: string[] = []
+  const far = await fakeUpstream(t, ['far-embedder'])
+  far.engine.answer(({ url, body }) => {
+    if (url === '/v1/models') return json({ data: [{ id: 'far-embedder' }] })
+    const { input, documents } = JSON.parse(body.toString()) as { input: string[], documents: string[] }
+    if (url === '/v1/embeddings') return json({ data: input.map((text, index) => ({ index, embedding: [...vectorOf(text), 0.2] })) })
+    return json({ results: documents.map((text, index) => ({ index, relevance_score: text.endsWith('barks.') ? 7 : 1 })) })
+  })
   const gateway = await wireGateway(t, {
     plugins: memoryPlugins, svc: '[memory]\nenabled = true\n',
     files: {
+      'etc/svc/upstreams.toml': upstreamTable('far', far.url),
       'etc/svc/slots/embed.toml': slot('embedding', 'fake-model'), 'etc/svc/slots/rerank.toml': slot('reranking', 'fake-model'),
       'var/lib/svc/registry/registry.toml': ['fake-model', 'other-model'].map(id => `[models.${id}]\npath = "/dev/null"\n`).join('')
     },
@@ -281,6 +290,24 @@ t.test('in a gateway, vectors and the second pass come from its slots, also whil
   await gateway.slots.update('embed', { model: { default: 'other-model' } })
   await settled({ done: 3, stale: 0, model: 'embed other-model' })
   t.same(embedded.sort(), ['A hound barks.', 'A hound in its rack.', 'Tea.'])
+
+  const patch = async (embedding: object): Promise<void> => {
+    const { status } = await gateway.fetch('/api/settings', {
+      method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ memory: { embedding } })
+    })
+    t.equal(status, 200)
+  }
+  await patch({ model: 'far-embedder' })
+  await settled({ done: 3, stale: 0, model: 'far-embedder' })
+  t.match(JSON.parse(far.engine.requests.find(({ url }) => url === '/v1/embeddings')!.body.toString()), { model: 'far-embedder', input: [String, String, String] })
+  t.equal((await call('POST', 'b/memories/recall', { query: 'a puppy' })).headers.get('x-svc-recall'), 'text+vectors+rerank')
+  await patch({ model: 'rerank' })
+  t.match((await call('POST', 'b/memories/recall', { query: 'hounds', trace: true })).body, { trace: { steps: { vectors: /no memory has a vector of this model/ } } },
+    'one that cannot embed leaves the words')
+  await patch({ rerank_gateway_url: far.engine.origin, rerank_model: 'far-judge' })
+  t.match((await call('POST', 'b/memories/recall', { query: 'hound' })).body.results, [{ text: 'A hound barks.', scores: { reranker: 7 } }, { scores: { reranker: 1 } }],
+    'another gateway reranks')
+  t.match(JSON.parse(far.engine.requests.find(({ url }) => url === '/v1/rerankings')!.body.toString()), { model: 'far-judge', query: 'hound' })
 })
 
 t.test('of statements that contradict each other the newest comes first, near duplicates do not hide others, and agents see their own', async t => {

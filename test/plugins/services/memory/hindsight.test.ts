@@ -164,6 +164,20 @@ t.test('the key is really tried, and a server that is away is told, seen and tak
   t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: true, reachable: false, degraded: true, detail: /127\.0\.0\.1/ })
 })
 
+t.test('a model that writes an answer has the time of its own variable', async t => {
+  const fake = await fakeHindsight(t)
+  const host = await memoryHost(t, { url: fake.url, apiEnv: 'SVC_MEMORY_REFLECT_TIMEOUT_S=0.2\n' })
+  fake.instead.set('/v1/default/banks/b/reflect', () => { /* never */ })
+  const { status, json } = await host.call('POST', '/api/memory/banks/b/reflect', { query: 'x' })
+  t.match([status, json.error], [503, { code: 'memory.engine_unreachable' }], 'the setting would have it wait for 900 s')
+  await host.call('PUT', '/api/secrets/SVC_MEMORY_REFLECT_TIMEOUT_S', { value: 'soon' })
+  const leaving = new AbortController()
+  const waiting = host.fetch('/api/memory/hindsight/v1/default/banks/b/reflect', { method: 'POST', body: '{}', signal: leaving.signal })
+  await host.call('POST', '/api/memory/banks/b/recall', { query: 'x' })
+  leaving.abort()
+  await t.rejects(waiting, { name: 'AbortError' }, 'one that is no number counts for nothing')
+})
+
 t.test('a degraded server is looked at once a second, however many requests get through to it', async t => {
   const clock = new FakeClock()
   let [looks, isWell] = [0, false]

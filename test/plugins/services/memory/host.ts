@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { AnyPlugin } from '../../../../kernel/contract/index.js'
+import type { AnyPlugin, Clock } from '../../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import activity from '../../../../plugins/api/activity/index.js'
 import apiMemory from '../../../../plugins/api/memory/index.js'
@@ -33,12 +33,13 @@ export interface HostOptions {
   readonly pluginConfig?: Readonly<Record<string, Record<string, unknown>>>
   readonly plugins?: readonly AnyPlugin[]
   readonly files?: Readonly<Record<string, string>>
+  readonly clock?: Clock
 }
 
 export const memoryPlugins: readonly AnyPlugin[] = [activity, apiMemory, memory, memoryEngine, secrets, settings, status]
 
 /** A gateway with a memory that is on. */
-export async function memoryHost (t: Test, { url, svc = '', apiEnv, pluginConfig = {}, plugins = [], files = {} }: HostOptions = {}): Promise<MemoryHost> {
+export async function memoryHost (t: Test, { url, svc = '', apiEnv, pluginConfig = {}, plugins = [], files = {}, clock }: HostOptions = {}): Promise<MemoryHost> {
   const engine = url === undefined ? '' : `engine = "hindsight"\nurl = "${url}"\n`
   const gateway = await createTestGateway({
     plugins: [...memoryPlugins, ...plugins],
@@ -47,7 +48,8 @@ export async function memoryHost (t: Test, { url, svc = '', apiEnv, pluginConfig
       'etc/svc/svc.toml': `[slots]\nautostart = false\n[memory]\nenabled = true\n${engine}${svc}`,
       ...apiEnv === undefined ? {} : { 'etc/svc/api.env': apiEnv },
       ...files
-    }
+    },
+    ...clock === undefined ? {} : { clock }
   })
   t.teardown(() => gateway.close())
   const call: MemoryHost['call'] = async (method, path, body, headers = {}) => {

@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import t from 'tap'
+import { createFakeEngine, FakeClock } from '../../../../kernel/testing/index.js'
 import { fakeHindsight } from './fake-hindsight.js'
-import { memoryHost } from './host.js'
+import { memoryHost, type MemoryHost } from './host.js'
 
 const as = (agent: string, isPrivate = false): Record<string, string> => ({ 'x-svc-agent': agent, ...isPrivate ? { 'x-svc-private': '1' } : {} })
 
@@ -124,6 +125,51 @@ t.test('memories by dataset', async t => {
     }
     t.equal((await add({ text: 'x' }, { 'x-svc-agent': '  ', 'x-svc-private': 'off' })).status, 200, 'a blank name is none')
   })
+})
+
+t.test('what several datasets found is ordered by the reranker, and stays as it is where that fails', async t => {
+  const fake = await fakeHindsight(t)
+  const far = await createFakeEngine()
+  t.teardown(() => far.close())
+  const clock = new FakeClock()
+  const url = (of: string): string => `engine = "hindsight"\nurl = "${of}"\n`
+  const rerank = `[memory.embedding]\nrerank_gateway_url = "${far.origin}"\nrerank_model = "judge"\n`
+  const host = await memoryHost(t, { svc: url(fake.url) + rerank, clock })
+  const embedded = await memoryHost(t, { svc: rerank })
+  const scores = (of: (text: string) => unknown) => far.answer(({ body }) => {
+    const { documents } = JSON.parse(body.toString()) as { documents: string[] }
+    return { headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ results: documents.map((text, index) => ({ index, relevance_score: of(text) })) })] }
+  })
+  const recall = async (of: MemoryHost, dataset: string | readonly string[] = ['project:a', 'project:b']): Promise<Array<{ text: string, score: number }>> =>
+    (await of.call('POST', '/api/memory/recall', { query: 'tea and cake', dataset })).json.items
+  const order = async (of: MemoryHost, dataset?: string): Promise<string> => (await recall(of, dataset)).map(({ text }) => text.slice(-1)).join('')
+  for (const one of [host, embedded]) {
+    for (const [text, dataset] of [['Tea and cake, one', 'a'], ['tea 2', 'a'], ['Tea and cake 3', 'b']] as const) await one.call('POST', '/api/memory/add', { text, dataset: `project:${dataset}` })
+  }
+  scores(text => text.endsWith('2') ? 3 : -3)
+  for (const one of [host, embedded]) {
+    const [first, second] = await recall(one)
+    t.match([first, second], [{ text: 'tea 2', dataset: 'project:a', score: 1 / (1 + Math.exp(-3)) }, { score: 1 / (1 + Math.exp(3)) }])
+  }
+  t.match(far.requests.at(-1), { method: 'POST', url: '/v1/rerankings' })
+  t.match(JSON.parse(far.requests.at(-1)!.body.toString()), { model: 'judge', query: 'tea and cake', documents: { length: 3 }, top_n: 3 })
+
+  const calls = (): number => far.requests.length
+  const before = calls()
+  t.match(await recall(host, 'project:b'), [{ text: 'Tea and cake 3' }])
+  t.equal(calls(), before, 'one memory has no order')
+  await recall(embedded, 'project:a')
+  t.equal(calls(), before + 1, 'the embedded engine reranks a bank of its own, and nothing does it again')
+  for (const lie of [null, 'much']) {
+    scores(() => lie)
+    t.equal(await order(host), 'e32', `a score of ${JSON.stringify(lie)}`)
+    const seen = calls()
+    t.equal(await order(host), 'e32')
+    t.equal(calls(), seen, 'it is spared for a while')
+    await clock.advance(5000)
+  }
+  await far.close()
+  t.equal(await order(host), 'e32', 'one that is away')
 })
 
 t.test('no agent reads or writes what belongs to another, whatever it tries', async t => {
