@@ -1,4 +1,4 @@
-import type { AnyPlugin, Clock, Logger } from './contract/index.js'
+import type { AnyPlugin, Clock, Installation, Logger } from './contract/index.js'
 import type { FileOps } from './config/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
 import type { BuiltinPlugin } from './host/discover.js'
@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly autostart?: boolean
   /** Stop engines with the gateway, whatever the configuration says. */
   readonly stopEngines?: boolean
+  /** Default is this package, which nothing starts again. */
+  readonly installation?: Installation
   readonly log?: Logger
   /** Told `[server] log_level` as soon as it is known, and at every change. */
   readonly setLogLevel?: (level: string) => void

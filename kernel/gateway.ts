@@ -31,7 +31,7 @@ import { Tools } from './tools/tool-catalogue.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { pluginState } from './plugin-state.js'
-import { version } from './version.js'
+import { packageRoot, version } from './version.js'
 import { problemText } from './contract/problem-text.js'
 
 /** What a request may take to end once it was told to: longer takes only a plugin that ignores its signal. */
@@ -157,8 +157,7 @@ class GatewayRun implements Gateway {
       inference.upstreams.warm()
       const { slots, gpu } = inference
       void this.#tellFindings(kernel, slots)
-      const { autostart: isOn = true } = this.#options
-      const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
+      const mayStart = (name: string): boolean => this.#options.autostart !== false && slots.startsByItself(name) && gpu.allows(name)
       this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
     } catch (error) {
@@ -263,6 +262,7 @@ class GatewayRun implements Gateway {
     services.add(core.gpu, inference.gpu)
     services.add(core.gate, inference.gpu)
     services.add(core.hardware, kernel.hardware)
+    services.add(core.installation, this.#options.installation ?? { root: packageRoot, restart: null })
     services.add(core.jobs, kernel.jobs)
     services.add(core.models, kernel.models)
     services.add(core.modelFiles, kernel.modelFiles)

@@ -55,6 +55,7 @@ const builtins = [
   { name: 'api-stats', load: () => import('./api/stats/index.js') },
   { name: 'api-status', load: () => import('./api/status/index.js') },
   { name: 'api-tools', load: () => import('./api/tools/index.js') },
+  { name: 'api-updates', load: () => import('./api/updates/index.js') },
   { name: 'api-upstreams', load: () => import('./api/upstreams/index.js') },
   { name: 'api-user', load: () => import('./api/user/index.js') },
   { name: 'agent-personas', load: () => import('./services/agent-personas/index.js') },
@@ -70,6 +71,7 @@ const builtins = [
   { name: 'memory', load: () => import('./services/memory/index.js') },
   { name: 'stack-catalog', load: () => import('./services/stack-catalog/index.js') },
   { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
+  { name: 'updates', load: () => import('./services/updates/index.js') },
   { name: 'hub', load: () => import('./services/hub/index.js') },
   { name: 'demo', load: () => import('./services/demo/index.js') }
 ]

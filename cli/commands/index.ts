@@ -136,6 +136,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./engine/index.js')).addEngineCommands
   },
   {
+    usage: 'update [options]',
+    about: 'look for a newer release of the gateway',
+    load: async () => (await import('./update/index.js')).addUpdateCommand
+  },
+  {
     usage: 'completion <shell>',
     about: 'print what makes a shell complete the words of svc',
     load: async () => (await import('./completion.js')).addCompletionCommands

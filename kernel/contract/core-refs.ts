@@ -12,6 +12,7 @@ import type { EngineTasks } from './services/engine-tasks.js'
 import type { EventBus } from './services/events.js'
 import type { GpuArbiter, SlotGate } from './services/gpu.js'
 import type { HardwareService } from './services/hardware.js'
+import type { Installation } from './services/installation.js'
 import type { JobStore } from './services/jobs.js'
 import type { ModelFiles, ModelRegistry } from './services/models.js'
 import type { PluginService } from './services/plugins.js'
@@ -87,6 +88,7 @@ export const core = known('core', Object.freeze({
   gpu: createServiceRef<GpuArbiter>('core.gpu'),
   gate: createServiceRef<SlotGate>('core.gate'),
   hardware: createServiceRef<HardwareService>('core.hardware'),
+  installation: createServiceRef<Installation>('core.installation'),
   jobs: createServiceRef<JobStore>('core.jobs'),
   models: createServiceRef<ModelRegistry>('core.models'),
   modelFiles: createServiceRef<ModelFiles>('core.model-files'),

@@ -22,6 +22,7 @@ export type { EventBus, EventFilter, GatewayEvent, NewEvent, Severity } from './
 export { gpuModes } from './gpu.js'
 export type { GpuArbiter, GpuMode, GpuStatus, SlotGate } from './gpu.js'
 export type { GpuReading, HardwareReading, HardwareService } from './hardware.js'
+export type { Installation } from './installation.js'
 export { jobStates } from './jobs.js'
 export type { Job, JobPatch, JobQuery, JobState, JobStore, NewJob } from './jobs.js'
 export type { ModelFileFacts, ModelFileKind, ModelFiles, ModelRegistry, NewModelRow, RegistryFile } from './models.js'

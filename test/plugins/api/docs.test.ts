@@ -88,6 +88,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /api/requests/req-1/cancel': [404, 'request.not_found'],
   'POST /api/services/openwebui/install': [409, 'services.cannot_install'],
   'POST /api/stacks/saber/apply': [409, 'stacks.would_break'],
+  'GET /api/updates/check': [500, 'system.update_error'],
   'POST /api/upstreams': [409, 'upstream.already_exists']
 }
 

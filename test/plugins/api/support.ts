@@ -35,12 +35,14 @@ import slots from '../../../plugins/api/slots/index.js'
 import stacks from '../../../plugins/api/stacks/index.js'
 import stats from '../../../plugins/api/stats/index.js'
 import status from '../../../plugins/api/status/index.js'
+import updatesApi from '../../../plugins/api/updates/index.js'
 import upstreams from '../../../plugins/api/upstreams/index.js'
 import user from '../../../plugins/api/user/index.js'
 import { shippedFacts } from '../../providers.js'
 import imagegen from '../../../plugins/providers/imagegen/index.js'
 import companions from '../../../plugins/services/companions/index.js'
 import remoteCatalog from '../../../plugins/providers/remote-catalog/index.js'
+import updates from '../../../plugins/services/updates/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import stackCatalog from '../../../plugins/services/stack-catalog/index.js'
@@ -82,6 +84,8 @@ export const apiPlugins: readonly AnyPlugin[] = [
   stacks,
   stats,
   status,
+  updates,
+  updatesApi,
   upstreams,
   user
 ]

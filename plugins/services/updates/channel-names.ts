@@ -1,0 +1,2 @@
+export const channels = ['stable', 'nightly'] as const
+export type Channel = typeof channels[number]

@@ -1,0 +1,130 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { createTestGateway, FakeClock, settle } from '../../../../kernel/testing/index.js'
+import { version } from '../../../../kernel/version.js'
+import updatesApi from '../../../../plugins/api/updates/index.js'
+import { decide } from '../../../../plugins/services/updates/decision.js'
+import updates from '../../../../plugins/services/updates/index.js'
+import { parseManifest, type Manifest } from '../../../../plugins/services/updates/manifest.js'
+import { run } from '../../../cli/support.js'
+import { channelServer, manifestText } from './channel-server.js'
+
+const manifestOf = (fields: Readonly<Record<string, unknown>> = {}): Manifest => parseManifest(manifestText(fields), 'here', 'stable')
+const from = ({ url }: { readonly url: string }): Record<string, Record<string, unknown>> => ({ updates: { releases_url: url } })
+
+t.test('a release is taken when it is newer, fits this machine and takes this one over; an older one when it is asked for', async t => {
+  type Case = readonly [name: string, current: string, fields: object, target: string | null, expected: string | RegExp]
+  const cases: readonly Case[] = [
+    ['newer', '1.0.0', { version: '1.0.1' }, null, 'available'],
+    ['a release after its candidates', '1.1.0-rc.2', { version: '1.1.0' }, null, 'available'],
+    ['a candidate of the release that runs', '1.1.0', { version: '1.1.0-rc.2' }, null, /older than 1\.1\.0/],
+    ['the same', '1.0.0', { version: '1.0.0' }, null, 'current'],
+    ['the same, revoked: nothing to install', '1.0.0', { version: '1.0.0', revoked: true }, null, 'current'],
+    ['older', '1.2.0', { version: '1.1.9' }, null, /1\.1\.9 of the channel is older than 1\.2\.0/],
+    ['older, by name', '1.2.0', { version: '1.1.9' }, '1.1.9', 'available'],
+    ['another one than was asked for', '1.0.0', { version: '1.2.0' }, '1.1.0', /1\.1\.0 was asked for, and the manifest is of 1\.2\.0/],
+    ['revoked', '1.0.0', { version: '1.1.0', revoked: true, revoked_reason: 'it eats models' }, null, /1\.1\.0 is revoked: it eats models/],
+    ['revoked, by name', '1.0.0', { version: '1.1.0', revoked: true }, '1.1.0', /1\.1\.0 is revoked$/],
+    ['for this machine', '1.0.0', { version: '1.1.0', platforms: ['linux-x64', 'linux-arm64'] }, null, 'available'],
+    ['for another machine', '1.0.0', { version: '1.1.0', platforms: ['darwin-arm64'] }, null, /is for darwin-arm64, and this machine is linux-x64/],
+    ['from this release on', '1.4.2', { version: '2.0.0', upgrade_from: '>=1.4' }, null, 'available'],
+    ['from a later release on', '1.3.0', { version: '2.0.0', upgrade_from: '>=1.4' }, null, /updates from >=1\.4 only, and 1\.3\.0 runs/],
+    ['from nowhere', '1.3.0', { version: '2.0.0', upgrade_from: 'soon' }, null, /'soon', which is no range/]
+  ]
+  for (const [name, current, fields, target, expected] of cases) {
+    const decision = decide({ current, platform: 'linux-x64', manifest: manifestOf({ ...fields }), target })
+    if (typeof expected === 'string') t.equal(decision.kind, expected, name)
+    else t.match(decision, { kind: 'refused', why: expected }, name)
+  }
+})
+
+t.test('a manifest of another schema, another channel or with a broken field is refused with the reason', async t => {
+  const cases: ReadonlyArray<readonly [text: string, why: RegExp]> = [
+    ['<html>', /is no JSON/],
+    ['[]', /_schema is missing/],
+    [manifestText({ _schema: 'svc.releases.v2' }), /_schema is "svc\.releases\.v2", and this release reads svc\.releases\.v1/],
+    [manifestText({ channel: 'nightly' }), /is of channel 'nightly', not 'stable'/],
+    [manifestText({ version: 'v1.2' }), /version is no version/],
+    [manifestText({ version: '1.2.3+build' }), /version is no version/],
+    [manifestText({ digest_sha256: 'abc', url: '' }), /url .*; digest_sha256 must be 64 hex digits/]
+  ]
+  for (const [text, why] of cases) {
+    t.throws(() => parseManifest(text, 'https://x.example/stable.json', 'stable'), { code: 'system.update_manifest_invalid', message: why }, text.slice(0, 60))
+  }
+  t.equal(manifestOf({ digest_sha256: `sha256:${'B'.repeat(64)}` }).digest_sha256, 'b'.repeat(64), 'a digest may say what it is')
+  t.match(manifestOf({ rollback_policy: 'any' }), { rollback_policy: 'any' }, 'fields of later releases stay')
+})
+
+t.test('the channel is asked, chosen and shown, by the routes and at the prompt', async t => {
+  const channel = await channelServer(t)
+  channel.files.set('/stable.json', manifestText({ notes_url: 'https://x.example/notes' }))
+  channel.files.set('/stable-98.0.0.json', manifestText({ version: '98.0.0' }))
+  const revoked = { version: '99.1.0-nightly.1', revoked: true, revoked_reason: 'it eats models' }
+  channel.files.set('/nightly.json', manifestText({ channel: 'nightly', ...revoked }))
+  const gateway = await createTestGateway({ plugins: [updates, updatesApi], pluginConfig: from(channel) })
+  t.teardown(() => gateway.close())
+  const call = async (method: string, path: string, body?: unknown): Promise<{ status: number, json: unknown }> => {
+    const answer = await gateway.fetch(`/api/updates/${path}`, {
+      method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+    })
+    return { status: answer.status, json: await answer.json() as unknown }
+  }
+  const svc = (...args: string[]): ReturnType<typeof run> => run(['update', ...args, '--url', gateway.baseUrl])
+
+  t.match(await call('GET', 'state'), { status: 200, json: { svc: { current: version, available: null, channel: 'stable' }, autoCheck: true, installation: { kind: 'checkout', advice: /git pull/ } } })
+  t.strictSame(channel.asked, [], 'the state asks no one')
+  t.match(await call('GET', 'check'), {
+    status: 200,
+    json: { current: version, latest: '99.0.0', channel: 'stable', update_available: true, blocked: null, manifest_url: `${channel.url}/stable.json`, manifest: { version: '99.0.0' } }
+  })
+  t.match(await call('GET', 'state'), { json: { svc: { available: '99.0.0' } } }, 'what a check found is remembered')
+  t.match(await call('GET', 'check?version=98.0.0'), { json: { latest: '98.0.0', update_available: true } }, 'one version has a manifest of its own')
+  t.match(await call('GET', 'check?version=97.0.0'), { status: 500, json: { error: { code: 'system.update_error', message: /answers 404/ } } })
+
+  const shown = await svc('--check')
+  t.match(shown, { code: 0, stdout: /Current +\S+\nLatest +99\.0\.0\nChannel +stable\nAvailable +yes\nNotes +https:\/\/x\.example\/notes\nThis installation does not update itself: it is a checkout/ }, shown.stdout + shown.stderr)
+  const nightly = await svc('--check', '--channel', 'nightly')
+  t.match(nightly, { code: 0, stdout: /Channel +nightly\nAvailable +no\nNot installed: 99\.1\.0-nightly\.1 is revoked: it eats models\./ }, nightly.stdout + nightly.stderr)
+  t.match(await call('GET', 'channel'), { status: 200, json: { channel: 'nightly' } }, 'the channel is kept')
+  t.match(JSON.parse((await svc('--check', '--channel', 'stable', '--json')).stdout), { latest: '99.0.0', update_available: true })
+  t.match(await svc('--check', '--channel', 'weekly'), { code: 2 })
+
+  t.match(await call('PUT', 'channel', { channel: 'weekly' }), { status: 400, json: { error: { code: 'channel.unknown', message: /there are stable, nightly/ } } })
+  t.match(await call('PUT', 'channel', {}), { status: 400, json: { error: { code: 'channel.invalid' } } })
+  t.match(await call('PUT', 'channel', { channel: 'stable', version: '1' }), { status: 400, json: { error: { code: 'channel.invalid' } } })
+
+  channel.files.set('/stable.json', (_request, response) => { response.writeHead(302, { location: 'file:///etc/passwd' }).end() })
+  t.match(await call('GET', 'check'), { status: 500, json: { error: { code: 'system.update_error' } } }, 'a redirect leads to HTTP only')
+  channel.files.set('/stable.json', 'x'.repeat(300_000))
+  t.match(await call('GET', 'check'), { status: 500, json: { error: { code: 'system.update_error' } } }, 'a manifest is a page of text')
+  channel.files.set('/stable.json', manifestText({ channel: 'nightly' }))
+  t.match(await call('GET', 'check'), { status: 400, json: { error: { code: 'system.update_manifest_invalid' } } })
+
+  const file = join(t.testdir(), 'releases.json')
+  await writeFile(file, manifestText({ version: '97.0.0' }))
+  const { config } = gateway.gateway.kernel()
+  for (const place of [file, `file://${file}`]) {
+    await config.setSecret('SVC_RELEASES_URL', place)
+    t.match(await call('GET', 'check'), { json: { latest: '97.0.0' } }, 'a file is read as it is')
+  }
+  await config.setSecret('SVC_RELEASES_URL', `${channel.url}/any?token=1`)
+  channel.files.set('/any', manifestText({ channel: 'nightly' }))
+  await call('PUT', 'channel', { channel: 'nightly' })
+  t.match(await call('GET', 'check?version=99.0.0'), { status: 200, json: { latest: '99.0.0' } })
+  t.equal(channel.asked.at(-1), '/any?token=1&channel=nightly&version=99.0.0')
+})
+
+t.test('without an address of releases no request leaves the machine, and a checkout asks nobody by itself', async t => {
+  const channel = await channelServer(t)
+  channel.files.set('/stable.json', manifestText())
+  const clock = new FakeClock()
+  const gateway = await createTestGateway({ plugins: [updates, updatesApi], clock, pluginConfig: from(channel) })
+  t.teardown(() => gateway.close())
+  clock.advance(48 * 60 * 60 * 1000)
+  await settle()
+  t.strictSame(channel.asked, [])
+  const bare = await createTestGateway({ plugins: [updates, updatesApi], installation: { root: t.testdir(), restart: null } })
+  t.teardown(() => bare.close())
+  t.match(await (await bare.fetch('/api/updates/check')).json(), { error: { code: 'system.update_error' } })
+})
