@@ -155,9 +155,9 @@ class GatewayRun implements Gateway {
       goOn()
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
-      const { slots, gpu } = inference
+      const { slots, gpu } = inference, isOn = this.#options.autostart !== false
       void this.#tellFindings(kernel, slots)
-      const mayStart = (name: string): boolean => this.#options.autostart !== false && slots.startsByItself(name) && gpu.allows(name)
+      const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
       this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
     } catch (error) {
@@ -189,8 +189,8 @@ class GatewayRun implements Gateway {
     const { checkAnswers = false, pluginConfig = {} } = this.#options
     const generations = new Generations(config.paths.plugins)
     const pluginHome = { folder: config.paths.plugins, generations, gateway: version }
-    const logs = new PluginLogs(clock, text => config.withoutSecrets(text))
     const clean = (text: string): string => config.withoutSecrets(text)
+    const logs = new PluginLogs(clock, clean)
     const tools = this.#tools = new Tools({ log, clock, events, activity: kernel.activity, clean })
     tools.useAgents(createAgentFiles(config))
     const host: PluginHost = new PluginHost({
