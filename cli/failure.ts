@@ -43,6 +43,16 @@ export class Interrupted extends Error {
   }
 }
 
+/** A program that ran in place of the command has ended; the exit code is its own. */
+export class ProgramEnded extends Error {
+  readonly exitCode: number
+
+  constructor (exitCode: number) {
+    super(`the program ended with ${exitCode}`)
+    this.exitCode = exitCode
+  }
+}
+
 /** Our output is no longer read, as with `| head`: ends the command silently. */
 export class PipeClosed extends Error {
   readonly exitCode = exitCodes.ok

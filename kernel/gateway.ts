@@ -269,6 +269,7 @@ class GatewayRun implements Gateway {
     services.add(core.openapi, apiDocument(() => host.routes, version, () => host.providers.list()))
     services.add(core.daemons, inference.daemons)
     services.add(core.providers, host.providers)
+    services.add(core.agents, host.agents)
     services.add(core.services, host.companions)
     services.add(core.slots, inference.slots)
     services.add(core.dispatch, inference.dispatcher)

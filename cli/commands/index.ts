@@ -72,7 +72,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'agent',
-    about: 'manage agents: who they are, and calls that wait for you',
+    about: 'run agents on this gateway, and decide who they are and what they may do',
     load: async () => (await import('./agent/index.js')).addAgentCommands
   },
   {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { z } from 'zod'
+import type { AgentDescriptor } from './agent.js'
 import type { ServiceDescriptor } from './companion.js'
 import type { ConfigFile, ConfigFileDefinition } from './config-file.js'
 import type { Logger } from './logger.js'
@@ -74,6 +75,8 @@ export interface ToolMethods {
 export interface ServiceMethods {
   /** A program beside the gateway, made by `defineService`. */
   addService (service: ServiceDescriptor): void
+  /** A program that people run on a model, made by `defineAgent`: how it is brought, started, wired and known. */
+  addAgent (agent: AgentDescriptor): void
 }
 
 export interface KindMethods {

@@ -1,3 +1,4 @@
+import type { AgentCatalog } from './agent.js'
 import type { ServiceCatalog } from './companion.js'
 import type { Logger } from './logger.js'
 import type { Device, SlotType } from './schemas/enums.js'
@@ -82,6 +83,7 @@ export const core = known('core', Object.freeze({
   configCheck: createServiceRef<ConfigCheck>('core.config-check'),
   clock: createServiceRef<Clock>('core.clock'),
   log: createServiceRef<Logger>('core.log'),
+  agents: createServiceRef<AgentCatalog>('core.agents'),
   events: createServiceRef<EventBus>('core.events'),
   activity: createServiceRef<ActivityLog>('core.activity'),
   approvalRows: createServiceRef<ApprovalRows>('core.approval-rows'),

@@ -6,6 +6,10 @@ export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
 export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'
 export type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, FlagPlace, FlagRules, RowWorld } from './config-file.js'
+export { defineAgent, isAgent } from './agent.js'
+export type {
+  AgentCatalog, AgentDescriptor, AgentInstall, AgentProbe, AgentServer, AgentSetting, AgentWiring, AgentWorld, NpmProgram
+} from './agent.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
 export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'
 export type {

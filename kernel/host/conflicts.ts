@@ -13,7 +13,7 @@ export interface Conflict {
 
 export interface Claim {
   readonly plugin: string
-  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'templates' | 'files'>
+  readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'agents' | 'templates' | 'files'>
   readonly errors?: ReadonlyArray<PluginErrors<never>>
   /** What the codes of a package begin with; null for what came with the gateway, whose plugins share domains. */
   readonly domain?: string | null
@@ -71,7 +71,8 @@ function claimsOf (stage: Claim['stage']): Array<{ key: string, what: string, pr
     ...stage.runtimes.map(of => ({ of, key: `runtime ${of.name}`, what: `runtime '${of.name}'`, problem: null })),
     ...stage.routes.flatMap(of => of.tool === undefined ? [] : [toolClaim(of.tool.server ?? ADMIN, of.tool.name, of)]),
     ...stage.tools.map(of => toolClaim(of.server, of.name, of)),
-    ...stage.services.map(of => ({ of, key: `service ${of.id}`, what: `service '${of.id}'`, problem: null }))
+    ...stage.services.map(of => ({ of, key: `service ${of.id}`, what: `service '${of.id}'`, problem: null })),
+    ...stage.agents.map(of => ({ of, key: `agent ${of.id}`, what: `agent '${of.id}'`, problem: null }))
   ]
 }
 

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isErrorCode, messageOf, SvcError, svcError, type ConfigFileDefinition, type ErrorRow, type EventBus, type PluginConfigProblem,
-  type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService, type PluginSetting, type PluginStanding,
-  type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog, type ServiceDescriptor
+  isErrorCode, messageOf, SvcError, svcError, type AgentCatalog, type AgentDescriptor, type ConfigFileDefinition, type ErrorRow,
+  type EventBus, type PluginConfigProblem, type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService,
+  type PluginSetting, type PluginStanding, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
+  type ServiceDescriptor
 } from '../contract/index.js'
 import { LaidProviders, noProviders } from '../config/laid-providers.js'
 import { checkShape, dotted } from '../config/shape-check.js'
@@ -67,6 +68,9 @@ export class PluginHost implements PluginService {
   /** What plugins that are up bring to run beside the gateway. */
   readonly companions: ServiceCatalog
 
+  /** Agents that plugins which are up describe. */
+  readonly agents: AgentCatalog
+
   /** Looked at by every request: made anew when a plugin comes or goes. */
   #laid = noProviders
   /** Resolves when the files say what they say with the plugins that there are. */
@@ -85,6 +89,8 @@ export class PluginHost implements PluginService {
     }
     const companions = (): ServiceDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.services ?? [])
     this.companions = { list: companions, get: id => companions().find(service => service.id === id) }
+    const agents = (): AgentDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.agents ?? [])
+    this.agents = { list: agents, get: id => agents().find(agent => agent.id === id) }
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
   }

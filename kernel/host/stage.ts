@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import {
-  isProvider, isRoute, isRuntime, isService, isTool, svcError, type AnyPlugin, type AnyRoute, type ConfigFile,
+  isAgent, isProvider, isRoute, isRuntime, isService, isTool, svcError, type AgentDescriptor,
+  type AnyPlugin, type AnyRoute, type ConfigFile,
   type ConfigFileDefinition, type EngineProvider, type Logger,
   type PluginTable, type RuntimeDefinition, type ServiceDescriptor, type ServiceRef, type SettingDefinition,
   type ToolDefinition, type UpstreamTemplate, type UpstreamTemplateInput, upstreamTemplateSchema
@@ -16,6 +17,7 @@ export interface Stage {
   readonly runtimes: RuntimeDefinition[]
   readonly tools: ToolDefinition[]
   readonly services: ServiceDescriptor[]
+  readonly agents: AgentDescriptor[]
   readonly settings: SettingDefinition[]
   readonly files: ConfigFileDefinition[]
   readonly provided: Map<string, unknown>
@@ -58,6 +60,7 @@ export function createContext (
     runtimes: [],
     tools: [],
     services: [],
+    agents: [],
     settings: [],
     files: [],
     provided: new Map(),
@@ -97,7 +100,10 @@ export function createContext (
     routes: { addRoute, configureScope },
     mcp: { addTool, addRoute, configureScope },
     runtime: { addRuntime: listOf('addRuntime', stage.runtimes, isRuntime, 'a driver made by defineRuntime') },
-    service: { addService: listOf('addService', stage.services, isService, 'a service made by defineService') }
+    service: {
+      addService: listOf('addService', stage.services, isService, 'a service made by defineService'),
+      addAgent: listOf('addAgent', stage.agents, isAgent, 'an agent made by defineAgent')
+    }
   }
   const foreign = Object.entries(byKind).filter(([kind]) => kind !== plugin.kind).flatMap(([, methods]) => Object.keys(methods))
   const refusals = Object.fromEntries(foreign.map(method => [method, () => {

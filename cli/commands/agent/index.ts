@@ -4,9 +4,15 @@ import { addApprovalsDecide } from './decide.js'
 import { addApprovalsList } from './list.js'
 import { addPersonaCommands } from './personas.js'
 import { addApprovalsWatch } from './watch.js'
+import { addAgentConnect } from './connect.js'
+import { addAgentList } from './agents.js'
+import { addAgentRun } from './run.js'
 
 export function addAgentCommands (program: Command, cli: Cli): void {
-  const agent = program.command('agent').description('manage agents: who they are, and calls that wait for you')
+  const agent = program.command('agent').description('run agents on this gateway, and decide who they are and what they may do')
+  addAgentList(agent, cli)
+  addAgentRun(agent, cli)
+  addAgentConnect(agent, cli)
   const approvals = agent.command('approvals').description('calls of agents that wait for you')
   addApprovalsList(approvals, cli)
   addApprovalsDecide(approvals, cli)

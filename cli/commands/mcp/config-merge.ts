@@ -39,19 +39,20 @@ function mergeJson (before: string, name: string, { path, entry }: Connection): 
 }
 
 /** A table of its own at the end, or in place of the one that was written before. */
-function mergeToml (before: string, name: string, { text }: Connection): Merged {
+function mergeToml (before: string, name: string, { path, text }: Connection): Merged {
   const parsed = tomlOf(before)
   if (parsed === null) return { kind: 'refused', why: 'it is no valid TOML' }
   if (before.includes(text)) return { kind: 'same' }
-  const servers = parsed.mcp_servers
-  if (!isTable(servers) || servers[name] === undefined) {
+  const outer = path.join('.')
+  const tables = path.reduce<unknown>((table, key) => isTable(table) ? table[key] : undefined, parsed)
+  if (!isTable(tables) || tables[name] === undefined) {
     const next = `${before.trimEnd()}\n\n${text}`
-    return tomlOf(next) === null ? { kind: 'refused', why: 'mcp_servers is written in a way that nothing can be added to' } : { kind: 'changed', text: next }
+    return tomlOf(next) === null ? { kind: 'refused', why: `${outer} is written in a way that nothing can be added to` } : { kind: 'changed', text: next }
   }
-  const own = new RegExp(`^\\[mcp_servers\\.${name}\\]\\n(?:(?!\\[).*\\n?)*`, 'm')
+  const own = new RegExp(`^\\[${outer.replaceAll('.', '\\.')}\\.${name}\\]\\n(?:(?!\\[).*\\n?)*`, 'm')
   const next = before.replace(own, `${text}\n`)
   const isDone = next !== before && tomlOf(next) !== null
-  return isDone ? { kind: 'changed', text: next } : { kind: 'refused', why: `it has an mcp_servers.${name} of another form` }
+  return isDone ? { kind: 'changed', text: next } : { kind: 'refused', why: `it has an ${outer}.${name} of another form` }
 }
 
 /** Nothing here reads YAML, so only what is surely right is done: a block of its own at the end. */

@@ -1,16 +1,14 @@
-import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
-import { CliFailure, usageFailure } from '../../failure.js'
+import { usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
-import { messageOf } from '../../../kernel/contract/errors.js'
 import { shellText } from '../../../kernel/contract/shell-words.js'
-import { mergeConnection } from './config-merge.js'
 import { connectionOf, mcpClients, type McpClient } from './mcp-clients.js'
 import { oneServerSchema } from './server-record.js'
+import { writeConnections } from './write-connection.js'
 
 interface ConnectOptions {
   readonly server: string
@@ -43,7 +41,7 @@ export function addMcpConnect (mcp: Command, cli: Cli): void {
       })
       const target = file === undefined ? connection.file : resolve(cli.process.cwd(), file)
       if (json === true) cli.out.json({ client, file: target, format: connection.format, content: connection.text })
-      if (write === true) return await writeConnection(cli, target, name, connection, json === true)
+      if (write === true) return await writeConnections(cli, target, [{ name, connection }], json === true)
       if (json === true) return
       cli.out.line(`For ${target}:`)
       cli.out.line()
@@ -56,34 +54,4 @@ export function addMcpConnect (mcp: Command, cli: Cli): void {
       ].map(option => `${option} `).join('')
       cli.out.line(`\`svc mcp connect ${client} ${given}--write\` writes it there.`)
     })
-}
-
-async function writeConnection (
-  cli: Cli, file: string, name: string, connection: ReturnType<typeof connectionOf>, isQuiet: boolean
-): Promise<void> {
-  try {
-    // a configuration that is kept elsewhere, and linked to, stays a link
-    const target = await realpath(file).catch(() => file)
-    const before = await readFile(target, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null
-      throw error
-    })
-    const merged = mergeConnection(before, name, connection)
-    if (merged.kind === 'refused') {
-      throw new CliFailure(`${file} was left as it is: ${merged.why}`, {
-        hints: ['Add this by hand:', ...connection.text.trimEnd().split('\n')]
-      })
-    }
-    if (merged.kind === 'same') return isQuiet ? undefined : cli.out.line(`${file} has it already.`)
-    await mkdir(dirname(target), { recursive: true })
-    if (before !== null) await copyFile(target, `${target}.svc-backup`)
-    const mode = before === null ? 0o600 : (await stat(target)).mode & 0o777
-    await writeFile(`${target}.svc-new`, merged.text, { mode })
-    await rename(`${target}.svc-new`, target)
-    if (isQuiet) return
-    cli.out.line(`${file} is written${before === null ? '' : `; as it was: ${target}.svc-backup`}.`)
-  } catch (error) {
-    if (error instanceof CliFailure) throw error
-    throw new CliFailure(`${file} cannot be written: ${messageOf(error)}`)
-  }
 }

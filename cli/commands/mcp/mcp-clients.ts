@@ -9,9 +9,11 @@ export interface Connection {
   /** Where the client keeps it, unless told otherwise. */
   readonly file: string
   readonly format: 'json' | 'toml' | 'yaml'
-  /** For JSON: the keys that lead to the servers, and the entry under the server's name. For text: the whole block. */
+  /** The keys that lead to the table of the entry. YAML: none. */
   readonly path: readonly string[]
-  readonly entry: Readonly<Record<string, unknown>>
+  /** For JSON: what stands there under its name. */
+  readonly entry: unknown
+  /** The whole block, or for JSON a file with nothing else in it. */
   readonly text: string
 }
 
@@ -58,5 +60,5 @@ export function connectionOf (input: ConnectionInput): Connection {
 }
 
 function text (file: string, format: 'toml' | 'yaml', block: string): Connection {
-  return { file, format, path: [], entry: {}, text: block }
+  return { file, format, path: format === 'toml' ? ['mcp_servers'] : [], entry: null, text: block }
 }

@@ -75,6 +75,7 @@ const claim = (plugin: string, routes: readonly AnyRoute[], providers: readonly 
   stage: {
     routes: [...routes],
     services: [],
+    agents: [],
     providers: providers.map(name => ({ name }) as EngineProvider),
     runtimes: [],
     files: [],

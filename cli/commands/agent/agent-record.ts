@@ -1,0 +1,36 @@
+import { z } from 'zod'
+
+const packageSchema = z.looseObject({ package: z.string(), version: z.string() }).nullable()
+
+export const agentListSchema = z.looseObject({
+  known: z.array(z.looseObject({
+    name: z.string(),
+    title: z.string(),
+    description: z.string(),
+    program: z.string(),
+    npm: packageSchema,
+    python: packageSchema,
+    image: z.string().nullable()
+  }))
+})
+export type KnownAgent = z.output<typeof agentListSchema>['known'][number]
+
+export const agentRunSchema = z.looseObject({
+  program: z.string(),
+  args: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  files: z.record(z.string(), z.string()),
+  prepare: z.array(z.array(z.string()))
+})
+
+export const agentSettingsSchema = z.looseObject({
+  settings: z.array(z.looseObject({
+    file: z.string(),
+    folder: z.looseObject({ variable: z.string(), file: z.string() }).nullable(),
+    format: z.enum(['json', 'toml', 'yaml']),
+    path: z.array(z.string()).min(1),
+    value: z.unknown()
+  })),
+  hints: z.array(z.string())
+})
+export type AgentSettingRecord = z.output<typeof agentSettingsSchema>['settings'][number]

@@ -1,0 +1,26 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import { pathTo } from '../../program-path.js'
+import { harmless } from '../../text-width.js'
+import { agentListSchema } from './agent-record.js'
+
+export function addAgentList (agent: Command, cli: Cli): void {
+  agent.command('list')
+    .description('list the agents that can be run on this gateway')
+    .option('--json', 'print the answer of the API')
+    .addHelpText('after', examples('svc agent list'))
+    .action(async ({ json }: { json?: true }, command: Command) => {
+      const client = cli.client(command)
+      const call = { path: '/api/agents' }
+      if (json === true) return cli.out.json(await client.raw(call))
+      const { known } = await client.call(call, agentListSchema)
+      const rows = await Promise.all(known.map(async each => ({ ...each, found: await pathTo(each.program, cli.env) })))
+      cli.out.table([
+        { title: 'NAME', cell: ({ name }) => harmless(name) },
+        { title: 'PROGRAM', cell: ({ found, program }) => harmless(found ?? `${program}, not on PATH`) },
+        { title: 'DESCRIPTION', cell: ({ description }) => harmless(description), flexible: true }
+      ], rows)
+      cli.out.note('Run one: svc agent run <name> -- <arguments>; or write its configuration: svc agent connect <name>')
+    })
+}

@@ -1,0 +1,72 @@
+import { defineRoute, type AgentDescriptor, type AnyRoute } from 'svc-gateway/plugin'
+import type { Agents } from '../../services/agents/ref.js'
+import { agentsSchema, nameParamsSchema, settingsQuerySchema, settingsSchema, wiringQuerySchema, wiringSchema } from './schemas.js'
+
+export interface AgentApi {
+  readonly agents: Agents
+}
+
+const tag = 'Agents'
+
+export function agentRoutes ({ agents }: AgentApi): AnyRoute[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents',
+      tag,
+      summary: 'Agents that can be run on this gateway',
+      schema: { response: agentsSchema },
+      handler: () => ({ known: agents.list().map(known) })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:name/wiring',
+      tag,
+      summary: 'How one run of an agent is pointed at this gateway',
+      description: 'The files are to be written below the folder before the program is started.',
+      schema: { params: nameParamsSchema, querystring: wiringQuerySchema, response: wiringSchema },
+      handler: async ({ params: { name }, query: { gateway, folder }, signal }) => {
+        const { program, args, env, files, prepare } = await agents.wiring(name, { gateway: bare(gateway), folder }, signal)
+        return { name, program, args: [...args], env, files, prepare: prepare.map(each => [...each]) }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:name/settings',
+      tag,
+      summary: 'What an agent\'s own configuration has to say to use this gateway',
+      schema: { params: nameParamsSchema, querystring: settingsQuerySchema, response: settingsSchema },
+      handler: async ({ params: { name }, query: { gateway }, signal }) => {
+        const { settings, hints } = await agents.settings(name, bare(gateway), signal)
+        return {
+          name,
+          settings: settings.map(({ folder = null, path, ...setting }) => ({ ...setting, folder, path: [...path] })),
+          hints: [...hints]
+        }
+      }
+    })
+  ]
+}
+
+function bare (url: string): string {
+  return url.replace(/\/+$/, '')
+}
+
+function known ({ id, name, description, program, licence, install = {}, minContext }: AgentDescriptor): object {
+  const { npm, python, container } = install
+  return {
+    name: id,
+    title: name,
+    description,
+    program,
+    licence,
+    npm: packageOf(npm),
+    python: packageOf(python),
+    image: container?.image ?? null,
+    min_context: minContext ?? null
+  }
+}
+
+function packageOf (of?: { readonly package: string, readonly version: string }): { package: string, version: string } | null {
+  return of === undefined ? null : { package: of.package, version: of.version }
+}

@@ -1,0 +1,136 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { defineAgent, definePlugin } from '../../kernel/contract/index.js'
+import { createTestGateway } from '../../kernel/testing/index.js'
+import apiAgents from '../../plugins/api/agents/index.js'
+import llmServer from '../../plugins/providers/llm-server/index.js'
+import agents from '../../plugins/services/agents/index.js'
+import { run, type Finished } from './support.js'
+
+/** Writes down what it was called with, and ends as it is told to. */
+const PROGRAM = '#!/bin/sh\nprintf \'%s\\n\' "$@" > "$OUT"\nenv | sort > "$OUT.env"\nexit "${ENDS_WITH:-0}"\n'
+
+const scribe = definePlugin({
+  name: 'svc-scribe',
+  kind: 'service',
+  apiVersion: 1,
+  register: ctx => ctx.addAgent(defineAgent({
+    id: 'scribe',
+    name: 'Scribe',
+    description: 'Writes what it is told',
+    licence: { name: 'MIT', url: null },
+    program: 'scribe',
+    requests: [{ 'user-agent': /^scribe/ }],
+    wiring: ({ agent, gateway, model, contextLength, dataDir }) => ({
+      env: { SCRIBE_URL: `${gateway}/v1` },
+      files: { 'conf/scribe.json': JSON.stringify({ agent, model, contextLength }) },
+      args: ['--config', `${dataDir}/conf/scribe.json`]
+    }),
+    settings: ({ gateway }) => [
+      { file: '.scribe.toml', format: 'toml', path: ['servers', 'svc'], value: { url: gateway, tags: ['a', 'b'] } },
+      { file: '.scribe.yml', format: 'yaml', path: ['models'], value: [{ name: 'agent', on: true, headers: { 'X-svc-Agent': 'scribe' } }] }
+    ],
+    hints: () => ['Then start it with --server svc']
+  }))
+})
+
+const gateway = await createTestGateway({
+  plugins: [agents, apiAgents, llmServer, scribe],
+  files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', 'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\nmodel = "tiny"\ncontext_size = 8192\n' }
+})
+const home = await mkdtemp(join(tmpdir(), 'svc-cli-agent-'))
+const bin = join(home, 'bin')
+await mkdir(bin)
+for (const program of ['scribe', 'cline', 'codex']) {
+  await writeFile(join(bin, program), PROGRAM)
+  await chmod(join(bin, program), 0o755)
+}
+t.teardown(async () => {
+  await gateway.close()
+  await rm(home, { recursive: true, force: true })
+})
+const { baseUrl } = gateway
+const svc = (words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> =>
+  run([...words, '--url', baseUrl], { env: { HOME: home, PATH: `${bin}:/usr/bin:/bin`, ...env }, cwd: home })
+const read = (file: string): Promise<string> => readFile(join(home, file), 'utf8')
+
+t.test('svc agent list tells which agents there are and where their programs stand', async t => {
+  const { code, stdout } = await svc(['agent', 'list'])
+  t.equal(code, 0)
+  t.match(stdout, new RegExp(`scribe +${bin}/scribe +Writes what`))
+  t.match(stdout, /aider +aider, not on PATH/)
+  const { known } = JSON.parse((await svc(['agent', 'list', '--json'])).stdout) as { known: Array<{ name: string }> }
+  t.strictSame(known.map(({ name }) => name).toSorted(),
+    ['aider', 'claude-code', 'cline', 'codex', 'continue', 'hermes', 'opencode', 'pi', 'qwen-code', 'scribe'])
+})
+
+t.test('svc agent run starts an agent of a plugin on this gateway, and ends as the agent does', async t => {
+  const out = join(home, 'said')
+  const words = ['agent', 'run', 'scribe', '--url', baseUrl, '--', '-p', 'two words', '--url']
+  const ended = await run(words, { env: { HOME: home, PATH: `${bin}:/usr/bin:/bin`, OUT: out, ENDS_WITH: '7' }, cwd: home })
+  t.strictSame(ended, { code: 7, stdout: '', stderr: '' }, 'with its exit code and nothing of ours')
+  const config = join(home, '.local/state/svc/agents/scribe/conf/scribe.json')
+  t.equal(await read('said'), `--config\n${config}\n-p\ntwo words\n--url\n`)
+  t.match(await read('said.env'), new RegExp(`^SCRIBE_URL=${baseUrl}/v1$`, 'm'))
+  t.strictSame(JSON.parse(await readFile(config, 'utf8')), { agent: 'scribe', model: 'svc/agent', contextLength: 8192 })
+})
+
+t.test('svc agent run tells a program of the gateway first where only the program can write that down', async t => {
+  const out = join(home, 'cline-said')
+  const failed = await svc(['agent', 'run', 'cline'], { OUT: out, ENDS_WITH: '3' })
+  t.match(failed, { code: 1, stderr: /cline auth ended with 3: it could not be told of the gateway/ })
+  t.equal(await read('cline-said'), `auth\n-p\nopenai\n-k\nnone\n-m\nsvc/agent\n-b\n${baseUrl}/v1\n`)
+})
+
+t.test('svc agent run says what is missing', async t => {
+  t.match(await svc(['agent', 'run', 'aider']), { code: 1, stderr: /aider is not on PATH/ })
+  t.match(await svc(['agent', 'run', 'nobody']), { code: 1, stderr: /no agent 'nobody'; there are .*scribe/ })
+})
+
+t.test('svc agent connect prints or writes what an agent needs, and keeps the rest of its files', async t => {
+  const shown = await svc(['agent', 'connect', 'scribe'])
+  t.match(shown.stdout, `For ${home}/.scribe.toml:\n\n[servers.svc]\nurl = "${baseUrl}"\ntags = ["a", "b"]\n`)
+  t.match(shown.stdout, 'models:\n  - name: agent\n    on: true\n    headers:\n      X-svc-Agent: scribe\n')
+  t.match(shown.stdout, /Then start it with --server svc\n`svc agent connect scribe --write` writes it there/)
+  await writeFile(join(home, '.scribe.toml'), 'colour = "red"\n')
+  t.match(await svc(['agent', 'connect', 'scribe', '--write']), { code: 0, stdout: /\.scribe\.toml is written; as it was: .*\.scribe\.yml is written\./s })
+  t.equal(await read('.scribe.toml'), `colour = "red"\n\n[servers.svc]\nurl = "${baseUrl}"\ntags = ["a", "b"]\n`)
+  t.equal(await read('.scribe.toml.svc-backup'), 'colour = "red"\n')
+  t.match((await svc(['agent', 'connect', 'scribe', '--write'])).stdout, /toml has it already\.[^]*yml has it already/)
+})
+
+t.test('svc agent connect writes the models and the tools of the programs that are built in', async t => {
+  const before = '{\n  "theme": "dark"\n}\n'
+  await mkdir(join(home, '.claude'))
+  await writeFile(join(home, '.claude/settings.json'), before)
+  for (const name of ['claude-code', 'codex', 'opencode', 'qwen-code', 'continue', 'aider', 'pi', 'hermes']) {
+    const { code, stderr } = await svc(['agent', 'connect', name, '--write'])
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' }, name)
+  }
+  t.match(JSON.parse(await read('.claude/settings.json')), { theme: 'dark', env: { ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_MODEL: 'svc/agent' } })
+  t.equal(await read('.claude/settings.json.svc-backup'), before, 'what there was is kept, and not a step in between')
+  t.match(await read('.codex/config.toml'), /\[model_providers\.svc\]\n[^]*\[mcp_servers\.svc\]\n/)
+  t.match(JSON.parse(await read('.config/opencode/opencode.json')), {
+    provider: { svc: { models: { 'svc/agent': { limit: { context: 8192 } } } } }, mcp: { svc: { url: `${baseUrl}/mcp/admin` } }
+  })
+  t.match(JSON.parse(await read('.qwen/settings.json')), { security: { auth: { selectedType: 'openai' } }, mcpServers: { svc: {} } })
+  t.match(await read('.continue/config.yaml'), /^models:\n {2}- name: svc\/agent\n[^]*^mcpServers:\n/m)
+  t.match(await read('.aider.conf.yml'), /^model: openai\/svc\/agent$/m)
+  t.match(JSON.parse(await read('.pi/agent/models.json')), { providers: { svc: { models: [{ id: 'svc/agent' }] } } })
+  t.match(await read('.hermes/config.yaml'), /^model:\n {2}provider: custom\n[^]*^mcp_servers:/m)
+})
+
+t.test('a descriptor that could not work is refused where it is written', async t => {
+  const good = { id: 'a', name: 'A', description: 'a', licence: { name: 'MIT', url: null }, program: 'a', requests: [], wiring: () => ({}) }
+  const cases = [
+    [{ id: 'A b' }, /its id is not kebab-case/],
+    [{ program: '../a' }, /its program is not the name of a file/],
+    [{ requests: [{ 'User-Agent': /a/ }] }, /header names in lower case/],
+    [{ install: { npm: { package: 'a', version: '^1.0.0', bytes: null } } }, /exact version/],
+    [{ install: { container: { image: 'a', bytes: null, data: '/data' } } }, /no server to run in it/]
+  ] as const
+  for (const [wrong, says] of cases) t.throws(() => defineAgent({ ...good, ...wrong }), says)
+  t.doesNotThrow(() => defineAgent(good))
+})
