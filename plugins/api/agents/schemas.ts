@@ -4,11 +4,11 @@ export const nameParamsSchema = z.strictObject({
   name: z.string().max(64).meta({ description: 'Name of an agent of GET /api/agents', examples: ['pi'] })
 })
 
-const gatewaySchema = z.url({ protocol: /^https?$/ }).max(2048).meta({ description: 'The gateway as the agent reaches it' })
+const gatewaySchema = z.url({ protocol: /^https?$/ }).max(2048).meta({ description: 'The gateway as the agent reaches it', examples: ['http://127.0.0.1:8080'] })
 
 export const wiringQuerySchema = z.strictObject({
   gateway: gatewaySchema,
-  folder: z.string().min(1).max(4096).meta({ description: 'Absolute path of the folder that its files go to' })
+  folder: z.string().min(1).max(4096).meta({ description: 'Absolute path of the folder that its files go to', examples: ['/tmp/agents/pi'] })
 })
 
 export const settingsQuerySchema = z.strictObject({ gateway: gatewaySchema })
