@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 export const nameParamsSchema = z.strictObject({
-  name: z.string().max(64).meta({ description: 'Name of an agent of GET /api/agents', examples: ['pi'] })
+  name: z.string().max(64).meta({ description: 'Name of an agent of GET /api/agents', pattern: '^[a-z][a-z0-9-]{0,31}$', examples: ['pi'] })
 })
 
 const gatewaySchema = z.url({ protocol: /^https?$/ }).max(2048).meta({ description: 'The gateway as the agent reaches it', examples: ['http://127.0.0.1:8080'] })
