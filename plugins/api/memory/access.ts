@@ -1,10 +1,13 @@
-import { identityOf, isForeign, isPrivateBank, memoryError, type MemoryIdentity } from '../../services/memory/ref.js'
+import {
+  checkBankOf, identityOf, isForeign, isPrivateBank, memoryError, type MemoryIdentity, type MemoryService
+} from '../../services/memory/ref.js'
 import { memoryApiError } from './errors.js'
 import { checkBank } from './names.js'
 
 /** A request about one bank. */
 interface BankCall {
   readonly params: { readonly bank: string }
+  readonly signal: AbortSignal
   readonly request: { readonly headers: Parameters<typeof identityOf>[0] }
 }
 
@@ -38,9 +41,8 @@ export function targetOf (path: string): EngineTarget {
   }
   if (what === 'chunks') return { kind: 'chunk' }
   if (what === 'files') {
-    const at = rest.indexOf('banks')
-    const bank = at < 0 ? undefined : rest[at + 1]
-    return bank === undefined ? { kind: 'other' } : { kind: 'bank', bank, rest: ['files'] }
+    const banks = rest.filter((_, i) => rest[i - 1] === 'banks')
+    return banks.length === 1 ? { kind: 'bank', bank: banks[0]!, rest: ['files'] } : { kind: 'other' }
   }
   return { kind: 'other' }
 }
@@ -55,12 +57,15 @@ export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, me
   }
   if (target.kind === 'other') checkOperator(agent)
   if (agent === null || target.kind !== 'bank') return
-  const { bank, rest } = target
-  // where a clone or an import goes
-  const others = [...new URLSearchParams(query)].filter(([name]) => /bank/i.test(name)).map(([, value]) => value)
-  for (const name of [bank, ...others]) checkBankOf(agent, name)
+  for (const name of banksOf(target, query)) checkBankOf(agent, name)
   // another name for a bank would let one agent's memories land in another's
-  if (rest[0] === 'aliases' && method !== 'GET') checkOperator(agent)
+  if (target.rest[0] === 'aliases' && method !== 'GET') checkOperator(agent)
+}
+
+/** All banks that a request is about: where a clone or an import goes as well. Pure. */
+export function banksOf (target: EngineTarget, query: string): readonly string[] {
+  const others = [...new URLSearchParams(query)].filter(([name]) => /bank/i.test(name)).map(([, value]) => value)
+  return target.kind === 'bank' ? [target.bank, ...others] : others
 }
 
 /** Throws `memory.operator_only`. Pure. */
@@ -69,16 +74,15 @@ export function checkOperator (agent: string | null): void {
   throw memoryApiError('memory.operator_only', 'an agent reaches its banks, and not what is about all of them; an operator does, without X-svc-Agent')
 }
 
-/** The bank of a route below `/api/memory/banks`. Throws where it is none, or belongs to another agent. Pure. */
-export function enteredBank ({ params: { bank }, request: { headers } }: BankCall): string {
+/** The bank of a route below `/api/memory/banks`. Rejects where it is none, or belongs to another agent. */
+export async function enteredBank (
+  memory: MemoryService, { params: { bank }, signal, request: { headers } }: BankCall
+): Promise<string> {
   checkBank(bank)
-  checkBankOf(identityOf(headers).agent, bank)
+  const { agent } = identityOf(headers)
+  checkBankOf(agent, bank)
+  await memory.enter(agent, bank, signal)
   return bank
-}
-
-/** Throws `memory.bank_private`. Pure. */
-export function checkBankOf (agent: string | null, bank: string): void {
-  if (isForeign(agent, bank)) throw memoryError('memory.bank_private', `the bank '${bank.slice(0, 200)}' belongs to another agent`, { param: 'bank' })
 }
 
 /** A list of banks without those of other agents. Pure. */

@@ -77,7 +77,7 @@ function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
 
 async function answered (deps: BankDeps, route: EngineRoute, call: RawCall): Promise<unknown> {
   const { params: { id }, actor, requestId } = call
-  const bank = enteredBank(call)
+  const bank = await enteredBank(deps.memory, call)
   if (id !== undefined) checkSegment(id, 'id')
   // while the memory is off nothing is to be confirmed or written down
   deps.memory.engine()

@@ -1,8 +1,10 @@
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { handled, messageOf, svcError, type ActivityLog, type ConfigService, type NewActivity, type RouteCall } from 'svc-gateway/plugin'
-import { deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService } from '../../services/memory/ref.js'
-import { checkAccess, checkBankOf, seenBanks, targetOf, type EngineTarget } from './access.js'
+import {
+  checkBankOf, deletionSignal, identityOf, readReply, type EngineAnswer, type EngineRequest, type MemoryService
+} from '../../services/memory/ref.js'
+import { banksOf, checkAccess, seenBanks, targetOf, type EngineTarget } from './access.js'
 import { destructionOf } from './destruction.js'
 
 export const PASSAGE = '/api/memory/hindsight'
@@ -27,6 +29,7 @@ export async function passOn (
   const target = targetOf(path)
   checkAccess(identity, target, method, query)
   const engine = memory.engine()
+  for (const bank of banksOf(target, query)) await memory.enter(identity.agent, bank, call.signal)
   const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest) : null
   const isJudged = identity.agent !== null && (target.kind === 'banks' || target.kind === 'chunk')
   const request: EngineRequest = {

@@ -49,7 +49,7 @@ export function subgraphRoute (memory: MemoryService): AnyRoute {
     schema: { params: z.strictObject({ bank: bankParam }), querystring: querySchema, response: responseSchema },
     handler: async call => {
       const { query: { kind, mode, node, depth, limit, top_k: topK, by, type, q } } = call
-      const bank = enteredBank(call)
+      const bank = await enteredBank(memory, call)
       if (mode === 'ego' && node === undefined) throw memoryApiError('memory.invalid_query', 'mode=ego needs the id of a node', { param: 'node' })
       const isMemories = kind === 'memories'
       const path = bankPath(bank, ...isMemories ? ['graph'] : ['entities', 'graph'])

@@ -45,7 +45,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       summary: 'How a bank is disposed, and what it is for',
       schema: { params, response: profileSchema },
       handler: async call => {
-        const bank = enteredBank(call)
+        const bank = await enteredBank(memory, call)
         return profileOf(bank, await configOf(bank, call.signal))
       }
     }),
@@ -65,7 +65,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       },
       example: { disposition: { skepticism: 3, literalism: 3, empathy: 4 } },
       handler: async call => {
-        const bank = enteredBank(call)
+        const bank = await enteredBank(memory, call)
         const { disposition = {}, mission } = call.body
         const updates = {
           ...Object.fromEntries(Object.entries(disposition).map(([name, value]) => [`disposition_${name}`, value])),
@@ -86,7 +86,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       produces: 'application/octet-stream',
       answers: [{ type: '*/*', description: 'A zip file' }],
       handler: async call => {
-        const bank = enteredBank(call)
+        const bank = await enteredBank(memory, call)
         const signal = call.signal
         const engine = memory.engine()
         const begun = await engineValue(engine, { method: 'POST', path: bankPath(bank, 'document-transfer', 'export'), signal })
@@ -118,7 +118,7 @@ export function successorRoutes ({ clock, memory }: SuccessorDeps): AnyRoute[] {
       answers: [{ status: 202 }],
       bodyKind: 'stream',
       handler: async call => {
-        const bank = enteredBank(call)
+        const bank = await enteredBank(memory, call)
         const { request: { raw, headers } } = call
         if (!/^multipart\/form-data/i.test(headers['content-type'] ?? '')) {
           throw svcError('request.unsupported_media_type', 'send the file as multipart/form-data, as `file`')

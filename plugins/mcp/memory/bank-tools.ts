@@ -233,6 +233,7 @@ function definedOf<S extends z.ZodObject> ({ activity, memory }: ToolDeps, tool:
     ...kind === 'read' ? { readOnly: true } : { destructive: kind === 'delete' },
     handler: async (call: ToolCall<z.output<S>>) => {
       const bank = bankOf(whoOf(call), kind, (call.input as Input).dataset as string | undefined)
+      await memory.enter(whoOf(call).agent, bank, call.signal)
       const of = tool.memory?.(call.input)
       if (of !== undefined) {
         const row = await ask({ method: 'GET', path: bankPath(bank, 'memories', of), signal: call.signal })

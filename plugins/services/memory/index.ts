@@ -2,11 +2,12 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { embeddedMemoryRef } from '../memory-engine/ref.js'
 import { memoryError } from './errors.js'
+import { BankNames } from './bank-names.js'
 import { HindsightEngine } from './hindsight/hindsight-engine.js'
 import { Memory } from './memory.js'
 import { Notes } from './notes/notes.js'
 import { SecondPass } from './notes/second-pass.js'
-import { memoryRef } from './ref.js'
+import { memoryRef, type MemoryService } from './ref.js'
 
 const seconds = z.number().min(0.1).max(86_400)
 const REFLECT_TIMEOUT = 'SVC_MEMORY_REFLECT_TIMEOUT_S'
@@ -46,11 +47,14 @@ export default definePlugin({
       return { url: config.secret('SVC_HINDSIGHT_URL') ?? url, key: keyName === '' ? undefined : config.secret(keyName), keyName }
     }, times)
     const memory = new Memory({ config, clock, log: ctx.log, engines: { embedded: () => embedded, hindsight: () => hindsight } })
-    const notes = new Notes(() => memory.engine(), clock, new SecondPass({ clock, config, dispatch, log: ctx.log }))
+    const names = new BankNames(clock)
+    const enter: MemoryService['enter'] = (agent, bank, signal) => names.check(memory.engine(), agent, bank, signal)
+    const notes = new Notes(() => memory.engine(), enter, clock, new SecondPass({ clock, config, dispatch, log: ctx.log }))
     ctx.provide(memoryRef, {
       get health () { return memory.health },
       notes,
       engine: () => memory.engine(),
+      enter,
       status: () => memory.status(),
       onChange: listener => memory.onChange(listener)
     })

@@ -54,6 +54,11 @@ export function isForeign (agent: string | null, bank: string): boolean {
   return agent !== null && owner !== undefined && owner !== agent
 }
 
+/** Throws `memory.bank_private`. Pure. */
+export function checkBankOf (agent: string | null, bank: string): void {
+  if (isForeign(agent, bank)) throw memoryError('memory.bank_private', `the bank '${bank.slice(0, 200)}' belongs to another agent`, { param: 'bank' })
+}
+
 /** Whether a bank, by its name in the engine, is one agent's alone. Pure. */
 export function isPrivateBank (bank: string): boolean {
   return PRIVATE_BANK.test(bank)

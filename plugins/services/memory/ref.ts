@@ -10,7 +10,7 @@ export { memoryError } from './errors.js'
 export { checkedIdentity, identityOf } from './identity.js'
 export type { MemoryIdentity } from './identity.js'
 export type { MemoryHealth } from './memory.js'
-export { datasetName, datasetOf, isForeign, isPrivateBank, readDatasets, writtenDataset } from './namespaces.js'
+export { checkBankOf, datasetName, datasetOf, isForeign, isPrivateBank, readDatasets, writtenDataset } from './namespaces.js'
 export type { Dataset } from './namespaces.js'
 export type { Note } from './notes/note.js'
 export { isVisibleRow, rowsIn, shapeFailure, tagsMatches } from './notes/notes.js'
@@ -24,6 +24,12 @@ export interface MemoryService {
   readonly notes: Notes
   /** The wire of the engine in use. */
   engine (): MemoryEngine
+  /**
+   * Rejects with `memory.bank_private` where an agent may not enter a bank, by whatever name the engine has for it.
+   * @param agent null for the operator
+   * @param bank as the engine is asked for it
+   */
+  enter (agent: string | null, bank: string, signal: AbortSignal): Promise<void>
   /** Looks now; null while it is off. Never throws. */
   status (): Promise<EngineStatus | null>
   /** Called when it is switched on or off, or gets another engine. Returns what unregisters the listener. */

@@ -60,6 +60,7 @@ export interface NotePage {
 }
 
 type Row = Readonly<Record<string, unknown>>
+type Enter = (agent: string | null, bank: string, signal: AbortSignal) => Promise<void>
 
 const TYPES = ['world', 'experience', 'observation']
 /** What a search asks for, per memory that it is to find; a time window drops some afterwards. */
@@ -70,12 +71,17 @@ const MOST_TOKENS = 65_536
 /** Memories as agents see them: by dataset, stamped with who wrote them, and of another agent's nothing. */
 export class Notes {
   readonly #engine: () => MemoryEngine
+  readonly #enter: Enter
   readonly #clock: Clock
   readonly #reranker: Reranker
 
-  /** @param engine throws `memory.unavailable` */
-  constructor (engine: () => MemoryEngine, clock: Clock, reranker: Reranker) {
+  /**
+   * @param engine throws `memory.unavailable`
+   * @param enter rejects where an agent may not enter a bank
+   */
+  constructor (engine: () => MemoryEngine, enter: Enter, clock: Clock, reranker: Reranker) {
     this.#engine = engine
+    this.#enter = enter
     this.#clock = clock
     this.#reranker = reranker
   }
@@ -84,6 +90,7 @@ export class Notes {
   async add (identity: MemoryIdentity, note: NewNote, signal: AbortSignal): Promise<AddedNote> {
     const engine = this.#engine()
     const dataset = writtenDataset(identity, note.dataset)
+    await this.#enter(identity.agent, dataset.bank, signal)
     const id = note.document_id ?? randomUUID()
     const timestamp = new Date(this.#clock.now()).toISOString()
     const tags = [
@@ -135,6 +142,7 @@ export class Notes {
   async list (identity: MemoryIdentity, { dataset, cursor, limit }: NoteList, signal: AbortSignal): Promise<NotePage> {
     const engine = this.#engine()
     const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
+    for (const bank of banks) await this.#enter(identity.agent, bank, signal)
     let { at, offset } = cursor === undefined ? { at: 0, offset: 0 } : placeOf(cursor, banks)
     const items: Note[] = []
     while (at < banks.length) {
@@ -155,6 +163,7 @@ export class Notes {
   async remove (identity: MemoryIdentity, ids: readonly string[], dataset: AskedDatasets, signal: AbortSignal): Promise<number> {
     const engine = this.#engine()
     const banks = readDatasets(identity, dataset).map(({ bank }) => bank)
+    for (const bank of banks) await this.#enter(identity.agent, bank, signal)
     let deleted = 0
     for (const id of new Set(ids)) {
       for (const bank of banks) {
@@ -173,6 +182,7 @@ export class Notes {
   ): Promise<readonly Note[]> {
     const engine = this.#engine()
     const found = await Promise.all(readDatasets(identity, asked).map(async ({ bank }) => {
+      await this.#enter(identity.agent, bank, signal)
       const path = `${bankPath(bank)}/memories/recall`
       const reply = await askEngine(engine, { method: 'POST', path, body, signal })
       // a bank is made by its first memory

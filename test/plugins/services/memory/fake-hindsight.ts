@@ -38,6 +38,8 @@ type Row = Readonly<Record<string, unknown>>
 export class FakeHindsight {
   readonly seen: Seen[] = []
   readonly banks = new Map<string, Bank>()
+  /** Other names of banks, as a server gives them to its own operators. */
+  readonly aliases = new Map<string, string>()
   /** Requests below /v1 need it. */
   key: string | null = null
   /** What to answer instead, by the address without its query. */
@@ -130,8 +132,9 @@ export class FakeHindsight {
 
   #ofBank (
     say: (status: number, value: unknown) => void, what: string,
-    { id, rest, query, given }: { id: string, rest: string[], query: URLSearchParams, given: Row }
+    { id: name, rest, query, given }: { id: string, rest: string[], query: URLSearchParams, given: Row }
   ): void {
+    const id = this.banks.has(name) ? name : this.aliases.get(name) ?? name
     const known = this.banks.get(id)
     const missing = (): void => say(404, { detail: `Bank '${id}' not found` })
     switch (what) {
@@ -191,6 +194,7 @@ export class FakeHindsight {
         Object.assign(known.config, given.updates)
         return say(200, { bank_id: id, config: known.config, overrides: given.updates })
       case 'DELETE config': return known === undefined ? missing() : say(200, { bank_id: id, config: known.config, overrides: {} })
+      case 'GET aliases': return say(200, { bank_id: id, aliases: [...this.aliases].filter(([, bank]) => bank === id).map(([alias]) => ({ alias, primary: false })) })
       case 'GET directives': return known === undefined ? missing() : say(200, { items: known.directives, total: known.directives.length, limit: 100, offset: 0 })
       case 'POST directives': {
         const directive = { id: randomUUID(), bank_id: id, ...given }

@@ -179,6 +179,8 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
   const { id: unit } = fake.bank('private__bob').units[0]!
   // as an older release may have left it
   fake.bank('shared').units.push({ id: 'u-1', text: 'Bob has another secret', document_id: 'stray', tags: ['agent:bob', 'visibility:private'], metadata: {}, mentioned_at: '2026-01-01T00:00:00Z' })
+  // as the operators of a server may have named it, past the gateway
+  for (const alias of ['bobs', 'project__x', 'agents']) fake.aliases.set(alias, 'private__bob')
   const before = JSON.stringify(fake.bank('private__bob').units)
   const wire = '/api/memory/hindsight/v1/default'
   const attempts: ReadonlyArray<readonly [string, string, unknown?, Record<string, string>?]> = [
@@ -216,10 +218,37 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
     ['GET', `${wire}/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip`],
     ['GET', `${wire}/files/download/anything`],
     ['GET', '/api/memory/hindsight/mcp/private__bob'],
+    // by other names, forms and escapes of it
+    ...['bobs', 'project__x', 'agents'].flatMap(bank => [
+      ['GET', `/api/memory/banks/${bank}/memories`] as const, ['DELETE', `/api/memory/banks/${bank}?confirm=${bank}`] as const,
+      ['GET', `/api/memory/banks/${bank}/document-transfer`] as const, ['GET', `/api/memory/banks/${bank}/graph/subgraph`] as const,
+      ['GET', `${wire}/banks/${bank}/memories/list`] as const, ['POST', `${wire}/banks/${bank}/memories/recall`, { query: 'bob secret' }] as const,
+      ['DELETE', `${wire}/banks/${bank}/memories`] as const, ['POST', `${wire}/banks/mine/clone?target_bank_id=${bank}`] as const
+    ]),
+    ['POST', '/api/memory/search', { query: 'bob secret', dataset: 'project:x' }],
+    ['POST', '/api/memory/recall', { query: 'bob secret', dataset: ['project:x', 'agents'] }],
+    ['GET', '/api/memory/list?dataset=agents'],
+    ['POST', '/api/memory/add', { text: 'planted', dataset: 'project:x' }, { 'x-svc-private': '0' }],
+    ['POST', '/api/memory/delete', { ids: [bobs], dataset: 'project:x' }],
+    ...['PRIVATE__BOB', 'Private__bob', 'private__bob%20', '%20private__bob', 'private%255F%255Fbob', 'private__bo%CC%80b', '%EF%BD%90rivate__bob', 'private__bob%00',
+      'private__bob%2F', 'shared%2F..%2Fprivate__bob', 'private__bob;x=1', 'private__bob%3Fx', 'private%EF%BC%BF_bob'].flatMap(bank => [
+      ['GET', `${wire}/banks/${bank}/memories/list`] as const, ['GET', `/api/memory/banks/${bank}/memories`] as const, ['DELETE', `${wire}/banks/${bank}`] as const
+    ]),
+    ['GET', `/api/memory/%68indsight/v1/default/banks/private__bob/memories/list`],
+    ['GET', `/api/memory/%68indsight/v1/default/banks/shared/stats?x=${wire}/banks/private__bob/memories/list`],
+    ['GET', `http://127.0.0.1${wire}/banks/private__bob/memories/list`],
+    ['GET', `${wire}/files/download/banks/mine/banks/private__bob/exports/1/transfer.zip`],
+    ['GET', `${wire}/files/download/tenants%2Fpublic%2Fbanks%2Fprivate__bob%2Fexports%2F1%2Ftransfer.zip`],
+    ['POST', `${wire}/banks/mine/transfer/import?target_bank_id=mine&target_bank_id=private__bob`],
+    ['POST', `${wire}/banks/private__bob/document-transfer/export`],
+    ['POST', `${wire}/banks/private__bob/webhooks`, { url: 'https://mallory.example/', event_types: ['retain.completed'] }],
+    ['GET', `${wire}/chunks/private__bob_${bobs as string}_0`],
+    ['PATCH', `${wire}/banks/shared/documents/${bobs as string}`, { tags: ['planted'] }],
     // by what it calls itself
     ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'private:bob', 'x-svc-private': '1' }],
     ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'mallory,bob', 'x-svc-private': '1' }],
-    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'BOB', 'x-svc-private': '1' }]
+    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'BOB', 'x-svc-private': '1' }],
+    ['GET', '/api/memory/list', undefined, { 'x-svc-agent': 'bo\u0062\u00ad', 'x-svc-private': '1' }]
   ]
   for (const [method, path, body, headers] of attempts) {
     // a client that leaves the path as it is written
@@ -227,7 +256,7 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
     t.notMatch(text, /secret|zip bytes/, `${method} ${path} ${JSON.stringify(body ?? '')} reads nothing`)
     t.equal(JSON.stringify(fake.banks.get('private__bob')?.units), before, 'and changes nothing')
   }
-  t.ok(attempts.length > 30)
+  t.ok(attempts.length > 100, `${attempts.length} attempts`)
   t.notMatch((await host.call('GET', '/api/memory/banks', undefined, as('mallory'))).text, /private__bob/, 'not even its name is listed')
   t.notMatch((await host.call('GET', `${wire}/banks`, undefined, as('mallory'))).text, /private__bob/)
   t.match((await host.call('GET', '/api/memory/banks', undefined, as('bob'))).text, /private__bob/, 'but to its owner')
