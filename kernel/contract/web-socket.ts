@@ -38,7 +38,7 @@ export type ServeSocket = (socket: ServedSocket) => Promise<void>
 
 export type WebSocketDefinition<S extends RouteSchema> =
   Pick<RouteDefinition<S>, 'url' | 'summary' | 'description' | 'tag' | 'queryError'> & WebSocketBounds & {
-    readonly schema?: Pick<S, 'params' | 'querystring'> & S
+    readonly schema?: S
     /**
      * Runs before the socket is opened, with the validated query and path: throw a `SvcError` to refuse, or return what
      * serves the socket. Acquire nothing that has to be given back before that runs: the client may have left. The

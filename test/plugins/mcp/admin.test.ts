@@ -9,14 +9,14 @@ import builtins from '../../../plugins/index.js'
 /** Every tool of the gateway, by what a call of it may do. */
 const catalogue = {
   read: [
-    'activity_list', 'approval_status', 'capability_list', 'env_report', 'gpu_target_version', 'hardware_probe', 'model_catalogue',
+    'activity_list', 'approval_status', 'board_list', 'board_task', 'capability_list', 'env_report', 'gpu_target_version', 'hardware_probe', 'model_catalogue',
     'model_inspect', 'model_list',
     'model_pull_status', 'model_pulls_list', 'model_scan_preview', 'model_show', 'model_store', 'model_store_probe', 'npu_status',
     'profile_export', 'profile_list', 'profile_status', 'provider_list', 'settings_apply_plan', 'settings_get', 'settings_schema',
     'slot_capacity', 'slot_list', 'slot_metrics', 'slot_status', 'stack_list', 'stack_status', 'upstream_list', 'version_info'
   ],
   write: [
-    'model_assign', 'model_edit', 'model_pull_cancel', 'model_scan', 'model_swap', 'settings_reload', 'slot_edit', 'slot_load', 'slot_unload'
+    'board_add', 'board_comment', 'board_link', 'board_update', 'model_assign', 'model_edit', 'model_pull_cancel', 'model_scan', 'model_swap', 'settings_reload', 'slot_edit', 'slot_load', 'slot_unload'
   ],
   gated: [
     'capability_set', 'config_write', 'logs_tail', 'model_add', 'model_delete', 'model_pull', 'model_register', 'model_store_migrate',
@@ -114,7 +114,7 @@ t.test('tools that only look answer short rows', async t => {
   t.match(await call(client, 'model_list', { search: 'OTHER' }), { models: [{ id: 'other-model', type: 'chat' }], count: 1 })
   t.match(await call(client, 'slot_status', { name: 'agent' }), { name: 'agent', state: 'offline', context_size: Number, starts: 0 })
   t.match(await call(client, 'slot_status', { name: 'none' }), { status: 'error', http_status: 404, error: { code: 'slot.not_found' } })
-  const needing = new Set(['approval_status', 'model_pull_status', 'model_inspect', 'model_scan_preview', 'slot_status', 'model_show', 'profile_export', 'profile_status', 'stack_status'])
+  const needing = new Set(['approval_status', 'board_task', 'model_pull_status', 'model_inspect', 'model_scan_preview', 'slot_status', 'model_show', 'profile_export', 'profile_status', 'stack_status'])
   for (const name of catalogue.read.filter(one => !needing.has(one))) {
     const answer = await call(client, name)
     t.equal(answer.status === 'error', false, name)

@@ -1,0 +1,17 @@
+import { core, definePlugin } from 'svc-gateway/plugin'
+import { boardRef } from '../../services/board/ref.js'
+import { boardRoutes } from './board-routes.js'
+import { eventSocket } from './event-socket.js'
+import { taskRoutes } from './task-routes.js'
+
+/** `/api/board`: tasks, boards, and what happens to them. */
+export default definePlugin({
+  name: 'api-board',
+  kind: 'routes',
+  apiVersion: 1,
+  requires: { activity: core.activity, board: boardRef },
+  register (ctx) {
+    const { services } = ctx
+    for (const route of [...taskRoutes(services), ...boardRoutes(services), eventSocket(services)]) ctx.addRoute(route)
+  }
+})

@@ -1,0 +1,61 @@
+import type { RouteTool } from 'svc-gateway/plugin'
+import type { z } from 'zod'
+import type { lanesSchema, taskSchema } from './schemas.js'
+
+type TaskRow = Pick<z.output<typeof taskSchema>, 'id' | 'title' | 'status' | 'assignee' | 'priority' | 'dep_count'>
+
+/** The board for agents. */
+export const boardTools = {
+  list: {
+    name: 'board_list',
+    title: 'List the board',
+    description: 'Lists the tasks of the board with lane, assignee and priority. Call it to see what is to be done, before you add or move a task.',
+    readOnly: true,
+    show: [],
+    short: ({ lanes }: z.output<typeof lanesSchema>) => ({ tasks: Object.values(lanes).flat().map(rowOf) }),
+    narrow: 'look at one with board_task'
+  },
+  task: {
+    name: 'board_task',
+    title: 'Show a task',
+    description: 'Shows one task whole: body, dependencies, comments, runs. Call it before you work on a task.',
+    rename: { id: 'task_id' },
+    show: ['task_id'],
+    readOnly: true
+  },
+  add: {
+    name: 'board_add',
+    title: 'Add a task',
+    description: 'Adds a task to the board, in triage unless status says otherwise. Call it for work that is to be done later.',
+    show: ['title', 'body', 'status', 'assignee', 'priority', 'parents'],
+    destructive: false
+  },
+  update: {
+    name: 'board_update',
+    title: 'Change a task',
+    description: 'Changes a task or moves it to another lane: done with a summary, blocked with block_reason, review. Call it when you have finished a task or cannot go on.',
+    rename: { id: 'task_id' },
+    show: ['task_id', 'status', 'body', 'assignee', 'block_reason', 'summary'],
+    destructive: false
+  },
+  comment: {
+    name: 'board_comment',
+    title: 'Comment on a task',
+    description: 'Adds a comment to a task. Call it to say how far you are, or what others have to know.',
+    rename: { id: 'task_id' },
+    show: ['task_id', 'body'],
+    destructive: false
+  },
+  link: {
+    name: 'board_link',
+    title: 'Link two tasks',
+    description: 'Makes a task wait until another one is done. Call it when the child needs what the parent makes.',
+    show: ['parent_id', 'child_id'],
+    destructive: false,
+    idempotent: true
+  }
+} satisfies Readonly<Record<string, RouteTool>>
+
+function rowOf ({ id, title, status, assignee, priority, dep_count: deps }: TaskRow): TaskRow {
+  return { id, title, status, assignee, priority, dep_count: deps }
+}

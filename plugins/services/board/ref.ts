@@ -1,0 +1,189 @@
+import { createServiceRef } from 'svc-gateway/plugin'
+
+export { boardError } from './errors.js'
+
+/** The lanes, in their order. */
+export const taskStatuses = ['triage', 'todo', 'scheduled', 'ready', 'running', 'blocked', 'review', 'done', 'archived'] as const
+export type TaskStatus = typeof taskStatuses[number]
+
+export const boardEventKinds = ['created', 'updated', 'deleted', 'commented', 'link_added', 'link_removed', 'specify', 'decompose'] as const
+export type BoardEventKind = typeof boardEventKinds[number]
+
+export const runStates = ['running', 'done', 'failed', 'timed_out', 'lost', 'stopped'] as const
+export type RunState = typeof runStates[number]
+
+export interface BoardView {
+  readonly slug: string
+  readonly name: string
+  readonly icon: string | null
+  readonly desc: string
+  /** Tasks that are not archived. */
+  readonly count: number
+  /** Calls that name no board mean this one. */
+  readonly current: boolean
+}
+
+export interface BoardWords {
+  /** Default: the slug. */
+  readonly name?: string | undefined
+  readonly icon?: string | null | undefined
+  readonly desc?: string | undefined
+}
+
+/** An attempt of an agent. `dur` in seconds, null while it runs; `at` epoch seconds. */
+export interface RunView {
+  readonly id: string
+  readonly state: RunState
+  readonly profile: string
+  readonly dur: number | null
+  readonly at: number
+  readonly msg: string | null
+}
+
+/** Times are epoch seconds. */
+export interface Task {
+  readonly id: string
+  readonly title: string
+  readonly status: TaskStatus
+  readonly assignee: string | null
+  readonly profile: string | null
+  readonly tenant: string | null
+  readonly priority: number
+  readonly workspace: string | null
+  readonly created_by: string
+  readonly created: number
+  readonly updated_at: number
+  readonly body: string
+  readonly block_reason: string | null
+  /** When a scheduled task becomes ready. */
+  readonly schedule: number | null
+  readonly summary: string | null
+  /** Counts the changes; the ETag of a task. */
+  readonly revision: number
+  readonly deps: { readonly parents: readonly string[], readonly children: readonly string[] }
+  readonly comments: ReadonlyArray<{ readonly author: string, readonly at: number, readonly body: string }>
+  /** The last 50, oldest first. */
+  readonly events: ReadonlyArray<{ readonly kind: BoardEventKind, readonly at: number, readonly json: unknown }>
+  readonly runs: readonly RunView[]
+  readonly comment_count: number
+  /** "done/total" of what it depends on; null where it depends on nothing. */
+  readonly dep_count: string | null
+}
+
+export interface BoardEvent {
+  readonly id: number
+  readonly kind: BoardEventKind
+  readonly task_id: string
+  readonly board: string
+  readonly at: number
+  readonly json: unknown
+}
+
+/** What may be said of a task; what is left out stays as it is. */
+export interface TaskPatch {
+  readonly title?: string | undefined
+  readonly status?: TaskStatus | undefined
+  readonly assignee?: string | null | undefined
+  readonly profile?: string | null | undefined
+  readonly tenant?: string | null | undefined
+  readonly priority?: number | undefined
+  readonly workspace?: string | null | undefined
+  readonly body?: string | undefined
+  readonly block_reason?: string | null | undefined
+  readonly schedule?: number | null | undefined
+  readonly summary?: string | null | undefined
+}
+
+export interface NewTask extends TaskPatch {
+  readonly title: string
+  /** Tasks that have to be done first. */
+  readonly parents?: readonly string[] | undefined
+}
+
+export interface Orchestration {
+  readonly orchestrator_profile: string | null
+  /** Who gets ready tasks that are nobody's; null leaves them. */
+  readonly default_assignee: string | null
+  readonly auto_decompose: boolean
+  /** A task in `todo` becomes ready when the last task that it depends on is done. */
+  readonly auto_promote_children: boolean
+}
+
+/** What the agent of a run is given. */
+export interface AgentTask {
+  /** Id of the run, which is also its claim. */
+  readonly run: string
+  readonly agent: string
+  readonly board: string
+  readonly task: Task
+}
+
+export interface AgentWorld {
+  /** Aborts when the claim is over: end the agent, then settle. */
+  readonly signal: AbortSignal
+  /** A line of the log of the run. Never throws. */
+  readonly log: (line: string) => void
+  /** Keeps what `AgentRunner.end` needs to find the agent again in another run of the gateway, at most 4 KiB. */
+  readonly keep: (handle: string) => void
+}
+
+export interface AgentOutcome {
+  readonly ok: boolean
+  /** The summary of a task that is done, why one is not. */
+  readonly message: string
+}
+
+/** Brings agents to life for tasks. */
+export interface AgentRunner {
+  /** Agents that can be given tasks now. Quick. */
+  readonly agents: () => ReadonlyArray<{ readonly id: string, readonly label: string }>
+  /** Resolves when the agent has ended. Rejects when it could not be started. */
+  readonly run: (task: AgentTask, world: AgentWorld) => Promise<AgentOutcome>
+  /** Resolves when nothing is left of a run of an earlier gateway, by what `keep` was given. */
+  readonly end: (handle: string) => Promise<void>
+}
+
+/** Tells that events came, after they were written. Returns what unregisters the listener. */
+export type Follow = (listener: () => void) => () => void
+
+/** What is done with a board: everything is written when the call returns. Unknown things throw `board.*`. */
+export interface Board {
+  boards (): readonly BoardView[]
+  createBoard (slug: string, words: BoardWords): BoardView
+  changeBoard (slug: string, words: BoardWords): BoardView
+  /** With all its tasks. The default board stays. */
+  deleteBoard (slug: string): void
+  switchBoard (slug: string): void
+  /** The slug of the board that is meant; undefined means the current one. */
+  slugOf (board: string | undefined): string
+
+  lanes (board: string, includeArchived: boolean): Readonly<Partial<Record<TaskStatus, readonly Task[]>>>
+  task (board: string, id: string): Task
+  create (board: string, task: NewTask, actor: string): Task
+  /** @param revision what the caller has seen; null where it does not matter */
+  change (board: string, id: string, patch: TaskPatch, actor: string, revision: number | null): Task
+  /** All or none of them. Returns how many. */
+  changeAll (board: string, ids: readonly string[], patch: TaskPatch, actor: string): number
+  remove (board: string, id: string, actor: string, revision: number | null): void
+  comment (board: string, id: string, author: string, body: string): Task
+  link (board: string, parent: string, child: string): void
+  unlink (board: string, parent: string, child: string): void
+  stats (board: string): { readonly total: number, readonly by_status: Readonly<Record<string, number>> }
+
+  /** How tasks are handed to agents. */
+  orchestration (): Orchestration
+  setOrchestration (patch: Partial<Orchestration>): Orchestration
+
+  /** Those after `since`, oldest first; `isGap` says that some of them are not kept any more. */
+  events (board: string, since: number, limit: number): { readonly events: readonly BoardEvent[], readonly isGap: boolean }
+  /** The id of the last event of all boards. */
+  readonly cursor: number
+  readonly follow: Follow
+}
+
+export interface BoardService {
+  /** Opens the database with the first call. */
+  open (): Promise<Board>
+}
+
+export const boardRef = createServiceRef<BoardService>('board.service')
