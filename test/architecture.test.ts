@@ -198,6 +198,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/providers/llm-server/embedded/log.ts': 'shown',
   'plugins/providers/llm-server/embedded/status-routes.ts': 'shown',
   'plugins/providers/llm-server/embedded/text-routes.ts': 'shown',
+  'plugins/services/agent-budgets/budgets.ts': 'stored',
   'plugins/services/approvals/deadlines.ts': 'compared',
   'plugins/services/board/index.ts': 'stored',
   'plugins/services/hub/transport.ts': 'compared',

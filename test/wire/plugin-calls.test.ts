@@ -253,7 +253,8 @@ t.test('a plugin that watches what goes to upstreams sees each try before it is 
   up.play(refusal(503), { headers: JSON_TYPE, chunks: ['{"usage":{"prompt_tokens":12,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":4}},"choices":[]}'] })
   t.equal((await ask({ max_tokens: 9 }, 'pi')).status, 200)
   t.match(await ended(0), { status: 503, inputTokens: null, outputTokens: null }, 'a try that failed')
-  t.strictSame(await ended(1), { status: 200, whole: true, inputTokens: 12, cachedTokens: 4, outputTokens: 7, pieces: 7 })
+  const rest = { status: 200, whole: true, left: false }
+  t.strictSame(await ended(1), { ...rest, inputTokens: 12, cachedTokens: 4, outputTokens: 7, pieces: 7 })
   t.match(seen[1], { upstream: 'up', modelId: 'gpt-9', surface: 'chat', headers: { 'x-svc-agent': 'pi' }, bodyBytes: 46 })
   t.equal(seen[1]!.body!.value('max_tokens'), 9)
 
@@ -261,13 +262,13 @@ t.test('a plugin that watches what goes to upstreams sees each try before it is 
   const cut = Math.floor(block.length / 2)
   up.play({ headers: SSE, chunks: ['data: {"content":"says \\"usage\\":{\\"output_tokens\\":999}"}\n\n', `data: {"a":1${block.slice(0, cut)}`, block.slice(cut), 'data: [DONE]\n\n'] })
   await (await ask({ stream: true }, 'pi')).text()
-  t.strictSame(await ended(2), { status: 200, whole: true, inputTokens: 6, cachedTokens: 2, outputTokens: 50, pieces: 1 }, 'cut in its middle, and words of the model do not count')
+  t.strictSame(await ended(2), { ...rest, inputTokens: 6, cachedTokens: 2, outputTokens: 50, pieces: 1 }, 'cut in its middle, and words of the model do not count')
   up.play({ headers: SSE, chunks: chatStream(['a', 'b', 'c', 'd']), dieAfter: 3 })
   await (await ask({ stream: true }, 'pi')).text()
-  t.match(await ended(3), { whole: false, inputTokens: null, pieces: 2 }, 'a stream that broke off')
+  t.match(await ended(3), { whole: false, left: false, inputTokens: null, pieces: 2 }, 'a stream that broke off')
   up.play({ headers: SSE, chunks: chatStream(['a', 'b']), hangAfter: 2 })
   await readUntil(await ask({ stream: true }, 'pi'), text => text.includes('"a"'))
-  t.match(await ended(4), { status: 200, whole: false, pieces: 1 }, 'one whose reader left')
+  t.match(await ended(4), { status: 200, whole: false, left: true, pieces: 1 }, 'one whose reader left')
 
   up.play(okAnswer)
   await text((await dispatch.call({ ...chat({ model: 'gpt-9' }), origin: { 'x-svc-agent': 'hermes' } })).body)

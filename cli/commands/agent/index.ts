@@ -2,7 +2,9 @@ import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { addApprovalsDecide } from './decide.js'
 import { addApprovalsList } from './list.js'
+import { addBudgetCommands } from './budget.js'
 import { addPersonaCommands } from './personas.js'
+import { addPriceCommands } from './prices.js'
 import { addApprovalsWatch } from './watch.js'
 import { addAgentConnect } from './connect.js'
 import { addAgentList } from './agents.js'
@@ -18,4 +20,6 @@ export function addAgentCommands (program: Command, cli: Cli): void {
   addApprovalsDecide(approvals, cli)
   addApprovalsWatch(approvals, cli)
   addPersonaCommands(agent, cli)
+  addBudgetCommands(agent, cli)
+  addPriceCommands(agent, cli)
 }

@@ -17,13 +17,13 @@ const activatedSchema = z.looseObject({
 interface Options { readonly agent: string, readonly json?: true }
 
 /** The agent that comes with personas of its own. */
-const USUAL = 'hermes'
+export const USUAL_AGENT = 'hermes'
 
 export function addPersonaCommands (agent: Command, cli: Cli): void {
   const personas = agent.command('personas').description('who an agent is: built-in personas, and those of personas.toml')
   const command = (name: string, description: string): Command => personas.command(name)
     .description(description)
-    .option('--agent <name>', 'whose', USUAL)
+    .option('--agent <name>', 'whose', USUAL_AGENT)
     .option('--json', 'print the answer of the API')
 
   command('list', 'list the personas of an agent')

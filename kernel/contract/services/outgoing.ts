@@ -22,6 +22,8 @@ export interface OutgoingUsage {
   readonly status: number | null
   /** False for an answer that broke off, or that its reader left. */
   readonly whole: boolean
+  /** Its reader gave it up. */
+  readonly left: boolean
   /** Of the request, those that were read from a cache included. */
   readonly inputTokens: number | null
   /** Those of `inputTokens` that were read from a cache. */

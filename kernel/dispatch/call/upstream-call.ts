@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { JsonBody, SurfaceName, Upstream } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { CallContext } from './call-context.js'
-import { Exchange } from './exchange.js'
+import { Exchange, type ExchangeOutcome } from './exchange.js'
 import { VIA_HEADER, viaFor } from '../requests/loop-guard.js'
 import type { TokenCount } from '../requests/active-requests.js'
 import type { Asked } from './prepared.js'
@@ -51,10 +51,11 @@ export function callUpstream (
   const watched = watchedCall(context.outgoing, input, sink)
   meter.request()
   const answer = new UpstreamAnswer(watched ?? sink, upstream.name, wire.hidden)
-  const exchange = new Exchange(new StreamShaper(answer, meter, input.counter, clock), wire, watched === null ? settled : () => {
-    watched.settled()
+  const ended = watched === null ? settled : (outcome: ExchangeOutcome) => {
+    watched.settled(outcome === 'aborted')
     settled()
-  })
+  }
+  const exchange = new Exchange(new StreamShaper(answer, meter, input.counter, clock), wire, ended)
   exchange.send(connections, {
     origin: target.origin,
     path: target.path,

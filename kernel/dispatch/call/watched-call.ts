@@ -57,8 +57,9 @@ export class WatchedCall implements AnswerSink {
     this.#sink.onDrain(resume)
   }
 
-  /** Nothing of the call is left. */
-  settled (): void {
-    this.#end({ status: this.#status, whole: this.#whole, ...this.#reader.usage(), pieces: this.#counter.tokens - this.#before })
+  /** Nothing of the call is left. @param left its reader gave it up */
+  settled (left: boolean): void {
+    const pieces = this.#counter.tokens - this.#before
+    this.#end({ status: this.#status, whole: this.#whole, left, ...this.#reader.usage(), pieces })
   }
 }

@@ -1,25 +1,35 @@
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
-import { createTestGateway, type TestGateway, type TestGatewayOptions } from '../../../kernel/testing/index.js'
+import { chatStream, FakeClock } from '../../../kernel/testing/index.js'
 import activityRoutes from '../../../plugins/api/activity/index.js'
+import budgetRoutes from '../../../plugins/api/agent-budgets/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
+import eventRoutes from '../../../plugins/api/events/index.js'
+import budgets from '../../../plugins/services/agent-budgets/index.js'
 import personas from '../../../plugins/services/agent-personas/index.js'
+import { Ledger } from '../../../plugins/services/agent-budgets/ledger.js'
+import { fakeUpstream, refusal, upstreamTable } from '../../wire/fake-upstream.js'
+import { readUntil, wireGateway, type WireGateway, type WireOptions } from '../../wire/wire-gateway.js'
+import { run } from '../../cli/support.js'
 import type { Answer } from './support.js'
 
-interface Rig extends TestGateway {
-  ask (method: string, path: string, body?: unknown): Promise<Answer>
+interface Rig extends WireGateway {
+  ask (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
 }
 
-async function rig (t: Test, options: TestGatewayOptions = {}): Promise<Rig> {
-  const gateway = await createTestGateway({ plugins: [personas, personaRoutes, activityRoutes], ...options })
-  t.teardown(() => gateway.close())
+async function rig (t: Test, options: WireOptions = {}): Promise<Rig> {
+  const gateway = await wireGateway(t, {
+    plugins: [personas, personaRoutes, budgets, budgetRoutes, activityRoutes, eventRoutes], ...options
+  })
   return Object.assign(gateway, {
-    ask: async (method: string, path: string, body?: unknown) => {
+    ask: async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
       const response = await gateway.fetch(path, {
-        method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+        method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } })
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, json: text === '' ? null : JSON.parse(text) as unknown }
@@ -116,4 +126,196 @@ t.test('a running agent is told of its persona, and nothing but this machine eve
 
   const wide = await rig(t, { files: { 'etc/svc/svc.toml': '[plugins.config.agent-personas]\nreload_hosts = ["10.255.255.1"]\n' } })
   t.match((await wide.ask('POST', '/api/agents/hermes/personas/coder/activate', { reload_url: 'ws://10.255.255.1:1/', reload: false })).status, 200)
+})
+
+const BUDGET = '/api/agents/hermes/personas/hermes/budget'
+const DAY_MS = 24 * 3600 * 1000
+const START = Date.UTC(2026, 10, 29, 12)
+/** A tenth of a cent for each token of an answer, nothing for those of the request. */
+const PRICES = '# of November\n[prices."up/gpt-9"]\noutput_usd_per_mtok = 1000\n'
+
+async function spending (t: Test, more: Readonly<Record<string, unknown>> = {}) {
+  const up = await fakeUpstream(t, ['gpt-9', 'gpt-8'])
+  const clock = new FakeClock(START)
+  const gateway = await rig(t, { clock, files: { 'etc/svc/upstreams.toml': upstreamTable('up', up.url, more), 'etc/svc/prices.toml': PRICES } })
+  const answer = (tokens: number) => ({
+    headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ choices: [], usage: { prompt_tokens: 9, completion_tokens: tokens } })]
+  })
+  const chat = (body: object, agent: string | null = 'hermes') =>
+    gateway.ask('POST', '/v1/chat/completions', { model: 'gpt-9', messages: [], max_tokens: 100, ...body }, agent === null ? {} : { 'x-svc-agent': agent })
+  const today = async (): Promise<number> => (await gateway.ask('GET', BUDGET)).json.spend.today_usd as number
+  const settled = (usd: number) => untilAsync(async () => await today() === usd, `${usd} are spent`)
+  return { ask: gateway.ask, gateway, up, clock, answer, chat, today, settled }
+}
+
+async function untilAsync (holds: () => Promise<boolean>, what: string): Promise<void> {
+  for (let i = 0; i < 2000; i++) if (await holds()) return
+  throw new Error(`it did not come about: ${what}`)
+}
+
+t.test('what an agent asks an upstream for is held at its estimate, charged by its usage, and refused at the cap', async t => {
+  const { ask, chat, up, answer, settled, today, clock, gateway } = await spending(t)
+  t.match((await ask('GET', BUDGET)).json, { budget: null, spend: { today_usd: 0, mtd_usd: 0, lifetime_usd: 0 }, remaining: {} })
+  up.play(answer(7))
+  t.equal((await chat({})).status, 200)
+  t.equal(await today(), 0, 'without a budget nothing is counted')
+  t.match(await ask('PUT', BUDGET, { daily_usd: 0.12, monthly_usd: 0.15 }), { status: 200, json: {
+    budget: { daily_usd: 0.12, monthly_usd: 0.15, lifetime_usd: null, per_call_max_usd: null, hard_cap: true },
+    remaining: { daily_usd: 0.12, monthly_usd: 0.15 }
+  } })
+  t.equal((await chat({}, 'HERMES')).status, 200, 'a name is the same in either case')
+  await settled(0.007)
+  t.match((await ask('GET', `${BUDGET}/ledger`)).json.rows, [
+    { kind: 'settle', settles: 1, cost_usd: -0.093, input_tokens: 9, output_tokens: 7 },
+    { seq: 1, kind: 'reserve', cost_usd: 0.1, surface: 'chat', upstream: 'up', model: 'gpt-9', persona_id: 'hermes', request_id: String, ts: '2026-11-29T12:00:00.000Z' }
+  ])
+  for (const agent of [null, 'robo', 'not a name']) t.equal((await chat({}, agent)).status, 200)
+  t.equal((await chat({ model: 'agent' })).status, 200)
+  up.play(refusal(500))
+  t.equal((await chat({})).status, 500)
+  await settled(0.007)
+  t.pass('other agents, slots and failures cost nothing')
+
+  up.play({ headers: { 'content-type': 'text/event-stream' }, chunks: chatStream(['a', 'b', 'c', 'd']), hangAfter: 3 })
+  const leaving = await gateway.fetch('/v1/chat/completions', {
+    method: 'POST', body: JSON.stringify({ model: 'gpt-9', messages: [], stream: true, max_tokens: 100 }), headers: { 'x-svc-agent': 'hermes', 'content-type': 'application/json' }
+  })
+  await readUntil(leaving, text => text.includes('"b"'))
+  await settled(0.009)
+  t.pass('a stream that its reader left costs what came')
+
+  const sent = up.calls.length
+  up.play(answer(100))
+  const refused = await chat({ max_tokens: 112 })
+  t.match([refused.status, refused.headers.get('x-should-retry'), refused.headers.get('retry-after'), refused.json], [429, 'false', null, { error: {
+    code: 'budget.exceeded', type: 'rate_limit_error', message: /^agent 'hermes' may not spend this: the cap of a day is \$0\.12; \$0\.009 of it is spent, and this request may cost \$0\.112/,
+    details: { agent: 'hermes', persona: 'hermes', reason: 'daily', cap_usd: 0.12, spent_usd: 0.009, estimated_usd: 0.112, resets_at: '2026-11-30T00:00:00.000Z' }
+  } }])
+  t.match(await chat({ model: 'gpt-8' }), { status: 409, json: { error: { code: 'budget.price_unknown', message: /svc agent prices set up\/gpt-8/ } } })
+  t.match(await chat({ max_tokens: undefined }), { status: 429 }, 'an answer without a limit is taken for a long one')
+  t.equal(up.calls.length, sent, 'nothing of it was sent')
+  t.equal((await chat({ max_tokens: 111 })).status, 200, 'what fits exactly is let through')
+  await settled(0.109)
+
+  clock.setWall(START + DAY_MS)
+  t.equal(await today(), 0, 'the next day is a new one')
+  t.match((await chat({ max_tokens: 60 })).json, { error: { details: { reason: 'monthly', resets_at: '2026-12-01T00:00:00.000Z' } } })
+  clock.setWall(START)
+  t.match((await chat({ max_tokens: 60 })).json, { error: { details: { reason: 'daily', spent_usd: 0.109 } } }, 'a clock that is set back gives nothing back')
+  clock.setWall(START + 3 * DAY_MS)
+  t.match((await ask('GET', BUDGET)).json.spend, { today_usd: 0, mtd_usd: 0, lifetime_usd: 0.109 })
+  t.match(await ask('PUT', BUDGET, { monthly_usd: null, hard_cap: false }), { json: { budget: { daily_usd: 0.12, monthly_usd: null } } })
+  t.equal((await chat({ max_tokens: 5000 })).status, 200, 'a soft cap refuses nothing')
+  t.equal((await ask('GET', '/api/events?type=agent.budget_exceeded')).json.events.length, 3, 'each cap is told of once for its window')
+  await ask('POST', '/api/agents/hermes/personas/coder/activate', {})
+  t.equal((await chat({ model: 'gpt-8' })).status, 200, 'a persona has a budget of its own, or none')
+  t.equal((await ask('DELETE', BUDGET)).status, 204)
+  t.match((await ask('GET', BUDGET)).json, { budget: null, spend: { lifetime_usd: 0.209 } })
+  t.match((await ask('GET', '/api/activity?action=agent.budget_*&kind=action')).json.records.map(({ action }: { action: string }) => action), ['agent.budget_remove', 'agent.budget_set', 'agent.budget_set'])
+})
+
+t.test('requests at one moment cannot pass a cap together, and a fallback to a slot is free', async t => {
+  const { ask, chat, up, answer, settled } = await spending(t, { fallback: ['agent'] })
+  await ask('PUT', BUDGET, { daily_usd: 0.3 })
+  up.play(answer(100))
+  const answers = await Promise.all(Array.from({ length: 12 }, () => chat({})))
+  t.ok(answers.every(({ status }) => status === 200))
+  t.equal(up.calls.length, 3, 'those that the cap holds went out; the others were served here')
+  await settled(0.3)
+})
+
+t.test('budgets and charges by routes: what they may say, and one transaction for check and charge', async t => {
+  const { ask } = await rig(t)
+  const wrong: ReadonlyArray<readonly [method: string, path: string, body: unknown, code: string]> = [
+    ['PUT', BUDGET, { daily_usd: -1 }, 'budget.invalid'], ['PUT', BUDGET, { daily_usd: true }, 'budget.invalid'], ['PUT', BUDGET, { weekly_usd: 1 }, 'budget.invalid'],
+    ['PUT', BUDGET, { hard_cap: 1 }, 'budget.invalid'], ['POST', `${BUDGET}/check`, {}, 'budget.invalid_estimate'], ['POST', `${BUDGET}/check`, { estimated_cost_usd: '1' }, 'budget.invalid_estimate'],
+    ['POST', `${BUDGET}/charge`, { surface: 'search', cost_usd: 1 }, 'budget.invalid_charge'], ['PATCH', '/api/agents/prices', { prices: { 'up/x': { input_usd_per_mtok: -1 } } }, 'budget.invalid_price'],
+    ['PATCH', '/api/agents/prices', { prices: { 'no upstream': {} } }, 'budget.invalid_price']
+  ]
+  for (const [method, path, body, code] of wrong) {
+    t.match(await ask(method, path, body), { status: 400, json: { error: { code } } }, JSON.stringify(body))
+  }
+  t.match(await ask('GET', '/api/agents/hermes/personas/gone/budget'), { status: 404, json: { error: { code: 'persona.not_found' } } })
+
+  const check = async (usd: number) => (await ask('POST', `${BUDGET}/check`, { estimated_cost_usd: usd })).json as unknown
+  t.same(await check(5), { allowed: true, reason: null, remaining_usd: null, hard_cap: true }, 'without a budget everything is')
+  await ask('PUT', BUDGET, { daily_usd: 1, monthly_usd: 3, lifetime_usd: 0.9, per_call_max_usd: 0.5 })
+  t.same(await check(0.6), { allowed: false, reason: 'per_call', remaining_usd: 0.9, hard_cap: true })
+  const charge = (usd: number, more: object = {}) => ask('POST', `${BUDGET}/charge`, { surface: 'search', model: 'web', cost_usd: usd, ...more })
+  t.match(await charge(0.5, { request_id: 'r1' }), { status: 200, json: { recorded: true, spend: { today_usd: 0.5 }, remaining: { daily_usd: 0.5, lifetime_usd: 0.4 }, row: { kind: 'charge', cost_usd: 0.5, request_id: 'r1' } } })
+  t.match(await charge(0.45), { status: 429, json: { error: { code: 'budget.exceeded', details: { reason: 'lifetime', resets_at: null } } } })
+  t.same(await check(0.4), { allowed: true, reason: null, remaining_usd: 0.4, hard_cap: true })
+  const racing = await Promise.all(Array.from({ length: 8 }, () => charge(0.1)))
+  t.equal(racing.filter(({ status }) => status === 200).length, 4, 'charges at one moment pass as many as the cap holds')
+  t.match((await charge(0.3, { spent: true })).json, { spend: { lifetime_usd: 1.2 }, remaining: { lifetime_usd: 0, daily_usd: 0 } }, 'what has gone is written down')
+  await ask('PUT', BUDGET, { daily_usd: 0, lifetime_usd: null })
+  t.match(await charge(0.000001), { status: 429, json: { error: { details: { reason: 'daily', cap_usd: 0 } } } }, 'no dollar a day lets nothing through')
+  t.equal((await charge(0)).status, 200, 'but what is free')
+  const page = (await ask('GET', `${BUDGET}/ledger?limit=2`)).json
+  t.match(page, { rows: [{ cost_usd: 0 }, { cost_usd: 0.3 }], next_before: Number })
+  t.match((await ask('GET', `${BUDGET}/ledger?before=${page.next_before}`)).json, { rows: { length: 5 }, next_before: null })
+
+  t.same((await ask('PATCH', '/api/agents/prices', { prices: { 'up/*': { input_usd_per_mtok: 2, output_usd_per_mtok: 8 } } })).json.prices, { 'up/*': { input_usd_per_mtok: 2, output_usd_per_mtok: 8, request_usd: 0 } })
+  t.match((await ask('PATCH', '/api/agents/prices', { prices: { 'up/*': { cached_input_usd_per_mtok: 1 } } })).json.prices['up/*'], { input_usd_per_mtok: 2, cached_input_usd_per_mtok: 1 }, 'what is left out stays')
+  t.same((await ask('PATCH', '/api/agents/prices', { prices: { 'up/*': null } })).json, { prices: {} })
+})
+
+t.test('a ledger whose gateway is killed at any moment has every entry that was granted, and totals that are their sum', async t => {
+  const folder = t.testdir()
+  const path = join(folder, 'ledger.db')
+  const purse = { agent: 'pi', persona: 'pi' }
+  let granted = 0
+  for (let run = 0; run < 3; run++) {
+    const child = spawn(process.execPath, [fileURLToPath(new URL('ledger-child.js', import.meta.url)), path], { stdio: ['ignore', 'pipe', 'inherit'] })
+    let [lines, killed] = [0, false]
+    for await (const chunk of child.stdout) {
+      const before = lines
+      lines += String(chunk).split('\n').length - 1
+      granted += lines - before
+      if (lines > 5 + run * 11 && !killed) {
+        killed = true
+        child.kill('SIGKILL')
+      }
+    }
+    const ledger = await Ledger.open(path)
+    const rows = ledger.entries(purse, 100_000)
+    const reserved = rows.filter(({ kind }) => kind === 'reserve')
+    t.ok(reserved.length >= granted, `${reserved.length} of ${granted} that the child was told of`)
+    t.equal(rows.filter(({ kind }) => kind === 'settle').length, reserved.length, 'each is settled once, those of the killed run at their estimate')
+    t.equal(ledger.totals(purse, START).lifetime, rows.reduce((sum, { nano }) => sum + nano, 0))
+    granted = reserved.length
+    ledger.settle(reserved[0]!.seq, 5, null)
+    t.equal(ledger.entries(purse, 100_000).length, rows.length, 'a second settlement does nothing')
+    ledger.close()
+  }
+})
+
+t.test('svc agent personas, budget and prices do what their routes do', async t => {
+  const { gateway, chat, up, answer, settled } = await spending(t)
+  const svc = async (...args: string[]) => await run(['agent', ...args, '--url', gateway.baseUrl])
+  t.match(await svc('personas', 'list'), { code: 0, stdout: /ID .*ACTIVE[^]*\nhermes +yes[^]*\ncoder[^]*\nsvc-brain/ })
+  t.match(await svc('personas', 'show', 'coder'), { code: 0, stdout: /^\[agents\.hermes\.coder\]\n[^]*default_policy = "ask"/ })
+  t.match(await svc('personas', 'activate', 'coder'), { code: 0, stdout: 'coder is active; before, it was hermes.\n' })
+  t.match(await svc('personas', 'activate', 'hermes', '--reload-url', 'ws://127.0.0.1:1/'), { code: 0, stdout: 'hermes is active; before, it was coder.\n', stderr: /was not told: .*ECONNREFUSED/ })
+  t.match(await svc('personas', 'activate', 'coder', '--reload-url', 'ws://example.com/'), { code: 1, stderr: /example\.com is not this machine/ })
+  t.match(await svc('personas', 'show', 'gone', '--agent', 'pi'), { code: 1, stderr: /agent 'pi' has no persona 'gone'/ })
+
+  t.match(await svc('budget', 'show'), { code: 0, stdout: /^There is no budget/ })
+  t.match(await svc('budget', 'set', '--daily', '0.15', '--lifetime', '1'), { code: 0, stdout: /today +0\.15 +0\.00[^]*this month +none[^]*lifetime +1\.00/ })
+  up.play(answer(60))
+  t.equal((await chat({})).status, 200)
+  await settled(0.06)
+  t.equal((await chat({})).status, 429)
+  t.match(await svc('budget', 'show', '--ledger'), { code: 0, stdout: /settle +-0\.04 +chat +up\/gpt-9\n.*reserve +0\.10/ })
+  t.match(await svc('budget', 'set', '--soft', '--hard'), { code: 1, stderr: /two different things/ })
+  t.match(await svc('budget', 'set', '--daily', 'much'), { code: 2, stderr: /number of US dollars/ })
+  t.match(await svc('budget', 'set', '--daily', 'none', '--soft'), { code: 0, stdout: /today +none +0\.06/, stderr: /told and not refused/ })
+  t.match(await svc('budget', 'off', '--persona', 'hermes'), { code: 0, stdout: /no budget now/ })
+  t.match(JSON.parse((await svc('budget', 'show', '--json')).stdout), { budget: null, spend: { lifetime_usd: 0.06 } })
+
+  t.match(await svc('prices', 'list'), { code: 0, stdout: /up\/gpt-9 +0 +0 +1000 +0/ })
+  t.match(await svc('prices', 'set', 'lan/*', '--request', '0.5'), { code: 0, stdout: /^lan\/\* has its price/ })
+  t.match(await svc('prices', 'set', 'lan/*'), { code: 1, stderr: /say what it costs/ })
+  t.match(await svc('prices', 'rm', 'lan/*'), { code: 0, stdout: 'The price of lan/* is forgotten.\n' })
+  t.match(await svc('prices', 'rm', 'lan/*'), { code: 1, stderr: /there is no price of lan/ })
 })
