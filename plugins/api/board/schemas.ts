@@ -3,9 +3,9 @@ import { boardEventKinds, runStates, taskStatuses } from '../../services/board/r
 
 const epoch = z.number().meta({ description: 'Epoch seconds' })
 const status = z.enum(taskStatuses)
-const name = (description: string): z.ZodType<string> => z.string().min(1).max(64).regex(/^[\p{L}\p{N}][\p{L}\p{N}._:/-]*$/u).meta({ description })
+const name = z.string().min(1).max(64).regex(/^[\p{L}\p{N}][\p{L}\p{N}._:/-]*$/u)
 const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,47}$/).meta({ description: 'Name of a board in addresses', examples: ['default'] })
-export const taskId = z.string().regex(/^t_[0-9a-f]{8}$/).meta({ description: 'Id of a task', examples: ['t_0123abcd'] })
+export const taskId = z.string().regex(/^t_[0-9a-f]{8}$/)
 
 export const runSchema = z.strictObject({
   id: z.string(),
@@ -44,9 +44,9 @@ export const taskSchema = z.strictObject({
 const patchable = {
   title: z.string().trim().min(1).max(500),
   status,
-  assignee: name('Agent or person').nullable(),
-  profile: name('The same as `assignee`, for agents').nullable(),
-  tenant: name('Whose task it is').nullable(),
+  assignee: name.nullable(),
+  profile: name.nullable(),
+  tenant: name.nullable(),
   priority: z.int().min(-1000).max(1000),
   workspace: z.string().max(1000).nullable(),
   body: z.string().max(64 * 1024),
@@ -58,7 +58,7 @@ const patchable = {
 export const patchSchema = z.strictObject(patchable).partial()
 export const newTaskSchema = patchSchema.extend({ title: patchable.title, parents: z.array(taskId).max(50).optional() })
 export const bulkSchema = patchSchema.extend({ ids: z.array(taskId).min(1).max(1000) })
-export const commentSchema = z.strictObject({ author: name('Default: who asks').optional(), body: z.string().trim().min(1).max(16 * 1024) })
+export const commentSchema = z.strictObject({ author: name.optional().meta({ description: 'Default: who asks' }), body: z.string().trim().min(1).max(16 * 1024) })
 export const reassignSchema = z.strictObject({ profile: patchable.profile, assignee: patchable.assignee }).partial()
 export const linkSchema = z.strictObject({ parent_id: taskId, child_id: taskId })
 

@@ -9,7 +9,7 @@ export const boardTools = {
   list: {
     name: 'board_list',
     title: 'List the board',
-    description: 'Lists the tasks of the board with lane, assignee and priority. Call it to see what is to be done, before you add or move a task.',
+    description: 'Lists the tasks of the board. Call it before you add or move a task.',
     readOnly: true,
     show: [],
     short: ({ lanes }: z.output<typeof lanesSchema>) => ({ tasks: Object.values(lanes).flat().map(rowOf) }),
@@ -26,7 +26,7 @@ export const boardTools = {
   add: {
     name: 'board_add',
     title: 'Add a task',
-    description: 'Adds a task to the board, in triage unless status says otherwise. Call it for work that is to be done later.',
+    description: 'Adds a task to the board, in triage by default. Call it for work to be done later.',
     show: ['title', 'body', 'status', 'assignee', 'priority', 'parents'],
     destructive: false
   },
@@ -41,7 +41,7 @@ export const boardTools = {
   comment: {
     name: 'board_comment',
     title: 'Comment on a task',
-    description: 'Adds a comment to a task. Call it to say how far you are, or what others have to know.',
+    description: 'Comments on a task. Call it to say how far you are.',
     rename: { id: 'task_id' },
     show: ['task_id', 'body'],
     destructive: false
@@ -49,7 +49,7 @@ export const boardTools = {
   link: {
     name: 'board_link',
     title: 'Link two tasks',
-    description: 'Makes a task wait until another one is done. Call it when the child needs what the parent makes.',
+    description: 'Makes a task wait until another is done. Call it when the child needs what the parent makes.',
     show: ['parent_id', 'child_id'],
     destructive: false,
     idempotent: true
