@@ -1,6 +1,7 @@
 import { configOf } from '../banks/config.js'
 import type { Core } from '../core.js'
 import { MentalModelTable } from '../models/mental-model-table.js'
+import { isTooSoon } from '../models/schedule.js'
 import { isStale } from '../models/staleness.js'
 import { submitRefresh } from '../models/submit-refresh.js'
 import { operationsOf } from '../operations/operations.js'
@@ -35,7 +36,8 @@ export function afterConsolidation (core: Core, bank: BankRow, { changed, mayGoO
   if (mayGoOn && hasMore) submitConsolidation(core, bank.bank_id)
   if (!changed) return
   for (const model of new MentalModelTable(core).all(bank.seq)) {
-    if (model.settings.refresh_after_consolidation !== true || !isStale(core, bank.seq, model)) continue
+    if (model.settings.refresh_after_consolidation !== true || isTooSoon(model, core.now())) continue
+    if (!isStale(core, bank.seq, model)) continue
     if (operationsOf(core).table.waiting(bank.bank_id, 'refresh_mental_model', model.id) === null) submitRefresh(core, bank.bank_id, model)
   }
 }

@@ -99,7 +99,10 @@ function modelsFor (core: Core, bank: BankRow, { tags, tagsMatch: mode, withoutM
     .filter(({ content }) => (left -= tokensOf(content)) >= 0)
 }
 
-function directivesFor (core: Core, bank: BankRow, { tags, tagsMatch: mode, allDirectives }: ReflectAsk): readonly Directive[] {
+/** What is to be heeded when something is written about memories of these tags. */
+export function directivesFor (
+  core: Core, bank: BankRow, { tags, tagsMatch: mode, allDirectives }: Pick<ReflectAsk, 'tags' | 'tagsMatch' | 'allDirectives'>
+): readonly Directive[] {
   return new DirectiveTable(core).all(bank.seq).filter(
     directive => directive.isActive && (allDirectives || tagsMatch(directive.tags, tags, mode))
   )

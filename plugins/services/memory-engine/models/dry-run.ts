@@ -12,11 +12,14 @@ export async function dryRun (
 ): Promise<Record<string, unknown>> {
   const bank = needBank(core.store, bankId)
   const now = core.now()
-  const made = await draft(core, bank, model, null, signal)
+  const made = await draft(core, bank, model, { traceId: null }, signal)
   const trigger = triggerOf(model.settings)
   const { tags, tagsMatch, tagGroups, types } = scopeOf(model)
   const usage = usageView(made.usage)
-  const common = { effective_mode: 'full', mode_fallback_reason: null, outcome: made.outcome, delta_operations: null, retraction: null }
+  const common = {
+    effective_mode: made.mode, mode_fallback_reason: made.fallback, outcome: made.outcome,
+    delta_operations: made.edits, retraction: null
+  }
   return {
     mental_model_id: model.id, name: model.name, requested_mode: trigger.mode, ...common,
     would_persist: made.outcome === 'content_written',
@@ -25,7 +28,7 @@ export async function dryRun (
       exclude_mental_models: trigger.exclude_mental_models,
       exclude_mental_model_ids: [model.id, ...(trigger.exclude_mental_model_ids ?? []) as string[]]
     },
-    window: { created_after: null, created_before: wireTime(now), watermark: wireTime(model.lastMemorySeenAt) },
+    window: { created_after: made.mode === 'delta' ? wireTime(model.lastMemorySeenAt) : null, created_before: wireTime(now), watermark: wireTime(model.lastMemorySeenAt) },
     facts: { retrieved: made.retrieved, used: made.candidate === '' ? {} : made.retrieved },
     based_on: made.basedOn, current_content: model.content, candidate_content: made.candidate, preview_content: made.content,
     diff: made.content === model.content ? '' : lineDiff(model.content, made.content),

@@ -12,7 +12,7 @@ import { modelDetails, modelView } from './model-view.js'
 import { isStale } from './staleness.js'
 import { tagsMatch } from './tag-match.js'
 import { dryRun } from './dry-run.js'
-import { submitRefresh } from './submit-refresh.js'
+import { isFullRefresh, submitRefresh } from './submit-refresh.js'
 
 const list: Handler = ({ core, params, query, ignored }) => {
   const bankId = params.bank_id!
@@ -80,12 +80,13 @@ const history: Handler = ({ core, params }) => json(tableOf(core).history(known(
     ({ previous_content: content, previous_reflect_response: response, changed_at: wireTime(changedAt), ...change })))
 
 const refresh = asking(async ({ core, params, body, headers, ignored }) => {
-  readOptionalBody(body, headers, ignored, refreshModel)
+  const isFull = readOptionalBody(body, headers, ignored, refreshModel)?.mode === 'full'
   const model = known(core, params)
   requireChat(core, 'the refresh of a mental model')
   const bankId = params.bank_id!
   const waiting = operationsOf(core).table.waiting(bankId, 'refresh_mental_model', model.id)
-  return json({ operation_id: (waiting ?? submitRefresh(core, bankId, model)).id, status: 'queued' })
+  const willDo = waiting !== null && (!isFull || isFullRefresh(waiting))
+  return json({ operation_id: (willDo ? waiting : submitRefresh(core, bankId, model, isFull)).id, status: 'queued' })
 })
 
 const tryRefresh = asking(

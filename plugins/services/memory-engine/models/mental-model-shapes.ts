@@ -1,14 +1,23 @@
 import { tagGroup, tagModes } from '../memories/tag-filter.js'
-import { anything, bool, int, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text } from '../wire/shape.js'
+import {
+  anything, bool, int, invalid, listOf, mapOf, maybe, nullable, object, oneOf, optional, required, text, type Shape
+} from '../wire/shape.js'
 import { storedTags } from '../wire/tags.js'
+import { cronOf } from './cron.js'
 
-/** `MentalModelTrigger` of the wire. */
-export const trigger = object({
+const cron: Shape<string> = (value, at, reading) => {
+  const read = text(value, at, reading)
+  return typeof read === 'string' && cronOf(read) === null
+    ? invalid(reading, at, 'a cron expression has five fields: minute, hour, day of month, month, day of week', value)
+    : read
+}
+
+const triggerFields = object({
   budget: maybe(oneOf('low', 'mid', 'high')),
   mode: optional(oneOf('full', 'delta'), 'full'),
   refresh_after_consolidation: optional(bool, false),
-  refresh_cron: maybe(text),
-  full_refresh_cron: maybe(text),
+  refresh_cron: maybe(cron),
+  full_refresh_cron: maybe(cron),
   min_refresh_interval_seconds: maybe(int({ min: 0 })),
   fact_types: maybe(listOf(oneOf('world', 'experience', 'observation'))),
   exclude_mental_models: optional(bool, false),
@@ -23,6 +32,14 @@ export const trigger = object({
   response_schema: maybe(mapOf(anything)),
   keep_trace: optional(bool, false)
 })
+
+/** `MentalModelTrigger` of the wire. */
+export const trigger: typeof triggerFields = (value, at, reading) => {
+  const read = triggerFields(value, at, reading)
+  return read?.refresh_after_consolidation === true && read.refresh_cron !== null
+    ? invalid(reading, at, 'refresh_after_consolidation and refresh_cron are mutually exclusive', value)
+    : read
+}
 
 export const MAX_TOKENS = 2048
 const maxTokens = int({ min: 256, max: 8192 })

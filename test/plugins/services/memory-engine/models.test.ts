@@ -1,4 +1,6 @@
 import t from 'tap'
+import { cronOf, lastFire } from '../../../../plugins/services/memory-engine/models/cron.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 import type { completion } from './models-support.js'
 import { openWithChat, over } from './models-support.js'
 import { noModels, openEngine } from './support.js'
@@ -94,6 +96,113 @@ t.test('a refresh writes what the model makes of the memories in scope, keeps wh
   t.equal((await call('GET', 'b/mental-models/mm')).body.content, '', 'and kept nothing of it')
   const { body: empty } = await call('POST', 'b/mental-models', { name: 'Nobody', source_query: 'Who?', tags: ['none'] })
   t.match(await over(call, 'b', empty.operation_id), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' } }, 'nothing to read needs no model')
+})
+
+t.test('a delta refresh edits the sections that new memories have to do with, and leaves the others byte for byte', async t => {
+  const first = '# Work\n\nAlice works at Acme.\n\n# Home\n\nShe  lives in *Berlin*.'
+  let answer: (asked: string) => string = () => first
+  const prompts: string[] = []
+  const { call } = openWithChat(t, ({ messages }) => {
+    prompts.push(messages.map(({ content }) => content).join('\n'))
+    return answer(prompts.at(-1)!)
+  })
+  const refreshed = async (body?: object) => over(call, 'b', (await call('POST', 'b/mental-models/mm/refresh', body)).body.operation_id)
+  const model = async () => (await call('GET', 'b/mental-models/mm')).body
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.', document_id: 'old' }, { content: 'Alice lives in Berlin.' }] })
+  await call('POST', 'b/directives', { name: 'tone', content: 'Be formal.' })
+  const { body: made } = await call('POST', 'b/mental-models', { id: 'mm', name: 'Alice', source_query: 'What about Alice?', trigger: { mode: 'delta' } })
+  t.match(await over(call, 'b', made.operation_id), { status: 'completed', result_metadata: { outcome: 'content_written' } }, 'the first one has no baseline')
+  const { last_full_refreshed_at: full } = await model()
+  t.match(await refreshed(), { status: 'completed', result_metadata: { outcome: 'content_preserved_no_new_facts' } })
+  t.equal(prompts.length, 1, 'nothing new needs no model')
+
+  const facts = ['Alice moved to Globex.', 'Alice sails with Bob.', 'Alice has a dog.', 'Alice plays chess.']
+  const bad: ReadonlyArray<readonly [string, RegExp]> = [
+    ['Certainly!', /no JSON/], ['{"operations": {}}', /is no list/], ['{"operations": [{"op": "replace", "section": 2, "text": "x"}]}', /not there/],
+    ['{"operations": [{"op": "burn", "section": 0}]}', /none that there is/], ['{"operations": [{"op": "add", "text": " "}]}', /is no text/],
+    ['{"operations": [{"op": "remove", "section": 0}, {"op": "replace", "section": 0, "text": "x"}]}', /two changes/],
+    ['{"operations": [{"op": "remove", "section": 0}, {"op": "remove", "section": 1}]}', /the whole document/]
+  ]
+  await call('POST', 'b/memories', { items: [{ content: facts[0]! }] })
+  for (const [text, why] of bad) {
+    answer = () => text
+    t.match(await refreshed(), { status: 'failed', error_message: why, retry_count: 0 })
+    t.equal((await model()).content, first, 'an answer that is not sound changes nothing')
+  }
+  answer = () => JSON.stringify({ operations: [{ op: 'replace', section: 0, text: '# Work\n\nAlice works at Globex.' }, { op: 'add', text: '# Sport\n\nNone.' }] })
+  t.match((await call('POST', 'b/mental-models/mm/dry-run-refresh')).body, {
+    requested_mode: 'delta', effective_mode: 'delta', mode_fallback_reason: null, delta_operations: [{ op: 'replace', section: 0 }, { op: 'add' }], would_persist: true
+  })
+  t.match(await refreshed(), { status: 'completed', result_metadata: { outcome: 'content_written' } })
+  t.match(prompts.at(-1), /tone: Be formal[^]*\[0\]\n# Work[^]*NEW FACTS\n<memory>\n- Alice moved to Globex\.[^\n]*\n<\/memory>$/, 'and only what is new is shown')
+  t.equal((await model()).content, '# Work\n\nAlice works at Globex.\n\n# Home\n\nShe  lives in *Berlin*.\n\n# Sport\n\nNone.')
+  t.match(await model(), { last_full_refreshed_at: full, reflect_response: { based_on: { memories: { length: 3 } } } })
+  await call('POST', 'b/memories', { items: [{ content: facts[1]! }] })
+  answer = () => JSON.stringify({ operations: [{ op: 'append', section: 2, text: 'She sails.' }, { op: 'remove', section: 1 }] })
+  await refreshed()
+  t.equal((await model()).content, '# Work\n\nAlice works at Globex.\n\n# Sport\n\nNone.\n\nShe sails.')
+
+  answer = () => '# Anew'
+  await call('POST', 'b/memories', { items: [{ content: facts[2]! }] })
+  t.match(await refreshed({ mode: 'full' }), { result_metadata: { outcome: 'content_written' } }, 'a full one is asked for')
+  t.match(await model(), { content: '# Anew', trigger: { mode: 'delta' } })
+  await call('DELETE', 'b/documents/old')
+  t.match((await call('POST', 'b/mental-models/mm/dry-run-refresh')).body, { effective_mode: 'full', mode_fallback_reason: 'memories_retracted' })
+  await refreshed()
+  await call('PATCH', 'b/mental-models/mm', { source_query: 'Who is Alice?' })
+  t.match((await call('POST', 'b/mental-models/mm/dry-run-refresh')).body, { effective_mode: 'full', mode_fallback_reason: 'source_query_changed' })
+})
+
+t.test('a schedule refreshes what has changed, catches up with what fell due meanwhile, and keeps its distance', async t => {
+  const first = openWithChat(t, () => 'first')
+  const { call, path } = first
+  await call('POST', 'b/memories', { items: [{ content: 'Alice works at Acme.' }] })
+  for (const [trigger, why] of [
+    [{ refresh_cron: 'daily' }, /five fields/], [{ full_refresh_cron: '61 * * * *' }, /five fields/],
+    [{ refresh_cron: '* * * * *', refresh_after_consolidation: true }, /mutually exclusive/]
+  ] as const) {
+    t.match(await call('POST', 'b/mental-models', { name: 'x', source_query: 'y', trigger }), { status: 422, body: { detail: [{ msg: why }] } })
+  }
+  const triggers = {
+    due: { refresh_cron: '* * * * *' }, fresh: { refresh_cron: '* * * * *' }, never: { refresh_cron: '0 0 30 2 *' }, spaced: { refresh_cron: '* * * * *', min_refresh_interval_seconds: 86_400 },
+    failed: { refresh_cron: '* * * * *' }, plain: {}, full: { mode: 'delta', full_refresh_cron: '*/5 * * * *' }, undrifted: { mode: 'delta', full_refresh_cron: '*/5 * * * *' },
+    after: { refresh_after_consolidation: true, min_refresh_interval_seconds: 60 }
+  }
+  for (const [id, trigger] of Object.entries(triggers)) {
+    const { body } = await call('POST', 'b/mental-models', { id, name: id, source_query: 'Where does Alice work?', trigger })
+    await over(call, 'b', body.operation_id)
+  }
+  await first.engine.close()
+  // an hour passes, in which the engine is away
+  const store = openStore(path)
+  const ago = (minutes: number): number => Date.now() - minutes * 60_000
+  store.run('UPDATE mental_models SET last_refreshed_at = ?, last_full_refreshed_at = ?', [ago(60), ago(60)])
+  store.run('UPDATE mental_models SET last_refreshed_at = ? WHERE id = ?', [ago(30), 'full'])
+  store.run('UPDATE mental_models SET last_refreshed_at = ? WHERE id = ?', [Date.now() + 60_000, 'fresh'])
+  store.run('UPDATE mental_models SET last_refresh_failed_at = ? WHERE id = ?', [ago(10), 'failed'])
+  store.run('UPDATE banks SET last_consolidated_at = ?', [ago(20)])
+  store.close()
+  const { call: again } = openWithChat(t, () => 'second', { path: () => path })
+  const { body: { operations } } = await again('GET', 'b/operations?type=refresh_mental_model&limit=100')
+  for (const { operation_id: id } of operations) await over(again, 'b', id)
+  const contents = Object.fromEntries((await again('GET', 'b/mental-models?detail=content')).body.items.map(({ id, content }: Record<'id' | 'content', string>) => [id, content]))
+  t.strictSame(contents, {
+    due: 'second', fresh: 'first', never: 'first', spaced: 'first', failed: 'first', plain: 'first', full: 'second', undrifted: 'first', after: 'second'
+  })
+})
+
+t.test('cron expressions name times in UTC', t => {
+  const now = Date.parse('2026-11-23T17:20:30Z')
+  const table: ReadonlyArray<readonly [string, string | null]> = [
+    ['* * * * *', '2026-11-23T17:20'], ['0 3 * * *', '2026-11-23T03:00'], ['30 17 * * *', '2026-11-22T17:30'], ['0 3 * * 0', '2026-11-22T03:00'],
+    ['0 3 * * 7', '2026-11-22T03:00'], ['0 0 * * sat,sun', '2026-11-22T00:00'], ['*/15 9-17 * * mon-fri', '2026-11-23T17:15'], ['5 4 1 jan *', '2026-01-01T04:05'],
+    ['0 0 29 2 *', '2024-02-29T00:00'], ['0 0 30 2 *', null], ['0 12 13 * fri', '2026-11-20T12:00'], ['10/20 * * * *', '2026-11-23T17:10'], ['1,59 23 31 12 *', '2025-12-31T23:59']
+  ]
+  for (const [text, at] of table) t.equal(lastFire(cronOf(text)!, now), at === null ? null : Date.parse(`${at}:00Z`), text)
+  for (const text of ['', '* * * *', '* * * * * *', '60 * * * *', '* 24 * * *', '* * 0 * *', '* * * 13 *', '* * * * 8', '5-1 * * * *', '*/0 * * * *', 'a * * * *', '1-2-3 * * * *', `${'1,'.repeat(200)}1 * * * *`]) {
+    t.equal(cronOf(text), null, text)
+  }
+  t.end()
 })
 
 t.test('reflect answers from memories alone, lists them, fills a schema, and tells a passing trouble from a lasting one', async t => {
