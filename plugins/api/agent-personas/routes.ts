@@ -1,7 +1,9 @@
 import { defineRoute, type ActivityLog, type AnyRoute, type ToolCatalogue } from 'svc-gateway/plugin'
 import { personaError, personaPatchSchema, tones, type AgentPersonas, type Persona } from '../../services/agent-personas/ref.js'
+import { toolCalls } from './tool-calls.js'
 import {
-  activateBodySchema, activatedSchema, agentParamsSchema, enumsSchema, personaListSchema, personaParamsSchema, personaSchema
+  activateBodySchema, activatedSchema, activityQuerySchema, activitySchema, agentParamsSchema, enumsSchema, personaListSchema,
+  personaParamsSchema, personaSchema
 } from './schemas.js'
 
 export interface PersonaServices {
@@ -26,6 +28,18 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       summary: 'What the fields of a persona may say',
       schema: { response: enumsSchema },
       handler: () => ({ tones, tools: tools.all().map(({ server, name }) => `${server}/${name}`).toSorted() })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:agent/activity',
+      tag,
+      summary: 'Calls of tools by an agent, newest first',
+      description: 'From the audit trail, of which the newest 10,000 rows are looked at; `/api/activity?actor=mcp:<agent>` has everything that it did.',
+      schema: { params: agentParamsSchema, querystring: activityQuerySchema, response: activitySchema },
+      handler: ({ params: { agent }, query: { limit } }) => {
+        personas.requireAgent(agent)
+        return { agent, ...toolCalls(activity, tools, agent, limit) }
+      }
     }),
     defineRoute({
       method: 'GET',

@@ -1,4 +1,4 @@
-import { AGENT_NAME_PATTERN } from 'svc-gateway/plugin'
+import { activityOutcomes, AGENT_NAME_PATTERN } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { approvalPolicies, PERSONA_ID_PATTERN, tones } from '../../services/agent-personas/ref.js'
 
@@ -55,4 +55,20 @@ export const activatedSchema = z.strictObject({
 export const enumsSchema = z.strictObject({
   tones: z.array(z.enum(tones)),
   tools: z.array(z.string()).meta({ description: 'Tools of this gateway as `server/tool`' })
+})
+
+export const activityQuerySchema = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(50) })
+export const activitySchema = z.strictObject({
+  agent: z.string(),
+  events: z.array(z.strictObject({
+    id: z.int().meta({ description: 'Of the row of the audit trail' }),
+    timestamp: z.string().meta({ description: 'ISO 8601 UTC' }),
+    tool: z.string().meta({ description: '`server/tool`' }),
+    args: z.unknown().meta({ description: 'Without secrets' }),
+    gated: z.boolean().meta({ description: 'Whether calls of the tool wait for an operator, as it is now' }),
+    outcome: z.enum(activityOutcomes),
+    client_id: z.string()
+  })),
+  count: z.int(),
+  hint: z.string().optional()
 })

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
-import { AGENT_NAME_PATTERN, core, definePlugin, type OutgoingCall } from 'svc-gateway/plugin'
+import { core, definePlugin, type OutgoingCall } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { agentPersonasRef } from '../agent-personas/ref.js'
+import { agentOf } from './agent-of.js'
 import { BudgetBook } from './budgets.js'
 import { budgetError } from './errors.js'
 import { PriceTable, pricesFile } from './prices.js'
@@ -20,10 +21,12 @@ export default definePlugin({
   apiVersion: 1,
   errors: budgetError,
   configSchema,
-  requires: { clock: core.clock, dispatch: core.dispatch, events: core.events, personas: agentPersonasRef },
+  requires: {
+    agents: core.agents, clock: core.clock, dispatch: core.dispatch, events: core.events, personas: agentPersonasRef
+  },
   provides: [agentBudgetsRef],
   register (ctx) {
-    const { clock, dispatch, events, personas } = ctx.services
+    const { agents, clock, dispatch, events, personas } = ctx.services
     const { log } = ctx
     const file = ctx.addConfigFile(pricesFile)
     let table: PriceTable | null = null
@@ -40,8 +43,12 @@ export default definePlugin({
       }
     })
     const deps = {
-      budgets: book, agentOf, log, defaultOutput: ctx.config.default_output_tokens,
-      prices: () => table ??= new PriceTable(file.value.prices), activePersona: (agent: string) => personas.active(agent)
+      budgets: book,
+      log,
+      defaultOutput: ctx.config.default_output_tokens,
+      agentOf: (headers: OutgoingCall['headers']) => agentOf(headers, agents),
+      prices: () => table ??= new PriceTable(file.value.prices),
+      activePersona: (agent: string) => personas.active(agent)
     }
     const prices = (): typeof file.value.prices => file.value.prices
     ctx.provide(agentBudgetsRef, {
@@ -64,11 +71,3 @@ export default definePlugin({
     })
   }
 })
-
-/** By the name that it gives. */
-function agentOf (headers: OutgoingCall['headers']): string | null {
-  const given = headers['x-svc-agent']
-  if (typeof given !== 'string') return null
-  const name = given.trim().toLowerCase()
-  return AGENT_NAME_PATTERN.test(name) ? name : null
-}

@@ -1,7 +1,6 @@
 import { defineErrors } from 'svc-gateway/plugin'
 
 export const personaError = defineErrors('persona', {
-  agent_unknown: { status: 404, when: 'there is neither an agent of this name nor a file of one' },
   not_found: { status: 404, when: 'the agent has no persona of this name' },
   invalid: { status: 400, when: 'a persona has a field that is wrong or unknown' },
   seed_stays: { status: 409, when: 'a built-in persona that was never changed is to be removed' },

@@ -19,13 +19,14 @@ export default definePlugin({
   apiVersion: 1,
   errors: personaError,
   configSchema,
-  requires: { clock: core.clock, config: core.config },
+  requires: { agents: core.agents, clock: core.clock, config: core.config },
   provides: [agentPersonasRef],
   register (ctx) {
-    const { clock, config } = ctx.services
+    const { agents, clock, config } = ctx.services
     const file = ctx.addConfigFile(personasFile)
     const hosts = ctx.config.reload_hosts
     ctx.provide(agentPersonasRef, new PersonaBook({
+      agents,
       file,
       config,
       requireReloadable: url => { reloadSocket(url, hosts) },

@@ -1,19 +1,18 @@
-import type { ConfigFile, ConfigService } from 'svc-gateway/plugin'
 import { stringify } from 'smol-toml'
+import type { AgentCatalog, ConfigFile, ConfigService } from 'svc-gateway/plugin'
+import { agentError } from '../agents/ref.js'
 import { personaError } from './errors.js'
 import type { AgentPersonas, Persona, PersonaPatch } from './ref.js'
 import { PERSONA_ID_PATTERN, type PersonasFile } from './schema.js'
 import { seedsOf } from './seeds.js'
 
 export interface PersonaBookDeps {
+  readonly agents: AgentCatalog
   readonly file: ConfigFile<PersonasFile>
   readonly config: Pick<ConfigService, 'snapshot'>
   readonly reload: AgentPersonas['reload']
   readonly requireReloadable: AgentPersonas['requireReloadable']
 }
-
-/** Agents that personas are kept for before anything of them is here. */
-const USUAL = ['hermes', 'pi']
 
 /** Built-in personas, and what personas.toml says of them and of others. */
 export class PersonaBook implements AgentPersonas {
@@ -28,10 +27,12 @@ export class PersonaBook implements AgentPersonas {
   }
 
   requireAgent (agent: string): void {
-    const { file, config } = this.#deps
-    const known = [...new Set([...USUAL, ...config.snapshot.agents.files.keys(), ...Object.keys(file.value.agents)])].toSorted()
-    if (known.includes(agent)) return
-    throw personaError('persona.agent_unknown', `there is no agent '${agent}'; there are ${known.join(', ')}`, { details: { agent, known } })
+    const { agents, file, config } = this.#deps
+    if (agents.get(agent) !== undefined) return
+    const others = [...config.snapshot.agents.files.keys(), ...Object.keys(file.value.agents)]
+    if (others.includes(agent)) return
+    const known = [...new Set([...agents.list().map(({ id }) => id), ...others])].toSorted()
+    throw agentError('agent.unknown', `there is no agent '${agent}'; there are ${known.join(', ')}`, { details: { agent, known } })
   }
 
   active (agent: string): string {

@@ -31,9 +31,12 @@ export interface Reload {
   readonly reload_error: string | null
 }
 
-/** The personas of agents: built-in ones, and those of personas.toml. Unknown agents throw `persona.agent_unknown`. */
+/**
+ * The personas of agents: built-in ones, and those of personas.toml. Agents are those that plugins bring, those with a file in
+ * `agents/`, and those that stand in personas.toml; others throw `agent.unknown`.
+ */
 export interface AgentPersonas {
-  /** Throws `persona.agent_unknown` for a name that is no agent's. */
+  /** Throws `agent.unknown` for a name that is no agent's. */
   requireAgent (agent: string): void
   /** The persona that is active; of an agent that is not known the one that it would have. Quick, never throws. */
   active (agent: string): string

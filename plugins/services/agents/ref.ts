@@ -1,5 +1,7 @@
 import { createServiceRef, type AgentDescriptor, type AgentSetting } from 'svc-gateway/plugin'
 
+export { agentError } from './errors.js'
+
 /** Where an agent is run that is to be wired. */
 export interface WiringPlace {
   /** The gateway as the agent reaches it, no slash at its end. */

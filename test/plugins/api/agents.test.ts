@@ -10,6 +10,8 @@ import activityRoutes from '../../../plugins/api/activity/index.js'
 import budgetRoutes from '../../../plugins/api/agent-budgets/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
 import eventRoutes from '../../../plugins/api/events/index.js'
+import toolRoutes from '../../../plugins/api/tools/index.js'
+import agents from '../../../plugins/services/agents/index.js'
 import budgets from '../../../plugins/services/agent-budgets/index.js'
 import personas from '../../../plugins/services/agent-personas/index.js'
 import { Ledger } from '../../../plugins/services/agent-budgets/ledger.js'
@@ -24,7 +26,7 @@ interface Rig extends WireGateway {
 
 async function rig (t: Test, options: WireOptions = {}): Promise<Rig> {
   const gateway = await wireGateway(t, {
-    plugins: [personas, personaRoutes, budgets, budgetRoutes, activityRoutes, eventRoutes], ...options
+    plugins: [agents, personas, personaRoutes, budgets, budgetRoutes, activityRoutes, eventRoutes, toolRoutes], ...options
   })
   return Object.assign(gateway, {
     ask: async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
@@ -56,7 +58,7 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
     raw_toml: /^\[agents\.hermes\.coder\]\n/
   })
   for (const [at, code] of [
-    ['/api/agents/nobody/personas', 'persona.agent_unknown'], [`${path}/gone`, 'persona.not_found'], ['/api/agents/__proto__/personas', 'persona.agent_unknown']
+    ['/api/agents/nobody/personas', 'agent.unknown'], [`${path}/gone`, 'persona.not_found'], ['/api/agents/__proto__/personas', 'agent.unknown']
   ] as const) {
     t.match(await ask('GET', at), { status: 404, json: { error: { code } } }, at)
   }
@@ -83,6 +85,19 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
   t.match(await ask('DELETE', `${path}/reviewer`), { status: 409, json: { error: { code: 'persona.active_stays' } } })
   t.match((await ask('GET', '/api/activity?category=agent')).json.records[0], { action: 'agent.persona_remove', target: 'hermes/reviewer', outcome: 'error' })
   t.match((await ask('GET', '/api/agents/persona-enums')).json, { tones: ['neutral', 'concise', 'friendly', 'formal', 'playful'], tools: Array })
+})
+
+t.test('the calls of tools by an agent, and of no other, with their arguments', async t => {
+  const { ask } = await rig(t)
+  t.match((await ask('GET', '/api/agents/pi/activity')).json, { agent: 'pi', events: [], count: 0, hint: /X-svc-Agent/ })
+  for (const [limit, agent] of [[1, 'pi'], [2, 'hermes'], [3, 'pi']] as const) await ask('POST', '/api/tools/activity_list', { limit }, { 'x-svc-agent': agent })
+  await ask('POST', '/api/tools/activity_list', { limit: 'many' }, { 'x-svc-agent': 'pi' })
+  const { json } = await ask('GET', '/api/agents/pi/activity?limit=2')
+  t.match(json, { agent: 'pi', count: 2, events: [
+    { tool: 'admin/activity_list', args: { limit: 'many' }, gated: false, outcome: 'error', client_id: 'pi', timestamp: /Z$/ }, { args: { limit: 3 }, outcome: 'ok' }
+  ] })
+  t.notOk('hint' in json)
+  t.equal((await ask('GET', '/api/agents/nobody/activity')).status, 404)
 })
 
 t.test('a running agent is told of its persona, and nothing but this machine ever is', async t => {
@@ -176,6 +191,12 @@ t.test('what an agent asks an upstream for is held at its estimate, charged by i
   await settled(0.007)
   t.pass('other agents, slots and failures cost nothing')
 
+  await ask('PUT', '/api/agents/codex/personas/codex/budget', { daily_usd: 0 })
+  const asked = { model: 'gpt-9', messages: [] }
+  t.match((await ask('POST', '/v1/chat/completions', asked, { 'user-agent': 'codex_exec/0.169' })).json, { error: { details: { agent: 'codex' } } },
+    'one that gives no name is known by its headers')
+  t.match(await ask('POST', '/v1/chat/completions', asked, { 'user-agent': 'codex_exec/0.169', 'x-svc-agent': 'robo' }), { status: 500 }, 'the name counts first')
+
   up.play({ headers: { 'content-type': 'text/event-stream' }, chunks: chatStream(['a', 'b', 'c', 'd']), hangAfter: 3 })
   const leaving = await gateway.fetch('/v1/chat/completions', {
     method: 'POST', body: JSON.stringify({ model: 'gpt-9', messages: [], stream: true, max_tokens: 100 }), headers: { 'x-svc-agent': 'hermes', 'content-type': 'application/json' }
@@ -206,12 +227,14 @@ t.test('what an agent asks an upstream for is held at its estimate, charged by i
   t.match((await ask('GET', BUDGET)).json.spend, { today_usd: 0, mtd_usd: 0, lifetime_usd: 0.109 })
   t.match(await ask('PUT', BUDGET, { monthly_usd: null, hard_cap: false }), { json: { budget: { daily_usd: 0.12, monthly_usd: null } } })
   t.equal((await chat({ max_tokens: 5000 })).status, 200, 'a soft cap refuses nothing')
-  t.equal((await ask('GET', '/api/events?type=agent.budget_exceeded')).json.events.length, 3, 'each cap is told of once for its window')
+  t.equal((await ask('GET', '/api/events?type=agent.budget_exceeded')).json.events.length, 4, 'each cap is told of once for its window')
   await ask('POST', '/api/agents/hermes/personas/coder/activate', {})
   t.equal((await chat({ model: 'gpt-8' })).status, 200, 'a persona has a budget of its own, or none')
   t.equal((await ask('DELETE', BUDGET)).status, 204)
   t.match((await ask('GET', BUDGET)).json, { budget: null, spend: { lifetime_usd: 0.209 } })
-  t.match((await ask('GET', '/api/activity?action=agent.budget_*&kind=action')).json.records.map(({ action }: { action: string }) => action), ['agent.budget_remove', 'agent.budget_set', 'agent.budget_set'])
+  t.match((await ask('GET', '/api/activity?action=agent.budget_*&kind=action')).json.records.map(({ action }: { action: string }) => action), [
+    'agent.budget_remove', 'agent.budget_set', 'agent.budget_set', 'agent.budget_set'
+  ])
 })
 
 t.test('requests at one moment cannot pass a cap together, and a fallback to a slot is free', async t => {
