@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs'
 import { startBackground } from '../../../../plugins/services/memory-engine/background.js'
 import type { Core } from '../../../../plugins/services/memory-engine/core.js'
+import type { Abilities } from '../../../../plugins/services/memory-engine/messages.js'
 import { operationsOf } from '../../../../plugins/services/memory-engine/operations/operations.js'
 import { answerRequest } from '../../../../plugins/services/memory-engine/router.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
@@ -22,9 +23,18 @@ for (const name of ['all', 'run', 'exec', 'transaction'] as const) {
     return own.apply(this, args) as never
   }
 }
+const changed: Array<() => void> = []
+let abilities: Abilities = { ...noModels, chat: { model: 'm', why: null }, embed: { model: 'first', why: null } }
 const core: Core = {
   store: openStore(path), now: () => Date.now(), log: () => {}, closing: new AbortController().signal,
-  outside: { abilities: { ...noModels, chat: { model: 'm', why: null } }, onAbilities: () => () => {}, run: consolidating },
+  outside: {
+    get abilities () { return abilities },
+    onAbilities: listener => {
+      changed.push(listener)
+      return () => {}
+    },
+    run: consolidating
+  },
   hooks: { retaining: [], retained: [], answered: [], retainLater: null }
 }
 startBackground(core)
@@ -61,8 +71,17 @@ const { storage_key: key } = operationsOf(core).table.list('a', { type: 'export_
 const { bytes } = await ask('GET', `/v1/default/files/download/${key}`)
 await ask('PUT', 'c', {})
 await done('import', await ask('POST', 'c/document-transfer', ...form('file', 'a.zip', Buffer.from(bytes!, 'base64'))))
-await done('consolidation', await ask('POST', 'c/consolidate'))
+const consolidation = await ask('POST', 'c/consolidate')
+await done('consolidation', consolidation)
 await done('clone', await ask('POST', 'a/clone?target_bank_id=d'))
+await ask('POST', `c/operations/${consolidation.operation_id!}/undo`)
+writeSync(1, 'acknowledged undo\n')
+abilities = { ...abilities, embed: { model: 'other', why: null } }
+for (const listener of changed) listener()
+// `get` is no step, so that waiting is none
+const stale = `SELECT 1 FROM memories WHERE state = 'valid' AND vector_model IS NOT (SELECT seq FROM embed_models WHERE name = 'other')`
+while (core.store.get(stale) !== undefined) await new Promise(resolve => { setImmediate(resolve) })
+writeSync(1, 'over vectors\n')
 await ask('DELETE', 'a/documents/one')
 writeSync(1, 'acknowledged delete\n')
 writeSync(1, `steps ${steps}\n`)

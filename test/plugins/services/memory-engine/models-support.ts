@@ -47,8 +47,13 @@ export function form (name: string, filename: string, bytes: Buffer, type = 'app
   return [Buffer.concat([Buffer.from(head), bytes, Buffer.from('\r\n--X--\r\n')]), { 'content-type': 'multipart/form-data; boundary=X' }]
 }
 
-/** Does what `run` of an engine is asked for a consolidation: one observation of all the facts. */
+/** Does what `run` of an engine is asked for a consolidation, one observation of all the facts, and for vectors. */
 export function consolidating (errand: Errand): Promise<ErrandAnswer> {
+  if (errand.to === 'embed') {
+    const { model, input } = JSON.parse(Buffer.from(errand.body).toString()) as { model: string, input: readonly string[] }
+    const data = input.map((text, index) => ({ index, embedding: [text.length, 1, model.length] }))
+    return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
+  }
   if (errand.to !== 'chat') return Promise.reject(new Error('no answer'))
   const { messages } = JSON.parse(Buffer.from(errand.body).toString()) as Asked
   const ids = [...messages.at(-1)!.content.split('NEW FACTS')[1]!.matchAll(/\[([0-9a-f-]{36})\]/g)].map(([, id]) => id)
