@@ -11,8 +11,8 @@ const MACHINE_UP_MS = 3_600_000
 
 /**
  * A clock that stands still until it is moved. Timers fire in order of time, then of setting; between two of
- * them all promises that can go on do so. Wall time and monotonic time have different origins, as on a machine: whoever
- * mixes them up is off by years. `setWall` is what an operator or NTP does.
+ * them all promises that can go on do so. Wall time and monotonic time have different origins, as on a machine: code
+ * that mixes them up is off by years. `setWall` is what an operator or NTP does.
  */
 export class FakeClock implements Clock {
   /** Monotonic. */

@@ -14,8 +14,8 @@ export function patchShape (schema: z.ZodType): Record<string, unknown> {
 }
 
 /**
- * Metadata that is made when somebody reads it, for `schema.meta(...)`: what only the API document needs takes no time of
- * a start.
+ * Metadata that is made when it is first read, for `schema.meta(...)`: what only the API document needs does not slow down a
+ * start.
  */
 export function madeWhenRead (make: () => Record<string, unknown>): Record<string, unknown> {
   let made: Record<string, unknown> | null = null

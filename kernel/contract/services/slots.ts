@@ -250,8 +250,8 @@ export interface SlotService {
   tryAcquire (name: string, light?: boolean): SlotLease | null
   /**
    * `ensureReady` and the lease in one step, so that nothing can happen in between. Waits for a worker in the order of
-   * the calls, with a low `priority` behind those that have a normal one; giving that up also ends a load that nobody
-   * else asked for; rejects with `slot.queue_full` when as many wait as `[dispatcher] queue_per_slot` allows.
+   * the calls, with a low `priority` behind those that have a normal one; giving that up also ends a load that no
+   * other caller asked for; rejects with `slot.queue_full` when as many wait as `[dispatcher] queue_per_slot` allows.
    */
   acquire (name: string, signal: AbortSignal, light?: boolean, priority?: RequestPriority): Promise<SlotLease>
   /** Operator's verbs. They reset the failure count and return when done, or throw what failed. */

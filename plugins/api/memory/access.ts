@@ -48,7 +48,7 @@ export function targetOf (path: string): EngineTarget {
 }
 
 /**
- * Whether an agent may ask that. Who names no agent is the operator, and may do all but give a private bank another name.
+ * Whether an agent may ask that. Without an agent it is the operator, who may do all but give a private bank another name.
  * Throws `memory.bank_private` and `memory.operator_only`. Pure.
  */
 export function checkAccess ({ agent }: MemoryIdentity, target: EngineTarget, method: string, query: string): void {

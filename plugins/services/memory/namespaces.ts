@@ -46,8 +46,8 @@ export function readDatasets (identity: MemoryIdentity, asked: string | readonly
 }
 
 /**
- * Whether a bank, by its name in the engine, belongs to another agent. Who names no agent is the operator, to whom every
- * bank is open. Pure.
+ * Whether a bank, by its name in the engine, belongs to another agent. A caller that names no agent is the operator, to whom
+ * every bank is open. Pure.
  */
 export function isForeign (agent: string | null, bank: string): boolean {
   const [, owner] = PRIVATE_BANK.exec(bank) ?? []

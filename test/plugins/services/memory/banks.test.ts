@@ -163,6 +163,24 @@ t.test('the engine\'s own routes reach it as they are, and what it destroys, ref
   })
 })
 
+t.test('the embedded engine knows every route that is offered below /api/memory/banks', async t => {
+  const host = await memoryHost(t)
+  await host.call('POST', '/api/memory/add', { text: 'Alice works at Acme Corp.' })
+  for (const { method, url, body, confirmed } of engineRoutes) {
+    if (confirmed === true) continue
+    const { status, json, text } = await host.call(method, `/api/memory/banks/shared${url.replace(':id', 'id-1')}`, body === true ? '{}' : undefined)
+    // what is missing is the thing that `id-1` would be, never the route
+    t.ok([200, 201, 202, 400, 404, 409, 422, 501].includes(status) && json.detail !== 'Not Found', `${method} ${url}: ${status} ${text.slice(0, 200)}`)
+  }
+  for (const [query, code] of [['mode=ego', 'memory.invalid_query'], ['mode=ego&node=none', 'memory.node_not_found'], ['kind=entities&by=recency&top_k=3', undefined]] as const) {
+    t.equal((await host.call('GET', `/api/memory/banks/shared/graph/subgraph?${query}`)).json.error?.code, code, query)
+  }
+  for (const [path, action] of [['/documents/none', 'memory.document.delete'], ['/directives/none', 'memory.directive.delete'], ['/config', 'memory.bank_config.delete']] as const) {
+    const { status } = await host.call('DELETE', `/api/memory/banks/shared${path}`)
+    t.match((await host.audit())[0], { action, outcome: status < 300 ? 'ok' : 'error' })
+  }
+})
+
 t.test('a Hindsight server that systemd runs is told its slot and restarted, and elsewhere it is said what to set', async t => {
   const fake = await fakeHindsight(t)
   const folder = t.testdir()

@@ -311,6 +311,21 @@ t.test('the embedded engine keeps the same promises', async t => {
     t.notMatch(text, /Bob has a secret/, `${method} ${path}`)
   }
   t.match(await ok('GET', '/api/memory/list?dataset=private:bob', undefined, as('bob', true)), { items: [{ text: 'Bob has a secret in Berlin.' }] })
+  const { operation_id: operation } = await ok('POST', `${wire}/banks/private__bob/transfer/export`, undefined, as('bob'))
+  const { json: { result_metadata: { download_url: file } } } = await host.until(`${wire}/banks/private__bob/operations/${operation as string}`, ({ status }) => status === 'completed')
+  const zip = await host.fetch(`/api/memory/hindsight${file as string}`, { headers: as('bob') }).then(answer => answer.blob())
+  for (const path of [file as string, (file as string).replace('private__bob', 'shared'), (file as string).replace('private__bob', 'private__mallory')]) {
+    t.ok((await host.call('GET', `/api/memory/hindsight${path}`, undefined, as('mallory', true))).status >= 400, 'the file of an export is of its bank')
+  }
+  for (const [bank, query] of [['private__bob', ''], ['mallorys', '?target_bank_id=private__bob&mode=merge'], ['mallorys', '']] as const) {
+    // the archive says which bank it is of; where it goes is what the request says
+    const form = new FormData()
+    form.append('file', zip, 'bob.zip')
+    const sent = await host.fetch(`${wire}/banks/${bank}/transfer/import${query}`, { method: 'POST', body: form, headers: as('mallory', true) })
+    t.equal(sent.status, bank === 'mallorys' && query === '' ? 202 : 403)
+  }
+  await host.until(`${wire}/banks/mallorys/operations`, ({ operations }) => operations[0]?.status === 'completed')
+  t.equal((await ok('GET', '/api/memory/list?dataset=private:bob', undefined, as('bob', true))).items.length, 1)
   t.match(await ok('GET', '/api/memory/engine'), { engine: 'embedded', reachable: true, version: '1.1.0', banks_total: Number, degraded: false })
   t.match(await ok('GET', '/api/memory/banks/shared/profile'), { bank_id: 'shared', disposition: { skepticism: 3 } })
   t.match(await ok('GET', '/api/memory/banks/shared/stats'), { bank_id: 'shared', total_nodes: 1 })
