@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import { wireTime } from '../wire/times.js'
-import { laneOf, retryAfter, retryPauseMs, type Operation, type OperationType } from './operation.js'
+import { laneOf, retryAfter, retryPauseMs, type Held, type Operation, type OperationType } from './operation.js'
 import type { OperationTable } from './operation-table.js'
 
 /** What a piece of work may use while it runs. */
@@ -8,6 +8,11 @@ export interface Run {
   /** Aborted when the operation is cancelled or the engine closes. */
   readonly signal: AbortSignal
   progress (stage: string, processed: number | null, total: number | null, detail?: Readonly<Record<string, number>>): void
+  /**
+   * From here on the operation cannot be cancelled, and a later try of it finds this payload. Throws the signal's reason if it
+   * was cancelled before.
+   */
+  hold (payload: Held): void
   /**
    * Writes what the work came to, in one transaction with the operation's end: it is completed with its effect, or neither is
    * there. `write` returns what goes into `result_metadata`. Throws the signal's reason if the operation was cancelled meanwhile.
@@ -143,6 +148,10 @@ export class OperationQueue {
       progress: (stage, processed, total, detail) => {
         signal.throwIfAborted()
         table.progress(operation.id, { stage, at: wireTime(core.now()), processed, total, detail: detail ?? null })
+      },
+      hold: payload => {
+        signal.throwIfAborted()
+        table.keep(operation.id, payload)
       },
       commit: (write, details) => {
         signal.throwIfAborted()

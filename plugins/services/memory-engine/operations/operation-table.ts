@@ -147,6 +147,10 @@ export class OperationTable {
     this.#set(id, { status: 'pending', error, retry_count: retryCount, next_retry_at: nextRetryAt })
   }
 
+  keep (id: string, payload: unknown): void {
+    this.#set(id, { payload: JSON.stringify(payload) })
+  }
+
   cancel (id: string): void {
     this.#set(id, { status: 'cancelled', payload: null, completed_at: this.#now(), next_retry_at: null })
   }

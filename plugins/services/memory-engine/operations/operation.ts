@@ -44,6 +44,15 @@ export interface Operation {
   readonly completedAt: number | null
 }
 
+/** What the payload of an operation has once it is being committed: it is brought to its end then, over a restart too. */
+export interface Held {
+  readonly held: unknown
+}
+
+export function isHeld ({ payload }: Pick<Operation, 'payload'>): boolean {
+  return (payload as Partial<Held> | null)?.held !== undefined
+}
+
 /** A failure that the next try would meet again. */
 export class PermanentFailure extends Error {
   /** For the operation's `details`. */

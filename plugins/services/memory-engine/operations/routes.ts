@@ -3,7 +3,7 @@ import { needBank } from '../store/bank-table.js'
 import { BANK, json, WireError, type Handler, type WireRoute } from '../wire/answer.js'
 import { bool, int, maybe, optional, readQuery, text } from '../wire/shape.js'
 import { UUID } from '../wire/uuid.js'
-import type { Operation } from './operation.js'
+import { isHeld, type Operation } from './operation.js'
 import { operationRow, operationStatus } from './operation-view.js'
 import { operationsOf } from './operations.js'
 
@@ -32,7 +32,9 @@ const one: Handler = ({ core, params, query, ignored }) => {
 }
 
 const cancel: Handler = ({ core, params }) => {
-  const { id, status } = known(core, params)
+  const operation = known(core, params)
+  const { id, status } = operation
+  if (isHeld(operation)) throw new WireError(409, `Operation ${id} cannot be cancelled: what it brings is being committed`)
   if (status !== 'pending' && status !== 'processing') {
     throw new WireError(
       409,

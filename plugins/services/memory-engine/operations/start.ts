@@ -27,6 +27,6 @@ export function startOperations (core: Core): void {
   const { queue } = operationsOf(core)
   core.hooks.retainLater = later => retainLater(core, later)
   for (const [type, workOf] of Object.entries(works)) queue.handle(type as OperationType, workOf(core))
-  sweepStages(core)
   queue.start()
+  sweepStages(core).catch((error: unknown) => core.log('warn', 'what imports left behind could not be removed', { error: (error as Error).message }))
 }

@@ -24,7 +24,8 @@ export interface MemoryRow {
   readonly occurred_end: number | null
   readonly mentioned_at: number | null
   readonly proof_count: number
-  readonly state: 'valid' | 'invalidated'
+  /** `staged` is one of an import that is not yet committed: nothing finds or counts it. */
+  readonly state: 'valid' | 'invalidated' | 'staged'
   readonly invalidation_reason: string | null
   readonly invalidated_at: number | null
   readonly edited_at: number | null
@@ -68,22 +69,44 @@ function wordsOf (row: Pick<MemoryRow, 'text' | 'context' | 'entities'>): Indexe
 
 /** Adds one with all that goes with it. Called in a transaction. Returns its number. */
 export function insertMemory (store: Store, bank: number, memory: NewMemory, now: number): number {
+  const { seq, names, tags } = insertRow(store, bank, memory, 'valid', now)
+  addToTextIndex(store, bank, seq, { text: memory.text, context: memory.context, entities: names })
+  if (memory.entities.length > 0) setEntities(store, bank, seq, memory.entities)
+  setTags(store, bank, seq, tags)
+  return seq
+}
+
+/** Adds the row of one that is to be found after `admitMemory`. Called in a transaction. Returns its number. */
+export function stageMemory (store: Store, bank: number, memory: NewMemory, now: number): number {
+  return insertRow(store, bank, memory, 'staged', now).seq
+}
+
+/** Makes a staged memory one of this bank, with all that goes with it. Called in a transaction. */
+export function admitMemory (store: Store, row: MemoryRow, bank: number): void {
+  const state = row.invalidated_at === null ? 'valid' : 'invalidated'
+  store.run('UPDATE memories SET bank = ?, state = ? WHERE seq = ?', [bank, state, row.seq])
+  if (state === 'valid') addToTextIndex(store, bank, row.seq, wordsOf(row))
+  const names = JSON.parse(row.entities) as string[]
+  if (names.length > 0) setEntities(store, bank, row.seq, names.map(text => ({ text })))
+  setTags(store, bank, row.seq, JSON.parse(row.tags) as string[])
+}
+
+function insertRow (
+  store: Store, bank: number, memory: NewMemory, state: MemoryRow['state'], now: number
+): { readonly seq: number, readonly names: readonly string[], readonly tags: readonly string[] } {
   const names = entityNames(memory.entities)
   const tags = [...new Set(memory.tags)]
   const scopes = memory.observationScopes ?? null
   const { rowid } = store.run(
     `INSERT INTO memories (id, bank, document, chunk, text, text_hash, context, fact_type, entities, tags, metadata, observation_scopes,
-       occurred_start, occurred_end, mentioned_at, proof_count, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       occurred_start, occurred_end, mentioned_at, proof_count, state, created_at, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [memory.id ?? randomUUID(), bank, memory.document, memory.chunk, memory.text, textHash(memory.text), memory.context,
       memory.factType, JSON.stringify(names), JSON.stringify(tags), JSON.stringify(memory.metadata),
       scopes === null ? null : JSON.stringify(scopes), memory.occurredStart ?? null, memory.occurredEnd ?? null,
-      memory.mentionedAt, memory.proofCount ?? 1, memory.createdAt ?? now, now])
-  addToTextIndex(store, bank, rowid, { text: memory.text, context: memory.context, entities: names })
-  if (memory.entities.length > 0) setEntities(store, bank, rowid, memory.entities)
-  setTags(store, bank, rowid, tags)
+      memory.mentionedAt, memory.proofCount ?? 1, state, memory.createdAt ?? now, now])
   for (const source of memory.sources ?? []) store.run('INSERT OR IGNORE INTO memory_sources (memory, source) VALUES (?, ?)', [rowid, source])
-  return rowid
+  return { seq: rowid, names, tags }
 }
 
 export function setTags (store: Store, bank: number, memory: number, tags: readonly string[]): void {

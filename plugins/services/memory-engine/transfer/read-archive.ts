@@ -2,7 +2,8 @@ import {
   bankTables, historyTables, SCHEMA_VERSION, type Archive, type JsonRow, type TransferDocument, type TransferFact,
   type TransferObservation
 } from './archive.js'
-import { unzip } from './zip.js'
+import { turn } from './stage.js'
+import { unzipped } from './zip.js'
 
 /** What an archive may hold unpacked. */
 export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
@@ -10,19 +11,12 @@ export const MAX_UNPACKED_BYTES = 512 * 1024 ** 2
 /** Values take many times their bytes, and packed next to none: those of all files are counted before they are read. */
 const MOST_VALUES = 16_000_000
 
-/** An archive, checked whole. Throws an Error that says what is wrong with it and where. */
-export function readArchive (bytes: Buffer): Archive {
-  let files
-  try {
-    files = unzip(bytes, MAX_UNPACKED_BYTES)
-  } catch (error) {
-    throw new Error(`Invalid transfer archive: ${(error as Error).message}`)
-  }
-  let values = 0
-  for (const file of files.values()) {
-    values += valuesIn(file)
-    if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values`)
-  }
+/** Requests are served after so many bytes of an archive's files. */
+const BYTES_AT_ONCE = 256 * 1024
+
+/** An archive, checked whole; requests are served meanwhile. Rejects with an Error that says what is wrong with it and where. */
+export async function readArchive (bytes: Buffer): Promise<Archive> {
+  const files = await filesOf(bytes)
   if (!files.has('manifest.json')) throw new Error('Invalid transfer archive: manifest.json is missing')
   const manifest = object(parsed(files, 'manifest.json'), 'manifest.json')
   if (manifest.schema_version !== SCHEMA_VERSION) {
@@ -30,7 +24,8 @@ export function readArchive (bytes: Buffer): Archive {
   }
   const type = manifest.archive_type === 'bank' ? 'bank' : 'documents'
   const names = [...files.keys()].filter(name => name.startsWith('documents/') && name.endsWith('.json')).toSorted()
-  const documents = names.map(name => documentOf(parsed(files, name), name))
+  const documents: TransferDocument[] = []
+  await eachInTurns(names, name => files.get(name)!.length, name => { documents.push(documentOf(parsed(files, name), name)) })
   const observations = list(files, 'observations.json').map((each, n) => observationOf(each, `observations.json[${n}]`))
   mustBeWhole(manifest, documents, observations)
   const rowsOf = (name: string): JsonRow[] => list(files, name).map((row, n) => object(row, `${name}[${n}]`))
@@ -42,6 +37,32 @@ export function readArchive (bytes: Buffer): Archive {
     rows: Object.fromEntries(bankTables.filter(table => files.has(`${table}.json`)).map(table => [table, rowsOf(`${table}.json`)])),
     knowledgePages: rowsOf('knowledge_pages.json'),
     history: Object.fromEntries(historyTables.filter(table => files.has(`history/${table}.json`)).map(table => [table, rowsOf(`history/${table}.json`)]))
+  }
+}
+
+async function filesOf (bytes: Buffer): Promise<ReadonlyMap<string, Buffer>> {
+  const files = new Map<string, Buffer>()
+  try {
+    await eachInTurns(unzipped(bytes, MAX_UNPACKED_BYTES), ([, file]) => file.length, ([name, file]) => { files.set(name, file) })
+  } catch (error) {
+    throw new Error(`Invalid transfer archive: ${(error as Error).message}`)
+  }
+  let values = 0
+  await eachInTurns(files.values(), file => file.length, file => {
+    values += valuesIn(file)
+    if (values > MOST_VALUES) throw new Error(`Invalid transfer archive: it holds more than ${MOST_VALUES} values`)
+  })
+  return files
+}
+
+async function eachInTurns<T> (all: Iterable<T>, bytesOf: (each: T) => number, work: (each: T) => void): Promise<void> {
+  let left = BYTES_AT_ONCE
+  for (const each of all) {
+    work(each)
+    left -= bytesOf(each)
+    if (left > 0) continue
+    left = BYTES_AT_ONCE
+    await turn()
   }
 }
 

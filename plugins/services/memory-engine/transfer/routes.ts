@@ -8,7 +8,7 @@ import { bool, listOf, maybe, optional, readQuery, required, text } from '../wir
 import type { Archive } from './archive.js'
 import type { ExportOptions } from './export.js'
 import { keepUpload, readFile } from './file-table.js'
-import { conflictModes, type ConflictMode } from './import.js'
+import { conflictModes, type ConflictMode } from './merge.js'
 import { readArchive } from './read-archive.js'
 import type { ClonePayload, ImportPayload } from './works.js'
 
@@ -40,23 +40,23 @@ const parts = {
   include_data: optional(bool, true), include_bank_config: optional(bool, true), include_history: optional(bool, false)
 }
 
-const importDocuments: Handler = ({ core, params, query, body, headers, ignored }) => {
+const importDocuments: Handler = async ({ core, params, query, body, headers, ignored }) => {
   const { on_conflict: given } = readQuery(query, ignored, { on_conflict: optional(text, 'skip') })
   const onConflict = conflictOf('on_conflict', given)
-  const { file } = uploaded(body, headers)
+  const { file } = await uploaded(body, headers)
   const { bank_id: bankId } = needBank(core.store, params.bank_id!)
   const payload: ImportPayload = { onConflict, target: null }
   return submittedWithFile(core, { bankId, type: 'import_documents', filename: file.filename, payload }, file)
 }
 
-const importBank: Handler = ({ core, params, query, body, headers, ignored }) => {
+const importBank: Handler = async ({ core, params, query, body, headers, ignored }) => {
   const given = readQuery(query, ignored, {
     mode: optional(text, 'restore'), target_bank_id: maybe(text), document_conflict: optional(text, 'skip'), include_data: maybe(bool),
     include_bank_config: maybe(bool), include_history: maybe(bool)
   })
   if (!importModes.includes(given.mode as 'restore')) throw new WireError(400, `Invalid mode '${given.mode.slice(0, 50)}'. Must be one of: ${importModes.join(', ')}`)
   const onConflict = conflictOf('document_conflict', given.document_conflict)
-  const { file, archive } = uploaded(body, headers)
+  const { file, archive } = await uploaded(body, headers)
   if (archive.type !== 'bank') throw new WireError(400, `Not a whole-bank archive (archive_type='documents'); use document-transfer instead`)
   const target = given.target_bank_id ?? params.bank_id!
   mustBeName(target)
@@ -105,14 +105,14 @@ function conflictOf (name: string, given: string): ConflictMode {
 }
 
 /** The archive of a form, checked whole before anything is changed. */
-function uploaded (body: Buffer, headers: Readonly<Record<string, string>>): {
+async function uploaded (body: Buffer, headers: Readonly<Record<string, string>>): Promise<{
   readonly file: FormPart
   readonly archive: Archive
-} {
+}> {
   if (body.length > MAX_UPLOAD_BYTES) throw new WireError(400, `The archive is larger than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB`)
   const file = fileOf(readForm(body, headers), 'file')
   try {
-    return { file, archive: readArchive(file.bytes) }
+    return { file, archive: await readArchive(file.bytes) }
   } catch (error) {
     throw new WireError(400, (error as Error).message)
   }

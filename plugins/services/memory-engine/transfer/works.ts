@@ -1,12 +1,14 @@
 import type { Core } from '../core.js'
 import { PermanentFailure, type Operation } from '../operations/operation.js'
 import type { Run, Work } from '../operations/operation-queue.js'
-import { ensureBank, findBank, type BankRow } from '../store/bank-table.js'
+import { findBank, type BankRow } from '../store/bank-table.js'
 import type { Archive } from './archive.js'
 import { exportArchive, type ExportOptions } from './export.js'
 import { readArchive } from './read-archive.js'
 import { dropUpload, keepExport, readUpload } from './file-table.js'
-import { fillBank, importDocuments, mergeBank, mustBeNew, type ConflictMode, type Imported } from './import.js'
+import { fillBank, mustBeNew } from './import.js'
+import type { Imported } from './importing.js'
+import { mergeArchive, type ConflictMode } from './merge.js'
 import { dropStage, newStage } from './stage.js'
 
 /** The address of a file, below the base of the wire. Pure. */
@@ -36,13 +38,11 @@ export interface ImportPayload {
 export function importWork (core: Core): Work {
   return async (operation, run) => {
     const { onConflict, target } = operation.payload as ImportPayload
-    const archive = archiveOf(core, operation)
+    const archive = await archiveOf(core, operation)
     if (target?.isNew === true) return await restore(core, operation, run, archive, target.bankId, target)
-    apply(core, run, () => {
-      dropUpload(core.store, operation.id)
-      if (target === null) return importDocuments(core, bankOf(core, operation), archive, onConflict)
-      return mergeBank(core, ensureBank(core.store, target.bankId, core.now()), archive, { ...target, onConflict })
-    })
+    await mergeArchive(core, operation, run, archive, target === null
+      ? { bankId: operation.bankId, makes: false, hasRest: false, data: true, config: false, onConflict }
+      : { bankId: target.bankId, makes: true, hasRest: true, data: target.data, config: target.config, onConflict })
   }
 }
 
@@ -54,7 +54,7 @@ async function restore (
   }
 ): Promise<void> {
   mustBeNew(core, bankId)
-  const stage = newStage(core, operation.id)
+  const stage = await newStage(core, operation.id)
   try {
     const { finish } = await fillBank(core, stage, archive, parts, run)
     apply(core, run, () => {
@@ -62,7 +62,7 @@ async function restore (
       return finish(bankId)
     })
   } catch (error) {
-    if (!core.closing.aborted) dropStage(core, operation.id)
+    if (!core.closing.aborted) await dropStage(core, operation.id)
     throw error
   }
 }
@@ -80,7 +80,7 @@ export function cloneWork (core: Core): Work {
     const bytes = await exportArchive(core, bankOf(core, operation), {
       type: 'bank', documentIds: null, data, observations: data, knowledge: data, config, history
     }, run)
-    await restore(core, operation, run, archiveIn(bytes), target, { data, config })
+    await restore(core, operation, run, await archiveIn(bytes), target, { data, config })
   }
 }
 
@@ -100,15 +100,15 @@ function bankOf (core: Core, { bankId }: Operation): BankRow {
   return bank
 }
 
-function archiveOf (core: Core, { id }: Operation): Archive {
+async function archiveOf (core: Core, { id }: Operation): Promise<Archive> {
   const upload = readUpload(core.store, id)
   if (upload === null) throw new PermanentFailure('the uploaded archive is gone')
-  return archiveIn(upload.bytes)
+  return await archiveIn(upload.bytes)
 }
 
-function archiveIn (bytes: Buffer): Archive {
+async function archiveIn (bytes: Buffer): Promise<Archive> {
   try {
-    return readArchive(bytes)
+    return await readArchive(bytes)
   } catch (error) {
     throw new PermanentFailure((error as Error).message)
   }

@@ -90,10 +90,15 @@ function word (value: number): Buffer {
  * of them hold unpacked. Throws an Error that says what is wrong with the archive.
  */
 export function unzip (archive: Buffer, maxBytes: number): Map<string, Buffer> {
+  return new Map(unzipped(archive, maxBytes))
+}
+
+/** The same, one after the other. */
+export function* unzipped (archive: Buffer, maxBytes: number): Generator<readonly [name: string, content: Buffer]> {
   const { count, start } = directoryOf(archive)
   let at = start
   let left = maxBytes
-  const files = new Map<string, Buffer>()
+  const names = new Set<string>()
   for (let n = 0; n < count; n += 1) {
     if (at + 46 > archive.length || archive.readUInt32LE(at) !== CENTRAL) throw new Error('its directory is damaged')
     const nameLength = archive.readUInt16LE(at + 28)
@@ -101,11 +106,11 @@ export function unzip (archive: Buffer, maxBytes: number): Map<string, Buffer> {
     const size = archive.readUInt32LE(at + 24)
     left -= size
     if (left < 0) throw new Error(`it holds more than ${maxBytes} bytes unpacked`)
-    if (files.has(name)) throw new Error(`it has two files named ${name}`)
-    if (!name.endsWith('/')) files.set(name, unpacked(archive, at, name, size))
+    if (names.has(name)) throw new Error(`it has two files named ${name}`)
+    names.add(name)
+    if (!name.endsWith('/')) yield [name, unpacked(archive, at, name, size)]
     at += 46 + nameLength + archive.readUInt16LE(at + 30) + archive.readUInt16LE(at + 32)
   }
-  return files
 }
 
 function directoryOf (archive: Buffer): { readonly count: number, readonly start: number } {

@@ -71,6 +71,7 @@ const { storage_key: key } = operationsOf(core).table.list('a', { type: 'export_
 const { bytes } = await ask('GET', `/v1/default/files/download/${key}`)
 await ask('PUT', 'c', {})
 await done('import', await ask('POST', 'c/document-transfer', ...form('file', 'a.zip', Buffer.from(bytes!, 'base64'))))
+await done('replacement', await ask('POST', 'c/document-transfer?on_conflict=replace', ...form('file', 'a.zip', Buffer.from(bytes!, 'base64'))))
 const consolidation = await ask('POST', 'c/consolidate')
 await done('consolidation', consolidation)
 await done('clone', await ask('POST', 'a/clone?target_bank_id=d'))

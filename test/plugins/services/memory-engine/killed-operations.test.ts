@@ -10,7 +10,7 @@ import { noModels, openEngine } from './support.js'
 
 const child = fileURLToPath(new URL('./killed-operations-child.js', import.meta.url))
 /** Steps at which it is killed, spread over all of them. */
-const KILLS = 10
+const KILLS = 12
 const AT_ONCE = 2
 
 async function run (path: string, at?: number): Promise<{

@@ -1,7 +1,11 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { startBackground } from '../../../../plugins/services/memory-engine/background.js'
+import type { Core } from '../../../../plugins/services/memory-engine/core.js'
 import { EmbeddedEngine, type EmbeddedOptions } from '../../../../plugins/services/memory-engine/embedded-engine.js'
 import type { Abilities } from '../../../../plugins/services/memory-engine/messages.js'
+import { answerRequest } from '../../../../plugins/services/memory-engine/router.js'
+import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number
@@ -42,4 +46,34 @@ export function callsOf (engine: Pick<EmbeddedEngine, 'request'>): Wire['call'] 
     const text = (answer.body as Buffer).toString('utf8')
     return { status: answer.status, headers: answer.headers, body: (text === '' ? null : JSON.parse(text)) as T }
   }
+}
+
+/** An engine in the thread of the test, which can count what it asks its database. */
+export function openInThread (t: Test): Pick<Wire, 'call'> & { readonly engine: Pick<EmbeddedEngine, 'request'>, readonly statements: () => number } {
+  const ends = new AbortController()
+  const store = openStore(join(t.testdir(), 'memory', 'memory.db'))
+  let count = 0
+  for (const name of ['all', 'run'] as const) {
+    const own = store[name].bind(store) as (...args: unknown[]) => never
+    Object.assign(store, { [name]: (...args: unknown[]) => { count++; return own(...args) } })
+  }
+  const core: Core = {
+    store, now: () => Date.now(), log: () => {}, closing: ends.signal,
+    outside: { abilities: noModels, onAbilities: () => () => {}, run: () => Promise.reject(new Error('no models here')) },
+    hooks: { retaining: [], retained: [], answered: [], retainLater: null }
+  }
+  startBackground(core)
+  t.teardown(() => {
+    ends.abort(new Error('the test is over'))
+    store.close()
+  })
+  const engine: Pick<EmbeddedEngine, 'request'> = {
+    request: async ({ method, path, query, headers, body, signal }) => {
+      // what else is to be done has its turn, as beside a thread
+      await new Promise(resolve => { setImmediate(resolve) })
+      const sent = (body ?? Buffer.alloc(0)) as Buffer
+      return await answerRequest(core, { method, path, query, headers: headers as Record<string, string>, body: sent, signal })
+    }
+  }
+  return { engine, call: callsOf(engine), statements: () => count }
 }

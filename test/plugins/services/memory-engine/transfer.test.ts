@@ -2,16 +2,16 @@ import t from 'tap'
 import { readArchive } from '../../../../plugins/services/memory-engine/transfer/read-archive.js'
 import { unzip, ZipWriter } from '../../../../plugins/services/memory-engine/transfer/zip.js'
 import { form, openWithChat, over } from './models-support.js'
-import type { Wire } from './support.js'
+import { openInThread, type Wire } from './support.js'
 
-async function download (engine: Wire['engine'], path: string): Promise<Buffer> {
+async function download (engine: Pick<Wire['engine'], 'request'>, path: string): Promise<Buffer> {
   const { status, headers, body } = await engine.request({ method: 'GET', path, query: '', headers: {}, body: null, signal: new AbortController().signal })
   if (status !== 200 || headers['content-type'] !== 'application/zip') throw new Error(`${status}`)
   return body as Buffer
 }
 
 /** Exports as `path` says, and fetches the archive. */
-async function exported ({ engine, call }: Wire, bank: string, path: string): Promise<Buffer> {
+async function exported ({ engine, call }: Pick<Wire, 'call'> & { readonly engine: Pick<Wire['engine'], 'request'> }, bank: string, path: string): Promise<Buffer> {
   const { status, body: { operation_id: id } } = await call('POST', `${bank}/${path}`)
   if (status !== 202) throw new Error(`${status}`)
   const { result_metadata: result } = await over(call, bank, id)
@@ -62,6 +62,49 @@ t.test('documents go from one bank to another with all that was made of them, an
   t.match(await call('GET', 'b/document-transfer'), { status: 410, body: { detail: /document-transfer\/export/ } })
 })
 
+t.test('a large archive comes into a bank slice by slice: others are served meanwhile, and it is undone until it is committed', async t => {
+  const wire = openInThread(t)
+  const { call, statements } = wire
+  const items = Array.from({ length: 600 }, (_, i) => ({ content: `Note ${i} of the sea.`, document_id: `d${i}`, tags: ['t'], entities: [{ text: `E${i % 7}` }] }))
+  await call('POST', 'b/memories', { items })
+  const archive = await exported(wire, 'b', 'document-transfer/export')
+  await call('POST', 'c/memories', { items: [{ content: 'An older note of the sea.', document_id: 'd5' }] })
+  const begun = async (): Promise<string> => (await call('POST', 'c/document-transfer?on_conflict=replace', ...form('file', 'a.zip', archive))).body.operation_id
+  const stage = async (id: string, wanted: string): Promise<void> => {
+    while ((await call('GET', `c/operations/${id}`)).body.progress?.stage !== wanted) { /* it works */ }
+  }
+  const before = (await call('GET', 'c/memories/list')).body
+  const left = await begun()
+  await stage(left, 'importing')
+  t.match(await call('DELETE', `c/operations/${left}`), { status: 200 })
+  t.same((await call('GET', 'c/memories/list')).body, before, 'a cancelled one changes nothing')
+  t.match((await call('POST', 'c/memories/recall', { query: 'sea' })).body.results, { length: 1 })
+
+  const from = statements()
+  const id = await begun()
+  let [most, last, served, isOver] = [0, statements(), 0, false]
+  const watch = async (): Promise<void> => {
+    for (; !isOver; served++) {
+      last = statements()
+      t.equal((await call('POST', 'b/memories/recall', { query: 'note', max_tokens: 0 })).status, 200)
+      most = Math.max(most, statements() - last)
+    }
+  }
+  const watched = watch()
+  await stage(id, 'committing')
+  t.match(await call('DELETE', `c/operations/${id}`), { status: 409, body: { detail: /is being committed/ } })
+  t.match(await over(call, 'c', id), { status: 'completed', result_metadata: { documents_imported: 600, facts_imported: 600 } })
+  isOver = true
+  await watched
+  const all = statements() - from
+  t.ok(most < 1500 && all > 7500 && served > 20, `of ${all} statements at most ${most} at once; ${served} recalls meanwhile`)
+  t.match((await call('GET', 'c/memories/list?limit=1')).body, { total: 600 })
+  t.match((await call('GET', 'c/documents/d5')).body, { original_text: 'Note 5 of the sea.' })
+  t.match((await call('GET', 'c/documents/d5/history')).body, { total: 1 }, 'and has no history but that')
+  t.match((await call('GET', 'c/entities?limit=100')).body, { total: 7 })
+  t.match((await call('POST', 'c/memories/recall', { query: 'note 77', tags: ['t'], tags_match: 'all_strict' })).body.results[0], { text: 'Note 77 of the sea.' })
+})
+
 t.test('an archive is checked whole before it changes anything', async t => {
   const wire = openWithChat(t, () => 'x')
   await filled(wire)
@@ -102,7 +145,7 @@ t.test('a bank is exported, restored and cloned whole; its webhooks come without
   const { call } = wire
   const archive = await exported(wire, 'b', 'transfer/export?include_history=true')
   t.notMatch([...unzip(archive, 1e6).values()].join(), /s3cret/)
-  t.match(readArchive(archive), { type: 'bank', rows: { mental_models: [{ name: 'P' }], directives: [{ name: 'short' }] }, knowledgePages: [{ name: 'P' }] })
+  t.match(await readArchive(archive), { type: 'bank', rows: { mental_models: [{ name: 'P' }], directives: [{ name: 'short' }] }, knowledgePages: [{ name: 'P' }] })
   const sameAs = async (bank: string): Promise<void> => {
     t.match((await call('GET', `${bank}/config`)).body.overrides, { reflect_mission: 'help' })
     t.match((await call('GET', `${bank}/memories/list`)).body, { total: 2 })

@@ -8,8 +8,10 @@ import { documentEvents } from './0024-document-events.js'
 import { transfer } from './0025-transfer.js'
 import { consolidations } from './0026-consolidations.js'
 import { documentHash } from './0027-document-hash.js'
+import { staged } from './0031-staged.js'
 import type { MemoryMigration } from './migrate.js'
 
 export const migrations: readonly MemoryMigration[] = [
-  memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash
+  memories, vectorCodes, operations, models, modelCalls, extras, documentEvents, transfer, consolidations, documentHash,
+  staged
 ]
