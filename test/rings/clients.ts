@@ -45,8 +45,9 @@ export async function scriptsBeside (t: Test, installed: string, scripts: 'js' |
  * Runs a program that prints one line of JSON for each thing that it tried, `{ name, error? }`, and passes or fails each
  * as one assertion. A program that ends badly, or tried nothing, is a failure too.
  * @param env in place of the test's own environment, but for PATH and HOME
+ * @param before what the assertions' names begin with
  */
-export async function runClient (t: Test, command: readonly string[], env: Readonly<Record<string, string>>): Promise<void> {
+export async function runClient (t: Test, command: readonly string[], env: Readonly<Record<string, string>>, before = ''): Promise<void> {
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(command[0]!, command.slice(1), { env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
@@ -61,9 +62,9 @@ export async function runClient (t: Test, command: readonly string[], env: Reado
     }
     const { name, error } = JSON.parse(line) as { name: string, error?: string }
     tried++
-    if (error === undefined) t.pass(name)
-    else t.fail(name, { diagnostic: true, error })
+    if (error === undefined) t.pass(before + name)
+    else t.fail(before + name, { diagnostic: true, error })
   }
   const [code, signal] = await exited
-  if (code !== 0 || tried === 0) t.fail(`it ends well and has tried something (${String(code ?? signal)}, ${tried} tried)`, { rest })
+  if (code !== 0 || tried === 0) t.fail(`${before}it ends well and has tried something (${String(code ?? signal)}, ${tried} tried)`, { rest })
 }

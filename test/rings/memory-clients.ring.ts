@@ -1,27 +1,114 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
+import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
 import { root } from '../repository.js'
-import { brought, runClient, scriptsBeside } from './clients.js'
+import { brought, lacking, runClient, scriptsBeside } from './clients.js'
+import { recorded, typeCheck, type Exchange, type HindsightApi } from './hindsight-exchanges.js'
+import { startHindsight, type HindsightServer } from './hindsight-server.js'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
+
+const own = join(root, 'test/rings/memory')
+const base = '[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[memory]\nenabled = true\n'
+
+/** The command of each client, for a script of that name; of a client that cannot be had there is none. */
+async function clientsOf (t: Test, script: string): Promise<ReadonlyArray<readonly [name: string, command: readonly string[]]>> {
+  const installed = await brought(t, 'js-clients.sh', 'memory')
+  const venv = await brought(t, 'python-clients.sh', 'memory')
+  return [
+    ...installed === null ? [] : [['npm', [process.execPath, join(await scriptsBeside(t, installed, 'memory'), `${script}.mjs`)]] as const],
+    ...venv === null ? [] : [['Python', [join(venv, 'bin/python'), join(own, `${script}.py`)]] as const]
+  ]
+}
+
+const env = (url: string): Record<string, string> => ({ RING_URL: url, RING_ENGINE: 'embedded', RING_SENTENCE: '', PYTHONDONTWRITEBYTECODE: '1' })
 
 t.test('clients of Hindsight as they come, at the embedded engine', async t => {
-  const home = await liveHome(t, {
-    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n[memory]\nenabled = true\n'
-  })
-  const gateway = await startLive(t, home)
-  const env = { RING_URL: gateway.url, RING_ENGINE: 'embedded', RING_SENTENCE: '', PYTHONDONTWRITEBYTECODE: '1' }
-  await t.test('each call of the npm client ends as its users expect', async t => {
-    const installed = await brought(t, 'js-clients.sh', 'memory')
-    if (installed === null) return
-    const scripts = await scriptsBeside(t, installed, 'memory')
-    await runClient(t, [process.execPath, join(scripts, 'hindsight.mjs')], env)
-  })
-  await t.test('each call of the Python client ends as its users expect', async t => {
-    const venv = await brought(t, 'python-clients.sh', 'memory')
-    if (venv === null) return
-    await runClient(t, [join(venv, 'bin/python'), join(root, 'test/rings/memory/hindsight.py')], env)
-  })
+  const gateway = await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': base }))
+  for (const [client, command] of await clientsOf(t, 'hindsight')) {
+    await t.test(`each call of the ${client} client ends as its users expect`, t => runClient(t, command, env(gateway.url)))
+  }
   t.equal(await gateway.kill('SIGTERM'), 0)
+})
+
+/** What a gateway answers to the script of each client. */
+async function exchangesAt (
+  t: Test, engine: string, url: string, api: HindsightApi
+): Promise<ReadonlyMap<string, readonly Exchange[]>> {
+  const runs = (await clientsOf(t, 'wire')).map(async ([client, command]) => {
+    const { url: between, exchanges } = await recorded(t, url, api)
+    await runClient(t, command, env(between), `${client}, ${engine}: `)
+    return [client, exchanges] as const
+  })
+  return new Map(await Promise.all(runs))
+}
+
+/** A gateway whose memory is the server. */
+async function inFront (t: Test, server: HindsightServer): Promise<string> {
+  return (await startLive(t, await liveHome(t, { 'etc/svc/svc.toml': `${base}engine = "hindsight"\nurl = "${server.url}"\n` }))).url
+}
+
+/** A gateway whose memory is its own, with the models of the server behind its slots. */
+async function embedded (t: Test, { models }: HindsightServer): Promise<string> {
+  const slot = (type: string, model: string): string =>
+    `type = "${type}"\ndevice = "cpu"\n[model]\ndefault = "${model}"\n[server]\nenv = { RING_MODELS = "${models}" }\n`
+  const gateway = await startLive(t, await liveHome(t, {
+    'etc/svc/svc.toml': `${base}[memory.graph]\nenabled = true\n[plugins.config.llm-server]\nprefer = "binary"\nbinary = "${join(own, 'llama-server.mjs')}"\n`,
+    'etc/svc/slots/agent.toml': slot('llm', 'teller'),
+    'etc/svc/slots/embed.toml': slot('embedding', 'minilm'),
+    'var/lib/svc/registry/registry.toml': ['teller', 'minilm'].map(name => `[models.${name}]\npath = "/dev/null"\n`).join('')
+  }))
+  t.teardown(() => gateway.kill('SIGTERM'))
+  return gateway.url
+}
+
+/** Where answers differ, by how the line of a difference begins, and why that is meant. */
+const meant: ReadonlyArray<readonly [begins: string, why: string]> = [
+  ['GET /health/ready.d', 'here there is no server of a database whose connections could be counted'],
+  ['GET /v1/bank-template-schema.', 'a schema of the same fields, without titles and descriptions'],
+  ['GET /v1/default/banks/{bank_id}/llm-requests.items[].llm_info.', 'what is told of a call beside its tokens; of a text not even how often'],
+  ['GET /v1/default/banks/{bank_id}/memories/{memory_id}.proof_count is new', 'the list has it there, too'],
+  ['GET /v1/default/banks/{bank_id}/mental-models/{mental_model_id}/history[].', 'a refresh that failed is in the history here, and says why'],
+  ['POST /v1/default/banks/{bank_id}/consolidation-strategies/preview status 200 is 501', 'facts of the same tags are always consolidated together'],
+  ['POST /v1/default/banks/{bank_id}/memories/recall.detail: string is object', 'there, a type that is none is refused with words where its document has a list'],
+  ['POST /v1/default/banks/{bank_id}/memories/recall.trace.', 'a trace tells how the engine at hand went about it'],
+  ['POST /v1/default/banks/{bank_id}/mental-models/{mental_model_id}/dry-run-refresh.trace.', 'a trace'],
+  ['POST /v1/default/banks/{bank_id}/reflect.trace.', 'a trace']
+]
+/** What the server itself answers in another form than its document says. */
+const theirMisfits = new Set(['POST /v1/default/banks/{bank_id}/memories/recall 422: /detail must be array'])
+
+t.test('clients as they come get the same from a Hindsight server through the gateway and from the embedded engine', async t => {
+  const server = await startHindsight()
+  if (typeof server === 'string') {
+    lacking(t, server)
+    return
+  }
+  t.teardown(() => server.stop())
+  const api = await (await fetch(`${server.url}/openapi.json`)).json() as HindsightApi
+  const misfits = typeCheck(api)
+  const [theirs, ours] = await Promise.all([
+    exchangesAt(t, 'a Hindsight server', await inFront(t, server), api), exchangesAt(t, 'embedded', await embedded(t, server), api)
+  ])
+  const differences = new Set<string>()
+  for (const [client, want] of theirs) {
+    const got = ours.get(client)!
+    t.same(want.flatMap(misfits).filter(each => !theirMisfits.has(each)), [], `${client}: each answer of the server that came through the gateway is of its type`)
+    t.same(got.flatMap(misfits), [], `${client}: each answer of the embedded engine is of its type`)
+    t.same(got.map(({ operation }) => operation), want.map(({ operation }) => operation), `${client}: the script is the same`)
+    for (const [i, { operation, status, answer }] of want.entries()) {
+      const { status: other = 0, answer: its } = got[i] ?? {}
+      const here = other === status ? shapeDifferences(answer, its) : [` status ${status} is ${other}`]
+      for (const each of here) differences.add(`${operation}${each}`)
+    }
+  }
+  t.same([...differences].filter(each => !meant.some(([begins]) => each.startsWith(begins))), [], 'they differ where it is meant and nowhere else')
+  t.same(meant.filter(([begins]) => ![...differences].some(each => each.startsWith(begins))), [], 'each difference that is meant is there')
+  const asked = new Set([...theirs.values()].flat().map(({ operation }) => operation))
+  const all = Object.entries(api.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`))
+  t.same(all.filter(each => !asked.has(each)), [], 'no operation of the server is left out')
+  await server.stop()
+  t.same(server.pids.filter(pid => existsSync(`/proc/${pid}`)), [], 'the server and its database have ended')
 })

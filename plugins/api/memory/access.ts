@@ -41,7 +41,9 @@ export function targetOf (path: string): EngineTarget {
   }
   if (what === 'chunks') return { kind: 'chunk' }
   if (what === 'files') {
-    const banks = rest.filter((_, i) => rest[i - 1] === 'banks')
+    // a client may send the key, which has slashes, as one segment
+    const key = rest.join('/').split('/')
+    const banks = key.filter((_, i) => key[i - 1] === 'banks')
     return banks.length === 1 ? { kind: 'bank', bank: banks[0]!, rest: ['files'] } : { kind: 'other' }
   }
   return { kind: 'other' }
@@ -100,7 +102,7 @@ function decoded (segment: string): string {
   } catch {
     throw strange()
   }
-  if (name === '.' || name === '..' || /[\\\u0000-\u001f\u007f]/.test(name)) throw strange()
+  if (name.split('/').some(part => part === '.' || part === '..') || /[\\\u0000-\u001f\u007f]/.test(name)) throw strange()
   return name
 }
 

@@ -107,8 +107,7 @@ function find (request: WireRequest): Found | { readonly answer: WireAnswer } {
     return { answer: notFound() }
   }
   const parts = path.split('/').slice(1).map(decoded)
-  // an encoded slash does not match the name of anything
-  if (parts.some(part => part === null || part.includes('/'))) return { answer: notFound() }
+  if (parts.includes(null)) return { answer: notFound() }
   const at = walk(root, parts as string[], [])
   if (at === null) return { answer: notFound() }
   const route = at.routes.get(method) ?? (method === 'HEAD' ? at.routes.get('GET') : undefined)
@@ -125,14 +124,14 @@ interface Reached {
   readonly values: readonly string[]
 }
 
-/** Fixed parts win over parameters. */
+/** Fixed parts win over parameters. An encoded slash is part of no name, but of the rest of a path it is. */
 function walk (at: Branch, parts: readonly string[], values: readonly string[]): Reached | null {
   const [part, ...others] = parts
   if (part === undefined) return at.routes.size > 0 ? { routes: at.routes, values } : null
   const fixed = at.fixed.get(part)
   const through = fixed === undefined ? null : walk(fixed, others, values)
   if (through !== null) return through
-  const along = at.param === null || part === '' ? null : walk(at.param.branch, others, [...values, part])
+  const along = at.param === null || part === '' || part.includes('/') ? null : walk(at.param.branch, others, [...values, part])
   if (along !== null) return along
   return at.rest.size > 0 ? { routes: at.rest, values: [...values, parts.join('/')] } : null
 }

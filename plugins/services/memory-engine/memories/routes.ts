@@ -1,6 +1,6 @@
 import { deleteForGood, dropEverything } from './delete.js'
 import { joined, tagCondition, tagModes, type Condition } from './tag-filter.js'
-import { detail, listItem, SHOWN, sourcesOf, type ShownMemory } from './view.js'
+import { detail, listItem, SHOWN, sourceRows, sourcesOf, type ShownMemory } from './view.js'
 import { needBank, type BankRow } from '../store/bank-table.js'
 import { deleteMemoriesWhere, editMemory, factTypes, invalidateMemory, restoreMemory, type MemoryEdit } from '../store/memory-table.js'
 import { containing } from '../store/like.js'
@@ -16,7 +16,7 @@ export const routes: readonly WireRoute[] = [
   { method: 'GET', path: `${BANK}/memories/list`, handler: list },
   { method: 'GET', path: ONE, handler: call => {
     const { bank, row } = oneMemory(call)
-    return json(detail(bank.bank_id, row, sourcesOf(call.core.store, [row]).get(row.seq) ?? []))
+    return json(detail(bank.bank_id, row, sourceRows(call.core.store, row)))
   } },
   { method: 'PATCH', path: ONE, handler: patch },
   // beyond the wire: the server has invalidation alone
@@ -146,7 +146,7 @@ function patch (call: WireCall): ReturnType<Handler> {
     core.store.run('UPDATE banks SET last_write_at = ? WHERE seq = ?', [now, bank.seq])
   })
   const next = shown(core.store, row.seq)
-  return json(detail(bank.bank_id, next, sourcesOf(core.store, [next]).get(next.seq) ?? []))
+  return json(detail(bank.bank_id, next, sourceRows(core.store, next)))
 }
 
 function shown (store: Store, seq: number): ShownMemory {

@@ -49,13 +49,26 @@ export function listItem (bankId: string, row: ShownMemory, sources: readonly st
   }
 }
 
-/** One memory, as its own path shows it. */
-export function detail (bankId: string, row: ShownMemory, sources: readonly string[]) {
+/** One memory, as its own path shows it. `history` is always empty, as on the wire: it has a path of its own. */
+export function detail (bankId: string, row: ShownMemory, sources: readonly MemoryRow[]) {
   return {
     ...common(bankId, row), ...standing(row), type: row.fact_type, entities: row.state === 'valid' ? namesOf(row) : [],
     observation_scopes: row.observation_scopes === null ? null : JSON.parse(row.observation_scopes) as unknown,
-    ...row.fact_type === 'observation' ? { proof_count: row.proof_count, source_memory_ids: sources } : {}
+    ...row.fact_type === 'observation' ? {
+      history: [], proof_count: row.proof_count,
+      source_memory_ids: sources.map(({ id }) => id), source_memories: sources.map(sourceOf)
+    } : {}
   }
+}
+
+function sourceOf ({ id, text, fact_type: type, context, occurred_start: start, mentioned_at: mentioned }: MemoryRow) {
+  return { id, text, type, context, occurred_start: wireTime(start), mentioned_at: wireTime(mentioned) }
+}
+
+/** What an observation was made from; nothing for a fact. */
+export function sourceRows (store: Store, row: MemoryRow): readonly MemoryRow[] {
+  if (row.fact_type !== 'observation') return []
+  return store.all<MemoryRow>('SELECT m.* FROM memory_sources s JOIN memories m ON m.seq = s.source WHERE s.memory = ? ORDER BY m.seq', [row.seq])
 }
 
 /** The ids of what observations were made from, by the observation's number. */

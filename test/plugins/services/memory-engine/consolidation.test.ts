@@ -37,6 +37,10 @@ t.test('facts become observations in one change, by those who may read them, and
   t.notMatch(JSON.stringify(asked[0]), /Bob/)
   t.equal(asked[0]!.response_format!.type, 'json_object')
   t.match((await observations(call)).find(({ text }) => text === 'Alice works at Acme.'), { tags: ['a'], proof_count: 2, document_id: null, source_memory_ids: { length: 2 } })
+  const { id } = (await observations(call)).find(({ text }) => text === 'Alice works at Acme.')!
+  t.match((await call('GET', `b/memories/${String(id)}`)).body, {
+    history: [], source_memories: [{ text: 'Alice works at Acme.', type: 'world', occurred_start: null }, { text: 'Alice likes Acme.' }]
+  })
   t.match((await call('GET', 'b/observations/scopes')).body, { total: 2, scopes: [{ count: 1 }, { count: 1 }] })
   t.match((await call('GET', 'b/stats')).body, { pending_consolidation: 0, total_observations: 2, last_consolidated_at: String })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { root } from '../../../repository.js'
 import { consolidating, completion, form, type Asked } from './models-support.js'
+import { shapeDifferences } from './shape-differences.js'
 import { noModels, openEngine } from './support.js'
 
 /** A request that an unmodified client sent to a Hindsight 1.1.0 server, and what that answered; long lists are cut. */
@@ -24,21 +25,6 @@ const meant: Readonly<Record<string, string>> = {
 }
 
 const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:mm|kf|kp)-[0-9a-f]{32}/g
-/** Maps whose keys are data. */
-const isFree = /(metadata|source_facts|_by_[a-z_]+|based_on|chunks|entities|trace|reflect_response|retain_params|progress|actions|statuses)$/
-
-/** Where an answer's shape is another; null says nothing of its type. */
-function differences (want: unknown, got: unknown, at = ''): string[] {
-  if (want === null || got === null) return []
-  if (Array.isArray(want) && Array.isArray(got)) return want.length === 0 || got.length === 0 ? [] : differences(want[0], got[0], `${at}[]`)
-  if (typeof want !== typeof got || Array.isArray(want) !== Array.isArray(got)) return [`${at}: ${typeof want} is ${typeof got}`]
-  if (typeof want !== 'object') return []
-  const [a, b] = [want as Record<string, unknown>, got as Record<string, unknown>]
-  const names = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...names].flatMap(name => name in a && name in b ? differences(a[name], b[name], `${at}.${name}`)
-    : isFree.test(at) ? [] : [`${at}.${name} is ${name in a ? 'missing' : 'new'}`])
-}
-
 /** Which of our ids stands for which of theirs. */
 class Ids {
   readonly #known = new Map<string, string>()
@@ -86,7 +72,7 @@ t.test('recorded requests of unmodified clients are answered with the same statu
     ids.learn(answer, got.value)
     const name = `${client}: ${method} ${url}`
     if (Object.keys(meant).some(each => name.includes(each.split(' ')[0]!) && url.endsWith(each.split(' ')[1]!))) continue
-    t.same([got.status, ...differences(answer, got.value)], [status], name)
+    t.same([got.status, ...shapeDifferences(answer, got.value)], [status], name)
     if (statusOf(answer) === 'completed') t.equal(statusOf(got.value), 'completed', name)
   }
 })

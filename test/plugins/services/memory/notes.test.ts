@@ -208,6 +208,7 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
     ['GET', `${wire}/banks/shared/../private__bob/memories/list`],
     ['GET', `${wire}/banks/shared/%2e%2e/private__bob/memories/list`],
     ['GET', `${wire}/banks/shared%5c..%5cprivate__bob/memories/list`],
+    ['GET', `${wire}/banks/shared%2f..%2fprivate__bob/memories/list`],
     ['GET', `${wire}//banks/private__bob/memories/list`],
     ['GET', '/api/memory//hindsight/v1/default/banks/private__bob/memories/list'],
     ['POST', `${wire}/banks/shared/clone?target_bank_id=private__bob`],
@@ -216,6 +217,7 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
     ['POST', `${wire}/banks/shared/aliases`, { alias: 'private__bob' }],
     ['GET', `${wire}/chunks/private__bob_d_0`],
     ['GET', `${wire}/files/download/tenants/public/banks/private__bob/exports/1/transfer.zip`],
+    ['GET', `${wire}/files/download/tenants%2fpublic%2fbanks%2fprivate__bob%2fexports%2f1%2ftransfer.zip`],
     ['GET', `${wire}/files/download/anything`],
     ['GET', '/api/memory/hindsight/mcp/private__bob'],
     // by other names, forms and escapes of it
@@ -260,6 +262,8 @@ t.test('no agent reads or writes what belongs to another, whatever it tries', as
   t.notMatch((await host.call('GET', '/api/memory/banks', undefined, as('mallory'))).text, /private__bob/, 'not even its name is listed')
   t.notMatch((await host.call('GET', `${wire}/banks`, undefined, as('mallory'))).text, /private__bob/)
   t.match((await host.call('GET', '/api/memory/banks', undefined, as('bob'))).text, /private__bob/, 'but to its owner')
+  const { text: archive } = await rawCall(host.baseUrl, 'GET', `${wire}/files/download/banks%2fprivate__bob%2fexports%2f1%2ftransfer.zip`, undefined, as('bob'))
+  t.match(archive, /zip bytes/, 'who fetches its archives by their keys as one name, too')
   t.match((await host.call('GET', '/api/memory/banks/private__bob/memories')).json, { total: 1 }, 'and to the operator')
   t.match(await host.call('POST', `${wire}/banks/private%5F_bob/aliases`, { alias: 'bobs' }), { status: 403, json: { error: { code: 'memory.bank_private' } } },
     'who gives it another name, opens it to all')
