@@ -97,6 +97,7 @@ t.test('systemd finds nothing wrong with the unit of the gateway, and it is hard
   const file = join(folder, 'sysusers.conf')
   await writeFile(file, sysusersFile('svctest'))
   await exec('systemd-sysusers', ['--dry-run', file])
+  t.match(systemdUnit(unit), /^SystemCallFilter=@system-service @pkey\nSystemCallErrorNumber=EPERM$/m, 'Node is not killed for what it asks when it starts')
   t.match(systemdUnit(unit), /^ExecStart="\/opt\/a b\/node" \/opt\/svc\/dist\/cli\/svc\.js serve$/m)
 })
 
