@@ -3,6 +3,7 @@ import { boardRef } from '../../services/board/ref.js'
 import { boardRoutes } from './board-routes.js'
 import { eventSocket } from './event-socket.js'
 import { taskRoutes } from './task-routes.js'
+import { workRoutes } from './work-routes.js'
 
 /** `/api/board`: tasks, boards, and what happens to them. */
 export default definePlugin({
@@ -11,7 +12,7 @@ export default definePlugin({
   apiVersion: 1,
   requires: { activity: core.activity, board: boardRef },
   register (ctx) {
-    const { services } = ctx
-    for (const route of [...taskRoutes(services), ...boardRoutes(services), eventSocket(services)]) ctx.addRoute(route)
+    for (const make of [taskRoutes, boardRoutes, workRoutes]) make(ctx.services).forEach(route => ctx.addRoute(route))
+    ctx.addRoute(eventSocket(ctx.services))
   }
 })

@@ -1,9 +1,12 @@
 import { Boards } from './boards.js'
 import type { Database } from './database.js'
 import { EventLog } from './event-log.js'
-import type { Board, BoardEvent, BoardView, BoardWords, NewTask, Orchestration, Task, TaskPatch, TaskStatus } from './ref.js'
+import type { Board, BoardEvent, BoardView, BoardWords, NewTask, Orchestration, OrchestrationPatch, Task, TaskPatch, TaskStatus } from './ref.js'
 import { taskStatuses } from './ref.js'
+import { Dispatch } from './dispatch.js'
+import { Runs } from './runs.js'
 import { Tasks } from './tasks.js'
+import { Work, type WorkDeps } from './work.js'
 
 const unset: Orchestration = {
   orchestrator_profile: null, default_assignee: null, auto_decompose: false, auto_promote_children: true
@@ -14,14 +17,29 @@ export class BoardData implements Board {
   readonly database: Database
   readonly tasks: Tasks
   readonly log: EventLog
+  readonly runs: Runs
   readonly #boards: Boards
+  readonly #dispatch: Dispatch
+  readonly work: Work
 
   /** @param now epoch seconds */
-  constructor (database: Database, now: () => number) {
+  constructor (database: Database, now: () => number, deps: WorkDeps) {
     this.database = database
     this.log = new EventLog(database, now)
     this.#boards = new Boards(database, now)
     this.tasks = new Tasks({ database, events: this.log, now, orchestration: () => this.orchestration() })
+    this.runs = new Runs(database, this.tasks, now)
+    this.#dispatch = new Dispatch({ ...deps, board: this })
+    this.work = new Work(this, this.#dispatch, deps)
+  }
+
+  /** Hands tasks to agents from now on. */
+  start (): Promise<void> { return this.#dispatch.start() }
+  look (): void { this.#dispatch.look() }
+
+  async close (): Promise<void> {
+    await this.#dispatch.stop()
+    this.database.close()
   }
 
   boards (): readonly BoardView[] { return this.#boards.list() }
@@ -57,8 +75,15 @@ export class BoardData implements Board {
     this.tasks.remove(board, id, actor, revision)
   }
 
+  assignees (board: string): Readonly<Record<string, number>> {
+    const rows = this.database.all<{ assignee: string, count: number }>(`SELECT assignee, count(*) AS count FROM tasks
+      WHERE board = ? AND assignee IS NOT NULL AND status <> 'archived' GROUP BY assignee`, board)
+    return Object.fromEntries(rows.map(({ assignee, count }) => [assignee, count]))
+  }
+
   stats (board: string): { readonly total: number, readonly by_status: Readonly<Record<string, number>> } {
-    const rows = this.database.all<{ status: TaskStatus, count: number }>('SELECT status, count(*) AS count FROM tasks WHERE board = ? GROUP BY status', board)
+    const rows = this.database.all<{ status: TaskStatus, count: number }>(
+      'SELECT status, count(*) AS count FROM tasks WHERE board = ? GROUP BY status', board)
     const counts = new Map(rows.map(({ status, count }) => [status, count]))
     return {
       total: rows.reduce((sum, { count }) => sum + count, 0),
@@ -71,9 +96,11 @@ export class BoardData implements Board {
     return row === undefined ? unset : { ...unset, ...JSON.parse(row.value) as Partial<Orchestration> }
   }
 
-  setOrchestration (patch: Partial<Orchestration>): Orchestration {
-    const next = { ...this.orchestration(), ...patch }
-    this.database.run('INSERT INTO settings (key, value) VALUES (\'orchestration\', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value', JSON.stringify(next))
+  setOrchestration (patch: OrchestrationPatch): Orchestration {
+    const given = Object.entries(patch).filter(([, value]) => value !== undefined)
+    const next: Orchestration = { ...this.orchestration(), ...Object.fromEntries(given) }
+    this.database.run('INSERT OR REPLACE INTO settings (key, value) VALUES (\'orchestration\', ?)', JSON.stringify(next))
+    this.look()
     return next
   }
 

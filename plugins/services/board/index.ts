@@ -1,9 +1,27 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { core, definePlugin } from 'svc-gateway/plugin'
+import { core, definePlugin, messageOf } from 'svc-gateway/plugin'
+import { z } from 'zod'
 import { BoardData } from './board-data.js'
+import { commandRunner } from './command-runner.js'
 import { openDatabase } from './database.js'
 import { boardError } from './errors.js'
-import { boardRef } from './ref.js'
+import { boardRef, type AgentRunner } from './ref.js'
+
+const seconds = z.number().min(1).max(7 * 86_400)
+
+const configSchema = z.strictObject({
+  tick_interval_s: seconds.default(30).meta({ description: 'Between two looks for ready tasks; changes of the board are looked at at once' }),
+  failure_limit: z.int().min(1).max(100).default(3).meta({ description: 'A task that failed so often in a row is blocked' }),
+  claim_ttl_s: seconds.default(3600).meta({ description: 'What an agent has for a task' }),
+  max_in_flight: z.int().min(1).max(64).default(2).meta({ description: 'Agents that work at a time' }),
+  agents: z.record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/), z.strictObject({
+    command: z.array(z.string().min(1)).min(1).meta({ description: 'Program and arguments' }),
+    label: z.string().default(''),
+    folder: z.string().nullable().default(null).meta({ description: 'Where it runs; default is where the gateway does' }),
+    env: z.record(z.string(), z.string()).default({})
+  })).default({}).meta({ description: 'Programs of this machine that can be given tasks' })
+})
 
 /** The board: tasks for people and agents, in a database of its own. See README.md. */
 export default definePlugin({
@@ -11,23 +29,43 @@ export default definePlugin({
   kind: 'service',
   apiVersion: 1,
   errors: boardError,
-  requires: { clock: core.clock },
+  configSchema,
+  requires: { clock: core.clock, info: core.info },
   provides: [boardRef],
   register (ctx) {
-    const { clock } = ctx.services
-    const open = async (): Promise<BoardData> =>
-      new BoardData(await openDatabase(join(ctx.stateDir, 'board.db')), () => Math.floor(clock.now()) / 1000)
+    const { config, log } = ctx
+    const { clock, info } = ctx.services
+    const { tick_interval_s: tick, claim_ttl_s: ttl, failure_limit: failures, max_in_flight: most } = config
+    const settings = { tick_interval: tick, failure_limit: failures, claim_ttl: ttl, max_in_flight: most }
+    const runners: AgentRunner[] = [commandRunner({ clock, agents: config.agents, baseUrl: () => info.baseUrl })]
+    const path = join(ctx.stateDir, 'board.db')
+    const open = async (): Promise<BoardData> => {
+      const now = (): number => Math.floor(clock.now()) / 1000
+      const board = new BoardData(await openDatabase(path), now, { clock, log, settings, runners: () => runners })
+      await board.start()
+      return board
+    }
     let opened: Promise<BoardData> | null = null
+    // one that could not be opened is tried again with the next call
+    const opening = (): Promise<BoardData> => opened ??= open().catch((error: unknown) => {
+      opened = null
+      throw error
+    })
     ctx.provide(boardRef, {
-      // one that could not be opened is tried again with the next call
-      open: () => opened ??= open().catch((error: unknown) => {
-        opened = null
-        throw error
-      })
+      open: opening,
+      useRunner: runner => {
+        runners.push(runner)
+        void opened?.then(board => board.look(), () => {})
+        return () => { runners.splice(runners.indexOf(runner), 1) }
+      }
+    })
+    ctx.onStart(() => {
+      // a gateway without a board does not pay for one
+      if (existsSync(path)) void opening().catch((error: unknown) => log.error({ error: messageOf(error) }, 'the board cannot be opened'))
     })
     ctx.onStop(async () => {
       const board = await opened?.catch(() => null)
-      board?.database.close()
+      await board?.close()
     })
   }
 })

@@ -109,6 +109,8 @@ export interface Orchestration {
   readonly auto_promote_children: boolean
 }
 
+export type OrchestrationPatch = { readonly [K in keyof Orchestration]?: Orchestration[K] | undefined }
+
 /** What the agent of a run is given. */
 export interface AgentTask {
   /** Id of the run, which is also its claim. */
@@ -143,6 +145,41 @@ export interface AgentRunner {
   readonly end: (handle: string) => Promise<void>
 }
 
+export interface DispatchSettings {
+  /** Seconds between two looks for ready tasks; changes of the board are looked at at once. */
+  readonly tick_interval: number
+  /** A task that failed so often in a row is blocked. */
+  readonly failure_limit: number
+  /** Seconds that an agent has for a task. */
+  readonly claim_ttl: number
+  /** Agents that work at a time. */
+  readonly max_in_flight: number
+}
+
+export interface WorkerView {
+  /** Id of the task. */
+  readonly id: string
+  readonly run: string
+  readonly profile: string
+  /** When it was claimed, in epoch seconds. */
+  readonly claimed: number
+}
+
+/** The work of agents. */
+export interface BoardWork {
+  readonly settings: DispatchSettings
+  /** Agents that can be given tasks now. */
+  agents (): ReadonlyArray<{ readonly id: string, readonly label: string }>
+  /** Starts agents for ready tasks. Returns how many. */
+  dispatch (max: number): number
+  /** Ends the agent of a task, waits for that, and makes the task ready. Throws `board.invalid_status` where none works at it. */
+  reclaim (board: string, task: string): Promise<Task>
+  run (board: string, id: string): RunView & { readonly task_id: string }
+  /** What the last agent of a task wrote, the last 256 KiB. */
+  log (board: string, task: string): string
+  active (): readonly WorkerView[]
+}
+
 /** Tells that events came, after they were written. Returns what unregisters the listener. */
 export type Follow = (listener: () => void) => () => void
 
@@ -168,11 +205,14 @@ export interface Board {
   comment (board: string, id: string, author: string, body: string): Task
   link (board: string, parent: string, child: string): void
   unlink (board: string, parent: string, child: string): void
+  /** How many tasks that are not archived each assignee has. */
+  assignees (board: string): Readonly<Record<string, number>>
   stats (board: string): { readonly total: number, readonly by_status: Readonly<Record<string, number>> }
 
+  readonly work: BoardWork
   /** How tasks are handed to agents. */
   orchestration (): Orchestration
-  setOrchestration (patch: Partial<Orchestration>): Orchestration
+  setOrchestration (patch: OrchestrationPatch): Orchestration
 
   /** Those after `since`, oldest first; `isGap` says that some of them are not kept any more. */
   events (board: string, since: number, limit: number): { readonly events: readonly BoardEvent[], readonly isGap: boolean }
@@ -184,6 +224,8 @@ export interface Board {
 export interface BoardService {
   /** Opens the database with the first call. */
   open (): Promise<Board>
+  /** Agents that a plugin brings; the last runner that has an agent gets its tasks. Returns what takes them away. */
+  useRunner (runner: AgentRunner): () => void
 }
 
 export const boardRef = createServiceRef<BoardService>('board.service')

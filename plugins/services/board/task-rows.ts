@@ -63,7 +63,7 @@ export class TaskRows {
     const comments = this.#database.all<{ author: string, at: number, body: string }>(
       'SELECT author, at, body FROM comments WHERE task = ? ORDER BY id DESC LIMIT ?', id, SHOWN_COMMENTS).reverse()
     const { count } = this.#database.get<{ count: number }>('SELECT count(*) AS count FROM comments WHERE task = ?', id)!
-    const runs = this.#database.all<RunRow>('SELECT * FROM runs WHERE task = ? ORDER BY started DESC, id LIMIT ?', id, SHOWN_RUNS).reverse()
+    const runs = this.#database.all<RunRow>('SELECT * FROM runs WHERE task = ? ORDER BY rowid DESC LIMIT ?', id, SHOWN_RUNS).reverse()
     return { ...shown(row, links, count), comments, events: this.#events.ofTask(id, SHOWN_EVENTS), runs: runs.map(runView) }
   }
 
@@ -77,7 +77,7 @@ export class TaskRows {
     }
     const rows = this.#database.all<TaskRow & { comment_count: number }>(`SELECT tasks.*, count(comments.id) AS comment_count
       FROM tasks LEFT JOIN comments ON comments.task = tasks.id WHERE board = ? AND (? OR status <> 'archived')
-      GROUP BY tasks.id ORDER BY priority DESC, created, tasks.id`, board, includeArchived ? 1 : 0)
+      GROUP BY tasks.id ORDER BY priority DESC, created, tasks.rowid`, board, includeArchived ? 1 : 0)
     return rows.map(row => ({
       ...shown(row, ofTask.get(row.id) ?? [], row.comment_count),
       body: row.body.slice(0, LISTED_BODY),

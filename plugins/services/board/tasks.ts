@@ -120,6 +120,11 @@ export class Tasks {
     })
   }
 
+  /** Whether all that it depends on is done. */
+  mayStart (id: string): boolean {
+    return this.#openParents(id).length === 0
+  }
+
   /** Tells an event of a task. Part of the transaction that it stands in. */
   note ({ board, id }: Pick<TaskRow, 'board' | 'id'>, kind: BoardEventKind, json: Readonly<Record<string, unknown>>): void {
     this.#deps.events.add(board, id, kind, json)

@@ -1,0 +1,122 @@
+import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
+import { boardError } from '../../services/board/ref.js'
+import { audited, tagged, type BoardApi } from './board-call.js'
+import { boardQuerySchema, taskParamsSchema, taskSchema } from './schemas.js'
+import {
+  agentsSchema, assigneesSchema, configSchema, dispatchedSchema, dispatchQuerySchema, logQuerySchema, orchestrationPatchSchema,
+  orchestrationSchema, runAnswerSchema, runParamsSchema, workersSchema
+} from './work-schemas.js'
+
+const tag = 'Board'
+
+export function workRoutes (api: BoardApi): AnyRoute[] {
+  const { board: service } = api
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/board/dispatch',
+      tag,
+      summary: 'Hand ready tasks to agents now',
+      description: 'It happens by itself, too: whenever something changes, and every `tick_interval` seconds.',
+      schema: { querystring: dispatchQuerySchema, response: dispatchedSchema },
+      handler: call => audited(api, call, 'work.dispatch', 'all', ({ work }) => ({ dispatched: work.dispatch(call.query.max ?? Infinity) }))
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/board/tasks/:id/reclaim',
+      tag,
+      summary: 'Take a task back from its agent, which is ended; the task is ready again',
+      schema: { params: taskParamsSchema, querystring: boardQuerySchema, response: taskSchema },
+      handler: call => audited(api, call, 'task.reclaim', call.params.id, async board =>
+        tagged(call, await board.work.reclaim(board.slugOf(call.query.board), call.params.id)))
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/tasks/:id/log',
+      tag,
+      summary: 'What the last agent of a task wrote',
+      produces: 'text/plain',
+      schema: { params: taskParamsSchema, querystring: logQuerySchema },
+      handler: async call => {
+        const { params: { id }, query: { board: slug, tail }, reply } = call
+        const board = await service.open()
+        const text = board.work.log(board.slugOf(slug), id)
+        void reply.type('text/plain; charset=utf-8')
+        return tail === undefined ? text : text.split('\n').slice(-tail - 1).join('\n')
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/runs/:id',
+      tag,
+      summary: 'One attempt of an agent',
+      schema: { params: runParamsSchema, querystring: boardQuerySchema, response: runAnswerSchema },
+      handler: async ({ params: { id }, query }) => {
+        const board = await service.open()
+        return board.work.run(board.slugOf(query.board), id)
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/workers/active',
+      tag,
+      summary: 'Tasks that agents work at',
+      schema: { response: workersSchema },
+      handler: async () => (await service.open()).work.active().map(worker => ({ ...worker, status: 'running' as const }))
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/profiles',
+      tag,
+      summary: 'Agents that can be given tasks, with how many each has',
+      schema: { querystring: boardQuerySchema, response: agentsSchema },
+      handler: async ({ query }) => {
+        const board = await service.open()
+        const counts = board.assignees(board.slugOf(query.board))
+        return board.work.agents().map(({ id, label }) => ({ id, label, count: counts[id] ?? 0 }))
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/assignees',
+      tag,
+      summary: 'Who has tasks, or can be given some',
+      schema: { querystring: boardQuerySchema, response: assigneesSchema },
+      handler: async ({ query }) => {
+        const board = await service.open()
+        const known = board.work.agents().map(({ id }) => id)
+        return [...new Set([...known, ...Object.keys(board.assignees(board.slugOf(query.board)))])].toSorted()
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/config',
+      tag,
+      summary: 'How tasks are handed to agents: `[plugins.config.board]`',
+      schema: { response: configSchema },
+      handler: async () => ({ ...(await service.open()).work.settings })
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/board/orchestration',
+      tag,
+      summary: 'What happens to tasks by itself',
+      schema: { response: orchestrationSchema },
+      handler: async () => {
+        const board = await service.open()
+        return { ...board.orchestration(), ...board.work.settings }
+      }
+    }),
+    defineRoute({
+      method: 'PUT',
+      url: '/api/board/orchestration',
+      tag,
+      summary: 'Change what happens to tasks by itself',
+      schema: { body: orchestrationPatchSchema, response: orchestrationSchema },
+      bodyError: boardError.kind('board.invalid_body'),
+      example: { default_assignee: 'hermes' },
+      handler: call => audited(api, call, 'orchestration.update', 'orchestration', board =>
+        ({ ...board.setOrchestration(call.body), ...board.work.settings }))
+    })
+  ]
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { boardQuerySchema, runSchema, taskId } from './schemas.js'
+
+const seconds = z.number().meta({ description: 'Seconds' })
+
+export const dispatchQuerySchema = z.strictObject({
+  max: z.coerce.number().int().min(1).max(1000).optional().meta({ description: 'At most so many; default is as many as may run' })
+})
+export const dispatchedSchema = z.strictObject({ dispatched: z.int() })
+export const logQuerySchema = boardQuerySchema.extend({
+  tail: z.coerce.number().int().min(1).max(100_000).optional().meta({ description: 'The last lines; default is all that is kept, 256 KiB' })
+})
+export const runParamsSchema = z.strictObject({
+  id: z.string().min(1).max(64).meta({ description: 'Id of the run', pattern: '^r_[0-9a-f]{16}$', examples: ['r_0123456789abcdef'] })
+})
+export const runAnswerSchema = runSchema.extend({ task_id: taskId }).meta({ title: 'BoardRunOfTask' })
+export const workersSchema = z.array(z.strictObject({
+  id: taskId, status: z.literal('running'), claimed: z.number().meta({ description: 'Epoch seconds' }), run: z.string(), profile: z.string()
+}))
+export const agentsSchema = z.array(z.strictObject({ id: z.string(), label: z.string(), count: z.int() }))
+export const assigneesSchema = z.array(z.string())
+export const configSchema = z.strictObject({
+  tick_interval: seconds, failure_limit: z.int(), claim_ttl: seconds, max_in_flight: z.int()
+})
+
+const agent = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/).nullable()
+const orchestration = {
+  orchestrator_profile: agent.meta({ description: 'Model that `specify` and `decompose` ask; null for the default one' }),
+  default_assignee: agent.meta({ description: 'Agent that gets ready tasks without one; null leaves them' }),
+  auto_decompose: z.boolean(),
+  auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' })
+}
+export const orchestrationPatchSchema = z.strictObject(orchestration).partial()
+export const orchestrationSchema = z.strictObject({ ...orchestration, ...configSchema.shape })
