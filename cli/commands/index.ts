@@ -106,6 +106,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./service/index.js')).addServiceCommands
   },
   {
+    usage: 'board',
+    about: 'look at the board: tasks for people and agents',
+    load: async () => (await import('./board/index.js')).addBoardCommands
+  },
+  {
     usage: 'config',
     about: 'look at the configuration files, change and check them',
     load: async () => (await import('./config/index.js')).addConfigCommands

@@ -60,6 +60,11 @@ export const newTaskSchema = patchSchema.extend({ title: patchable.title, parent
 export const bulkSchema = patchSchema.extend({ ids: z.array(taskId).min(1).max(1000) })
 export const commentSchema = z.strictObject({ author: name.optional().meta({ description: 'Default: who asks' }), body: z.string().trim().min(1).max(16 * 1024) })
 export const reassignSchema = z.strictObject({ profile: patchable.profile, assignee: patchable.assignee }).partial()
+/** In an address, where the page of the API shows an example of each part. */
+export const linkQuerySchema = z.strictObject({
+  parent_id: taskId.meta({ description: 'Id of the task that has to be done first', examples: ['t_0123abcd'] }),
+  child_id: taskId.meta({ description: 'Id of the one that waits', examples: ['t_4567cdef'] })
+})
 export const linkSchema = z.strictObject({ parent_id: taskId, child_id: taskId })
 
 export const boardQuerySchema = z.strictObject({

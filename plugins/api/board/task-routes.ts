@@ -2,8 +2,8 @@ import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { boardError } from '../../services/board/ref.js'
 import { audited, revisionOf, tagged, type BoardApi } from './board-call.js'
 import {
-  answerSchema, boardQuerySchema, bulkSchema, commentSchema, lanesQuerySchema, lanesSchema, linkSchema, newTaskSchema, okSchema,
-  patchSchema, reassignSchema, taskParamsSchema, taskSchema, updatedSchema
+  answerSchema, boardQuerySchema, bulkSchema, commentSchema, lanesQuerySchema, lanesSchema, linkQuerySchema, linkSchema,
+  newTaskSchema, okSchema, patchSchema, reassignSchema, taskParamsSchema, taskSchema, updatedSchema
 } from './schemas.js'
 import { boardTools } from './tools.js'
 
@@ -142,7 +142,7 @@ export function taskRoutes (api: BoardApi): AnyRoute[] {
       url: '/api/board/links',
       tag,
       summary: 'Take a dependency away',
-      schema: { querystring: boardQuerySchema.extend(linkSchema.shape), response: okSchema },
+      schema: { querystring: boardQuerySchema.extend(linkQuerySchema.shape), response: okSchema },
       handler: call => {
         const { board: slug, parent_id: parent, child_id: child } = call.query
         return audited(api, call, 'link.delete', child, board => {

@@ -1,10 +1,10 @@
 import { messageOf, type Clock, type Logger, type Timer } from 'svc-gateway/plugin'
-import type { BoardData } from './board-data.js'
+import type { BoardParts } from './parts.js'
 import type { AgentRunner, DispatchSettings } from './ref.js'
 import type { Claim, Ending } from './runs.js'
 
 export interface DispatchDeps {
-  readonly board: BoardData
+  readonly board: BoardParts
   readonly clock: Clock
   readonly log: Logger
   readonly settings: DispatchSettings

@@ -5,6 +5,7 @@ import { createTestGateway, type TestGateway } from '../../../kernel/testing/ind
 import activity from '../../../plugins/api/activity/index.js'
 import apiBoard from '../../../plugins/api/board/index.js'
 import board from '../../../plugins/services/board/index.js'
+import { FakeProcess, run } from '../../cli/support.js'
 
 interface Task {
   readonly id: string
@@ -206,4 +207,27 @@ t.test('tasks and the numbers of events outlive the gateway', async t => {
   t.equal((await again.next()).events.length, 1)
   await send(second, 'after')
   t.ok((await again.next()).cursor > cursor + 1)
+})
+
+t.test('svc board lists, shows, adds and moves tasks, and watches what happens', async t => {
+  const slug = 'worked'
+  await ask('POST', '/boards', { slug })
+  const svc = (...args: readonly string[]): ReturnType<typeof run> => run(['board', ...args, '--board', slug, '--url', gateway.baseUrl])
+  t.match(await svc('list'), { code: 0, stdout: /^There are no tasks\. Add one: svc board add/ })
+  const watcher = new FakeProcess()
+  const watching = watcher.run('board', 'watch', '--board', slug, '--since', '0', '--url', gateway.baseUrl)
+  const { stdout } = await svc('add', 'Paint the fence', '--body', 'green', '--priority', '2')
+  const [, id = ''] = /^(t_[0-9a-f]{8}) is in triage\.\n$/.exec(stdout) ?? []
+  t.not(id, '')
+  t.match(await svc('add', 'Sit on it', '--to', 'todo', '--after', id), { code: 0, stdout: / is in todo\.\n$/ })
+  t.match(await svc('list'), { stdout: new RegExp(`^ID +LANE +PRIORITY +ASSIGNEE +DONE BEFORE +TASK\\n${id} +triage +2 +- +- +Paint the fence\n.*todo.* 0/1 `) })
+  t.match(await svc('move', id.slice(2), 'blocked', '--reason', 'no paint', '--assignee', 'me'), { code: 0, stdout: `${id} is in blocked.\n` })
+  t.match(await svc('show', id), { stdout: /lane +blocked: no paint\nassignee +me[^]*green\n/ })
+  t.match(await svc('move', id, 'nowhere'), { code: 1, stderr: /board\.invalid_body/ })
+  t.match(await svc('show', 'ffffffff'), { code: 1, stderr: /no task begins with t_ffffffff/ })
+  t.match(JSON.parse((await svc('show', id, '--json')).stdout), { id, status: 'blocked' })
+  await watcher.shows('stdout', 'blocked')
+  t.match(watcher.stdout.text, new RegExp(`^${id} created: actor cli, title Paint the fence, status triage\n`))
+  watcher.send('SIGINT')
+  t.match(await watching, { code: 130 })
 })
