@@ -25,9 +25,7 @@ export const configSchema = z.strictObject({
 
 const agent = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/).nullable()
 const orchestration = {
-  orchestrator_profile: agent.meta({ description: 'Model that `specify` and `decompose` ask; null for the default one' }),
   default_assignee: agent.meta({ description: 'Agent that gets ready tasks without one; null leaves them' }),
-  auto_decompose: z.boolean(),
   auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' })
 }
 export const orchestrationPatchSchema = z.strictObject(orchestration).partial()

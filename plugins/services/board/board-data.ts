@@ -8,9 +8,7 @@ import { Runs } from './runs.js'
 import { Tasks } from './tasks.js'
 import { Work, type WorkDeps } from './work.js'
 
-const unset: Orchestration = {
-  orchestrator_profile: null, default_assignee: null, auto_decompose: false, auto_promote_children: true
-}
+const unset: Orchestration = { default_assignee: null, auto_promote_children: true }
 
 /** The boards as a service: everything is in the database. */
 export class BoardData implements Board {

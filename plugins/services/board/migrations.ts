@@ -60,8 +60,4 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_task ON runs (task, started);
 CREATE INDEX runs_by_state ON runs (state);
--- what a model made of a task, until something else is made of it
-CREATE TABLE undo (
-  task TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE, kind TEXT NOT NULL, before TEXT NOT NULL, children TEXT NOT NULL
-) STRICT;
 `]

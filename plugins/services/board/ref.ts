@@ -6,7 +6,7 @@ export { boardError } from './errors.js'
 export const taskStatuses = ['triage', 'todo', 'scheduled', 'ready', 'running', 'blocked', 'review', 'done', 'archived'] as const
 export type TaskStatus = typeof taskStatuses[number]
 
-export const boardEventKinds = ['created', 'updated', 'deleted', 'commented', 'link_added', 'link_removed', 'specify', 'decompose'] as const
+export const boardEventKinds = ['created', 'updated', 'deleted', 'commented', 'link_added', 'link_removed'] as const
 export type BoardEventKind = typeof boardEventKinds[number]
 
 export const runStates = ['running', 'done', 'failed', 'timed_out', 'lost', 'stopped'] as const
@@ -101,10 +101,8 @@ export interface NewTask extends TaskPatch {
 }
 
 export interface Orchestration {
-  readonly orchestrator_profile: string | null
   /** Who gets ready tasks that are nobody's; null leaves them. */
   readonly default_assignee: string | null
-  readonly auto_decompose: boolean
   /** A task in `todo` becomes ready when the last task that it depends on is done. */
   readonly auto_promote_children: boolean
 }
