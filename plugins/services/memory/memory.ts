@@ -24,7 +24,7 @@ export interface MemoryHealth {
 
 /** A memory that is ill is looked at again so often. */
 const LOOK_AGAIN_MS = 10_000
-/** The same where a request got through to it, which it may do while it stays ill. */
+/** It is looked at no sooner, whatever requests tell: some get through to an ill memory, and some fail on a well one. */
 const LOOK_SOON_MS = 1000
 const OFF = 'the memory is off; `svc memory enable` switches it on'
 
@@ -95,6 +95,7 @@ export class Memory {
     this.#timer?.cancel()
     this.#look = null
     this.#health = { degraded: null, detail: null }
+    this.#timer = null
     engine?.close?.().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'the memory engine did not close cleanly'))
   }
 
@@ -102,8 +103,9 @@ export class Memory {
   #watched (engine: MemoryEngine): MemoryEngine {
     const seen = (failed: boolean): void => {
       if (failed === (this.#health.degraded === true) || this.#current?.engine !== watched) return
-      if (!failed && this.#deps.clock.monotonic() - this.#lookedAtMs < LOOK_SOON_MS) return
-      void this.status()
+      const waitMs = this.#lookedAtMs + LOOK_SOON_MS - this.#deps.clock.monotonic()
+      if (waitMs <= 0) void this.status()
+      else if (failed) this.#timer ??= this.#deps.clock.setTimer(waitMs, () => { void this.status() })
     }
     const watched: MemoryEngine = {
       name: engine.name,

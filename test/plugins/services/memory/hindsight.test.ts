@@ -178,12 +178,12 @@ t.test('a model that writes an answer has the time of its own variable', async t
   await t.rejects(waiting, { name: 'AbortError' }, 'one that is no number counts for nothing')
 })
 
-t.test('a degraded server is looked at once a second, however many requests get through to it', async t => {
+t.test('a server is looked at once a second, however many requests get through to it or fail', async t => {
   const clock = new FakeClock()
-  let [looks, isWell] = [0, false]
+  let [looks, isWell, isCut] = [0, false, false]
   const engine: MemoryEngine = {
     name: 'hindsight',
-    request: () => Promise.resolve({ status: 200, headers: {}, body: Buffer.from('{}') }),
+    request: () => isCut ? Promise.reject(new Error('cut')) : Promise.resolve({ status: 200, headers: {}, body: Buffer.from('{}') }),
     status: () => {
       looks++
       const detail = isWell ? null : 'it does not list its banks'
@@ -197,7 +197,7 @@ t.test('a degraded server is looked at once a second, however many requests get 
   memory.follow()
   const ask = async (): Promise<void> => {
     const signal = new AbortController().signal
-    for (let i = 0; i < 20; i++) await memory.engine().request({ method: 'GET', path: '/version', query: '', headers: {}, body: null, signal })
+    for (let i = 0; i < 20; i++) await memory.engine().request({ method: 'GET', path: '/version', query: '', headers: {}, body: null, signal }).catch(() => {})
   }
   await memory.status()
   await ask()
@@ -206,4 +206,12 @@ t.test('a degraded server is looked at once a second, however many requests get 
   await clock.advance(1000)
   await ask()
   t.match([looks, memory.health.degraded], [2, false], 'and is well again before the next look of its own')
+  isCut = true
+  await ask()
+  t.equal(looks, 2, 'nor is one that is well, however many requests fail')
+  await clock.advance(1000)
+  t.equal(looks, 3, 'but it is, a second after the last look')
+  await ask()
+  await clock.advance(1000)
+  t.equal(looks, 4)
 })
