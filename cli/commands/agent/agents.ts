@@ -14,11 +14,18 @@ export function addAgentList (agent: Command, cli: Cli): void {
       const client = cli.client(command)
       const call = { path: '/api/agents' }
       if (json === true) return cli.out.json(await client.raw(call))
-      const { known } = await client.call(call, agentListSchema)
+      const { agents, known } = await client.call(call, agentListSchema)
       const rows = await Promise.all(known.map(async each => ({ ...each, found: await pathTo(each.program, cli.env) })))
       cli.out.table([
         { title: 'NAME', cell: ({ name }) => harmless(name) },
         { title: 'PROGRAM', cell: ({ found, program }) => harmless(found ?? `${program}, not on PATH`) },
+        {
+          title: 'INSTALLED',
+          cell: ({ name }) => {
+            const own = agents.find(each => each.name === name)
+            return own === undefined ? '-' : harmless(own.status === 'installed' ? own.version ?? own.form : own.status)
+          }
+        },
         { title: 'DESCRIPTION', cell: ({ description }) => harmless(description), flexible: true }
       ], rows)
       cli.out.note('Run one: svc agent run <name> -- <arguments>; or write its configuration: svc agent connect <name>')

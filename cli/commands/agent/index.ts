@@ -8,6 +8,7 @@ import { addPriceCommands } from './prices.js'
 import { addApprovalsWatch } from './watch.js'
 import { addAgentConnect } from './connect.js'
 import { addAgentList } from './agents.js'
+import { addAgentLifecycle } from './lifecycle.js'
 import { addAgentRun } from './run.js'
 
 export function addAgentCommands (program: Command, cli: Cli): void {
@@ -15,6 +16,7 @@ export function addAgentCommands (program: Command, cli: Cli): void {
   addAgentList(agent, cli)
   addAgentRun(agent, cli)
   addAgentConnect(agent, cli)
+  addAgentLifecycle(agent, cli)
   const approvals = agent.command('approvals').description('calls of agents that wait for you')
   addApprovalsList(approvals, cli)
   addApprovalsDecide(approvals, cli)

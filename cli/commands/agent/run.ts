@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { constants, homedir } from 'node:os'
+import { constants } from 'node:os'
 import { dirname, join, sep } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
@@ -9,6 +9,7 @@ import { CliFailure, ProgramEnded } from '../../failure.js'
 import { examples } from '../../help.js'
 import { pathTo } from '../../program-path.js'
 import { agentRunSchema } from './agent-record.js'
+import { runFolder } from './run-folder.js'
 
 const NOTE = 'What follows -- goes to the program as it is. Its configuration and its sessions of these runs are in ' +
   '~/.local/state/svc/agents/<agent>; what it has of its own is not touched.'
@@ -20,10 +21,9 @@ export function addAgentRun (agent: Command, cli: Cli): void {
     .addHelpText('after', examples('svc agent run codex', 'svc agent run pi -- -p "What is in this folder?"'))
     .action(async (name: string, args: readonly string[], _options: object, command: Command) => {
       const client = cli.client(command)
-      const { HOME: home = homedir(), XDG_STATE_HOME: state = join(home, '.local', 'state') } = cli.env
-      const folder = join(state, 'svc', 'agents', name)
+      const folder = runFolder(name, cli.env)
       const run = await client.call({ path: pathOf`/api/agents/${name}/wiring`, query: { gateway: client.base, folder } }, agentRunSchema)
-      const program = await pathTo(run.program, cli.env)
+      const program = (run.installed === null ? null : await pathTo(run.installed, cli.env)) ?? await pathTo(run.program, cli.env)
       if (program === null) throw new CliFailure(`${run.program} is not on PATH`, { hints: ['`svc agent list` shows which programs are here.'] })
       await writeFiles(folder, run.files)
       const env = { ...cli.env, ...run.env }

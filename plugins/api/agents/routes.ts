@@ -1,22 +1,27 @@
 import { defineRoute, type AgentDescriptor, type AnyRoute } from 'svc-gateway/plugin'
-import type { Agents } from '../../services/agents/ref.js'
+import type { AgentLifecycle, Agents } from '../../services/agents/ref.js'
+import { shown } from './lifecycle-routes.js'
 import { agentsSchema, nameParamsSchema, settingsQuerySchema, settingsSchema, wiringQuerySchema, wiringSchema } from './schemas.js'
 
 export interface AgentApi {
   readonly agents: Agents
+  readonly lifecycle: AgentLifecycle
 }
 
 const tag = 'Agents'
 
-export function agentRoutes ({ agents }: AgentApi): AnyRoute[] {
+export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
   return [
     defineRoute({
       method: 'GET',
       url: '/api/agents',
       tag,
-      summary: 'Agents that can be run on this gateway',
+      summary: 'Agents that the gateway brought, and those that can be run on it',
       schema: { response: agentsSchema },
-      handler: () => ({ known: agents.list().map(known) })
+      handler: () => {
+        const installed = lifecycle.list().map(shown)
+        return { agents: installed, count: installed.length, known: agents.list().map(known) }
+      }
     }),
     defineRoute({
       method: 'GET',
@@ -27,7 +32,8 @@ export function agentRoutes ({ agents }: AgentApi): AnyRoute[] {
       schema: { params: nameParamsSchema, querystring: wiringQuerySchema, response: wiringSchema },
       handler: async ({ params: { name }, query: { gateway, folder }, signal }) => {
         const { program, args, env, files, prepare } = await agents.wiring(name, { gateway: bare(gateway), folder }, signal)
-        return { name, program, args: [...args], env, files, prepare: prepare.map(each => [...each]) }
+        const installed = lifecycle.list().find(each => each.name === name)?.program ?? null
+        return { name, program, installed, args: [...args], env, files, prepare: prepare.map(each => [...each]) }
       }
     }),
     defineRoute({

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { agentPhases, agentStates, installForms, phaseStates } from '../../services/agents/ref.js'
 
 export const nameParamsSchema = z.strictObject({
   name: z.string().max(64).meta({ description: 'Name of an agent of GET /api/agents', pattern: '^[a-z][a-z0-9-]{0,31}$', examples: ['pi'] })
@@ -18,6 +19,7 @@ const argsSchema = z.array(z.string())
 export const wiringSchema = z.strictObject({
   name: z.string(),
   program: z.string().meta({ description: 'As on PATH' }),
+  installed: z.string().nullable().meta({ description: 'Path of the one that the gateway brought to its machine; null without one' }),
   args: argsSchema.meta({ description: 'Before those of its user' }),
   env: z.record(z.string(), z.string()),
   files: z.record(z.string(), z.string()).meta({ description: 'Text by path below the folder' }),
@@ -51,6 +53,64 @@ export const knownAgentSchema = z.strictObject({
   min_context: z.int().nullable().meta({ description: 'Tokens that it asks of the model\'s window; null: any' })
 }).meta({ title: 'KnownAgent' })
 
+const phaseStatusSchema = z.strictObject({
+  status: z.enum(phaseStates),
+  at: z.string().meta({ description: 'ISO 8601 UTC' }),
+  reason: z.string().nullable().meta({ description: 'Why it failed' }),
+  details: z.record(z.string(), z.unknown())
+}).meta({ title: 'AgentPhase' })
+
+export const statusSchema = z.strictObject({
+  name: z.string(),
+  status: z.enum(agentStates).meta({ description: '`planned`: nothing was done' }),
+  job: z.string().nullable(),
+  form: z.enum(installForms),
+  wanted_version: z.string().nullable().meta({ description: 'null for a container' }),
+  version: z.string().nullable().meta({ description: 'What was really installed' }),
+  installed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC' }),
+  completed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC; null while work on it is under way' }),
+  problem: z.string().nullable(),
+  phases: z.partialRecord(z.enum(agentPhases), phaseStatusSchema),
+  data_dir: z.string(),
+  program: z.string().nullable().meta({ description: 'null for a container, and before it is there' }),
+  unit_active: z.boolean().nullable().meta({ description: 'Whether its server runs; null for an agent without one' })
+}).meta({ title: 'AgentStatus' })
+
 export const agentsSchema = z.strictObject({
+  agents: z.array(statusSchema).meta({ description: 'Those that the gateway brought' }),
+  count: z.int(),
   known: z.array(knownAgentSchema).meta({ description: 'All that plugins describe' })
 }).meta({ title: 'Agents' })
+
+const dryRunSchema = z.boolean().default(false).meta({ description: 'Only say what would be done' })
+const offlineSchema = z.boolean().default(false).meta({ description: 'Bring nothing: use what is there' })
+const skipSchema = z.array(z.enum(agentPhases)).max(agentPhases.length).default([]).meta({ description: 'Phases to leave out' })
+
+export const installBodySchema = z.strictObject({
+  name: z.string().min(1).max(64),
+  switch: z.boolean().default(false).meta({ description: 'Take away the agent that is installed' }),
+  form: z.enum(installForms).optional().meta({ description: 'Default: the first that works here' }),
+  offline: offlineSchema,
+  skip_phases: skipSchema,
+  dry_run: dryRunSchema
+}).meta({ title: 'AgentInstallOrder' })
+
+export const upgradeBodySchema = z.strictObject({
+  to: z.string().regex(/^\d[\w.+-]{0,63}$/).optional().meta({ description: 'Default: the version that this release of the gateway knows' })
+}).meta({ title: 'AgentUpgradeOrder' })
+
+export const reprovisionBodySchema = z.strictObject({
+  phase: z.enum(agentPhases).exclude(['replace']).optional().meta({ description: 'Only this one' }),
+  repair: z.boolean().default(false).meta({ description: 'Bring its packages anew' })
+}).meta({ title: 'AgentReprovisionOrder' })
+
+export const bootstrapBodySchema = z.strictObject({
+  offline: offlineSchema, skip_phases: skipSchema, dry_run: dryRunSchema
+}).meta({ title: 'AgentBootstrapOrder' })
+
+export const logSchema = z.strictObject({
+  name: z.string(),
+  phases: z.array(z.strictObject({ phase: z.enum(agentPhases), lines: z.array(z.string()) }))
+})
+
+export const removedSchema = z.strictObject({ name: z.string(), status: z.enum(['uninstalled', 'not_installed']) })

@@ -38,7 +38,8 @@ export class ServiceManager implements Companions {
   async start (signal: AbortSignal): Promise<void> {
     const { daemons, catalog, kept, log } = this.#deps
     const running = new Set(await daemons.found())
-    for (const id of running) if (catalog.get(id) === undefined) await daemons.end(id)
+    // what other plugins run beside the gateway is theirs
+    for (const id of running) if (catalog.get(id) === undefined && kept.get(id).form !== null) await daemons.end(id)
     const units = await this.units()
     for (const service of catalog.list()) {
       const { enabled, form } = kept.get(service.id)

@@ -5,7 +5,8 @@ import { ServiceManager } from './companions.js'
 import { servicesError } from './errors.js'
 import { KeptServices } from './kept.js'
 import { mdnsRoutes } from './mdns-routes.js'
-import { companionsRef } from './ref.js'
+import { createEnvironments } from './environments.js'
+import { companionsRef, environmentsRef } from './ref.js'
 import { serviceRoutes } from './routes.js'
 import { Systemd } from './systemd.js'
 
@@ -37,7 +38,7 @@ export default definePlugin({
     daemons: core.daemons,
     slots: core.slots
   },
-  provides: [companionsRef],
+  provides: [companionsRef, environmentsRef],
   configSchema,
   register (ctx) {
     const { services: settings, systemctl, downloads, installer_env: own, announce_on: interfaces = null } = ctx.config
@@ -54,6 +55,8 @@ export default definePlugin({
     const api = { ...ctx.services, settings, kept, manager, announcements }
     for (const route of [...serviceRoutes(api), ...mdnsRoutes(api)]) ctx.addRoute(route)
     ctx.provide(companionsRef, manager)
+    const clean = (text: string): string => deps.config.withoutSecrets(text)
+    ctx.provide(environmentsRef, createEnvironments({ env: deps.env, downloads, clean }))
     ctx.onStart(async signal => {
       // the network takes two seconds to be told, and may not be there yet
       const capable = manager.list().filter(({ mdns }) => mdns)

@@ -1,35 +1,20 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { createLineSplitter, shownLine, type CleanText, type PythonProgram } from 'svc-gateway/plugin'
+import type { PythonProgram } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
+import { output, run, type InstallOptions } from './installer-run.js'
 
 /** Installs packages with overrides, and in seconds where pip takes minutes. */
 const UV = 'uv==0.13.9'
 const ENV_FOLDER = /^env-[0-9a-f]{8}$/
-const LAST_LINES = 12
-const PASSED = new RegExp(`^(${[
-  'PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_.*', 'TZ', 'TMPDIR', 'XDG_CACHE_HOME', 'PIP_.*', 'UV_.*', 'PYENV_.*', 'SSL_CERT_.*',
-  'REQUESTS_CA_BUNDLE', '(https?|no|all)_proxy'
-].join('|')})$`, 'i')
-
-export interface InstallOptions {
-  /** Environments are made in it, one folder for each. */
-  readonly folder: string
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly signal: AbortSignal
-  readonly clean: CleanText
-  readonly onMessage: (message: string) => void
-}
 
 /**
  * Makes an environment with a program and what it needs, beside those that are there. Resolves with the name of its folder
  * once the version that was asked for is in it; a failed one is removed. Throws `services.cannot_install` where no Python
  * fits, and `services.install_failed`.
  */
-export async function installPython (program: PythonProgram, options: InstallOptions): Promise<string> {
+export async function installPython (program: Omit<PythonProgram, 'command'>, options: InstallOptions): Promise<string> {
   const { folder, onMessage } = options
   const python = await findPython(program, options.env)
   if (python === null) throw noPython(program)
@@ -81,7 +66,7 @@ export async function findPython (
   return null
 }
 
-export function noPython ({ package: name, pythons }: PythonProgram): Error {
+export function noPython ({ package: name, pythons }: Pick<PythonProgram, 'package' | 'pythons'>): Error {
   const versions = pythons.map(minor => `3.${minor}`).join(' or ')
   return servicesError('services.cannot_install', `${name} needs Python ${versions} with its venv module, which is not on the gateway's PATH; install it (on Debian: apt-get install python3-venv)`,
     { details: { pythons: versions } })
@@ -89,44 +74,4 @@ export function noPython ({ package: name, pythons }: PythonProgram): Error {
 
 async function versionOf (place: string, name: string, env: InstallOptions['env']): Promise<string | null> {
   return await output(join(place, 'bin/python'), ['-c', 'import importlib.metadata as m, sys; print(m.version(sys.argv[1]))', name], env)
-}
-
-function output (command: string, args: readonly string[], env: InstallOptions['env']): Promise<string | null> {
-  return new Promise(resolve => {
-    const options = { env: installerEnv(env), timeout: 20_000 }
-    execFile(command, args, options, (error, stdout) => resolve(error === null ? stdout.trim() : null))
-  })
-}
-
-async function run (command: string, args: readonly string[], { env, signal, clean, onMessage }: InstallOptions): Promise<void> {
-  signal.throwIfAborted()
-  const child = spawn(command, args, { env: installerEnv(env), stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' })
-  const lines: string[] = []
-  const read = (stream: NodeJS.ReadableStream): void => {
-    const splitter = createLineSplitter()
-    const take = (line: string): void => {
-      const shown = shownLine(line, clean)
-      if (shown === '') return
-      lines.push(shown)
-      if (lines.length > LAST_LINES) lines.shift()
-      // the list of what was installed is no progress
-      if (!/^[+-] /.test(shown)) onMessage(shown)
-    }
-    stream.on('data', (chunk: Buffer) => splitter.push(chunk).forEach(take))
-    stream.on('end', () => splitter.end().forEach(take))
-  }
-  read(child.stdout)
-  read(child.stderr)
-  const [code] = await once(child, 'close').catch((error: unknown) => {
-    signal.throwIfAborted()
-    throw servicesError('services.install_failed', `${command} cannot be run: ${String(error)}`)
-  }) as [number | null]
-  if (code === 0) return
-  throw servicesError('services.install_failed', `${command.split('/').at(-1)!} ${args[0]!} ended with ${code}: ${lines.slice(-3).join(' | ')}`, { details: { output: lines } })
-}
-
-/** What installers are told: how to reach registries, and nothing that is a key of the gateway's. */
-function installerEnv (env: InstallOptions['env']): Record<string, string> {
-  const passed = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined && PASSED.test(entry[0]))
-  return Object.fromEntries(passed)
 }

@@ -1,4 +1,4 @@
-import { createServiceRef, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { createServiceRef, type NpmProgram, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
 
 /** How a service runs here: by systemd, in an environment or a container of the gateway's, or as a slot. */
 export const serviceForms = ['unit', 'python', 'container', 'slot'] as const
@@ -40,3 +40,30 @@ export interface Companions {
 }
 
 export const companionsRef = createServiceRef<Companions>('api-services.companions')
+
+/** One of the two. */
+export interface PackageOrder {
+  readonly npm?: NpmProgram | undefined
+  readonly python?: Omit<PythonProgram, 'command'> | undefined
+}
+
+export interface BringOptions {
+  readonly folder: string
+  readonly signal: AbortSignal
+  readonly onMessage: (message: string) => void
+}
+
+/** Packages of registries, each in a folder of its own whose name begins with `env-`. */
+export interface Environments {
+  /** Throws `services.cannot_install` where a package cannot be brought: registries switched off, no installer, a full disk. */
+  check (order: PackageOrder, folder: string): Promise<void>
+  /**
+   * Installs beside what is in the folder; resolves with the name of the new one once the version that was asked for is in it.
+   * A failed one is removed. Throws `services.cannot_install` or `services.install_failed`.
+   */
+  install (order: PackageOrder, options: BringOptions): Promise<string>
+  /** Removes all of them from the folder but one. */
+  sweep (folder: string, but: string | null): Promise<void>
+}
+
+export const environmentsRef = createServiceRef<Environments>('api-services.environments')

@@ -1,5 +1,13 @@
 import { defineErrors } from 'svc-gateway/plugin'
 
 export const agentError = defineErrors('agent', {
-  unknown: { status: 404, when: 'no agent has this name' }
+  unknown: { status: 404, when: 'no agent has this name' },
+  name_required: { status: 400, when: 'an order to install an agent does not name it' },
+  not_installed: { status: 404, when: 'the agent was not installed by the gateway' },
+  already_installed: { status: 409, when: 'another agent is installed, and the order does not say to switch' },
+  busy: { status: 409, when: 'an agent is being installed, changed or removed', heals: true },
+  cannot_install: { status: 409, when: 'the agent cannot be brought to this machine' },
+  window_too_small: { status: 409, when: 'the context window of the agents\' model is smaller than the agent needs' },
+  install_failed: { status: 500, when: 'a step of an installation failed' },
+  restart_failed: { status: 502, when: 'the agent does not answer after it was started' }
 })

@@ -1,11 +1,13 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { environmentsRef } from '../../api/services/ref.js'
 import { agentPrograms } from './builtin/programs.js'
 import { hermes } from './builtin/hermes.js'
 import { pi } from './builtin/pi.js'
 import { agentError } from './errors.js'
 import { KnownAgents } from './known-agents.js'
-import { agentsRef } from './ref.js'
+import { Lifecycle } from './lifecycle.js'
+import { agentLifecycleRef, agentsRef } from './ref.js'
 
 const configSchema = z.strictObject({
   model: z.string().min(1).max(256).default('svc/agent').meta({ description: 'The model that agents are told to ask for' })
@@ -17,11 +19,36 @@ export default definePlugin({
   kind: 'service',
   apiVersion: 1,
   errors: agentError,
-  requires: { catalog: core.agents, config: core.config, dispatch: core.dispatch, slots: core.slots },
-  provides: [agentsRef],
+  requires: {
+    catalog: core.agents,
+    clock: core.clock,
+    config: core.config,
+    daemons: core.daemons,
+    dispatch: core.dispatch,
+    environments: environmentsRef,
+    info: core.info,
+    jobs: core.jobs,
+    programs: core.programs,
+    slots: core.slots
+  },
+  provides: [agentsRef, agentLifecycleRef],
   configSchema,
   register (ctx) {
     for (const agent of [pi, hermes, ...agentPrograms]) ctx.addAgent(agent)
-    ctx.provide(agentsRef, new KnownAgents({ ...ctx.services, model: ctx.config.model }))
+    const known = new KnownAgents({ ...ctx.services, model: ctx.config.model })
+    const { config, info } = ctx.services
+    const lifecycle = new Lifecycle({
+      ...ctx.services,
+      known,
+      version: info.version,
+      port: () => config.snapshot.svc.server.port,
+      root: () => ctx.stateDir,
+      signal: ctx.signal,
+      log: ctx.log
+    })
+    ctx.provide(agentsRef, known)
+    ctx.provide(agentLifecycleRef, lifecycle)
+    ctx.onStart(() => lifecycle.start())
+    ctx.onStop(() => lifecycle.stop())
   }
 })

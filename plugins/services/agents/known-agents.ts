@@ -24,8 +24,15 @@ export class KnownAgents implements Agents {
     return this.#deps.catalog.list()
   }
 
+  find (id: string): AgentDescriptor | undefined {
+    return this.#deps.catalog.get(id)
+  }
+
+  /** The model that agents are told to ask for. */
+  get model (): string { return this.#deps.model }
+
   get (id: string): AgentDescriptor {
-    const agent = this.#deps.catalog.get(id)
+    const agent = this.find(id)
     if (agent !== undefined) return agent
     const known = this.list().map(each => each.id)
     throw agentError('agent.unknown', `there is no agent '${id}'; there are ${known.join(', ')}`, { details: { agent: id, known } })

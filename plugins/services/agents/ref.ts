@@ -37,4 +37,91 @@ export interface Agents {
   settings (id: string, gateway: string, signal: AbortSignal): Promise<AgentSettings>
 }
 
+export const installForms = ['npm', 'python', 'container'] as const
+export type InstallForm = typeof installForms[number]
+
+/** In their order. `replace` takes away the agent that another one comes in place of. */
+export const agentPhases = ['packages', 'replace', 'data', 'wiring', 'start', 'probe'] as const
+export type AgentPhase = typeof agentPhases[number]
+
+export const phaseStates = ['pending', 'running', 'done', 'skipped', 'failed'] as const
+
+export const agentStates = ['planned', 'installing', 'installed', 'broken', 'removing'] as const
+
+export interface PhaseStatus {
+  readonly status: typeof phaseStates[number]
+  readonly at: string
+  readonly reason: string | null
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** An agent that the gateway brought. Times ISO 8601 UTC. */
+export interface AgentStatus {
+  readonly name: string
+  readonly status: typeof agentStates[number]
+  /** Of the work that is under way, or was the last. */
+  readonly job: string | null
+  readonly form: InstallForm
+  /** What its descriptor, or an upgrade, asks for; null for a container. */
+  readonly wanted_version: string | null
+  /** What was really installed. */
+  readonly version: string | null
+  readonly installed_at: string | null
+  readonly completed_at: string | null
+  readonly problem: string | null
+  readonly phases: Readonly<Partial<Record<AgentPhase, PhaseStatus>>>
+  readonly data_dir: string
+  /** Its program; null for a container, and before it is there. */
+  readonly program: string | null
+  /** Whether its server runs; null for an agent without one. */
+  readonly unit_active: boolean | null
+}
+
+export interface ReprovisionOrder {
+  readonly phase?: AgentPhase | undefined
+  readonly repair?: boolean | undefined
+}
+
+export interface InstallOrder {
+  /** Take away the agent that is installed. */
+  readonly switch?: boolean | undefined
+  readonly form?: InstallForm | undefined
+  /** Nothing is brought: what is there of an earlier installation is used. */
+  readonly offline?: boolean | undefined
+  readonly skip?: readonly AgentPhase[] | undefined
+  /** Only say what would be done. */
+  readonly dryRun?: boolean | undefined
+}
+
+/**
+ * Agents that the gateway brings, one at a time. What it does goes on when the caller leaves and after a restart; how far it
+ * is, the status tells. All but `list` throw `agent.unknown`.
+ */
+export interface AgentLifecycle {
+  list (): readonly AgentStatus[]
+  /** Throws `agent.not_installed`. */
+  status (id: string): AgentStatus
+  /**
+   * Throws, before anything is done, `agent.already_installed`, `agent.busy`, `agent.cannot_install`, `agent.window_too_small`.
+   * One that is installed is not installed again.
+   */
+  install (id: string, order: InstallOrder): Promise<AgentStatus>
+  /** @param to another version than the descriptor's. Throws as `install`, and `agent.not_installed`. */
+  upgrade (id: string, to?: string): Promise<AgentStatus>
+  /** Does its phases again, or one of them; `repair` brings its packages anew. Throws as `upgrade`. */
+  reprovision (id: string, order: ReprovisionOrder): Promise<AgentStatus>
+  /** What is around it: data, wiring, server. Throws as `upgrade`. */
+  bootstrap (id: string, order: Pick<InstallOrder, 'offline' | 'skip' | 'dryRun'>): Promise<AgentStatus>
+  /** Whether it was there. Throws `agent.busy`. */
+  uninstall (id: string): Promise<boolean>
+  /** Wires it anew, starts its server again, and waits until it answers. Throws `agent.not_installed`, `agent.restart_failed`. */
+  restart (id: string): Promise<AgentStatus>
+  /** What the phases wrote, in their order. Throws `agent.not_installed`. */
+  log (id: string): Promise<ReadonlyArray<{ readonly phase: AgentPhase, readonly lines: readonly string[] }>>
+  /** Resolves when no work on it is under way. */
+  settled (id: string): Promise<void>
+}
+
+export const agentLifecycleRef = createServiceRef<AgentLifecycle>('agents.lifecycle')
+
 export const agentsRef = createServiceRef<Agents>('agents.catalog')

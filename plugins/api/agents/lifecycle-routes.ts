@@ -1,0 +1,126 @@
+import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { agentError, type AgentLifecycle, type AgentStatus } from '../../services/agents/ref.js'
+import {
+  bootstrapBodySchema, installBodySchema, logSchema, nameParamsSchema, removedSchema, reprovisionBodySchema, statusSchema,
+  upgradeBodySchema
+} from './schemas.js'
+
+export interface LifecycleApi {
+  readonly lifecycle: AgentLifecycle
+  readonly activity: ActivityLog
+}
+
+const tag = 'Agents'
+const ANSWERS_AT_ONCE = 'Answers at once; GET /api/agents/{name} tells how far it is. It goes on after a restart of the gateway.'
+
+export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRoute[] {
+  const audited = <T>(call: Pick<RouteCall, 'actor' | 'requestId'>, verb: string, target: string, work: () => Promise<T>): Promise<T> =>
+    activity.audited({ category: 'agents', action: `agent.${verb}`, target, actor: call.actor, request_id: call.requestId }, work)
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/install',
+      tag,
+      summary: 'Bring an agent to the gateway\'s machine',
+      description: `One agent is installed at a time: \`switch\` takes the other one away once the new one is there. ${ANSWERS_AT_ONCE}`,
+      schema: { body: installBodySchema, response: statusSchema },
+      bodyError: agentError.kind('agent.name_required'),
+      example: { name: 'pi', dry_run: true },
+      status: 202,
+      handler: async call => {
+        const { name, switch: replaces, form, offline, skip_phases: skip, dry_run: dryRun } = call.body
+        const work = (): Promise<AgentStatus> => lifecycle.install(name, { switch: replaces, form, offline, skip, dryRun })
+        return shown(dryRun ? await work() : await audited(call, 'install', name, work))
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:name',
+      tag,
+      summary: 'An installed agent: its version, and how far the work on it is',
+      schema: { params: nameParamsSchema, response: statusSchema },
+      handler: ({ params }) => shown(lifecycle.status(params.name))
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:name/log',
+      tag,
+      summary: 'What the phases of its installation wrote',
+      schema: { params: nameParamsSchema, response: logSchema },
+      handler: async ({ params: { name } }) => ({
+        name, phases: (await lifecycle.log(name)).map(({ phase, lines }) => ({ phase, lines: [...lines] }))
+      })
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:name/upgrade',
+      tag,
+      summary: 'Bring an agent anew, in another version',
+      description: `The version that was there stays until the new one works. ${ANSWERS_AT_ONCE}`,
+      schema: { params: nameParamsSchema, body: upgradeBodySchema, response: statusSchema },
+      example: {},
+      status: 202,
+      handler: async call => {
+        const { params: { name }, body: { to } } = call
+        return shown(await audited(call, 'upgrade', name, () => lifecycle.upgrade(name, to)))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:name/reprovision',
+      tag,
+      summary: 'Do the phases of an installation again',
+      description: ANSWERS_AT_ONCE,
+      schema: { params: nameParamsSchema, body: reprovisionBodySchema, response: statusSchema },
+      example: {},
+      status: 202,
+      handler: async call => {
+        const { params: { name }, body } = call
+        return shown(await audited(call, 'reprovision', name, () => lifecycle.reprovision(name, body)))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:name/bootstrap',
+      tag,
+      summary: 'Set up what is around an agent: data, wiring, server',
+      description: ANSWERS_AT_ONCE,
+      schema: { params: nameParamsSchema, body: bootstrapBodySchema, response: statusSchema },
+      example: { dry_run: true },
+      status: 202,
+      handler: async call => {
+        const { params: { name }, body: { offline, skip_phases: skip, dry_run: dryRun } } = call
+        const work = (): Promise<AgentStatus> => lifecycle.bootstrap(name, { offline, skip, dryRun })
+        return shown(dryRun ? await work() : await audited(call, 'bootstrap', name, work))
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:name/restart',
+      tag,
+      summary: 'Wire an agent anew and start its server again; answers once it works',
+      schema: { params: nameParamsSchema, response: statusSchema },
+      handler: call => {
+        const { params: { name } } = call
+        return whileConnected(call, audited(call, 'restart', name, async () => shown(await lifecycle.restart(name))))
+      }
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/agents/:name',
+      tag,
+      summary: 'End an agent and take away what was installed, its data with it',
+      description: 'Data is deleted where the gateway made its folder, and stays where the folder was there before.',
+      schema: { params: nameParamsSchema, response: removedSchema },
+      handler: async call => {
+        const { params: { name } } = call
+        const wasThere = await audited(call, 'uninstall', name, () => lifecycle.uninstall(name))
+        return { name, status: wasThere ? 'uninstalled' as const : 'not_installed' as const }
+      }
+    })
+  ]
+}
+
+export function shown ({ phases, ...status }: AgentStatus): object {
+  return { ...status, phases: { ...phases } }
+}

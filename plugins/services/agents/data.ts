@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { access, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+
+/** Stands in what the gateway made, and may therefore delete. */
+const MARKER = '.svc-managed'
+
+export const dataOf = (folder: string): string => join(folder, 'data')
+export const logsOf = (folder: string): string => join(folder, 'provision-logs')
+
+/** A folder that was there before, with something in it, stays without a marker: it is not ours to delete. */
+export async function makeData (folder: string): Promise<{ readonly managed: boolean }> {
+  const data = dataOf(folder)
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  if ((await readdir(data)).length === 0) await writeFile(join(data, MARKER), 'made by svc, which deletes it with the agent\n')
+  return { managed: await isManaged(folder) }
+}
+
+export function isManaged (folder: string): Promise<boolean> {
+  return access(join(dataOf(folder), MARKER)).then(() => true, () => false)
+}
+
+/** Takes away what the gateway made for an agent; the record goes last. Data without a marker stays. */
+export async function removeAll (folder: string): Promise<void> {
+  // the marker goes with the folder's last file only: a removal that is cut off goes on where it was
+  if (await isManaged(folder)) {
+    const data = dataOf(folder)
+    for (const name of await readdir(data)) if (name !== MARKER) await rm(join(data, name), { recursive: true, force: true })
+    await rm(data, { recursive: true, force: true })
+  }
+  // an empty one is what a removal leaves that was cut off at its very end
+  await rmdir(dataOf(folder)).catch(() => undefined)
+  const rest = await readdir(folder).catch(() => [])
+  for (const name of rest) if (name !== 'data' && name !== 'provision.json') await rm(join(folder, name), { recursive: true, force: true })
+  await rm(join(folder, 'provision.json'), { force: true })
+  if ((await readdir(folder).catch(() => ['?'])).length === 0) await rm(folder, { recursive: true, force: true })
+}
+
+/** The files of a wiring. Throws for a path that leads out of the folder. */
+export async function writeFiles (data: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(data, path)
+    if (!file.startsWith(`${data}${sep}`)) throw new Error(`its wiring names a file outside of its folder: ${path}`)
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    await writeFile(file, text, { mode: 0o600 })
+  }
+}
+
+/** Kept in a file that only the gateway's user reads. An empty one was left by a gateway that was killed while it made it. */
+export async function secretOf (folder: string): Promise<string> {
+  const file = join(folder, 'secret')
+  const known = await readFile(file, 'utf8').catch(() => '')
+  if (known !== '') return known
+  const made = randomBytes(32).toString('hex')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await writeFile(file, made, { mode: 0o600 })
+  return made
+}

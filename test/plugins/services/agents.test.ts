@@ -1,0 +1,321 @@
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { randomBytes } from 'node:crypto'
+import { abortable, core, defineAgent, definePlugin, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
+import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
+import apiAgents from '../../../plugins/api/agents/index.js'
+import services from '../../../plugins/api/services/index.js'
+import { environmentsRef } from '../../../plugins/api/services/ref.js'
+import llmServer from '../../../plugins/providers/llm-server/index.js'
+import agents from '../../../plugins/services/agents/index.js'
+import { agentLifecycleRef, type AgentLifecycle, type AgentStatus } from '../../../plugins/services/agents/ref.js'
+import { run } from '../../cli/support.js'
+import { freePort } from '../../ports.js'
+import { tinyProgram, tinyRegistry } from './tiny-registry.js'
+
+t.setTimeout(180_000)
+const port = await freePort()
+const npm = { package: 'tiny-agent', version: '1.0.0', bytes: 10_000 }
+const base = { licence: { name: 'MIT', url: null }, program: 'tiny', requests: [] }
+
+const asks: AgentDescriptor = defineAgent({
+  ...base,
+  id: 'asks',
+  name: 'Asks',
+  description: 'answers a line',
+  install: { npm },
+  probe: { args: ['--ask'], line: 'well?', expect: /"ok":true/ },
+  wiring: ({ gateway, model, secret }) => ({ env: { GATEWAY: gateway, SECRET: secret }, files: { 'conf/model': model }, args: ['--wired'] })
+})
+const serves: AgentDescriptor = defineAgent({
+  ...base,
+  id: 'serves',
+  name: 'Serves',
+  description: 'has a server',
+  install: { npm },
+  server: { port, probe: '/', args: world => ['serve', String(world.port)] },
+  wiring: ({ gateway, dataDir }) => ({ env: { GATEWAY: gateway, PLACE: dataDir } })
+})
+const plain = defineAgent({ ...base, id: 'plain', name: 'Plain', description: 'is not asked', install: { npm }, wiring: () => ({ files: { 'conf/a': 'a' } }) })
+const wide = defineAgent({ ...base, id: 'wide', name: 'Wide', description: 'wants much', minContext: 64_000, install: { npm }, wiring: () => ({}) })
+const outside = defineAgent({ ...base, id: 'outside', name: 'Outside', description: 'leaves its folder', install: { npm }, wiring: () => ({ files: { '../x': '' } }) })
+
+/** Installs at once, or when it is let. */
+const brought = { times: 0, hold: null as Promise<void> | null }
+const environments = definePlugin({
+  name: 'svc-environments',
+  kind: 'service',
+  apiVersion: 1,
+  provides: [environmentsRef],
+  register: ctx => ctx.provide(environmentsRef, {
+    check: async () => undefined,
+    async install ({ npm: wanted }, { folder, signal, onMessage }) {
+      brought.times++
+      onMessage(`installing ${wanted!.package}@${wanted!.version}`)
+      const name = `env-${randomBytes(4).toString('hex')}`
+      const bin = join(folder, name, 'node_modules/.bin')
+      await mkdir(bin, { recursive: true })
+      await abortable(brought.hold ?? Promise.resolve(), signal)
+      await writeFile(join(bin, 'tiny'), tinyProgram(wanted!.version), { mode: 0o755 })
+      return name
+    },
+    async sweep (folder, but) {
+      const names = await readdir(folder).catch(() => [])
+      for (const name of names) if (name.startsWith('env-') && name !== but) await rm(join(folder, name), { recursive: true })
+    }
+  })
+})
+
+interface Agents extends TestGateway {
+  readonly lifecycle: AgentLifecycle
+  readonly jobs: JobStore
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
+  readonly call: (method: string, path: string, body?: unknown) => Promise<{ readonly status: number, readonly json: any }>
+  /** Its status once nothing is under way. */
+  readonly ended: (id: string) => Promise<AgentStatus>
+}
+
+async function gatewayOf (
+  t: Test, { home, npm: settings }: { readonly home?: string, readonly npm?: object } = {}
+): Promise<Agents> {
+  let lifecycle: AgentLifecycle | undefined
+  let jobs: JobStore | undefined
+  const crew = definePlugin({
+    name: 'svc-crew',
+    kind: 'service',
+    apiVersion: 1,
+    requires: { lifecycle: agentLifecycleRef, jobs: core.jobs },
+    register (ctx) {
+      lifecycle = ctx.services.lifecycle
+      jobs = ctx.services.jobs
+      for (const agent of [asks, plain, serves, wide, outside]) ctx.addAgent(agent)
+    }
+  })
+  const gateway = await createTestGateway({
+    ...home === undefined ? {} : { home },
+    plugins: [settings === undefined ? environments : services, agents, apiAgents, llmServer, crew],
+    pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...settings } },
+    files: {
+      'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n',
+      'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\ncontext_size = 8192\n[model]\ndefault = "some-model"\n'
+    }
+  })
+  t.teardown(() => gateway.close())
+  const call: Agents['call'] = async (method, path, body) => {
+    const init = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+    const answer = await gateway.fetch(path, { method, ...init })
+    const text = await answer.text()
+    return { status: answer.status, json: text === '' ? null : JSON.parse(text) }
+  }
+  const ended = async (id: string): Promise<AgentStatus> => {
+    await lifecycle!.settled(id)
+    return lifecycle!.status(id)
+  }
+  return { ...gateway, lifecycle: lifecycle!, jobs: jobs!, call, ended }
+}
+
+t.test('an agent is installed in phases, wired, asked, upgraded and taken away with nothing left', async t => {
+  const gateway = await gatewayOf(t)
+  const planned = await gateway.call('POST', '/api/agents/install', { name: 'asks', dry_run: true })
+  t.match(planned, { status: 202, json: { status: 'planned', wanted_version: '1.0.0', phases: { packages: { status: 'pending' } } } })
+  t.match(await gateway.call('GET', '/api/agents/asks'), { status: 404, json: { error: { code: 'agent.not_installed' } } })
+
+  const begun = await gateway.call('POST', '/api/agents/install', { name: 'asks' })
+  t.match(begun, { status: 202, json: { status: 'installing', version: null } })
+  t.match(await gateway.call('POST', '/api/agents/serves/restart'), { status: 404 })
+  const installed = await gateway.ended('asks')
+  t.match(installed, { status: 'installed', version: '1.0.0', wanted_version: '1.0.0', problem: null, unit_active: null })
+  t.strictSame(Object.entries(installed.phases).map(([phase, { status }]) => `${phase} ${status}`),
+    ['packages done', 'data done', 'wiring done', 'start done', 'probe done'])
+  t.equal(await readFile(join(installed.data_dir, 'conf/model'), 'utf8'), 'svc/agent')
+  t.match(gateway.jobs.get(installed.job!), { kind: 'agent', target: 'asks', state: 'completed' })
+  t.match((await gateway.call('GET', '/api/agents/asks/log')).json, { phases: [{ phase: 'packages', lines: [/running/, /installing tiny-agent@1\.0\.0/] }] })
+  t.match(await gateway.call('POST', '/api/agents/install', { name: 'asks' }), { status: 202, json: { status: 'installed', job: installed.job } }, 'it is there')
+  t.match(await gateway.call('GET', '/api/agents'), { json: { count: 1, agents: [{ name: 'asks' }] } })
+
+  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '1.1.0' })
+  const upgraded = await gateway.ended('asks')
+  t.match(upgraded, { status: 'installed', version: '1.1.0', wanted_version: '1.1.0' })
+  t.notOk(existsSync(installed.program!), 'the version that was there is gone')
+  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '2.0.0' })
+  const failed = await gateway.ended('asks')
+  t.match(failed, { status: 'installed', version: '1.1.0', wanted_version: '2.0.0', problem: /this version is broken/, program: upgraded.program }, 'it stays as it was')
+  t.ok(existsSync(upgraded.program!))
+  t.match(gateway.jobs.get(failed.job!), { state: 'failed', error: /broken/ })
+
+  const folder = dirname(installed.data_dir)
+  t.strictSame((await gateway.call('DELETE', '/api/agents/asks')).json, { name: 'asks', status: 'uninstalled' })
+  t.notOk(existsSync(folder), 'nothing is left')
+  t.strictSame((await gateway.call('DELETE', '/api/agents/asks')).json, { name: 'asks', status: 'not_installed' })
+  const { records } = (await gateway.call('GET', '/api/agents')).json as { records?: unknown }
+  t.equal(records, undefined)
+})
+
+t.test('one agent is installed at a time, and its server runs until another takes its place', async t => {
+  const gateway = await gatewayOf(t)
+  await gateway.call('POST', '/api/agents/install', { name: 'serves' })
+  t.match(await gateway.call('POST', '/api/agents/serves/reprovision', {}), { status: 409, json: { error: { code: 'agent.busy' } } })
+  const first = await gateway.ended('serves')
+  t.match(first, { status: 'installed', unit_active: true })
+  const told = async (): Promise<{ pid: number, env: Record<string, string> }> => await (await fetch(`http://127.0.0.1:${port}/`)).json() as never
+  const { pid, env } = await told()
+  t.match(env, { GATEWAY: gateway.baseUrl, PLACE: first.data_dir, HOME: first.data_dir })
+  t.match(await gateway.call('POST', '/api/agents/serves/restart'), { status: 200, json: { unit_active: true } })
+  t.not((await told()).pid, pid, 'another process')
+
+  await rm(dirname(first.program!), { recursive: true })
+  await gateway.call('POST', '/api/agents/serves/reprovision', {})
+  const mended = await gateway.ended('serves')
+  t.match(mended, { status: 'installed', phases: { packages: { status: 'done' } } }, 'a program that is lost is brought anew')
+  await gateway.call('POST', '/api/agents/serves/bootstrap', { offline: true, skip_phases: ['data'] })
+  t.match((await gateway.ended('serves')).phases, { packages: undefined, data: { status: 'skipped' }, probe: { status: 'done' } })
+  await gateway.call('POST', '/api/agents/serves/reprovision', { phase: 'wiring' })
+  t.strictSame(Object.keys((await gateway.ended('serves')).phases), ['wiring'])
+
+  t.match(await gateway.call('POST', '/api/agents/install', { name: 'asks' }), { status: 409, json: { error: { code: 'agent.already_installed', message: /--switch/ } } })
+  await gateway.call('POST', '/api/agents/install', { name: 'asks', switch: true })
+  t.match(await gateway.ended('asks'), { status: 'installed', phases: { replace: { status: 'done' } } })
+  t.match((await gateway.call('GET', '/api/agents')).json, { count: 1, agents: [{ name: 'asks' }] })
+  await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'the server of the other one is gone')
+  t.notOk(existsSync(dirname(first.data_dir)))
+})
+
+t.test('what cannot work is refused before anything is done', async t => {
+  const gateway = await gatewayOf(t)
+  const cases = [
+    [{ name: 'wide' }, 409, 'agent.window_too_small', /needs a context window of 64000 tokens, and that of svc\/agent has 8192/],
+    [{ name: 'codex' }, 409, 'agent.cannot_install', /svc agent run codex/],
+    [{ name: 'asks', form: 'python' }, 409, 'agent.cannot_install', /does not come as python/],
+    [{ name: 'nobody' }, 404, 'agent.unknown', /there is no agent 'nobody'/],
+    [{}, 400, 'agent.name_required', /name/]
+  ] as const
+  const before = brought.times
+  for (const [body, status, code, message] of cases) {
+    t.match(await gateway.call('POST', '/api/agents/install', body), { status, json: { error: { code, message } } })
+  }
+  t.match(await gateway.call('POST', '/api/agents/asks/upgrade', {}), { status: 404, json: { error: { code: 'agent.not_installed' } } })
+  t.equal(brought.times, before, 'nothing was brought')
+  t.match((await gateway.call('GET', '/api/agents')).json, { count: 0 })
+  const closed = await gatewayOf(t, { npm: { downloads: false } })
+  t.match(await closed.call('POST', '/api/agents/install', { name: 'asks' }), { status: 409, json: { error: { code: 'agent.cannot_install', message: /`downloads` is off/ } } })
+})
+
+t.test('a failed installation says why, and is no obstacle to another', async t => {
+  const gateway = await gatewayOf(t)
+  await gateway.call('POST', '/api/agents/install', { name: 'outside' })
+  t.match(await gateway.ended('outside'), { status: 'broken', problem: /names a file outside of its folder/, phases: { wiring: { status: 'failed' }, start: { status: 'pending' } } })
+  await gateway.call('POST', '/api/agents/install', { name: 'plain' })
+  t.match(await gateway.ended('plain'), { status: 'installed' })
+})
+
+t.test('data that was there before is used and not deleted', async t => {
+  const gateway = await gatewayOf(t)
+  const { data_dir: data } = (await gateway.call('POST', '/api/agents/install', { name: 'plain', dry_run: true })).json as AgentStatus
+  await mkdir(data, { recursive: true })
+  await writeFile(join(data, 'mine'), 'kept')
+  await gateway.call('POST', '/api/agents/install', { name: 'plain' })
+  t.match((await gateway.ended('plain')).phases.data, { details: { managed: false } })
+  await gateway.call('DELETE', '/api/agents/plain')
+  t.strictSame(await readdir(dirname(data)), ['data'])
+  t.ok(existsSync(join(data, 'mine')))
+})
+
+t.test('a gateway that is killed at any step leaves what the next start mends', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-agents-home-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  const first = await gatewayOf(t, { home })
+  await first.call('POST', '/api/agents/install', { name: 'plain' })
+  const whole = await first.ended('plain')
+  await first.close()
+  const folder = dirname(whole.data_dir)
+  const record = JSON.parse(await readFile(join(folder, 'provision.json'), 'utf8')) as { phases: Record<string, { status: string }> }
+  const order = Object.keys(record.phases)
+  const cut = async (running: number, change: object, spoil: () => Promise<void> = async () => undefined): Promise<void> => {
+    const phases = Object.fromEntries(order.map((phase, i) => [phase, { ...record.phases[phase], status: i < running ? 'done' : i === running ? 'running' : 'pending' }]))
+    await writeFile(join(folder, 'provision.json'), JSON.stringify({ ...record, completed_at: null, installed_at: null, phases, ...change }))
+    await spoil()
+  }
+  for (const [i, phase] of order.entries()) {
+    await cut(i, i === 0 ? { environment: null, version: null } : {}, i === 0 ? async () => { await mkdir(join(folder, 'env-01234567/half'), { recursive: true }) } : undefined)
+    const next = await gatewayOf(t, { home })
+    t.match(await next.ended('plain'), { status: 'installed', version: '1.0.0', problem: null }, `cut off in ${phase}`)
+    t.equal((await readdir(folder)).filter(name => name.startsWith('env-')).length, 1, 'one environment is there')
+    await next.close()
+    Object.assign(record, JSON.parse(await readFile(join(folder, 'provision.json'), 'utf8')))
+  }
+
+  for (const [what, spoil] of [
+    ['at its beginning', async () => undefined],
+    ['in its data', () => rm(join(folder, 'data/conf'), { recursive: true, force: true })],
+    ['at the record', async () => {
+      await rm(join(folder, 'data'), { recursive: true, force: true })
+      await rm(join(folder, 'provision-logs'), { recursive: true, force: true })
+    }]
+  ] as const) {
+    await cut(order.length, { verb: 'uninstall' }, spoil)
+    const next = await gatewayOf(t, { home })
+    await next.lifecycle.settled('plain')
+    t.notOk(existsSync(folder), `a removal that was cut off ${what} is finished`)
+    t.match((await next.call('GET', '/api/agents')).json, { count: 0 })
+    await next.close()
+    await mkdir(join(folder, 'data'), { recursive: true })
+    await writeFile(join(folder, 'data/.svc-managed'), '')
+  }
+  const last = await gatewayOf(t, { home })
+  t.notOk(existsSync(folder), 'what has no record is an installation that never began')
+  await last.close()
+})
+
+t.test('a gateway that stops in the middle of an installation goes on with it at its next start', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-agents-home-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  const first = await gatewayOf(t, { home })
+  let release = (): void => undefined
+  brought.hold = new Promise(resolve => { release = resolve })
+  const { json } = await first.call('POST', '/api/agents/install', { name: 'plain' })
+  await first.close()
+  brought.hold = null
+  release()
+  t.match(JSON.parse(await readFile(join(dirname((json as AgentStatus).data_dir), 'provision.json'), 'utf8')), { phases: { packages: { status: 'running' } } })
+  const next = await gatewayOf(t, { home })
+  t.match(await next.ended('plain'), { status: 'installed', version: '1.0.0' })
+  await next.close()
+})
+
+t.test('npm brings the version that was asked for, or the installation fails', async t => {
+  const cache = await mkdtemp(join(tmpdir(), 'svc-agents-npm-'))
+  t.teardown(() => rm(cache, { recursive: true, force: true }))
+  const registry = await tinyRegistry(t)
+  const gateway = await gatewayOf(t, { npm: { installer_env: { NPM_CONFIG_REGISTRY: registry.url, NPM_CONFIG_CACHE: cache } } })
+  await gateway.call('POST', '/api/agents/install', { name: 'asks' })
+  t.match(await gateway.ended('asks'), { status: 'installed', version: '1.0.0', problem: null })
+  await gateway.call('POST', '/api/agents/asks/upgrade', { to: '3.0.0' })
+  t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed where 3\.0\.0 was asked for/ })
+  t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
+})
+
+t.test('svc agent install, status, log, upgrade and uninstall do it at the prompt', async t => {
+  const gateway = await gatewayOf(t)
+  const user = await mkdtemp(join(tmpdir(), 'svc-agents-user-'))
+  t.teardown(() => rm(user, { recursive: true, force: true }))
+  const svc = (...words: readonly string[]): ReturnType<typeof run> =>
+    run(['agent', ...words, '--url', gateway.baseUrl], { env: { HOME: user, PATH: process.env.PATH ?? '' }, cwd: user })
+  t.match(await svc('install', 'plain', '--dry-run'), { code: 0, stdout: /^plain {2}is planned \(npm\)[^]* {2}packages: pending\n/ })
+  t.match(await svc('install', 'plain'), { code: 0, stdout: /^plain 1\.0\.0 is installed \(npm\)[^]* {2}packages: done\n {2}data: done\n/ })
+  t.match(await svc('status', 'plain'), { code: 0, stdout: /is installed/ })
+  t.match(await svc('list'), { code: 0, stdout: /plain +tiny, not on PATH +1\.0\.0 +is not asked/ })
+  t.match(await svc('log', 'plain', '--phase', 'packages'), { code: 0, stdout: /^packages: \S+ running\npackages: \S+ installing tiny-agent@1\.0\.0\n/ })
+  t.match(await svc('install', 'wide', '--switch'), { code: 1, stderr: /needs a context window of 64000 tokens/ })
+  t.match(await svc('install', 'asks'), { code: 1, stderr: /plain is installed.*--switch/s })
+  t.match(await svc('reprovision', 'plain', '--phase', 'wiring'), { code: 0, stdout: /wiring: done/ })
+  t.match(await svc('bootstrap', 'plain', '--offline'), { code: 0, stdout: /probe: done/ })
+  t.match(await svc('install', 'asks', '--switch', '--json'), { code: 0, stdout: /"status": "installed"/ })
+  t.match(await svc('upgrade', 'asks', '--to', '2.0.0'), { code: 1, stderr: /this version is broken/ })
+  await mkdir(join(user, '.local/state/svc/agents/asks'), { recursive: true })
+  t.match(await svc('uninstall', 'asks'), { code: 0, stdout: 'asks is gone.\n' })
+  t.match(await svc('uninstall', 'asks'), { code: 0, stdout: 'asks was not installed.\n' })
+  t.strictSame(await readdir(join(user, '.local/state/svc/agents')), [], 'nothing is left of its runs')
+})

@@ -1,0 +1,67 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import type { Test } from 'tap'
+
+/** Answers a line, or serves; what it was told is in its answer. Version 2 works no more. */
+export const tinyProgram = (version: string): string => `#!/usr/bin/env node
+const last = process.argv.at(-1)
+if (${JSON.stringify(version)}.startsWith('2')) { console.log('this version is broken'); process.exit(1) }
+const told = () => JSON.stringify({ ok: true, version: ${JSON.stringify(version)}, pid: process.pid, args: process.argv.slice(2), env: process.env })
+if (last === '--ask') process.stdin.once('data', () => { console.log('one moment'); console.log(told()); process.stdin.once('end', () => process.exit(0)) })
+else require('node:http').createServer((_request, response) => response.end(told())).listen(Number(last), '127.0.0.1')
+`
+
+function tarball (files: Readonly<Record<string, { text: string, mode: number }>>): Buffer {
+  const blocks: Buffer[] = []
+  for (const [name, { text, mode }] of Object.entries(files)) {
+    const header = Buffer.alloc(512)
+    const put = (value: string, at: number): void => { header.write(value, at, 'latin1') }
+    put(`package/${name}`, 0)
+    put(`${mode.toString(8).padStart(7, '0')}\0`, 100)
+    put('0000000\0', 108)
+    put('0000000\0', 116)
+    put(`${Buffer.byteLength(text).toString(8).padStart(11, '0')}\0`, 124)
+    put('00000000000\0', 136)
+    put('        ', 148)
+    put('0', 156)
+    put('ustar\u0000', 257)
+    put('00', 263)
+    put(`${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\0 `, 148)
+    blocks.push(header, Buffer.from(text), Buffer.alloc((512 - Buffer.byteLength(text) % 512) % 512))
+  }
+  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]))
+}
+
+export interface TinyRegistry {
+  readonly url: string
+  /** Paths that were asked for. */
+  readonly asked: readonly string[]
+}
+
+/** A registry of npm with one package, `tiny-agent`, in the versions 1.0.0 and 3.0.0, the latter of which is 2.9.0 inside. */
+export async function tinyRegistry (t: Test): Promise<TinyRegistry> {
+  const asked: string[] = []
+  const manifest = (version: string): object => ({ name: 'tiny-agent', version, bin: { tiny: 'tiny.js' } })
+  const url = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = createServer((request, response) => {
+    asked.push(request.url!)
+    const wanted = /\/-\/tiny-(?<version>[\d.]+)\.tgz$/.exec(request.url!)?.groups?.version
+    if (wanted !== undefined) {
+      const inside = JSON.stringify(manifest(wanted === '3.0.0' ? '2.9.0' : wanted))
+      response.end(tarball({ 'package.json': { text: inside, mode: 0o644 }, 'tiny.js': { text: tinyProgram(wanted), mode: 0o755 } }))
+      return
+    }
+    if (request.url !== '/tiny-agent') return void response.writeHead(404).end('{}')
+    const versions = Object.fromEntries(['1.0.0', '3.0.0'].map(version =>
+      [version, { ...manifest(version), dist: { tarball: `${url()}/tiny-agent/-/tiny-${version}.tgz` } }]))
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ 'name': 'tiny-agent', 'dist-tags': { latest: '1.0.0' }, versions }))
+  })
+  await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: url(), asked }
+}
