@@ -6,6 +6,7 @@ import { defineAgent, definePlugin } from '../../kernel/contract/index.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import apiAgents from '../../plugins/api/agents/index.js'
 import llmServer from '../../plugins/providers/llm-server/index.js'
+import services from '../../plugins/api/services/index.js'
 import agents from '../../plugins/services/agents/index.js'
 import { run, type Finished } from './support.js'
 
@@ -37,7 +38,8 @@ const scribe = definePlugin({
 })
 
 const gateway = await createTestGateway({
-  plugins: [agents, apiAgents, llmServer, scribe],
+  plugins: [services, agents, apiAgents, llmServer, scribe],
+  pluginConfig: { 'api-services': { systemctl: '/nonexistent', downloads: false } },
   files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', 'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\nmodel = "tiny"\ncontext_size = 8192\n' }
 })
 const home = await mkdtemp(join(tmpdir(), 'svc-cli-agent-'))
@@ -59,7 +61,7 @@ const read = (file: string): Promise<string> => readFile(join(home, file), 'utf8
 t.test('svc agent list tells which agents there are and where their programs stand', async t => {
   const { code, stdout } = await svc(['agent', 'list'])
   t.equal(code, 0)
-  t.match(stdout, new RegExp(`scribe +${bin}/scribe +Writes what`))
+  t.match(stdout, new RegExp(`scribe +${bin}/scribe +- +Writes what`))
   t.match(stdout, /aider +aider, not on PATH/)
   const { known } = JSON.parse((await svc(['agent', 'list', '--json'])).stdout) as { known: Array<{ name: string }> }
   t.strictSame(known.map(({ name }) => name).toSorted(),
