@@ -199,6 +199,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/providers/llm-server/embedded/status-routes.ts': 'shown',
   'plugins/providers/llm-server/embedded/text-routes.ts': 'shown',
   'plugins/services/agent-budgets/budgets.ts': 'stored',
+  'plugins/services/agents/lifecycle.ts': 'stored',
+  'plugins/services/agents/phases.ts': 'shown',
   'plugins/services/approvals/deadlines.ts': 'compared',
   'plugins/services/board/index.ts': 'stored',
   'plugins/services/hub/transport.ts': 'compared',
