@@ -6,6 +6,7 @@ import { idleBars, measureIdle } from './idle.js'
 import { listBars, listLines, measureLists, type Bar, type ListsResult } from './lists.js'
 import { loadCount, loadTool } from './load.js'
 import { helpText, readOptions } from './options.js'
+import { besideBars, measureBeside } from './memory-beside.js'
 import { measureMemory, memoryBars } from './memory.js'
 import { loopBars, measureLoop } from './memory-loop.js'
 import { measureScale, scaleBars } from './memory-scale.js'
@@ -47,7 +48,10 @@ async function measureMemoryOnly (home: string, file: string): Promise<void> {
   const quality = await measureMemory(file, home, process.env.SVC_BENCH_MODELS ?? null, say)
   const scale = await measureScale(home, quick ? 10_000 : 100_000, say)
   const loop = await measureLoop(home, quick ? 10_000 : 100_000, say)
-  finish({ memory: { ...quality, scale, loop } }, [...memoryBars(quality), ...scaleBars(scale), ...loopBars(loop)])
+  const beside = await measureBeside(file, join(home, 'beside'), say)
+  finish({ memory: { ...quality, scale, loop, beside } }, [
+    ...memoryBars(quality), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
+  ])
 }
 
 async function comparePeers (home: string): Promise<void> {

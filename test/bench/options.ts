@@ -23,10 +23,12 @@ Exit code 1 when a bar is missed.
 
 ${Object.entries(flags).map(([name, what]) => `  --${name.padEnd(13)} ${what}`).join('\n')}
   --memory FILE   only the embedded memory: how much of LoCoMo (FILE, its JSON) it finds again, 100,000 memories in one bank, and what they
-                  hold up of a gateway with a chat stream through it
+                  hold up of a gateway with a chat stream through it, and 1,000 beside a Hindsight server
 
 Where they are installed it uses wrk to make the load and nginx as the upstream.
 SVC_BENCH_MODELS: base URL of an OpenAI-compatible server, for the vectors and the rerank of --memory.
+SVC_BENCH_HINDSIGHT: a Hindsight server of --memory that runs and takes its vectors from there; else test/engines/hindsight.sh
+starts one, if it is installed.
 SVC_BENCH_NGINX, SVC_BENCH_LLAMA_SWAP, SVC_BENCH_LITELLM, SVC_BENCH_PORTKEY: programs of --peers that are not on PATH.
 `
 

@@ -32,6 +32,28 @@ export function useOf (pid: number): ProcessUse {
   return statOf(pid)?.use ?? { cpuMs: 0, rss: 0 }
 }
 
+/**
+ * Resident memory in bytes, a page that several of these processes share counted once: what Linux calls the proportional set.
+ * @param below with the processes that these started
+ */
+export function residentOf (roots: readonly number[], below: boolean): number {
+  const rows = new Map<number, ProcessRow>()
+  for (const pid of pids()) {
+    const row = statOf(pid)
+    if (row !== null) rows.set(pid, row)
+  }
+  const wanted = below ? [...rows.keys()].filter(pid => roots.some(root => isBelow(pid, root, rows))) : roots
+  return wanted.map(pid => {
+    try {
+      return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'))?.[1]) * 1024
+    } catch {
+      return useOf(pid).rss
+    }
+  }).reduce((sum, bytes) => sum + bytes, 0)
+}
+
+interface ProcessRow { readonly parent: number, readonly use: ProcessUse }
+
 function pids (): number[] {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isInteger)
@@ -45,7 +67,7 @@ function isBelow (pid: number, root: number, rows: ReadonlyMap<number, { readonl
   return false
 }
 
-function statOf (pid: number): { readonly parent: number, readonly use: ProcessUse } | null {
+function statOf (pid: number): ProcessRow | null {
   let text: string
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -71,7 +71,8 @@ print(*(each.getsockname()[1] for each in sockets))')
 (cd "$home" && "${database[@]}" start --name test --port "$database_port" -u hindsight -P hindsight -n hindsight \
   -c shared_buffers=64MB </dev/null >"$home/database.log" 2>&1) || { tail -n 20 "$home/database.log" >&2; die "PostgreSQL did not start"; }
 
-"$folder/venv/bin/python" "$here/hindsight/models.py" "$models_port" </dev/null >"$home/models.log" 2>&1 &
+# threads of the algebra for a single text wait for each other longer than they compute
+OPENBLAS_NUM_THREADS=1 "$folder/venv/bin/python" "$here/hindsight/models.py" "$models_port" </dev/null >"$home/models.log" 2>&1 &
 models=$!
 export HINDSIGHT_API_DATABASE_URL=postgresql://hindsight:hindsight@127.0.0.1:$database_port/hindsight
 export HINDSIGHT_API_HOST=127.0.0.1 HINDSIGHT_API_PORT=$server_port HINDSIGHT_API_WORKER_ID=test
