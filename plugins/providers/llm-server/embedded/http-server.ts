@@ -70,12 +70,16 @@ function refuse (response: ServerResponse, signal: AbortSignal, error: unknown, 
   if (known.status === 500) log.error(`request failed: ${error instanceof Error ? error.stack ?? error.message : String(error)}`)
   // a stream that has begun ends with the error as its last event, and without [DONE]
   if (response.headersSent) response.end(`data: ${JSON.stringify(known)}\n\n`)
-  else sendJson(response, known.status, known)
+  else sendJson(response, known.status, known, known.status < 500 ? permanent : {})
 }
 
-function sendJson (response: ServerResponse, status: number, answer: unknown): void {
+/** Some clients ask again after a 4xx as well: what is refused as it stands is refused each time. */
+const permanent = { 'x-should-retry': 'false' } as const
+
+function sendJson (response: ServerResponse, status: number, answer: unknown, more: Readonly<Record<string, string>> = {}): void {
   const body = JSON.stringify(answer)
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) })
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) }
+  response.writeHead(status, { ...headers, ...more })
   response.end(body)
 }
 

@@ -171,6 +171,8 @@ t.test('the demo model', async t => {
     }
     t.match(await post(url, '/v1/completions', { prompt: '5'.repeat(600), stream: true }),
       { status: 400, json: { error: { type: 'exceed_context_size_error', n_prompt_tokens: 601, n_ctx: 512 } } })
+    const final = await fetch(`${url}${chat}`, { method: 'POST', body: JSON.stringify({ messages: [user], response_format: { type: 'xml' } }) })
+    t.same([final.status, final.headers.get('x-should-retry')], [400, 'false'], 'for good: no client need ask again')
     t.equal(await busy(url), 0)
   })
 })
