@@ -6,7 +6,7 @@ export interface GatewayUnit {
   /** Root of etc/svc and var/lib/svc; null: the system's. */
   readonly home: string | null
   readonly user: string
-  /** Groups that open GPUs and the container engine, of those that this machine has. */
+  /** Groups that open GPUs and the container engine, and that read the journal, of those that this machine has. */
   readonly groups: readonly string[]
   /** Where programs are looked for that engines and installers need. */
   readonly path: string

@@ -17,7 +17,7 @@ export interface GatewayServiceOptions {
 interface Place { readonly file: string, readonly text: string }
 
 const isMac = process.platform === 'darwin'
-const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel']
+const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel', 'systemd-journal']
 
 /** Makes the gateway a service of this machine: writes its files, and has it started where an init system answers. */
 export async function installGateway (cli: Cli, command: Command, { print, user = 'svc', folder }: GatewayServiceOptions): Promise<void> {
