@@ -13,6 +13,8 @@ type Pair = readonly [request: IncomingMessage, response: ServerResponse]
 interface Line {
   served: ServerResponse | null
   readonly waiting: Pair[]
+  /** Made once: every answer of the connection tells it that it has closed. */
+  readonly closed: () => void
 }
 
 /**
@@ -31,7 +33,7 @@ export class ConnectionTurns {
     const { socket } = request
     const line = this.#lines.get(socket) ?? this.#open(socket)
     if (line.served === null) {
-      this.#begin(socket, line, request, response)
+      this.#begin(line, request, response)
       return
     }
     line.waiting.push([request, response])
@@ -39,7 +41,7 @@ export class ConnectionTurns {
   }
 
   #open (socket: Socket): Line {
-    const line: Line = { served: null, waiting: [] }
+    const line: Line = { served: null, waiting: [], closed: () => this.#closed(socket, line) }
     this.#lines.set(socket, line)
     socket.once('end', () => {
       if (line.served !== null) new HalfClosed(socket, () => line.served).ask()
@@ -47,17 +49,19 @@ export class ConnectionTurns {
     return line
   }
 
-  #begin (socket: Socket, line: Line, request: IncomingMessage, response: ServerResponse): void {
-    const { waiting } = line
+  #begin (line: Line, request: IncomingMessage, response: ServerResponse): void {
     line.served = response
-    response.once('close', () => {
-      line.served = null
-      if (socket.destroyed) return
-      const next = waiting.shift()
-      if (next === undefined) return
-      if (waiting.length < MAX_WAITING && socket.isPaused()) socket.resume()
-      this.#begin(socket, line, ...next)
-    })
+    response.on('close', line.closed)
     this.#serve(request, response)
+  }
+
+  #closed (socket: Socket, line: Line): void {
+    const { waiting } = line
+    line.served = null
+    if (socket.destroyed) return
+    const next = waiting.shift()
+    if (next === undefined) return
+    if (waiting.length < MAX_WAITING && socket.isPaused()) socket.resume()
+    this.#begin(line, ...next)
   }
 }

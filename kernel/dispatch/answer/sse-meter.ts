@@ -7,8 +7,10 @@ const TEXT_KEYS = ['content":', 'text":', 'arguments":', 'thinking":', 'partial_
 const EMPTY = Buffer.alloc(0)
 const QUOTE = 0x22
 const SPACE = 0x20
+const COLON = 0x3a
 const USAGE = Buffer.from('"completion_tokens"')
 const USAGE_TAIL_BYTES = 4096
+const MOST_DIGITS = 9
 
 /**
  * Counts what passes, changes nothing. One content-bearing delta counts as one
@@ -81,9 +83,36 @@ export class UsageMeter {
   end (): void {
     const at = this.#tail.lastIndexOf(USAGE)
     if (at === -1) return
-    const match = /^\s*:\s*(\d{1,9})/.exec(this.#tail.toString('latin1', at + USAGE.length, at + USAGE.length + 16))
-    if (match === null) return
-    this.#counter.tokens += Number(match[1])
-    this.#throughput.addTokens(Number(match[1]))
+    const count = numberBehind(this.#tail, at + USAGE.length)
+    if (count === null) return
+    this.#counter.tokens += count
+    this.#throughput.addTokens(count)
   }
+}
+
+/** The first nine digits of the number behind a colon at `at`; null when there is none. Makes no text: every answer is asked. */
+function numberBehind (bytes: Buffer, at: number): number | null {
+  let pos = skipSpace(bytes, at)
+  if (bytes[pos] !== COLON) return null
+  pos = skipSpace(bytes, pos + 1)
+  const start = pos
+  let number = 0
+  while (pos < start + MOST_DIGITS) {
+    const digit = digitAt(bytes, pos)
+    if (digit === -1) break
+    number = number * 10 + digit
+    pos++
+  }
+  return pos === start ? null : number
+}
+
+function skipSpace (bytes: Buffer, at: number): number {
+  let pos = at
+  while (bytes[pos] === SPACE || bytes[pos] === 0x0a || bytes[pos] === 0x0d || bytes[pos] === 0x09) pos++
+  return pos
+}
+
+function digitAt (bytes: Buffer, at: number): number {
+  const c = bytes[at]
+  return c !== undefined && c >= 0x30 && c <= 0x39 ? c - 0x30 : -1
 }

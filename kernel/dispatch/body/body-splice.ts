@@ -16,6 +16,19 @@ export function spliceBody (view: BodyView, edits: BodyEdits): Buffer {
   return needsEdit(view, edits) ? edit(view, edits) : view.body
 }
 
+/** A body with another value for a member that it has exactly once: what nearly every request to an upstream needs. */
+export function withValue (view: BodyView, key: string, value: string): Buffer {
+  const { body } = view
+  const { valueStart, valueEnd } = view.member(key)!
+  const text = JSON.stringify(value)
+  const bytes = Buffer.byteLength(text)
+  const out = Buffer.allocUnsafe(body.length - (valueEnd - valueStart) + bytes)
+  body.copy(out, 0, 0, valueStart)
+  out.write(text, valueStart)
+  body.copy(out, valueStart + bytes, valueEnd)
+  return out
+}
+
 function needsEdit ({ members }: BodyView, { set, add, drop }: BodyEdits): boolean {
   if (set !== undefined || add !== undefined) return true
   if (drop !== undefined) {

@@ -121,9 +121,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onHeaders (status: number, rawHeaders: Buffer[], resume: () => void): boolean {
     if (status < 200) return true
     this.#hasHead = true
-    this.#wait?.end()
-    if (this.#bodyLimitMs === 0) this.#sink.onDrain(resume)
-    else this.#watchBody(resume)
+    if (this.#bodyLimitMs === 0) {
+      this.#wait?.end()
+      this.#sink.onDrain(resume)
+    } else {
+      this.#watchBody(resume)
+    }
     this.#sink.head(status, rawHeaders)
     return true
   }
@@ -147,6 +150,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onError (error: Error): void {
     if (!this.#open) return
     this.#wait?.end()
+    this.#wait = null
     if (this.#metClosedConnection(error)) {
       const request = this.#request!
       this.#request = null
@@ -170,7 +174,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #await (limitMs: number, silence: () => Error): Wait {
-    return this.#wait = this.#connections!.silence.begin(limitMs, () => this.#abort?.(silence()))
+    const fellSilent = (): void => this.#abort?.(silence())
+    if (this.#wait === null) return this.#wait = this.#connections!.silence.begin(limitMs, fellSilent)
+    this.#wait.next(limitMs, fellSilent)
+    return this.#wait
   }
 
   #metClosedConnection (error: Error): boolean {

@@ -7,8 +7,8 @@ const LONGEST_PAUSE_MS = 1_000
 /** One wait for the other side to send something. */
 export class Wait {
   readonly #watch: SilenceWatch
-  readonly limitMs: number
-  readonly #fellSilent: () => void
+  limitMs: number
+  #fellSilent: () => void
   /** Links of the list that it stands in, which is the watch's to keep. */
   before: Wait | null = null
   after: Wait | null = null
@@ -27,6 +27,14 @@ export class Wait {
   /** Something came. Made to be called for every piece of an answer: it takes no time of its own. */
   heard (): void {
     this.#hasHeard = true
+  }
+
+  /** Something else is waited for from now on, in the same place of the list: taking a wait out of it can cost a timer. */
+  next (limitMs: number, fellSilent: () => void): void {
+    this.limitMs = limitMs
+    this.#fellSilent = fellSilent
+    this.#hasHeard = true
+    this.#watch.hurry(limitMs)
   }
 
   /** What comes is not being read, so silence means nothing. */
@@ -80,9 +88,14 @@ export class SilenceWatch {
     wait.after = this.#first
     if (this.#first !== null) this.#first.before = wait
     this.#first = wait
+    this.hurry(limitMs)
+    return wait
+  }
+
+  /** Sees to it that looks come often enough for a limit. */
+  hurry (limitMs: number): void {
     const pauseMs = Math.min(limitMs / LOOKS_PER_LIMIT, LONGEST_PAUSE_MS)
     if (pauseMs < this.#pauseMs) this.#arm(pauseMs)
-    return wait
   }
 
   remove (wait: Wait): void {

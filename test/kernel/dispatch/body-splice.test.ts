@@ -3,6 +3,7 @@ import fc from '../../property.js'
 import t from 'tap'
 import { spliceBody } from '../../../kernel/dispatch/body/body-splice.js'
 import { BodyView } from '../../../kernel/dispatch/body/body-view.js'
+import { rewrittenBody } from '../../../kernel/dispatch/body/rewritten-body.js'
 
 function viewOf (text: string): BodyView {
   const view = BodyView.of(Buffer.from(text))
@@ -38,6 +39,14 @@ t.test('an edited body parses to the edited object', async () => {
     const result = spliceBody(viewOf(text), edits).toString()
     assert.deepEqual(JSON.parse(result), expected)
   }), { numRuns: 2000 })
+})
+
+t.test('a body whose model alone changes is, byte for byte, what any other edit makes of it', async () => {
+  fc.assert(fc.property(objectText, fc.constantFrom('m2', 'agent', 'new é " model', ''), fc.boolean(), (text, model, drops) => {
+    const options = { surface: 'chat', path: '/', ...(drops ? { drop: ['omni', 'a'] } : {}) } as const
+    const edited = spliceBody(viewOf(text), { set: { model }, drop: drops ? options.drop! : [] })
+    assert.equal(rewrittenBody(viewOf(text), options, model, null).toString(), edited.toString())
+  }), { numRuns: 1000 })
 })
 
 t.test('bytes outside the edited members stay', async t => {

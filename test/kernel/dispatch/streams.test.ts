@@ -98,6 +98,16 @@ t.test('meters count and change nothing', async t => {
     t.equal(counted.read().tokenCount, 42, `usage in pieces of ${size}`)
     t.equal(counter.tokens, 42)
   }
+  for (const [text, tokens] of [
+    ['{"completion_tokens" :\n 7}', 7], ['{"completion_tokens":null}', 0], ['{"completion_tokens":-3}', 0], ['{"completion_tokens"', 0],
+    ['{"completion_tokens":12345678901234}', 123_456_789], ['{"completion_tokens":5.5}', 5]
+  ] as const) {
+    const counter = { tokens: 0 }
+    const usage = new UsageMeter(new Throughput(clock), counter)
+    usage.push(Buffer.from(text))
+    usage.end()
+    t.equal(counter.tokens, tokens, text)
+  }
 })
 
 t.test('errors inside a stream', async t => {
