@@ -233,11 +233,12 @@ export default definePlugin({ name: 'weather', kind: 'routes', apiVersion: 1, re
     method: 'GET', url: '/api/weather/raw', summary: 'x', produces: 'text/event-stream', tool: { name: 'weather_raw' }, handler: () => null
   }))
 } })`)
-  const heard: string[] = []
+  // a list that changes twice while a client is busy is told once or twice
+  const heard = new Set<string>()
   const clients = await Promise.all(['legacy', 'modern'].map(async mode => {
     const client = new Client({ name: mode, version: '1' }, {
       ...(mode === 'modern' ? { versionNegotiation: { mode: 'auto' as const } } : {}),
-      listChanged: { tools: { autoRefresh: true, onChanged: (_, tools) => { if (tools?.some(({ name }) => name === 'weather') === true) heard.push(mode) } } }
+      listChanged: { tools: { autoRefresh: true, onChanged: (_, tools) => { if (tools?.some(({ name }) => name === 'weather') === true) heard.add(mode) } } }
     })
     await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.baseUrl}/mcp/admin`)))
     t.teardown(() => client.close())
@@ -246,8 +247,8 @@ export default definePlugin({ name: 'weather', kind: 'routes', apiVersion: 1, re
   await gateway.fetch('/api/settings', { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"plugins":{"allow":["svc-plugin-weather"]}}' })
   await gateway.fetch('/api/plugins/reload', { method: 'POST' })
   const end = performance.now() + 20_000
-  while (heard.length < 2 && performance.now() < end) await new Promise(resolve => { setTimeout(resolve, 5) })
-  t.strictSame(heard.sort(), ['legacy', 'modern'])
+  while (heard.size < 2 && performance.now() < end) await new Promise(resolve => { setTimeout(resolve, 5) })
+  t.strictSame([...heard].sort(), ['legacy', 'modern'])
   for (const client of clients) t.strictSame(await call(client, 'weather'), { sky: 'blue' })
   t.match(await (await gateway.fetch('/api/plugins/weather')).json(), {
     state: 'active', tools: ['admin/weather'], tool_problems: [{ tool: 'admin/weather_raw', message: /event-stream/ }]
