@@ -62,3 +62,13 @@ export class PipeClosed extends Error {
     this.name = 'PipeClosed'
   }
 }
+
+/** Ends the command silently, with the code that asks to be started again (EX_TEMPFAIL). */
+export class RestartWanted extends Error {
+  readonly exitCode = 75
+
+  constructor () {
+    super('the gateway is to be started again')
+    this.name = 'RestartWanted'
+  }
+}

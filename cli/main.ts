@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { Cli, type CliProcess, type Usual } from './cli.js'
-import { CliFailure, exitCodes, Interrupted, PipeClosed, ProgramEnded } from './failure.js'
+import { CliFailure, exitCodes, Interrupted, PipeClosed, ProgramEnded, RestartWanted } from './failure.js'
 import { ownCommand, type OwnCommand } from './own-command.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
@@ -29,7 +29,8 @@ export async function main (argv: readonly string[], process: CliProcess, usual?
 /** Tells what went wrong, once, and gives the exit code for it. */
 async function report (cli: Cli, error: unknown): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
-  if (error instanceof Interrupted || error instanceof PipeClosed || error instanceof ProgramEnded) return error.exitCode
+  if (error instanceof Interrupted || error instanceof PipeClosed) return error.exitCode
+  if (error instanceof ProgramEnded || error instanceof RestartWanted) return error.exitCode
   const { message, hints, exitCode, trace } = error instanceof CliFailure ? error : await foreign(error)
   if (trace !== null && cli.verbose) cli.out.dimNote(harmless(trace))
   for (const [i, line] of [`Error: ${message}`, ...hints].entries()) cli.out.noteFolded(harmless(line), i === 0 ? '' : '  ')

@@ -209,6 +209,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/pull/pull-task.ts': 'stored',
   'plugins/services/pull/pulls.ts': 'compared',
   'plugins/services/tool-servers/server-log.ts': 'shown',
+  'plugins/services/updates/job-files.ts': 'shown',
   'plugins/services/memory-engine/store/clock.ts': 'stored',
   'kernel/dispatch/answer/event-edits.ts': 'shown',
   'plugins/v1/omni/plain-answer.ts': 'shown'

@@ -3,6 +3,7 @@ import type { Cli } from '../cli.js'
 import { examples } from '../help.js'
 import type { DoctorOptions } from '../offline/doctor/doctor.js'
 import type { PermsOptions } from '../offline/doctor/perms.js'
+import type { UpgradeOptions } from '../offline/doctor/upgrade.js'
 import type { ToolboxOptions } from '../offline/doctor/toolbox-pull.js'
 import { homeOption } from './serve.js'
 
@@ -32,6 +33,17 @@ export function addDoctorCommands (program: Command, cli: Cli): void {
       const { checkToolbox } = await import('../offline/doctor/toolbox-pull.js')
       const { homeOf } = await import('../offline/home/home-of.js')
       await checkToolbox(cli, await homeOf(cli, command), command.optsWithGlobals<ToolboxOptions>())
+    })
+  doctor.command('upgrade')
+    .description('check on a copy of a home whether this release can take it over')
+    .option('--json', 'print what came of configuration, database and plugins')
+    .addOption(homeOption())
+    .addHelpText('after', '\nAn update runs it with the new release before it switches. The home itself is only read.\nIt ends with 1 when the release cannot take the home over.')
+    .addHelpText('after', examples('svc doctor upgrade --home /srv/svc'))
+    .action(async (_options: UpgradeOptions, command: Command) => {
+      const { checkUpgrade } = await import('../offline/doctor/upgrade.js')
+      const { homeOf } = await import('../offline/home/home-of.js')
+      await checkUpgrade(cli, await homeOf(cli, command), command.optsWithGlobals<UpgradeOptions>())
     })
   doctor.command('perms')
     .description('check who owns the files of a home, and who may read and write them')

@@ -142,7 +142,7 @@ export const commandGroups: readonly CommandGroup[] = [
   },
   {
     usage: 'update [options]',
-    about: 'look for a newer release of the gateway',
+    about: 'install a newer release of the gateway, or go back to the one before',
     load: async () => (await import('./update/index.js')).addUpdateCommand
   },
   {

@@ -2,11 +2,13 @@ import builtins from '../../plugins/index.js'
 import { isSvcError, type ConfigService } from '../../kernel/contract/index.js'
 import { createGateway, type Gateway, type StartedGateway } from '../../kernel/gateway.js'
 import type { Cli } from '../cli.js'
+import { RestartWanted } from '../failure.js'
 import { version } from '../version.js'
 import { watchConfig, type ConfigWatch } from './config-watch.js'
 import { createGatewayLog, type LevelledLogger } from './gateway-log.js'
 import { notify } from './notify.js'
 import { printReady } from './ready-block.js'
+import { installationOf } from './restart.js'
 import { StopRequests } from './stop-requests.js'
 
 export interface ServeOptions {
@@ -26,11 +28,13 @@ export interface ServeOptions {
 export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
   const log = createGatewayLog(cli.process, options.logLevel ?? 'info')
   const stops = new StopRequests(cli)
+  const { installation, wanted } = installationOf(cli)
   if (options.stopOnStdinEnd === true) stops.onInputEnd(cli.process.stdin)
   const gateway = createGateway({
     builtins,
     log,
     guardProcess: true,
+    installation,
     ...(options.home === undefined ? {} : { home: options.home }),
     ...(options.host === undefined ? {} : { host: options.host }),
     ...(options.port === undefined ? {} : { port: options.port }),
@@ -56,12 +60,13 @@ export async function serve (cli: Cli, options: ServeOptions): Promise<void> {
     if (problem !== null) log.warn(`the service manager was not told ${states[0]!}: ${problem}`)
   }
   const ready = tell('READY=1', `STATUS=serving at ${started.baseUrl}`)
-  await stops.first
+  const isRestart = await Promise.race([stops.first.then(() => false), wanted.then(() => true)])
   void ready.then(() => tell('STOPPING=1'))
   if (options.readyJson !== true) cli.out.line('Stopping when running answers end. Press Ctrl-C again to cut them short.')
   void stops.second.then(() => gateway.hurry())
   watching?.close()
   await gateway.stop()
+  if (isRestart) throw new RestartWanted()
   if (options.readyJson !== true) cli.out.line('Stopped.')
 }
 

@@ -3,6 +3,8 @@ export interface GatewayUnit {
   /** Absolute paths of Node and of the command line's program. */
   readonly node: string
   readonly program: string
+  /** Folder of the trees of releases, which the gateway updates itself in; null where it does not. */
+  readonly releases: string | null
   /** Root of etc/svc and var/lib/svc; null: the system's. */
   readonly home: string | null
   readonly user: string
@@ -18,9 +20,9 @@ export const JOB_NAME = 'dev.svc.gateway'
 export const MARK = 'written by svc service install'
 
 /** A unit of systemd. Pure. */
-export function systemdUnit ({ node, program, home, user, groups, path }: GatewayUnit): string {
+export function systemdUnit ({ node, program, releases, home, user, groups, path }: GatewayUnit): string {
   const command = [node, program, 'serve', ...home === null ? [] : ['--home', home]].map(unitWord).join(' ')
-  const writable = home === null ? ['-/etc/svc', '-/var/lib/svc'] : [home]
+  const writable = [...home === null ? ['-/etc/svc', '-/var/lib/svc'] : [home], ...releases === null ? [] : [releases]]
   const isInHome = [node, program, home ?? ''].some(place => /^\/(home|root|run\/user)\//.test(place))
   return `# ${MARK}
 [Unit]
@@ -38,6 +40,9 @@ Group=${user}
 ${groups.length === 0 ? '' : `SupplementaryGroups=${groups.join(' ')}\n`}Environment=${unitWord(`PATH=${path}`)}
 ${home === null ? 'StateDirectory=svc\nStateDirectoryMode=0750\nConfigurationDirectory=svc\nConfigurationDirectoryMode=0750\n' : ''}Restart=on-failure
 RestartSec=2
+# a gateway that was updated asks for its restart
+RestartForceExitStatus=75
+SuccessExitStatus=75
 # the first start may pull images, a stop lets running answers end
 TimeoutStartSec=300
 TimeoutStopSec=120

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
@@ -16,6 +16,10 @@ export interface GatewayServiceOptions {
 
 interface Place { readonly file: string, readonly text: string }
 
+const LAUNCHER = 'launch.mjs'
+/** As the bundle has it, beside the program. */
+const ownLauncher = join(dirname(programFile), 'plugins/services/updates/launcher/launch.js')
+
 const isMac = process.platform === 'darwin'
 const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel', 'systemd-journal']
 
@@ -23,9 +27,11 @@ const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel', 'systemd-
 export async function installGateway (cli: Cli, command: Command, { print, user = 'svc', folder }: GatewayServiceOptions): Promise<void> {
   const target = targetOf(askedBy(command, cli.env))
   const home = target.kind === 'home' && target.home !== null ? resolve(cli.process.cwd(), target.home) : null
+  const releases = await releasesFolder()
   const unit: GatewayUnit = {
     node: process.execPath,
-    program: await realpath(programFile),
+    program: releases === null ? await realpath(programFile) : join(releases, LAUNCHER),
+    releases,
     home,
     user,
     groups: isMac ? [] : await knownGroups(),
@@ -34,6 +40,7 @@ export async function installGateway (cli: Cli, command: Command, { print, user 
   const place = placeOf(unit, folder)
   if (print === true) return cli.out.lines(place.text.trimEnd().split('\n'))
   requireRoot(folder)
+  if (releases !== null) await copyFile(ownLauncher, join(releases, LAUNCHER))
   await write(place)
   cli.out.line(`${place.file} is written.`)
   if (folder !== undefined) return
@@ -43,6 +50,8 @@ export async function installGateway (cli: Cli, command: Command, { print, user 
     await mkdir(path, { recursive: true, mode: 0o750 })
     await run('chown', ['-R', `${user}:`, path])
   }
+  // it writes the trees of newer releases there, and the link to the one in use
+  if (releases !== null) await run('chown', ['-R', `${user}:`, releases])
   if (!(await run('systemctl', ['daemon-reload'])).ok) {
     cli.out.line('systemd does not answer here; where it does: systemctl daemon-reload && systemctl enable --now svc-api')
     return
@@ -50,6 +59,13 @@ export async function installGateway (cli: Cli, command: Command, { print, user 
   const { ok, said } = await run('systemctl', ['enable', '--now', UNIT_NAME])
   if (!ok) throw new CliFailure(`${UNIT_NAME} is installed and does not start: ${said}`, { hints: [`journalctl -u ${UNIT_NAME} says why.`] })
   cli.out.line('The gateway runs as svc-api and starts with the machine: systemctl status svc-api')
+}
+
+/** Where this program is one of the releases beside each other that `current` leads to; null for any other installation. */
+async function releasesFolder (): Promise<string | null> {
+  const tree = resolve(await realpath(programFile), '../../..')
+  const current = await realpath(join(dirname(tree), 'current')).catch(() => null)
+  return current === tree ? dirname(tree) : null
 }
 
 /** Ends the service and takes its files away. The home stays. */

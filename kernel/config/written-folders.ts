@@ -42,7 +42,8 @@ export const ownTempWriters: Readonly<Record<string, string>> = {
   'plugins/services/pull/part-file.ts': 'plugins/services/pull/staging.ts, at the start',
   'plugins/services/tool-servers/catalog/catalog.ts': 'one name: the next refresh writes over it',
   'plugins/services/pull/plan.ts': 'the same',
-  'cli/offline/layout/migrate-layout.ts': 'the command ends with an error that names what it left'
+  'cli/offline/layout/migrate-layout.ts': 'the command ends with an error that names what it left',
+  'plugins/services/updates/launcher/switch-file.ts': 'the next write of the same file, which begins with it'
 }
 
 /** Where files of a model store are written before they are renamed. */

@@ -79,7 +79,7 @@ t.test('a service is installed, started, looked at, stopped and taken away at th
   t.match(await asked.run('service', 'install', 'notes', '--url', gateway.baseUrl), { code: 1, stderr: /nothing was installed/ }, 'a licence that says something is asked about')
 })
 
-const unit = { node: '/opt/a b/node', program: '/opt/svc/dist/cli/svc.js', home: null, user: 'daemon', groups: ['video'], path: '/usr/bin:/bin' }
+const unit = { releases: null, node: '/opt/a b/node', program: '/opt/svc/dist/cli/svc.js', home: null, user: 'daemon', groups: ['video'], path: '/usr/bin:/bin' }
 
 t.test('systemd finds nothing wrong with the unit of the gateway, and it is hardened', async t => {
   if (!await has('systemd-analyze', '--version')) return void t.comment('SKIPPED: no systemd-analyze here')
@@ -99,6 +99,7 @@ t.test('systemd finds nothing wrong with the unit of the gateway, and it is hard
   await exec('systemd-sysusers', ['--dry-run', file])
   t.match(systemdUnit(unit), /^SystemCallFilter=@system-service @pkey\nSystemCallErrorNumber=EPERM$/m, 'Node is not killed for what it asks when it starts')
   t.match(systemdUnit(unit), /^ExecStart="\/opt\/a b\/node" \/opt\/svc\/dist\/cli\/svc\.js serve$/m)
+  t.match(systemdUnit({ ...unit, releases: '/usr/lib/svc' }), /^ReadWritePaths=.* \/usr\/lib\/svc$/m, 'one that updates itself may write there')
 })
 
 t.test('launchd could read the job of the gateway', async t => {

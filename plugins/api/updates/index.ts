@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { updatesRef } from '../../services/updates/ref.js'
+import { applyRoutes } from './apply-routes.js'
 import { checkRoutes } from './check-routes.js'
 import { channelError } from './errors.js'
 
@@ -11,6 +12,6 @@ export default definePlugin({
   errors: channelError,
   requires: { activity: core.activity, config: core.config, info: core.info, updates: updatesRef },
   register (ctx) {
-    for (const route of checkRoutes(ctx.services)) ctx.addRoute(route)
+    for (const route of [...checkRoutes(ctx.services), ...applyRoutes(ctx.services)]) ctx.addRoute(route)
   }
 })

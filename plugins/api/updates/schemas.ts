@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { channels, installationKinds } from '../../services/updates/ref.js'
+import { channels, installationKinds, updateKinds, updatePhases, updateStates } from '../../services/updates/ref.js'
 
 const channelField = z.enum(channels).meta({ description: 'Releases that updates come from' })
 
@@ -39,3 +39,40 @@ export const channelSchema = z.strictObject({ channel: channelField }).meta({ ti
 /** What is wrong is told with a code of its own, so this schema documents and checks nothing. */
 export const channelBodySchema = z.record(z.string(), z.unknown())
   .meta({ type: 'object', properties: { channel: { type: 'string', enum: [...channels] } }, required: ['channel'], additionalProperties: false })
+
+export const applyBodySchema = z.strictObject({
+  version: z.string().max(64).optional().meta({ description: 'This one in place of the newest; an older one is taken only when it is named' })
+}).meta({ title: 'UpdateOrder' })
+
+export const jobParamsSchema = z.strictObject({
+  id: z.string().max(64).meta({ description: 'Id of an update', pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] })
+})
+
+export const jobSchema = z.strictObject({
+  id: z.string().meta({ description: '12 hex digits' }),
+  kind: z.enum(updateKinds),
+  state: z.enum(updateStates).meta({ description: '`prepared` waits for the gateway to start again; `applied` and `failed` are final' }),
+  phase: z.enum(updatePhases),
+  channel: z.string(),
+  version: z.string().nullable().meta({ description: 'What was asked for; null is the newest' }),
+  resolved_version: z.string().nullable(),
+  progress: z.number().nullable().meta({ description: '0 to 1, of the download' }),
+  notes: z.array(z.string()),
+  restarted: z.boolean(),
+  restart_required: z.boolean().meta({ description: 'Nothing starts this gateway again by itself: start it' }),
+  error: z.string().nullable(),
+  error_code: z.string().nullable(),
+  created_at: z.string(),
+  updated_at: z.string()
+}).meta({ title: 'UpdateJob' })
+
+export const rolledBackSchema = z.strictObject({
+  rolled_back: z.literal(true),
+  channel: channelField,
+  rolled_back_to: z.string().meta({ description: 'Version that starts next' }),
+  previous_now: z.string().meta({ description: 'Version that a further rollback goes to' }),
+  schema_warning: z.string().nullable().meta({ description: 'The state database is of another version than this release has' }),
+  running_version: z.string(),
+  restart_required: z.boolean(),
+  job: z.string().meta({ description: 'Tells how it went on' })
+}).meta({ title: 'UpdateRollback' })

@@ -12,8 +12,8 @@ export const updatesConfigSchema = z.strictObject({
   public_key: path.default('').meta({ description: 'PEM file with the public key that signs releases; with one, signatures by certificates are not accepted' }),
   confirm_s: z.number().min(0.1).max(600).default(30).meta({ description: 'How long a new release must have run and still answer before it stays' }),
   answer_within_s: z.number().min(1).max(3600).default(240).meta({ description: 'How long a new release may take from its start until it stays, before the gateway goes back' }),
-  download_limit_bytes: z.int().min(1).default(2 * 1024 ** 3).meta({ description: 'Largest archive of a release' }),
-  unpacked_limit_bytes: z.int().min(1).default(8 * 1024 ** 3).meta({ description: 'What a release may take on the disk' })
+  download_limit_bytes: z.int().min(1).default(512 * 1024 ** 2).meta({ description: 'Largest archive of a release' }),
+  unpacked_limit_bytes: z.int().min(1).default(4 * 1024 ** 3).meta({ description: 'What a release may take on the disk' })
 })
 
 export type UpdatesConfig = z.output<typeof updatesConfigSchema>

@@ -1,9 +1,9 @@
 import { access, readFile, realpath } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
+import { CURRENT } from './launcher/switch-file.js'
 
 /** The program beside the trees of releases that starts the one in use, and goes back from one that does not answer. */
 export const LAUNCHER = 'launch.mjs'
-export const CURRENT = 'current'
 
 export const installationKinds = ['tree', 'unlaunched', 'checkout', 'npm', 'container', 'other'] as const
 export type InstallationKind = typeof installationKinds[number]

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { updateError } from './errors.js'
+
+/** What `svc doctor upgrade --json` prints: whether a release can take over a home, found out on a copy of it. */
+const reportSchema = z.looseObject({
+  version: z.string(),
+  config: z.looseObject({ ok: z.boolean(), problems: z.array(z.string()) }),
+  database: z.looseObject({ ok: z.boolean(), from: z.int().nullable(), to: z.int().nullable(), message: z.string().nullable() }),
+  plugins: z.array(z.looseObject({ name: z.string(), ok: z.boolean(), why: z.string().nullable() }))
+})
+export type TrialReport = z.output<typeof reportSchema>
+
+const TRIAL_MS = 180_000
+const MOST_OUTPUT = 4 * 1024 * 1024
+
+export interface Trial {
+  readonly base: string
+  readonly tree: string
+  /** Root that the home's folders are below; null is the system's. */
+  readonly home: string | null
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly signal: AbortSignal
+}
+
+/** Has the new release look at a copy of the home. Throws `system.update_trial_failed` for one that does not even run. */
+export async function runTrial ({ base, tree, home, env, signal }: Trial): Promise<TrialReport> {
+  const program = join(base, tree, 'dist', 'lib', 'svc.cjs')
+  const { SVC_LAUNCHED: _, ...rest } = env
+  const args = [program, 'doctor', 'upgrade', '--json', ...home === null ? [] : ['--home', home]]
+  const { stdout, stderr } = await new Promise<{ stdout: string, stderr: string }>(resolve => {
+    const options = { env: { ...rest }, timeout: TRIAL_MS, maxBuffer: MOST_OUTPUT, signal }
+    execFile(process.execPath, args, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
+  })
+  signal.throwIfAborted()
+  const { data } = reportSchema.safeParse(parsed(stdout))
+  if (data !== undefined) return data
+  const last = stderr.trim().split('\n').at(-1)?.slice(0, 300) ?? ''
+  throw updateError('system.update_trial_failed', `${tree} does not run on this machine${last === '' ? '' : `: ${last}`}`)
+}
+
+/** Why a release may not take over; null where it may. A plugin that fell before may stay down. Pure. */
+export function objection ({ version, config, database, plugins }: TrialReport, running: ReadonlySet<string>): string | null {
+  if (!config.ok) return `${version} does not read this configuration: ${config.problems.join('; ')}`
+  if (!database.ok) return `${version} cannot take over the state database: ${database.message ?? 'it does not say why'}`
+  const lost = plugins.filter(({ name, ok }) => !ok && running.has(name))
+  if (lost.length > 0) return `${version} does not load ${lost.map(({ name, why }) => why === null ? name : `${name} (${why})`).join(', ')}`
+  return null
+}
+
+function parsed (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,184 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { chatStream } from '../../kernel/testing/index.js'
+import { treeFiles, writeRelease } from '../bundle/release.js'
+import { channelServer, send, type ChannelServer } from '../plugins/services/updates/channel-server.js'
+import { freePort } from '../ports.js'
+import { shippedProgram } from '../program.js'
+import { root } from '../repository.js'
+import { fakeUpstream, okAnswer, upstreamTable } from '../wire/fake-upstream.js'
+import { run, type Finished } from '../cli/support.js'
+
+const LAUNCHER = 'dist/lib/plugins/services/updates/launcher/launch.js'
+
+interface Job { readonly state: string, readonly phase: string, readonly error: string | null }
+
+interface Installed {
+  readonly url: string
+  readonly home: string
+  readonly base: string
+  /** Kills what the supervisor started, which then starts it again. */
+  readonly kill: () => void
+  readonly api: (path: string, init?: RequestInit) => Promise<Record<string, unknown>>
+  /** Waits for a job as long as the test waits for it, over restarts. */
+  readonly until: (id: string, fits: (job: Job) => boolean) => Promise<Job>
+  readonly runs: () => Promise<string>
+  readonly svc: (...args: string[]) => Promise<Finished>
+}
+
+/** A release in a tree, started by the launcher under a supervisor that starts it again whenever it ends. */
+async function installed (
+  t: Test, channel: ChannelServer, key: { readonly publicKey: string }, files: Readonly<Record<string, string>>
+): Promise<Installed> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-tree-'))
+  const [base, home] = [join(folder, 'releases'), join(folder, 'home')]
+  const tree = join(base, 'svc-0.9.0')
+  cpSync(dirname(shippedProgram()), join(tree, 'dist/lib'), { recursive: true, filter: path => !path.endsWith('.map') })
+  const about = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object
+  writeFileSync(join(tree, 'package.json'), JSON.stringify({ ...about, version: '0.9.0' }))
+  writeFileSync(join(tree, 'release.json'), JSON.stringify({ releases_url: channel.url, public_key: 'release.pem' }))
+  writeFileSync(join(tree, 'release.pem'), key.publicKey)
+  // beside the trees, where every release finds them: the archives of the test are small
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  symlinkSync('svc-0.9.0', join(base, 'current'))
+  cpSync(join(tree, LAUNCHER), join(base, 'launch.mjs'))
+  mkdirSync(join(home, 'etc/svc'), { recursive: true })
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, 'etc/svc', name), text)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const foreign = /^(SVC_|NODE_OPTIONS|npm_|DOCKER_)/
+  const env = { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name))), SVC_SUPERVISED: '1' }
+  let [child, over] = [null as ChildProcess | null, false]
+  const ended = (async () => {
+    while (!over) {
+      child = spawn(process.execPath, [join(base, 'launch.mjs'), 'serve', '--home', home, '--port', String(port), '--ready-json'], { env, cwd: folder, stdio: 'ignore' })
+      await once(child, 'exit')
+    }
+  })()
+  t.teardown(async () => {
+    over = true
+    child?.kill('SIGTERM')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const api: Installed['api'] = async (path, init) => await (await fetch(`${url}${path}`, init)).json() as Record<string, unknown>
+  const look = async <T>(ask: () => Promise<T>, fits: (value: T) => boolean): Promise<T> => {
+    for (;;) {
+      const value = await ask().catch(() => null)
+      if (value !== null && fits(value)) return value
+      await wait(25)
+    }
+  }
+  await look(() => api('/api/updates/state'), () => true)
+  return {
+    url, home, base, api,
+    kill: () => { child?.kill('SIGKILL') },
+    until: (id, fits) => look(async () => await api(`/api/updates/status/${id}`) as unknown as Job, fits),
+    runs: async () => ((await api('/api/updates/state')).svc as { readonly current: string }).current,
+    svc: (...args) => run([...args, '--url', url])
+  }
+}
+
+/** A release that is nothing but what the test says it does. */
+function fakeProgram (serve: string, database: object = { ok: true, from: 4, to: 4, message: null }): string {
+  return `#!/usr/bin/env node
+const [, , command] = process.argv
+if (command === 'doctor') console.log(JSON.stringify({ version: 'x', config: { ok: true, problems: [] }, database: ${JSON.stringify(database)}, plugins: [] }))
+else { ${serve} }
+`
+}
+
+t.test('a release is taken up over kills and under load, gone back from, and returned from when it does not stay', async t => {
+  const { publicKey, privateKey: key } = generateKeyPairSync('ec', {
+    namedCurve: 'P-256', publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }
+  })
+  const channel = await channelServer(t)
+  const upstream = await fakeUpstream(t)
+  const out = mkdtempSync(join(tmpdir(), 'svc-releases-'))
+  t.teardown(() => rmSync(out, { recursive: true }))
+  const release = async (version: string, files: Parameters<typeof writeRelease>[0]['files'], fields: object = {}): Promise<void> => {
+    const about = { 'package.json': JSON.stringify({ name: 'svc-gateway', version, type: 'module' }) }
+    const pins = { 'release.json': JSON.stringify({ releases_url: channel.url, public_key: 'release.pem' }), 'release.pem': publicKey }
+    await writeRelease({ out, channel: 'stable', version, files: { ...about, ...pins, ...files }, key, fields: { ...fields } })
+    for (const name of ['stable.json', `stable-${version}.json`, `svc-${version}.tar.gz`, `svc-${version}.bundle.json`]) {
+      channel.files.set(`/${name}`, readFileSync(join(out, name)))
+    }
+  }
+  const gateway = await installed(t, channel, { publicKey }, {
+    'upstreams.toml': upstreamTable('far', upstream.url),
+    'svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n[plugins.config.updates]\nconfirm_s = 0.5\nanswer_within_s = 120\n'
+  })
+  const apply = async (): Promise<string> => (await gateway.api('/api/updates/apply', {
+    method: 'POST', body: '{}', headers: { 'content-type': 'application/json' }
+  })).id as string
+
+  // killed in the middle of the download, and again when the new release is on trial
+  await release('1.0.0', treeFiles('1.0.0'))
+  const archive = channel.files.get('/svc-1.0.0.tar.gz') as Buffer
+  const ranges: Array<string | undefined> = []
+  channel.files.set('/svc-1.0.0.tar.gz', (request, response) => {
+    ranges.push(request.headers.range)
+    if (ranges.length > 1) return send(archive, request, response)
+    response.writeHead(200, { 'content-length': archive.length, 'etag': '"one"' }).write(archive.subarray(0, 500_000))
+  })
+  const first = await apply()
+  const part = join(gateway.home, 'var/lib/svc/cache/1.0.0/archive.part')
+  while ((statSync(part, { throwIfNoEntry: false })?.size ?? 0) < 500_000) await wait(10)
+  gateway.kill()
+  await gateway.until(first, ({ phase }) => phase === 'confirming')
+  gateway.kill()
+  t.match(await gateway.until(first, ({ state }) => state === 'applied' || state === 'failed'), { state: 'applied', error: null, restarted: true })
+  t.strictSame(ranges, [undefined, 'bytes=500000-'], 'the download went on where it was')
+  t.equal(await gateway.runs(), '1.0.0')
+  t.equal(readlinkSync(join(gateway.base, 'current')), 'svc-1.0.0')
+  t.equal(readFileSync(join(gateway.home, 'var/lib/svc/svc.previous'), 'utf8').trim(), join(gateway.base, 'svc-0.9.0'))
+  t.match(await gateway.svc('update'), { code: 0, stdout: /Nothing to apply: 1\.0\.0 runs/ })
+
+  // under load: a stream that runs ends whole, and whatever else is asked has an outcome
+  const ask = (stream: boolean): Promise<Response> => fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'far/gpt-9', stream, messages: [{ role: 'user', content: 'hi' }] })
+  })
+  const words = Array.from({ length: 60 }, (_, i) => `w${i} `)
+  upstream.play({ headers: { 'content-type': 'text/event-stream' }, chunks: chatStream(words), everyMs: 100 }, okAnswer)
+  const stream = await ask(true)
+  const outcomes: Array<Promise<string>> = []
+  const load = setInterval(() => {
+    outcomes.push(ask(false).then(async answer => `${answer.status} ${(await answer.text()).length > 0}`, () => 'no connection'))
+  }, 100)
+  const [back, text] = await Promise.all([gateway.svc('update', '--rollback'), stream.text()])
+  clearInterval(load)
+  t.match(text, /w0 [^]*w59 [^]*data: \[DONE\]/, 'the stream was let end')
+  const seen = new Set(await Promise.all(outcomes))
+  t.ok(seen.has('200 true'))
+  t.strictSame([...seen].filter(outcome => !['200 true', '503 true', 'no connection'].includes(outcome)), [], 'no other outcome')
+  t.match(back, { code: 0, stdout: /^0\.9\.0 runs\.$/m }, back.stderr)
+  t.equal(await gateway.runs(), '0.9.0')
+  const forth = await gateway.svc('update', '--rollback')
+  t.match(forth, { code: 0, stdout: /^1\.0\.0 runs\.$/m }, forth.stderr)
+  t.equal(await gateway.runs(), '1.0.0')
+
+  // a release that ends at once, one that damages what it migrates and ends while it is on trial, one that says nothing
+  const database = join(gateway.home, 'var/lib/svc/svc.db')
+  const listening = `require('node:fs').writeFileSync(${JSON.stringify(database)}, 'damaged'); setTimeout(() => process.exit(7), 300)`
+  const cases: ReadonlyArray<readonly [version: string, program: string, why: RegExp]> = [
+    ['1.1.0', fakeProgram('process.exit(3)'), /svc-1\.1\.0 was started and did not stay: it ended with exit code 3; svc-1\.0\.0 runs again/],
+    ['1.2.0', fakeProgram(listening, { ok: true, from: 4, to: 5, message: null }), /it ended with exit code 7/],
+    ['1.3.0', fakeProgram('', { ok: false, from: 4, to: null, message: 'no such column' }), /cannot take over the state database: no such column/]
+  ]
+  for (const [version, program, why] of cases) {
+    await release(version, { 'dist/lib/svc.cjs': program, 'dist/lib/package.json': '{"type":"commonjs"}' })
+    const failed = await gateway.svc('update')
+    t.match(failed, { code: 1, stderr: why }, failed.stderr)
+    t.equal(await gateway.runs(), '1.0.0', `${version} did not stay`)
+  }
+  const told = JSON.stringify(await gateway.api('/api/activity?limit=200&action=updates.*'))
+  t.equal(told.match(/"updates\.return"/g)?.length, 2, 'each return is told')
+  t.match(told, /"updates\.rollback"/, 'and the database is the one from before the damage')
+})
