@@ -23,7 +23,7 @@ t.test('pi is installed by svc agent install, asked, uses a tool of the gateway,
   await mkdir(user)
   const svc = (...words: readonly string[]): Promise<Ended> => new Promise(resolve => {
     const args = [join(root, 'dist/cli/svc.js'), 'agent', words[0]!, '--url', gateway.url, ...words.slice(1)]
-    const child = execFile(process.execPath, args, { cwd: user, env: { ...process.env, HOME: user }, maxBuffer: 16 * 1024 * 1024 },
+    const child = execFile(process.execPath, args, { cwd: user, env: { ...process.env, HOME: user } },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code ?? 1, stdout, stderr }))
     child.stdin!.end()
   })
