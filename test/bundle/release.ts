@@ -1,6 +1,6 @@
 /*
  * Makes a release of what was built: an archive with all that it needs to run, a manifest for its channel, and a bundle with the
- * signature. `npm run build && node dist/test/bundle/release.js --help` says how.
+ * signature. `npm run release -- --help` says how.
  */
 
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
@@ -13,7 +13,7 @@ import { pack as packTar } from 'tar-stream'
 import { root } from '../repository.js'
 import { bundleFolder } from './fresh.js'
 
-const HELP = `Usage: node dist/test/bundle/release.js [options]
+const HELP = `Usage: npm run release -- [options]
 
   --out <folder>           where archive, manifests and bundle go (default: dist/release)
   --channel <name>         stable or nightly (default: stable)
