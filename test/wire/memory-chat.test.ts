@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { Clock } from '../../kernel/contract/index.js'
+import { core, definePlugin, type AnyPlugin, type Clock, type OutgoingCall } from '../../kernel/contract/index.js'
 import { FakeClock } from '../../kernel/testing/fake-clock.js'
 import memoryEngine from '../../plugins/services/memory-engine/index.js'
 import memoryService from '../../plugins/services/memory/index.js'
@@ -8,6 +8,7 @@ import imageRoutes from '../../plugins/v1/images/index.js'
 import memoryChat from '../../plugins/v1/memory/index.js'
 import omni from '../../plugins/v1/omni/index.js'
 import { fakeHindsight, type FakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
+import { fakeUpstream, upstreamTable } from './fake-upstream.js'
 import { toolEngine, type SeenChat, type Turn } from './tool-engine.js'
 import { until, wireGateway, type WireGateway } from './wire-gateway.js'
 
@@ -21,12 +22,13 @@ interface Rig {
 const slot = (type: string): string => `type = "${type}"\nprovider = "fake"\ndevice = "cpu"\n[model]\ndefault = "fake-model"\n`
 
 async function rig (
-  t: Test, turns: readonly Turn[], svc?: string, clock?: Clock, files: Readonly<Record<string, string>> = {}
+  t: Test, turns: readonly Turn[], svc?: string, clock?: Clock, files: Readonly<Record<string, string>> = {},
+  more: readonly AnyPlugin[] = []
 ): Promise<Rig> {
   const fake = await fakeHindsight(t)
   const seen: SeenChat[] = []
   const gateway = await wireGateway(t, {
-    plugins: [memoryEngine, memoryService, memoryChat, omni, imageRoutes, imageCache],
+    plugins: [memoryEngine, memoryService, memoryChat, omni, imageRoutes, imageCache, ...more],
     files: { 'etc/svc/slots/agent.toml': `${slot('llm')}labels = ["tool-calling"]\n`, ...files },
     svc: svc ?? `[memory]\nenabled = true\nengine = "hindsight"\nurl = "${fake.url}"\n`,
     ...clock === undefined ? {} : { clock },
@@ -148,6 +150,31 @@ t.test('a chat goes on without its memories when the engine fails, and a failed 
   t.match([refused.status, await refused.json()], [400, { error: { message: 'too long' } }])
   await gateway.close()
   t.notOk(fake.calls.some(call => /^POST .*\/memories$/.test(call)))
+})
+
+t.test('a chat with memory and an image that an upstream serves are known to be the agent\'s that asked', async t => {
+  const up = await fakeUpstream(t)
+  const seen: OutgoingCall[] = []
+  const accountant = definePlugin({
+    name: 'accountant',
+    kind: 'routes',
+    apiVersion: 1,
+    requires: { dispatch: core.dispatch },
+    register: ctx => {
+      ctx.services.dispatch.watchOutgoing(call => {
+        seen.push(call)
+        return null
+      })
+    }
+  })
+  const { gateway } = await rig(t, [], undefined, undefined, { 'etc/svc/upstreams.toml': upstreamTable('up', up.url) }, [accountant])
+  const send = (path: string, body: object): Promise<Response> => gateway.fetch(path, {
+    method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-svc-agent': 'pi' }
+  })
+  await (await send('/v1/chat/completions', { ...ask('Hello'), model: 'gpt-9', memory: true })).text()
+  t.strictSame(seen.map(({ surface, headers }) => [surface, headers['x-svc-agent']]), [['chat', 'pi']])
+  await (await send('/v1/images/generations', { model: 'gpt-9', prompt: 'A lighthouse' })).text()
+  t.strictSame(seen.slice(1).map(({ surface, headers }) => [surface, headers['x-svc-agent']]), [['image', 'pi']])
 })
 
 t.test('a gateway that stops gives up what is being remembered before its plugin is cut off', async t => {

@@ -88,7 +88,7 @@ export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
   /** Engines and logs see it; the id of the client's request that this is a part of. */
   readonly requestId: string
   /** Headers of the client's request that this is a part of: by them it is known who pays. They are not sent on. */
-  readonly origin?: OutgoingCall['headers']
+  readonly origin?: OutgoingCall['headers'] | undefined
   readonly signal: AbortSignal
 }
 

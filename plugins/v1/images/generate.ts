@@ -4,6 +4,7 @@ import {
 import type { ImageCache } from '../../api/images/ref.js'
 import { slotEdits, type ImageRequest } from './image-request.js'
 import { assertSlotModel, imageModelError } from './model-check.js'
+import type { ClientRequest } from './ref.js'
 import { renderedSchema } from './schemas.js'
 
 export interface GenerateServices {
@@ -18,8 +19,8 @@ const LONGEST_ANSWER_BYTES = 512 * 1024 * 1024
 
 /** Has the images made and puts the answer together. An upstream's answer passes as it is. */
 export async function generate (
-  { dispatch, providers, slots, cache }: GenerateServices, request: ImageRequest, body: Buffer, requestId: string,
-  signal: AbortSignal
+  { dispatch, providers, slots, cache }: GenerateServices, request: ImageRequest, body: Buffer,
+  { requestId, origin }: ClientRequest, signal: AbortSignal
 ): Promise<AdaptedAnswer> {
   let isSlot = false
   const answer = await dispatch.call({
@@ -27,6 +28,7 @@ export async function generate (
     path: '/images/generations',
     body,
     requestId,
+    origin,
     signal,
     edit: (_, slot) => {
       if (slot !== null) assertSlotModel(slots.provider(slot.name), slot, request.model, providers)

@@ -18,7 +18,7 @@ export default definePlugin({
   provides: [imageMakerRef],
   register (ctx) {
     const { services } = ctx
-    ctx.provide(imageMakerRef, { make: (wish, requestId, signal) => make(services, wish, requestId, signal) })
+    ctx.provide(imageMakerRef, { make: (wish, request, signal) => make(services, wish, request, signal) })
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/images/generations',
@@ -33,7 +33,7 @@ export default definePlugin({
         assertUsable(services.providers, request.model)
         const body = Buffer.from(JSON.stringify({ ...call.body, model: request.model }))
         return services.dispatch.compose(call, { surface: 'image', model: request.model, stream: false }, signal =>
-          generate(services, request, body, call.requestId, signal))
+          generate(services, request, body, { requestId: call.requestId, origin: call.request.headers }, signal))
       }
     }))
   }

@@ -2,17 +2,17 @@ import { svcError, type AdaptedAnswer } from 'svc-gateway/plugin'
 import { generate, type GenerateServices } from './generate.js'
 import { imageRequest } from './image-request.js'
 import { assertUsable } from './model-check.js'
-import type { ImageWish } from './ref.js'
+import type { ClientRequest, ImageWish } from './ref.js'
 import { imageAnswerSchema } from './schemas.js'
 
 /** Makes images for another plugin (ref.ts). */
 export async function make (
-  services: GenerateServices, { model, prompt, n, size }: ImageWish, requestId: string, signal: AbortSignal
+  services: GenerateServices, { model, prompt, n, size }: ImageWish, client: ClientRequest, signal: AbortSignal
 ): Promise<readonly string[]> {
   const body = { model, prompt, n, size }
   const request = imageRequest(body)
   assertUsable(services.providers, request.model)
-  const answer = await generate(services, request, Buffer.from(JSON.stringify(body)), requestId, signal)
+  const answer = await generate(services, request, Buffer.from(JSON.stringify(body)), client, signal)
   const text = (await whole(answer)).toString('utf8')
   if (answer.status !== 200) throw svcError('dispatch.upstream_failed', `the image engine answered ${answer.status}: ${text.slice(0, 500)}`)
   return imageAnswerSchema.parse(JSON.parse(text)).data.flatMap(({ url }) => url ?? [])

@@ -1,4 +1,4 @@
-import { createServiceRef } from 'svc-gateway/plugin'
+import { createServiceRef, type PluginCall } from 'svc-gateway/plugin'
 
 /** What an image is made from; what is left open comes from the slot. */
 export interface ImageWish {
@@ -10,10 +10,13 @@ export interface ImageWish {
   readonly size?: string | undefined
 }
 
+/** The client's request that images are made for. */
+export type ClientRequest = Pick<PluginCall, 'requestId' | 'origin'>
+
 /** Images for other plugins, made as `POST /v1/images/generations` makes them. */
 export interface ImageMaker {
   /** Paths of the images on this gateway. Rejects with what a client would be answered, or the signal's reason. */
-  make (wish: ImageWish, requestId: string, signal: AbortSignal): Promise<readonly string[]>
+  make (wish: ImageWish, request: ClientRequest, signal: AbortSignal): Promise<readonly string[]>
 }
 
 export const imageMakerRef = createServiceRef<ImageMaker>('images.maker')

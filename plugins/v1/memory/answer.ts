@@ -108,7 +108,7 @@ export class RememberingChat {
     const { request, requestId } = this.#call
     const { dispatch } = this.#deps
     const taken = dispatch.taken({ body, request, requestId }, this.#options)
-    if (taken === null) return await dispatch.call({ ...this.#options, body, requestId, signal })
+    if (taken === null) return await dispatch.call({ ...this.#options, body, requestId, origin: request.headers, signal })
     const { body: content, ...head } = await taken.answer(signal)
     return { ...head, body: Buffer.isBuffer(content) ? Readable.from([content]) : content }
   }

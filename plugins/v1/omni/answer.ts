@@ -35,7 +35,9 @@ export function answerWithTools (
   const { dispatch, slots, models, config, clock, providers, images } = services
   const usable = slots.names().map(name => slots.config(name)).filter(slot => isUsable(slots, slot))
   const attachments = attachmentsOf(request.messages)
-  const context = { dispatch, models, providers, images, requestId: call.requestId, caller, slots: usable, attachments }
+  const context = {
+    dispatch, models, providers, images, requestId: call.requestId, origin: call.request.headers, caller, slots: usable, attachments
+  }
   const { named } = request
   const toolbox = toolboxOf(context, request.tools, taken => {
     if (named === null) return []
@@ -48,7 +50,7 @@ export function answerWithTools (
     image: !canSee(caller, models) && toolbox.has('analyze_image'), audio: toolbox.has('transcribe_audio')
   })
   const { stream } = request
-  const input = { request, edit, requestId: call.requestId, caller: caller.name, toolbox, messages }
+  const input = { request, edit, requestId: call.requestId, origin: call.request.headers, caller: caller.name, toolbox, messages }
   return {
     stream,
     answer: signal => {

@@ -1,4 +1,4 @@
-import { svcError, type CallAnswer, type DispatchService, type SurfaceName } from 'svc-gateway/plugin'
+import { svcError, type CallAnswer, type DispatchService, type PluginCall, type SurfaceName } from 'svc-gateway/plugin'
 
 /** Largest answer that a tool takes in. */
 const LONGEST_ANSWER_BYTES = 32 * 1024 * 1024
@@ -7,6 +7,8 @@ const LONGEST_ERROR_TEXT = 500
 export interface Asking {
   readonly dispatch: DispatchService
   readonly requestId: string
+  /** Headers of the client's request: what tools ask for is charged to its agent. */
+  readonly origin: PluginCall['origin']
 }
 
 export interface EngineRequest {
@@ -25,9 +27,9 @@ export interface EngineBytes {
 
 /** One call of a tool to an engine. Throws what the engine says when it refuses, shortened. */
 export async function askEngine (
-  { dispatch, requestId }: Asking, request: EngineRequest, signal: AbortSignal
+  { dispatch, requestId, origin }: Asking, request: EngineRequest, signal: AbortSignal
 ): Promise<EngineBytes> {
-  const answer = await dispatch.call({ ...request, priority: 'normal', requestId, signal })
+  const answer = await dispatch.call({ ...request, priority: 'normal', requestId, origin, signal })
   const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
   if (answer.status < 200 || answer.status > 299) throw new Error(`status ${answer.status}: ${errorText(bytes)}`)
   return { bytes, contentType: answer.headers['content-type'] ?? 'application/octet-stream' }

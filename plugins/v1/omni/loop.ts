@@ -1,4 +1,4 @@
-import { isSvcError, messageOf, type CallAnswer, type Clock, type DispatchService, type ForwardOptions, type GpuArbiter } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, type CallAnswer, type Clock, type DispatchService, type ForwardOptions, type GpuArbiter, type PluginCall } from 'svc-gateway/plugin'
 import type { ToolCall } from './completion.js'
 import type { OmniRequest } from './request.js'
 import { isUsage, sumOf, type Usage } from './usage.js'
@@ -20,6 +20,7 @@ export interface LoopInput {
   /** What the chat route changes in a request for a slot. */
   readonly edit: ForwardOptions['edit']
   readonly requestId: string
+  readonly origin: PluginCall['origin']
   /** Name of the slot whose model calls the tools. */
   readonly caller: string
   readonly toolbox: Toolbox
@@ -64,7 +65,7 @@ export class OmniLoop {
 
   /** Asks the caller's model for its next answer. What the client says of the choice of tools holds for the first. */
   chat (): Promise<CallAnswer> {
-    const { request, caller, requestId, edit } = this.#input
+    const { request, caller, requestId, origin, edit } = this.#input
     this.round++
     const body = {
       ...request.body,
@@ -80,6 +81,7 @@ export class OmniLoop {
       body: Buffer.from(JSON.stringify(body)),
       ...edit === undefined ? {} : { edit },
       requestId,
+      origin,
       signal: this.#signal
     })
   }

@@ -1,4 +1,4 @@
-import type { DispatchService, ModelRegistry, NamedSlotConfig, ProviderCatalog } from 'svc-gateway/plugin'
+import type { DispatchService, ModelRegistry, NamedSlotConfig, PluginCall, ProviderCatalog } from 'svc-gateway/plugin'
 import type { z } from 'zod'
 import type { ImageMaker } from '../images/ref.js'
 import type { Attachment } from './attachments.js'
@@ -40,6 +40,8 @@ export interface ToolContext {
   readonly providers: Pick<ProviderCatalog, 'get'>
   readonly images: ImageMaker
   readonly requestId: string
+  /** Headers of the client's request: what a tool asks for is charged to its agent. */
+  readonly origin: PluginCall['origin']
   /** The slot whose model calls the tools. */
   readonly caller: NamedSlotConfig
   /** Enabled slots that have what they need to run, in configuration order. */

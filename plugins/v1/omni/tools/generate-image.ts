@@ -13,7 +13,7 @@ export const generateImage: OfferTool = context => {
       n: z.int().min(1).max(4).optional().describe('How many pictures')
     }),
     run: async ({ prompt, size, n }, signal) => {
-      const images = await context.images.make({ model: modelOf(slot, context), prompt, size, n }, context.requestId, signal)
+      const images = await context.images.make({ model: modelOf(slot, context), prompt, size, n }, context, signal)
       return { told: { images }, images }
     }
   })
