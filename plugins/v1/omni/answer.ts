@@ -36,7 +36,8 @@ export function answerWithTools (
   const usable = slots.names().map(name => slots.config(name)).filter(slot => isUsable(slots, slot))
   const attachments = attachmentsOf(request.messages)
   const context = {
-    dispatch, models, providers, images, requestId: call.requestId, origin: call.request.headers, caller, slots: usable, attachments
+    dispatch, models, providers, images, requestId: call.requestId, origin: call.request.headers, caller, attachments,
+    slots: usable
   }
   const { named } = request
   const toolbox = toolboxOf(context, request.tools, taken => {
