@@ -17,7 +17,9 @@ export const taskSchema = z.looseObject({
   revision: z.number(),
   deps: z.looseObject({ parents: z.array(z.string()), children: z.array(z.string()) }),
   comments: z.array(z.looseObject({ author: z.string(), body: z.string() })),
-  runs: z.array(z.looseObject({ id: z.string(), state: z.string(), profile: z.string(), dur: z.number().nullable(), msg: z.string().nullable() })),
+  runs: z.array(z.looseObject({
+    id: z.string(), state: z.string(), profile: z.string(), dur: z.number().nullable(), msg: z.string().nullable()
+  })),
   dep_count: z.string().nullable()
 })
 export type TaskRecord = z.output<typeof taskSchema>
