@@ -10,6 +10,7 @@ import activityRoutes from '../../../plugins/api/activity/index.js'
 import budgetRoutes from '../../../plugins/api/agent-budgets/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
 import eventRoutes from '../../../plugins/api/events/index.js'
+import serviceRoutes from '../../../plugins/api/services/index.js'
 import toolRoutes from '../../../plugins/api/tools/index.js'
 import agents from '../../../plugins/services/agents/index.js'
 import budgets from '../../../plugins/services/agent-budgets/index.js'
@@ -26,7 +27,9 @@ interface Rig extends WireGateway {
 
 async function rig (t: Test, options: WireOptions = {}): Promise<Rig> {
   const gateway = await wireGateway(t, {
-    plugins: [agents, personas, personaRoutes, budgets, budgetRoutes, activityRoutes, eventRoutes, toolRoutes], ...options
+    plugins: [agents, serviceRoutes, personas, personaRoutes, budgets, budgetRoutes, activityRoutes, eventRoutes, toolRoutes],
+    pluginConfig: { 'api-services': { systemctl: '/nonexistent' } },
+    ...options
   })
   return Object.assign(gateway, {
     ask: async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {

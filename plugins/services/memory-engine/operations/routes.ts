@@ -16,8 +16,9 @@ const list: Handler = ({ core, params, query, ignored }) => {
     offset: optional(int({ min: 0 }), 0),
     exclude_parents: optional(bool, false)
   })
-  needBank(core.store, bankId)
   const { total, operations } = operationsOf(core).table.list(bankId, { status, type, excludeParents, limit, offset })
+  // an import makes its bank when it is done
+  if (total === 0) needBank(core.store, bankId)
   return json({ bank_id: bankId, total, limit, offset, operations: operations.map(operationRow) })
 }
 
