@@ -28,7 +28,8 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       example: { name: 'pi', dry_run: true },
       status: 202,
       handler: async call => {
-        const { name, switch: replaces, form, offline, skip_phases: skip, dry_run: dryRun } = call.body
+        const { name, form } = call.body
+        const { switch: replaces = false, offline = false, skip_phases: skip = [], dry_run: dryRun = false } = call.body
         const work = (): Promise<AgentStatus> => lifecycle.install(name, { switch: replaces, form, offline, skip, dryRun })
         return shown(dryRun ? await work() : await audited(call, 'install', name, work))
       }
@@ -89,7 +90,7 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       example: { dry_run: true },
       status: 202,
       handler: async call => {
-        const { params: { name }, body: { offline, skip_phases: skip, dry_run: dryRun } } = call
+        const { params: { name }, body: { offline = false, skip_phases: skip = [], dry_run: dryRun = false } } = call
         const work = (): Promise<AgentStatus> => lifecycle.bootstrap(name, { offline, skip, dryRun })
         return shown(dryRun ? await work() : await audited(call, 'bootstrap', name, work))
       }

@@ -82,13 +82,13 @@ export const agentsSchema = z.strictObject({
   known: z.array(knownAgentSchema).meta({ description: 'All that plugins describe' })
 }).meta({ title: 'Agents' })
 
-const dryRunSchema = z.boolean().default(false).meta({ description: 'Only say what would be done' })
-const offlineSchema = z.boolean().default(false).meta({ description: 'Bring nothing: use what is there' })
-const skipSchema = z.array(z.enum(agentPhases)).max(agentPhases.length).default([]).meta({ description: 'Phases to leave out' })
+const dryRunSchema = z.boolean().optional().meta({ description: 'Only say what would be done' })
+const offlineSchema = z.boolean().optional().meta({ description: 'Bring nothing: use what is there' })
+const skipSchema = z.array(z.enum(agentPhases)).max(agentPhases.length).optional().meta({ description: 'Phases to leave out' })
 
 export const installBodySchema = z.strictObject({
   name: z.string().min(1).max(64),
-  switch: z.boolean().default(false).meta({ description: 'Take away the agent that is installed' }),
+  switch: z.boolean().optional().meta({ description: 'Take away the agent that is installed' }),
   form: z.enum(installForms).optional().meta({ description: 'Default: the first that works here' }),
   offline: offlineSchema,
   skip_phases: skipSchema,
@@ -101,7 +101,7 @@ export const upgradeBodySchema = z.strictObject({
 
 export const reprovisionBodySchema = z.strictObject({
   phase: z.enum(agentPhases).exclude(['replace']).optional().meta({ description: 'Only this one' }),
-  repair: z.boolean().default(false).meta({ description: 'Bring its packages anew' })
+  repair: z.boolean().optional().meta({ description: 'Bring its packages anew' })
 }).meta({ title: 'AgentReprovisionOrder' })
 
 export const bootstrapBodySchema = z.strictObject({

@@ -9,7 +9,7 @@ export const tones = ['neutral', 'concise', 'friendly', 'formal', 'playful'] as 
 const patterns = (description: string) => z.array(z.string().max(128).regex(/^[\w.*/-]+$/, { error: 'must be the name of a tool, in which * stands for anything' }))
   .max(200).meta({ description })
 
-const line = (max: number) => z.string().max(max).regex(/^[^\p{Cc}]*$/u, { error: 'must be one line' })
+const line = (max: number) => z.string().max(max).regex(/^[^\u0000-\u001f\u007f-\u009f]*$/, { error: 'must be one line' })
 
 /** A persona as it is written; what is left out is the seed's, or empty. */
 export const personaPatchSchema = z.strictObject({

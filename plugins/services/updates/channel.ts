@@ -28,7 +28,8 @@ interface Place {
 /**
  * Where the manifest of a channel is. Of a folder it is `<channel>.json`, and of one version `<channel>-<version>.json`. The
  * variable names the manifest itself: as a file it is read as it is, over HTTP other channels and versions are asked for by
- * the query. Pure. Throws `system.update_error` where nothing is configured, or it is no address.
+ * the query. Pure. Throws `system.update_unconfigured` where nothing is configured, and `system.update_error` for what is no
+ * address.
  */
 export function manifestUrl ({ override, folder, channel, target }: Place): URL {
   if (override !== '') {
@@ -40,7 +41,7 @@ export function manifestUrl ({ override, folder, channel, target }: Place): URL 
     return url
   }
   if (folder === '') {
-    throw updateError('system.update_error', 'this installation does not know where releases come from: set [plugins.config.updates] releases_url, or SVC_RELEASES_URL')
+    throw updateError('system.update_unconfigured', 'this installation does not know where releases come from: set [plugins.config.updates] releases_url, or SVC_RELEASES_URL')
   }
   const base = isAbsolute(folder) ? pathToFileURL(`${folder}/`) : addressOf(folder)
   if (!base.pathname.endsWith('/')) base.pathname += '/'

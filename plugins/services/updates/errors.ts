@@ -14,5 +14,6 @@ export const updateError = defineErrors('system', {
   update_rollback_unavailable: { status: 400, when: 'there is no earlier release to go back to' },
   update_swap_failed: { status: 500, when: 'the link to the release in use cannot be changed' },
   update_trial_failed: { status: 409, when: 'the new release cannot take over this home: its configuration, its database or its plugins' },
+  update_unconfigured: { status: 409, when: 'this installation does not know where releases come from' },
   update_verify_failed: { status: 400, when: 'a download is not what its manifest says, or its signature is not one that this installation trusts' }
 })

@@ -108,7 +108,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /api/requests/req-1/cancel': [404, 'request.not_found'],
   'POST /api/services/openwebui/install': [409, 'services.cannot_install'],
   'POST /api/stacks/saber/apply': [409, 'stacks.would_break'],
-  'GET /api/updates/check': [500, 'system.update_error'],
+  'GET /api/updates/check': [409, 'system.update_unconfigured'],
   'POST /api/updates/apply': [409, 'system.update_editable_install'],
   'POST /api/updates/rollback': [409, 'system.update_editable_install'],
   'GET /api/updates/status/0123456789ab': [404, 'system.update_job_not_found'],

@@ -126,5 +126,5 @@ t.test('without an address of releases no request leaves the machine, and a chec
   t.strictSame(channel.asked, [])
   const bare = await createTestGateway({ plugins: [updates, updatesApi], installation: { root: t.testdir(), restart: null } })
   t.teardown(() => bare.close())
-  t.match(await (await bare.fetch('/api/updates/check')).json(), { error: { code: 'system.update_error' } })
+  t.match(await (await bare.fetch('/api/updates/check')).json(), { error: { code: 'system.update_unconfigured' } })
 })
