@@ -32,6 +32,7 @@ export type Tree = Extract<Standing, { readonly kind: 'tree' }>
 export class Updater {
   readonly jobs: JobFiles
   readonly #deps: UpdaterDeps
+  #isBeginning = false
 
   constructor (deps: UpdaterDeps) {
     this.#deps = deps
@@ -49,10 +50,10 @@ export class Updater {
 
   /** Begins an update; `done` settles with its job when there is nothing more to do before a restart. */
   async apply (version: string | null): Promise<{ readonly job: UpdateJob, readonly done: Promise<UpdateJob> }> {
-    const tree = await this.tree()
-    await this.#mustBeIdle(tree)
-    const job = await this.jobs.create({ kind: 'update', channel: this.#deps.releases.channel, version })
-    return { job, done: this.run(job, tree) }
+    return await this.#alone(async tree => {
+      const job = await this.jobs.create({ kind: 'update', channel: this.#deps.releases.channel, version })
+      return { job, done: this.run(job, tree) }
+    })
   }
 
   /** Takes the way of an update from its beginning: what is there already is taken up. Never rejects. */
@@ -107,9 +108,11 @@ export class Updater {
 
   /** Goes back to the release before this one; twice is where one began. Throws `system.update_rollback_unavailable`. */
   async rollBack (): Promise<RolledBack> {
+    return await this.#alone(tree => this.#rollBack(tree))
+  }
+
+  async #rollBack (tree: Tree): Promise<RolledBack> {
     const { releases, info, installation } = this.#deps
-    const tree = await this.tree()
-    await this.#mustBeIdle(tree)
     const previous = (await readFile(this.previousFile, 'utf8').catch(() => '')).trim()
     const to = basename(previous)
     const version = dirname(previous) === tree.base && to !== tree.tree ? await treeVersion(previous) : null
@@ -166,10 +169,18 @@ export class Updater {
     }
   }
 
-  async #mustBeIdle ({ base }: Tree): Promise<void> {
-    const busy = this.jobs.list().find(({ state }) => state === 'queued' || state === 'running' || state === 'prepared')
-    if (busy === undefined && await readSwitch(base) === null) return
-    throw updateError('system.update_busy', 'an update is under way; GET /api/updates/status/{id} says how far it is', { details: { job: busy?.id ?? null } })
+  /** A look at files comes before the job, and another request must not begin in between. Throws `system.update_busy`. */
+  async #alone<T> (begin: (tree: Tree) => Promise<T>): Promise<T> {
+    const tree = await this.tree()
+    if (this.#isBeginning) throw busy(null)
+    this.#isBeginning = true
+    try {
+      const job = this.jobs.list().find(({ state }) => state === 'queued' || state === 'running' || state === 'prepared')
+      if (job !== undefined || await readSwitch(tree.base) !== null) throw busy(job?.id ?? null)
+      return await begin(tree)
+    } finally {
+      this.#isBeginning = false
+    }
   }
 
   /** Remembers the release that was left. */
@@ -177,4 +188,8 @@ export class Updater {
     await mkdir(dirname(this.previousFile), { recursive: true })
     await writeWhole(this.previousFile, `${join(base, tree)}\n`)
   }
+}
+
+function busy (job: string | null): Error {
+  return updateError('system.update_busy', 'an update is under way; GET /api/updates/status/{id} says how far it is', { details: { job } })
 }

@@ -128,3 +128,38 @@ t.test('without an address of releases no request leaves the machine, and a chec
   t.teardown(() => bare.close())
   t.match(await (await bare.fetch('/api/updates/check')).json(), { error: { code: 'system.update_unconfigured' } })
 })
+
+t.test('of several orders at one instant one begins, and the others are told that an update is under way', async t => {
+  const home = t.testdir({
+    releases: {
+      'current': t.fixture('symlink', 'svc-2.0.0'),
+      'launch.mjs': '',
+      'svc-2.0.0': {},
+      'svc-1.0.0': { 'package.json': '{ "name": "svc-gateway", "version": "1.0.0" }' }
+    }
+  })
+  const base = join(home, 'releases')
+  process.env.SVC_LAUNCHED = String(process.pid)
+  t.teardown(() => { delete process.env.SVC_LAUNCHED })
+  const channel = await channelServer(t)
+  // asked, and silent: the update that began stays at its first step
+  channel.files.set('/stable.json', () => undefined)
+  const gateway = await createTestGateway({
+    plugins: [updates, updatesApi], pluginConfig: from(channel), installation: { root: join(base, 'svc-2.0.0'), restart: null }
+  })
+  t.teardown(() => gateway.close())
+  await writeFile(join(gateway.gateway.kernel().config.paths.state, 'svc.previous'), join(base, 'svc-1.0.0'))
+  const together = async (path: string, body?: string): Promise<string[]> => {
+    const answers = await Promise.all(Array.from({ length: 4 }, async () => {
+      const answer = await gateway.fetch(`/api/updates/${path}`, {
+        method: 'POST', ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } })
+      })
+      return [answer.status, await answer.json()] as [number, { error: { code: string } }]
+    }))
+    return answers.map(([status, { error }]) => status === 202 ? 'begun' : error.code).toSorted()
+  }
+  const others = ['system.update_busy', 'system.update_busy', 'system.update_busy']
+  t.strictSame(await together('rollback'), [...others, 'system.update_trial_failed'], 'the release before this one is tried once')
+  t.strictSame(await together('apply', '{}'), ['begun', ...others], 'a rollback that failed blocks nothing')
+  t.strictSame(await together('rollback'), [...others, 'system.update_busy'], 'and there is no rollback while a release is being fetched')
+})
