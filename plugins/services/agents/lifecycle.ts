@@ -86,15 +86,14 @@ export class Lifecycle implements AgentLifecycle {
 
   async install (id: string, order: InstallOrder): Promise<AgentStatus> {
     const agent = this.#deps.known.get(id)
-    const before = this.#records.get(id)
-    const isThere = before !== undefined && (isUnderWay(before) || (before.installed_at !== null && before.problem === null))
-    if (isThere) return this.#shown(before)
-    const other = [...this.#records.values()].find(({ name, installed_at: at }) => name !== id && at !== null)
-    if (other !== undefined && order.switch !== true) {
-      throw agentError('agent.already_installed',
-        `${other.name} is installed, and one agent is at a time: \`svc agent install ${id} --switch\` takes it away`, { details: { agent: id, installed: other.name } })
-    }
-    const form = await this.#fitting(agent, order.form ?? before?.form, order.offline === true)
+    const isThere = this.#inPlace(id)
+    if (isThere !== null) return isThere
+    this.#inTheWay(id, order)
+    const form = await this.#fitting(agent, order.form ?? this.#records.get(id)?.form, order.offline === true)
+    // another order may have been first in the meantime
+    const isThereNow = this.#inPlace(id)
+    if (isThereNow !== null) return isThereNow
+    const other = this.#inTheWay(id, order)
     const phases = agentPhases.filter(phase => phase !== 'replace' || other !== undefined)
     return await this.#begin(agent, 'install', {
       form,
@@ -138,17 +137,21 @@ export class Lifecycle implements AgentLifecycle {
     }
     this.#requireFree(id)
     const marked: AgentRecord = { ...record, verb: 'uninstall', completed_at: null, problem: null }
-    await this.#write(marked)
-    await this.#track(id, () => this.#remove(id))
+    await this.#track(id, async () => {
+      await this.#write(marked)
+      await this.#remove(id)
+    })
     return true
   }
 
   async restart (id: string): Promise<AgentStatus> {
     const { agent, record } = this.#both(id)
     this.#requireFree(id)
-    await this.#deps.daemons.end(daemonOf(id))
-    await this.#work.launch(agent, record)
-    await this.#work.probe(agent, record)
+    await this.#track(id, async () => {
+      await this.#deps.daemons.end(daemonOf(id))
+      await this.#work.launch(agent, record)
+      await this.#work.probe(agent, record)
+    })
     return this.status(id)
   }
 
@@ -160,6 +163,21 @@ export class Lifecycle implements AgentLifecycle {
       return { phase, lines: text.split('\n').filter(line => line !== '') }
     }
     return (await Promise.all(agentPhases.map(read))).filter(({ lines }) => lines.length > 0)
+  }
+
+  /** Its status where an installation has nothing to do. */
+  #inPlace (id: string): AgentStatus | null {
+    const record = this.#records.get(id)
+    const isThere = record !== undefined && (isUnderWay(record) || (record.installed_at !== null && record.problem === null))
+    return isThere ? this.#shown(record) : null
+  }
+
+  /** The agent that it would replace. Throws `agent.already_installed` where the order does not say to switch. */
+  #inTheWay (id: string, order: InstallOrder): AgentRecord | undefined {
+    const other = [...this.#records.values()].find(({ name, installed_at: at }) => name !== id && at !== null)
+    if (other === undefined || order.switch === true) return other
+    throw agentError('agent.already_installed',
+      `${other.name} is installed, and one agent is at a time: \`svc agent install ${id} --switch\` takes it away`, { details: { agent: id, installed: other.name } })
   }
 
   async #begin (agent: AgentDescriptor, verb: Verb, plan: {
@@ -200,8 +218,12 @@ export class Lifecycle implements AgentLifecycle {
     if (dryRun) return { ...this.#shown(record), status: 'planned' }
     this.#requireFree(id)
     const job = jobs.create({ kind: JOB_KIND, target: id, state: 'running', message: verb })
-    await this.#write({ ...record, job: job.id })
-    void this.#track(id, () => this.#carryOn(agent)).catch(() => undefined)
+    const written = this.#write({ ...record, job: job.id })
+    void this.#track(id, async () => {
+      await written
+      await this.#carryOn(agent)
+    }).catch(() => undefined)
+    await written
     return this.status(id)
   }
 
@@ -322,7 +344,7 @@ export class Lifecycle implements AgentLifecycle {
     return agentError('agent.cannot_install', why, { details: { agent: id } })
   }
 
-  /** One work at a time. */
+  /** One work at a time: nothing may be awaited between `#requireFree` and this. */
   #track (id: string, work: () => Promise<void>): Promise<void> {
     const running = work()
     const under = { id, done: running.then(() => undefined, () => undefined) }

@@ -183,6 +183,28 @@ t.test('one agent is installed at a time, and its server runs until another take
   t.notOk(existsSync(dirname(first.data_dir)))
 })
 
+t.test('of several orders at one instant one is carried out', async t => {
+  const gateway = await gatewayOf(t)
+  const together = async (method: string, path: string, body?: unknown): Promise<Awaited<ReturnType<Agents['call']>>[]> =>
+    await Promise.all(Array.from({ length: 4 }, () => gateway.call(method, path, body)))
+  const before = brought.times
+  let release = (): void => undefined
+  brought.hold = new Promise(resolve => { release = resolve })
+  const orders = [...await together('POST', '/api/agents/install', { name: 'serves' }), await gateway.call('POST', '/api/agents/install', { name: 'plain' })]
+  brought.hold = null
+  release()
+  t.equal((await gateway.ended('serves')).status, 'installed')
+  const taken = orders.filter(({ status }) => status === 202)
+  t.equal(new Set(taken.map(({ json }) => (json as AgentStatus).job)).size, 1, 'one job')
+  for (const { status, json } of orders) if (status !== 202) t.match({ status, json }, { status: 409, json: { error: { code: 'agent.busy' } } })
+  t.equal(brought.times, before + 1, 'it was brought once')
+
+  const restarts = await together('POST', '/api/agents/serves/restart')
+  t.strictSame(restarts.map(({ status }) => status).toSorted(), [200, 409, 409, 409], 'a restart is a change like others')
+  const removals = await together('DELETE', '/api/agents/serves')
+  t.equal(removals.filter(({ json }) => (json as { status?: string }).status === 'uninstalled').length, 1, 'it was taken away once')
+})
+
 t.test('what cannot work is refused before anything is done', async t => {
   const gateway = await gatewayOf(t)
   const cases = [
