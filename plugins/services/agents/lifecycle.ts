@@ -1,15 +1,15 @@
-import { access, mkdir, readFile } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SvcError } from 'svc-gateway/plugin'
 import {
   messageOf, type AgentDescriptor, type GatewayInfo, type JobPatch, type JobStore, type Logger
 } from 'svc-gateway/plugin'
 import { dataOf, logsOf, removeAll } from './data.js'
 import { agentError } from './errors.js'
+import { cannotInstall, fittingForm } from './fitting.js'
 import { daemonOf, PhaseWork, type PhaseDeps, type PhaseOutcome } from './phases.js'
 import { agentFolders, isUnderWay, nextPhase, readRecord, writeRecord, type AgentRecord } from './record.js'
 import {
-  agentPhases, installForms, type AgentLifecycle, type AgentPhase, type AgentStatus, type InstallForm, type InstallOrder,
+  agentPhases, type AgentLifecycle, type AgentPhase, type AgentStatus, type InstallForm, type InstallOrder,
   type ReprovisionOrder
 } from './ref.js'
 
@@ -89,7 +89,7 @@ export class Lifecycle implements AgentLifecycle {
     const isThere = this.#inPlace(id)
     if (isThere !== null) return isThere
     this.#inTheWay(id, order)
-    const form = await this.#fitting(agent, order.form ?? this.#records.get(id)?.form, order.offline === true)
+    const form = await fittingForm(this.#deps, agent, order.form ?? this.#records.get(id)?.form, order.offline === true)
     // another order may have been first in the meantime
     const isThereNow = this.#inPlace(id)
     if (isThereNow !== null) return isThereNow
@@ -106,7 +106,7 @@ export class Lifecycle implements AgentLifecycle {
 
   async upgrade (id: string, to?: string): Promise<AgentStatus> {
     const { agent, record } = this.#both(id)
-    await this.#fitting(agent, record.form, false)
+    await fittingForm(this.#deps, agent, record.form, false)
     return await this.#begin(agent, 'upgrade', { phases: ['packages', ...AROUND], version: to })
   }
 
@@ -115,7 +115,7 @@ export class Lifecycle implements AgentLifecycle {
     const program = this.#work.programOf(agent, record)
     const isLost = record.form !== 'container' && (program === null || !await isFile(program))
     const phases = phase !== undefined ? [phase] : [...repair || isLost ? ['packages'] as const : [], ...AROUND]
-    await this.#fitting(agent, record.form, !phases.includes('packages'))
+    await fittingForm(this.#deps, agent, record.form, !phases.includes('packages'))
     return await this.#begin(agent, 'reprovision', { phases })
   }
 
@@ -123,8 +123,8 @@ export class Lifecycle implements AgentLifecycle {
     const { agent, record } = this.#both(id)
     const program = this.#work.programOf(agent, record)
     const isLost = record.form !== 'container' && (program === null || !await isFile(program))
-    if (isLost && offline) throw this.#cannot(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
-    await this.#fitting(agent, record.form, !isLost)
+    if (isLost && offline) throw cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
+    await fittingForm(this.#deps, agent, record.form, !isLost)
     return await this.#begin(agent, 'bootstrap', { phases: [...isLost ? ['packages'] as const : [], ...AROUND], skip, dryRun })
   }
 
@@ -289,40 +289,6 @@ export class Lifecycle implements AgentLifecycle {
     this.#records.delete(id)
   }
 
-  /** How it would be brought. Throws where it could not work in the end: nothing has been done by then. */
-  async #fitting (agent: AgentDescriptor, wanted: InstallForm | undefined, offline: boolean): Promise<InstallForm> {
-    const { known, environments, daemons, root, signal } = this.#deps
-    const { id, name, minContext = 0, install = {} } = agent
-    const forms = installForms.filter(form => install[form] !== undefined && (wanted === undefined || wanted === form))
-    if (forms.length === 0) {
-      throw this.#cannot(agent, Object.keys(install).length > 0 ? `${name} does not come as ${wanted!}`
-        : `${name} is not brought by the gateway: install it as its makers say, then \`svc agent run ${id}\``)
-    }
-    const window = await known.window(signal)
-    if (window !== null && window < minContext) {
-      throw agentError('agent.window_too_small', `${name} needs a context window of ${minContext} tokens, and that of ${known.model} has ${window}: ` +
-        'give its slot a larger one (`svc slot edit <slot> --context-size`)', { details: { agent: id, needs: minContext, has: window } })
-    }
-    if (offline) return forms[0]!
-    await mkdir(root(), { recursive: true, mode: 0o700 })
-    let why = ''
-    for (const form of forms) {
-      if (form === 'container') {
-        if (daemons.hasContainers) return form
-        why = 'no container engine answers here'
-        continue
-      }
-      try {
-        await environments.check({ [form]: install[form] }, root())
-        return form
-      } catch (error) {
-        if (!(error instanceof Error)) throw error
-        why ||= error.message
-      }
-    }
-    throw this.#cannot(agent, why)
-  }
-
   #both (id: string): { readonly agent: AgentDescriptor, readonly record: AgentRecord } {
     return { agent: this.#deps.known.get(id), record: this.#recordOf(id) }
   }
@@ -338,10 +304,6 @@ export class Lifecycle implements AgentLifecycle {
     if (this.#under === null) return
     throw agentError('agent.busy',
       `${this.#under.id} is being changed: try it again when \`svc agent status ${this.#under.id}\` says that it is done`, { details: { agent: id, under_way: this.#under.id } })
-  }
-
-  #cannot ({ id }: AgentDescriptor, why: string): SvcError {
-    return agentError('agent.cannot_install', why, { details: { agent: id } })
   }
 
   /** One work at a time: nothing may be awaited between `#requireFree` and this. */
