@@ -1,5 +1,6 @@
 import { createServiceRef } from 'svc-gateway/plugin'
 
+export { outwardConnections } from './connections.js'
 export { hfError } from './errors.js'
 
 /** A file of a repository at one commit. Sizes in bytes, hashes in hex. */

@@ -1,5 +1,6 @@
 import { messageOf, type Clock } from 'svc-gateway/plugin'
-import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici'
+import { request, type Dispatcher } from 'undici'
+import { outwardConnections } from './connections.js'
 import { hfError } from './errors.js'
 import { refusalError, unreachable } from './hub-errors.js'
 
@@ -78,7 +79,7 @@ export class HubTransport {
     try {
       return await request(url, {
         method: call.method,
-        dispatcher: this.#connections(),
+        dispatcher: this.#dispatcher ??= outwardConnections(this.#setting, CONNECT_MS),
         signal: call.signal,
         headersTimeout: call.stallMs,
         bodyTimeout: call.stallMs,
@@ -105,21 +106,6 @@ export class HubTransport {
       return hfError('hf.upstream_error', `the storage behind ${endpoint} answers ${status}`, { details: { status } })
     }
     return refusalError({ endpoint, hasToken: token !== null, repo: call.repo, path: call.path, now }, { status, headers, text })
-  }
-
-  /** A proxy is used when the environment names one; made at the first use, so that nothing is opened before. */
-  #connections (): Dispatcher {
-    const options = { connect: { timeout: CONNECT_MS } }
-    const either = (name: string): string | undefined => this.#setting(name) || this.#setting(name.toUpperCase()) || undefined
-    const [httpsProxy, httpProxy, noProxy] = [either('https_proxy'), either('http_proxy'), either('no_proxy')]
-    return this.#dispatcher ??= httpsProxy === undefined && httpProxy === undefined
-      ? new Agent(options)
-      : new EnvHttpProxyAgent({
-          ...options,
-          ...(httpsProxy === undefined ? {} : { httpsProxy }),
-          ...(httpProxy === undefined ? {} : { httpProxy }),
-          ...(noProxy === undefined ? {} : { noProxy })
-        })
   }
 }
 

@@ -1,4 +1,5 @@
-import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici'
+import { request, type Dispatcher } from 'undici'
+import { outwardConnections } from '../hub/ref.js'
 
 const MOST_REDIRECTS = 5
 const STALL_MS = 30_000
@@ -73,7 +74,8 @@ export class ReleaseTransport {
     let url = from
     for (let hop = 0; ; hop++) {
       const answer = await request(url, {
-        dispatcher: this.#connections(), signal, headersTimeout: STALL_MS, bodyTimeout: STALL_MS,
+        dispatcher: this.#dispatcher ??= outwardConnections(this.#variable, CONNECT_MS),
+        signal, headersTimeout: STALL_MS, bodyTimeout: STALL_MS,
         headers: { 'user-agent': 'svc-gateway', 'accept-encoding': 'identity', ...headers }
       })
       const { location } = answer.headers
@@ -87,19 +89,5 @@ export class ReleaseTransport {
       }
       url = next
     }
-  }
-
-  #connections (): Dispatcher {
-    const options = { connect: { timeout: CONNECT_MS } }
-    const either = (name: string): string | undefined => this.#variable(name) || this.#variable(name.toUpperCase()) || undefined
-    const [httpsProxy, httpProxy, noProxy] = [either('https_proxy'), either('http_proxy'), either('no_proxy')]
-    return this.#dispatcher ??= httpsProxy === undefined && httpProxy === undefined
-      ? new Agent(options)
-      : new EnvHttpProxyAgent({
-          ...options,
-          ...(httpsProxy === undefined ? {} : { httpsProxy }),
-          ...(httpProxy === undefined ? {} : { httpProxy }),
-          ...(noProxy === undefined ? {} : { noProxy })
-        })
   }
 }
