@@ -56,7 +56,7 @@ export class ServiceManager implements Companions {
     const service = catalog.get(id)
     if (service !== undefined) return service
     const known = catalog.list().map(each => each.id)
-    throw servicesError('services.unknown', `there is no service '${id}'; there are ${known.join(', ')}`, { details: { service: id, known } })
+    throw servicesError('services.unknown', `there is no service '${id}'; there are ${known.join(', ') || 'none'}`, { details: { service: id, known } })
   }
 
   list (): readonly ServiceDescriptor[] {

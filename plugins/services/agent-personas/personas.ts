@@ -32,7 +32,7 @@ export class PersonaBook implements AgentPersonas {
     const others = [...config.snapshot.agents.files.keys(), ...Object.keys(file.value.agents)]
     if (others.includes(agent)) return
     const known = [...new Set([...agents.list().map(({ id }) => id), ...others])].toSorted()
-    throw agentError('agent.unknown', `there is no agent '${agent}'; there are ${known.join(', ')}`, { details: { agent, known } })
+    throw agentError('agent.unknown', `there is no agent '${agent}'; there are ${known.join(', ') || 'none'}`, { details: { agent, known } })
   }
 
   active (agent: string): string {

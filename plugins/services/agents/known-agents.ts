@@ -35,7 +35,7 @@ export class KnownAgents implements Agents {
     const agent = this.find(id)
     if (agent !== undefined) return agent
     const known = this.list().map(each => each.id)
-    throw agentError('agent.unknown', `there is no agent '${id}'; there are ${known.join(', ')}`, { details: { agent: id, known } })
+    throw agentError('agent.unknown', `there is no agent '${id}'; there are ${known.join(', ') || 'none'}`, { details: { agent: id, known } })
   }
 
   async wiring (id: string, { gateway, folder }: WiringPlace, signal: AbortSignal): Promise<AgentRun> {

@@ -65,6 +65,8 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
   ] as const) {
     t.match(await ask('GET', at), { status: 404, json: { error: { code } } }, at)
   }
+  const empty = await rig(t, { plugins: [personas, personaRoutes] })
+  t.match((await empty.ask('GET', path)).json, { error: { code: 'agent.unknown', message: /there is no agent 'hermes'; there are none$/ } })
 
   const changed = await ask('PUT', `${path}/coder`, { tone: 'concise', system_prompt: 'Be "exact".\nAlways.', approval: { default_policy: 'never' } })
   t.match(changed, { status: 200, json: { tone: 'concise', summary: /^Reads code/, approval: { default_policy: 'never', require_approval: { length: 5 } } } })
