@@ -90,6 +90,9 @@ export class Lifecycle implements AgentLifecycle {
     if (isThere !== null) return isThere
     this.#inTheWay(id, order)
     const form = await fittingForm(this.#deps, agent, order.form ?? this.#records.get(id)?.form, order.offline === true)
+    const skip = [...order.skip ?? [], ...order.offline === true ? ['packages'] as const : []]
+    const environment = this.#records.get(id)?.environment ?? null
+    if (skip.includes('packages') && await this.#isLost(agent, { form, environment })) throw nothingHere(agent)
     // another order may have been first in the meantime
     const isThereNow = this.#inPlace(id)
     if (isThereNow !== null) return isThereNow
@@ -98,7 +101,7 @@ export class Lifecycle implements AgentLifecycle {
     return await this.#begin(agent, 'install', {
       form,
       phases,
-      skip: [...order.skip ?? [], ...order.offline === true ? ['packages'] as const : []],
+      skip,
       replaces: other?.name ?? null,
       dryRun: order.dryRun === true
     })
@@ -112,8 +115,7 @@ export class Lifecycle implements AgentLifecycle {
 
   async reprovision (id: string, { phase, repair = false }: ReprovisionOrder): Promise<AgentStatus> {
     const { agent, record } = this.#both(id)
-    const program = this.#work.programOf(agent, record)
-    const isLost = record.form !== 'container' && (program === null || !await isFile(program))
+    const isLost = await this.#isLost(agent, record)
     const phases = phase !== undefined ? [phase] : [...repair || isLost ? ['packages'] as const : [], ...AROUND]
     await fittingForm(this.#deps, agent, record.form, !phases.includes('packages'))
     return await this.#begin(agent, 'reprovision', { phases })
@@ -121,9 +123,8 @@ export class Lifecycle implements AgentLifecycle {
 
   async bootstrap (id: string, { offline = false, skip = [], dryRun = false }: InstallOrder): Promise<AgentStatus> {
     const { agent, record } = this.#both(id)
-    const program = this.#work.programOf(agent, record)
-    const isLost = record.form !== 'container' && (program === null || !await isFile(program))
-    if (isLost && offline) throw cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
+    const isLost = await this.#isLost(agent, record)
+    if (isLost && (offline || skip.includes('packages'))) throw nothingHere(agent)
     await fittingForm(this.#deps, agent, record.form, !isLost)
     return await this.#begin(agent, 'bootstrap', { phases: [...isLost ? ['packages'] as const : [], ...AROUND], skip, dryRun })
   }
@@ -289,6 +290,12 @@ export class Lifecycle implements AgentLifecycle {
     this.#records.delete(id)
   }
 
+  /** Whether its program is gone, or was never here. An image is the engine's affair. */
+  async #isLost (agent: AgentDescriptor, record: Pick<AgentRecord, 'form' | 'environment'>): Promise<boolean> {
+    const program = this.#work.programOf(agent, record)
+    return record.form !== 'container' && (program === null || !await isFile(program))
+  }
+
   #both (id: string): { readonly agent: AgentDescriptor, readonly record: AgentRecord } {
     return { agent: this.#deps.known.get(id), record: this.#recordOf(id) }
   }
@@ -375,6 +382,10 @@ function stateOf (record: AgentRecord): AgentStatus['status'] {
   if (isUnderWay(record)) return 'installing'
   // an upgrade that failed has left what was there
   return installedAt !== null && (problem === null || verb === 'upgrade') ? 'installed' : 'broken'
+}
+
+function nothingHere (agent: AgentDescriptor): Error {
+  return cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
 }
 
 function isFile (file: string): Promise<boolean> {

@@ -89,7 +89,7 @@ export class PhaseWork {
   }
 
   /** Null for a container, and before it is there. */
-  programOf ({ program, id }: Pick<AgentDescriptor, 'program' | 'id'>, { form, environment }: AgentRecord): string | null {
+  programOf ({ program, id }: Pick<AgentDescriptor, 'program' | 'id'>, { form, environment }: Pick<AgentRecord, 'form' | 'environment'>): string | null {
     if (form === 'container' || environment === null) return null
     return join(this.folderOf(id), environment, form === 'npm' ? 'node_modules/.bin' : 'bin', program)
   }
@@ -117,7 +117,11 @@ export class PhaseWork {
     const place = { id: daemonOf(id), host: '127.0.0.1', port }
     const command = this.programOf(agent, record)
     if (command === null) {
-      const { image, data: target } = install.container!
+      // its packages never came, or its plugin describes no image any more
+      if (record.form !== 'container' || install.container === undefined) {
+        throw agentError('agent.restart_failed', `nothing of ${agent.name} is here to start: \`svc agent reprovision ${id} --repair\` brings it`)
+      }
+      const { image, data: target } = install.container
       const mounts = [{ source: data, target, readOnly: false }]
       await daemons.run({ ...place, env: run.env, form: { kind: 'container', image, command: run.serverArgs, mounts } }, { signal })
     } else {
