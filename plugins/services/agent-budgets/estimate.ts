@@ -4,6 +4,8 @@ import type { Tokens } from './prices.js'
 /** Text has about four bytes a token; what a picture takes as base64 is far more than it costs. */
 const BYTES_PER_TOKEN = 4
 const MOST_INPUT = 200_000
+/** No answer is as long: a request may name any number, and the ledger counts in whole ones. */
+const MOST_OUTPUT = 10_000_000
 const LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 const GENERATES: ReadonlySet<string> = new Set(['chat', 'completions', 'messages', 'responses'])
 
@@ -14,7 +16,8 @@ export function estimate ({ surface, body, bodyBytes }: OutgoingCall, defaultOut
   const given = LIMITS.map(key => body?.value(key)).filter(value => typeof value === 'number' && value >= 0) as number[]
   const answers = body?.value('n')
   const times = typeof answers === 'number' && answers >= 1 && answers <= 128 ? Math.ceil(answers) : 1
-  return { input, cached: 0, output: Math.ceil(given.length === 0 ? defaultOutput : Math.max(...given)) * times }
+  const output = Math.ceil(given.length === 0 ? defaultOutput : Math.max(...given)) * times
+  return { input, cached: 0, output: Math.min(output, MOST_OUTPUT) }
 }
 
 /**

@@ -232,11 +232,12 @@ t.test('what an agent asks an upstream for is held at its estimate, charged by i
   t.match((await ask('GET', BUDGET)).json.spend, { today_usd: 0, mtd_usd: 0, lifetime_usd: 0.109 })
   t.match(await ask('PUT', BUDGET, { monthly_usd: null, hard_cap: false }), { json: { budget: { daily_usd: 0.12, monthly_usd: null } } })
   t.equal((await chat({ max_tokens: 5000 })).status, 200, 'a soft cap refuses nothing')
+  t.equal((await chat({ max_tokens: 1e300 })).status, 200, 'nor does a limit that no ledger can hold')
   t.equal((await ask('GET', '/api/events?type=agent.budget_exceeded')).json.events.length, 4, 'each cap is told of once for its window')
   await ask('POST', '/api/agents/hermes/personas/coder/activate', {})
   t.equal((await chat({ model: 'gpt-8' })).status, 200, 'a persona has a budget of its own, or none')
   t.equal((await ask('DELETE', BUDGET)).status, 204)
-  t.match((await ask('GET', BUDGET)).json, { budget: null, spend: { lifetime_usd: 0.209 } })
+  t.match((await ask('GET', BUDGET)).json, { budget: null, spend: { lifetime_usd: 0.309 } })
   t.match((await ask('GET', '/api/activity?action=agent.budget_*&kind=action')).json.records.map(({ action }: { action: string }) => action), [
     'agent.budget_remove', 'agent.budget_set', 'agent.budget_set', 'agent.budget_set'
   ])
