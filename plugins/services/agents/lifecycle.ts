@@ -303,8 +303,9 @@ export class Lifecycle implements AgentLifecycle {
   #recordOf (id: string): AgentRecord {
     const record = this.#records.get(id)
     if (record !== undefined) return record
-    this.#deps.known.get(id)
-    throw agentError('agent.not_installed', `${id} was not installed by the gateway: \`svc agent install ${id}\` does it`, { details: { agent: id } })
+    const { install = {} } = this.#deps.known.get(id)
+    const command = Object.keys(install).length > 0 ? `\`svc agent install ${id}\` does it` : `it does not bring it, \`svc agent run ${id}\` runs what its makers install`
+    throw agentError('agent.not_installed', `${id} was not installed by the gateway: ${command}`, { details: { agent: id } })
   }
 
   #requireFree (id: string): void {

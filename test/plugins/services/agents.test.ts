@@ -220,7 +220,10 @@ t.test('what cannot work is refused before anything is done', async t => {
   for (const [body, status, code, message] of cases) {
     t.match(await gateway.call('POST', '/api/agents/install', body), { status, json: { error: { code, message } } })
   }
-  t.match(await gateway.call('POST', '/api/agents/asks/upgrade', {}), { status: 404, json: { error: { code: 'agent.not_installed' } } })
+  for (const [id, next] of [['asks', /svc agent install asks/], ['codex', /svc agent run codex/]] as const) {
+    const answer = await gateway.call('POST', `/api/agents/${id}/upgrade`, {})
+    t.match(answer, { status: 404, json: { error: { code: 'agent.not_installed', message: next } } }, 'it names a command that works')
+  }
   t.equal(brought.times, before, 'nothing was brought')
   t.match((await gateway.call('GET', '/api/agents')).json, { count: 0 })
   const closed = await gatewayOf(t, { npm: { downloads: false } })
