@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { CliFailure } from '../../failure.js'
+import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { harmless } from '../../text-width.js'
 import { usd } from './budget.js'
@@ -58,7 +58,7 @@ export function addPriceCommands (agent: Command, cli: Cli): void {
         input_usd_per_mtok: input, cached_input_usd_per_mtok: cached, output_usd_per_mtok: output, request_usd: request
       }
       if (Object.values(price).every(value => value === undefined)) {
-        throw new CliFailure('say what it costs', { hints: ['give --input, --output, --cached or --request; 0 is free'] })
+        throw usageFailure('say what it costs', ['Give --input, --output, --cached or --request; 0 is free.'])
       }
       const answer = await cli.client(self).raw({ method: 'PATCH', path: PATH, body: { prices: { [key]: price } } })
       if (json === true) return cli.out.json(answer)

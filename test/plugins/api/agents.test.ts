@@ -344,7 +344,7 @@ t.test('svc agent personas, budget and prices do what their routes do', async t 
 
   t.match(await svc('prices', 'list'), { code: 0, stdout: /up\/gpt-9 +0 +0 +1000 +0/ })
   t.match(await svc('prices', 'set', 'lan/*', '--request', '0.5'), { code: 0, stdout: /^lan\/\* has its price/ })
-  t.match(await svc('prices', 'set', 'lan/*'), { code: 1, stderr: /say what it costs/ })
+  t.match(await svc('prices', 'set', 'lan/*'), { code: 2, stderr: /say what it costs/ })
   t.match(await svc('prices', 'rm', 'lan/*'), { code: 0, stdout: 'The price of lan/* is forgotten.\n' })
   t.match(await svc('prices', 'rm', 'lan/*'), { code: 1, stderr: /there is no price of lan/ })
 })
