@@ -19,7 +19,7 @@ interface UpdateOptions {
 const CHECK_MS = 30_000
 const rolledBackSchema = z.looseObject({ job: z.string(), rolled_back_to: z.string(), schema_warning: z.string().nullable() })
 
-const NOTE = 'A new release is downloaded, checked by its signature, and tried on a copy of the home; then the gateway starts again\n' +
+const NOTE = 'A new release is downloaded, checked by its signature, and tried on a copy of the home; then the gateway starts again ' +
   'with it. A release that does not answer within its time is gone back from by itself. It ends with 1 when the update failed.'
 
 export function addUpdateCommand (program: Command, cli: Cli): void {
