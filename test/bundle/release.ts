@@ -15,17 +15,21 @@ import { bundleFolder } from './fresh.js'
 
 const HELP = `Usage: npm run release -- [options]
 
-  --out <folder>           where archive, manifests and bundle go (default: dist/release)
-  --channel <name>         stable or nightly (default: stable)
-  --version <version>      in place of that of package.json
-  --key <file>             private key (PEM) to sign with; without one, sign the archive yourself:
-                           cosign sign-blob --bundle svc-<version>.bundle.json svc-<version>.tar.gz
-  --releases-url <url>     where this release looks for others
-  --signer-identity <re>   whose certificates this release trusts, as a regular expression
-  --signer-issuer <url>    who vouches for the signer
-  --public-key <file>      key (PEM) that this release trusts in place of certificates
-  --notes-url <url>        what changed, for people
-  --upgrade-from <range>   versions that it updates from
+  --out <folder>          where archive, manifests and bundle go
+                          (default: dist/release)
+  --channel <name>        stable or nightly (default: stable)
+  --version <version>     in place of that of package.json
+  --key <file>            private key (PEM) to sign with; without one, sign the
+                          archive yourself: cosign sign-blob --bundle
+                          svc-<version>.bundle.json svc-<version>.tar.gz
+  --releases-url <url>    where this release looks for others
+  --signer-identity <re>  whose certificates this release trusts, as a regular
+                          expression
+  --signer-issuer <url>   who vouches for the signer
+  --public-key <file>     key (PEM) that this release trusts in place of
+                          certificates
+  --notes-url <url>       what changed, for people
+  --upgrade-from <range>  versions that it updates from
 `
 
 export interface ReleaseOptions {
@@ -159,4 +163,9 @@ async function main (): Promise<void> {
   if (values.key === undefined) process.stdout.write(`It is not signed yet: cosign sign-blob --bundle svc-${version}.bundle.json svc-${version}.tar.gz\n`)
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main()
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main().catch((error: unknown) => {
+    process.stderr.write(`Error: ${error instanceof Error ? error.message : String(error)}\n\`npm run release -- --help\` says what it takes.\n`)
+    process.exitCode = 1
+  })
+}
