@@ -139,7 +139,7 @@ export async function measureBeside (file: string, home: string, say: (text: str
   }
   try {
     const sentences = sentencesOf(file)
-    // the models remember what they have computed: whoever asked second would be spared it
+    // the models remember what they have computed: the second to ask would be spared it
     await called(server.models, 'POST', '/embeddings', { model: 'minilm', input: sentences.slice(0, BANK_SIZE + RECALLS + WARM) })
     const ours = await gateway(home, server.models)
     let svc: MemoryServer

@@ -101,7 +101,7 @@ export interface NewTask extends TaskPatch {
 }
 
 export interface Orchestration {
-  /** Who gets ready tasks that are nobody's; null leaves them. */
+  /** Who gets ready tasks without an assignee; null leaves them. */
   readonly default_assignee: string | null
   /** A task in `todo` becomes ready when the last task that it depends on is done. */
   readonly auto_promote_children: boolean

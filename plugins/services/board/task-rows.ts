@@ -1,25 +1,12 @@
 import type { Database } from './database.js'
 import type { EventLog } from './event-log.js'
-import type { RunState, RunView, Task, TaskStatus } from './ref.js'
+import type { RunState, RunView, Task } from './ref.js'
 
-export interface TaskRow {
-  readonly id: string
+/** What of a task is in other tables, or counted there. */
+type Joined = 'deps' | 'comments' | 'events' | 'runs' | 'comment_count' | 'dep_count'
+
+export interface TaskRow extends Omit<Task, Joined> {
   readonly board: string
-  readonly title: string
-  readonly status: TaskStatus
-  readonly assignee: string | null
-  readonly profile: string | null
-  readonly tenant: string | null
-  readonly priority: number
-  readonly workspace: string | null
-  readonly created_by: string
-  readonly created: number
-  readonly updated_at: number
-  readonly body: string
-  readonly block_reason: string | null
-  readonly schedule: number | null
-  readonly summary: string | null
-  readonly revision: number
   readonly failures: number
 }
 

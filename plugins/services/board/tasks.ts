@@ -146,7 +146,7 @@ export class Tasks {
       if (row.status === 'blocked') values.block_reason ??= null
       if (row.status === 'scheduled' && status !== 'scheduled') values.schedule ??= null
     }
-    // whoever moves a task takes back what was held against it
+    // a task that is moved by hand begins anew: its failures no longer count
     this.set(row.id, status === row.status ? values : { ...values, failures: 0 })
   }
 
