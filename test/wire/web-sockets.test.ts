@@ -172,6 +172,15 @@ t.test('what may not become a WebSocket is refused as a request, and an upgrade 
   t.equal(it.served.length, 1, 'a page of the gateway itself may')
 })
 
+t.test('a message in the same packet as the handshake is served', async t => {
+  const it = await setup(t)
+  const client = await rawClient(t, it.baseUrl)
+  // a text frame: two bytes, masked with zeros
+  const frame = '\x81\x82\0\0\0\0hi'
+  client.send(['GET /api/echo/den?n=7 HTTP/1.1', 'Host: localhost', 'Connection: Upgrade', ...upgrade, '', frame].join('\r\n'))
+  t.match(await client.seen(/hi$/), /^HTTP\/1\.1 101 /)
+})
+
 t.test('a client that breaks a rule is told by the code of the close', async t => {
   const it = await setup(t)
   const codes: Array<readonly [number, string | RegExp, (socket: WebSocket) => void]> = [
