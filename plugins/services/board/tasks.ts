@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Cell, Database } from './database.js'
 import { boardError } from './errors.js'
 import type { EventLog } from './event-log.js'
-import type { BoardEventKind, NewTask, Orchestration, Task, TaskPatch } from './ref.js'
+import type { BoardEventKind, NewTask, Orchestration, Task, TaskPatch, TaskStatus } from './ref.js'
 import { TaskRows, type TaskRow } from './task-rows.js'
 
 const MOST_TASKS = 5_000
@@ -138,11 +138,11 @@ export class Tasks {
   }
 
   #write (row: TaskRow, patch: TaskPatch): void {
-    const { status = row.status } = patch
+    const { status = row.status, schedule = row.schedule } = patch
+    this.#mustTake(row, status, schedule)
     const values: Partial<Record<typeof columns[number], Cell>> = {}
     for (const column of columns) if (patch[column] !== undefined) values[column] = patch[column]
     if (status !== row.status) {
-      this.#mustTake(row, patch)
       if (row.status === 'blocked') values.block_reason ??= null
       if (row.status === 'scheduled' && status !== 'scheduled') values.schedule ??= null
     }
@@ -150,12 +150,14 @@ export class Tasks {
     this.set(row.id, status === row.status ? values : { ...values, failures: 0 })
   }
 
-  #mustTake (row: TaskRow, { status, schedule = row.schedule }: TaskPatch): void {
+  #mustTake (row: TaskRow, status: TaskStatus, schedule: number | null): void {
     const refuse = (why: string): never => {
-      throw boardError('board.invalid_status', `task '${row.id}' cannot become ${status}: ${why}`, { details: { task: row.id, status: row.status } })
+      throw boardError('board.invalid_status', `task '${row.id}' cannot be ${status}: ${why}`, { details: { task: row.id, status: row.status } })
     }
-    if (status === 'running') refuse('it runs when it is dispatched; make it ready')
+    // also when it is there already: without its time it would never leave
     if (status === 'scheduled' && schedule === null) refuse('`schedule` says when it is to become ready, in epoch seconds')
+    if (status === row.status) return
+    if (status === 'running') refuse('it runs when it is dispatched; make it ready')
     const open = status === 'ready' ? this.#openParents(row.id) : []
     if (open.length > 0) refuse(`it depends on ${open.slice(0, 5).join(', ')}, not done yet`)
   }

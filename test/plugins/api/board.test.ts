@@ -61,6 +61,10 @@ t.test('a task moves through the lanes, and its revision keeps writers from undo
   t.match(await ask('PATCH', `/tasks/${id}?${query}`, { status: 'ready' }, { 'if-match': '*' }), { status: 'ready', block_reason: null })
   t.match(await ask('PATCH', `/tasks/${id}?${query}`, { status: 'running' }), refused('board.invalid_status'))
   t.match(await ask('PATCH', `/tasks/${id}?${query}`, { status: 'scheduled' }), refused('board.invalid_status'))
+  const later = await add(query, { title: 'later', status: 'scheduled', schedule: 4e9 })
+  t.match(await ask('PATCH', `/tasks/${later.id}?${query}`, { schedule: null }), refused('board.invalid_status'), 'it would never be ready')
+  t.match(await ask('PATCH', `/tasks/${later.id}?${query}`, { status: 'triage', schedule: null }), { status: 'triage', schedule: null })
+  await ask('DELETE', `/tasks/${later.id}?${query}`)
   t.match(await ask('PATCH', `/tasks/${id}?${query}`, { status: 'nowhere' }), refused('board.invalid_body', 400))
   t.match(await ask('POST', `/tasks/${id}/comments?${query}`, { body: 'Nearly there' }, { 'x-svc-agent': 'parrot' }),
     { comments: [{ author: 'mcp:parrot', body: 'Nearly there' }], comment_count: 1 })
