@@ -19,7 +19,6 @@ interface Running {
 }
 
 const LOG_EVERY_MS = 500
-const WINDOW = 200
 
 /**
  * Hands ready tasks to agents. The claim is in the database before the agent starts, so whatever ends first, gateway or
@@ -75,18 +74,16 @@ export class Dispatch {
     const able = runners().flatMap(runner => runner.agents().map(({ id }) => [id, runner] as const))
     if (able.length === 0) return 0
     const agents = new Map(able.toReversed())
-    const orchestration = board.orchestration()
+    // those that are passed over below run still, so as many as may run are enough
+    const ready = board.runs.ready([...agents.keys()], board.orchestration().default_assignee, settings.max_in_flight)
     let count = 0
-    for (const task of board.runs.ready(WINDOW)) {
+    for (const { id, agent } of ready) {
       if (count >= max || this.#running.size >= settings.max_in_flight) break
       // the former agent of a task ends before the next one begins
-      if (this.active.some(claim => claim.task.id === task.id)) continue
-      const agent = task.assignee ?? task.profile ?? orchestration.default_assignee
-      const runner = agent === null ? undefined : agents.get(agent)
-      if (runner === undefined) continue
-      const claim = board.runs.claim(task.id, agent!)
+      if (this.active.some(claim => claim.task.id === id)) continue
+      const claim = board.runs.claim(id, agent)
       if (claim === null) continue
-      this.#begin(claim, runner)
+      this.#begin(claim, agents.get(agent)!)
       count++
     }
     return count

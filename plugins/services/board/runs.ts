@@ -19,6 +19,9 @@ export interface Claim {
   readonly agent: string
 }
 
+/** With the agent that it waits for. */
+type ReadyTask = TaskRow & { readonly agent: string }
+
 /** The attempts of agents. One that is `running` is the claim to its task; it is in the database before the agent is started. */
 export class Runs {
   readonly #database: Database
@@ -43,9 +46,14 @@ export class Runs {
     return this.#database.all<RunRow>('SELECT * FROM runs WHERE state = \'running\' ORDER BY rowid')
   }
 
-  /** Those of the tasks that wait for an agent, the most urgent first. */
-  ready (limit: number): readonly TaskRow[] {
-    return this.#database.all<TaskRow>('SELECT * FROM tasks WHERE status = \'ready\' ORDER BY priority DESC, created, rowid LIMIT ?', limit)
+  /**
+   * The tasks that wait for one of these agents, the most urgent first.
+   * @param byDefault who gets those without an assignee
+   */
+  ready (agents: readonly string[], byDefault: string | null, limit: number): readonly ReadyTask[] {
+    return this.#database.all<ReadyTask>(`SELECT *, coalesce(assignee, profile, ?) AS agent FROM tasks
+      WHERE status = 'ready' AND agent IN (SELECT value FROM json_each(?)) ORDER BY priority DESC, created, rowid LIMIT ?`,
+    byDefault, JSON.stringify(agents), limit)
   }
 
   /** Tasks whose time has come are ready, or wait in `todo` for what they depend on. */

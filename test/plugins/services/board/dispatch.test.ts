@@ -95,6 +95,14 @@ t.test('ready tasks go to their agents, the most urgent first, and no more at a 
   t.equal(it.works[3]!.given.task.title, 'of nobody')
 })
 
+t.test('ready tasks of people, however many and urgent, do not keep agents from theirs', async t => {
+  const it = await rig(t)
+  await Promise.all(Array.from({ length: 201 }, (_, count) => it.add({ title: `for a person ${count}`, assignee: 'person', priority: 9 })))
+  const wall = await it.add({ title: 'wall' })
+  await it.api('POST', '/dispatch')
+  t.strictSame(it.works.map(({ given }) => given.task.id), [wall])
+})
+
 t.test('a run that fails or takes too long gives the task back, until it has failed too often in a row', async t => {
   const it = await rig(t, { failure_limit: 2, claim_ttl_s: 60 })
   const id = await it.add({ title: 'wall' })
