@@ -2,6 +2,7 @@ import { core, definePlugin } from 'svc-gateway/plugin'
 import { boardRef } from '../../services/board/ref.js'
 import { boardRoutes } from './board-routes.js'
 import { eventSocket } from './event-socket.js'
+import { planRoutes } from './plan-routes.js'
 import { taskRoutes } from './task-routes.js'
 import { workRoutes } from './work-routes.js'
 
@@ -12,7 +13,7 @@ export default definePlugin({
   apiVersion: 1,
   requires: { activity: core.activity, board: boardRef },
   register (ctx) {
-    for (const make of [taskRoutes, boardRoutes, workRoutes]) make(ctx.services).forEach(route => ctx.addRoute(route))
+    for (const make of [taskRoutes, boardRoutes, workRoutes, planRoutes]) make(ctx.services).forEach(route => ctx.addRoute(route))
     ctx.addRoute(eventSocket(ctx.services))
   }
 })

@@ -26,7 +26,8 @@ export const configSchema = z.strictObject({
 const agent = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/).nullable()
 const orchestration = {
   default_assignee: agent.meta({ description: 'Agent that gets ready tasks without one; null leaves them' }),
-  auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' })
+  auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' }),
+  orchestrator_profile: z.string().min(1).max(256).nullable().meta({ description: 'Model that specifies and decomposes tasks; null means `svc/agent`' })
 }
 export const orchestrationPatchSchema = z.strictObject(orchestration).partial()
 export const orchestrationSchema = z.strictObject({ ...orchestration, ...configSchema.shape })

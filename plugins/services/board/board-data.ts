@@ -4,11 +4,12 @@ import { EventLog } from './event-log.js'
 import type { Board, BoardEvent, BoardView, BoardWords, NewTask, Orchestration, OrchestrationPatch, Task, TaskPatch, TaskStatus } from './ref.js'
 import { taskStatuses } from './ref.js'
 import { Dispatch } from './dispatch.js'
+import { Plans, type PlanDeps } from './plan/plans.js'
 import { Runs } from './runs.js'
 import { Tasks } from './tasks.js'
 import { Work, type WorkDeps } from './work.js'
 
-const unset: Orchestration = { default_assignee: null, auto_promote_children: true }
+const unset: Orchestration = { default_assignee: null, auto_promote_children: true, orchestrator_profile: null }
 
 /** The boards as a service: everything is in the database. */
 export class BoardData implements Board {
@@ -19,9 +20,10 @@ export class BoardData implements Board {
   readonly #boards: Boards
   readonly #dispatch: Dispatch
   readonly work: Work
+  readonly plans: Plans
 
   /** @param now epoch seconds */
-  constructor (database: Database, now: () => number, deps: WorkDeps) {
+  constructor (database: Database, now: () => number, deps: WorkDeps & PlanDeps) {
     this.database = database
     this.log = new EventLog(database, now)
     this.#boards = new Boards(database, now)
@@ -29,6 +31,7 @@ export class BoardData implements Board {
     this.runs = new Runs(database, this.tasks, now)
     this.#dispatch = new Dispatch({ ...deps, board: this })
     this.work = new Work(this, this.#dispatch, deps)
+    this.plans = new Plans(this, deps)
   }
 
   /** Hands tasks to agents from now on. */
@@ -36,7 +39,7 @@ export class BoardData implements Board {
   look (): void { this.#dispatch.look() }
 
   async close (): Promise<void> {
-    await this.#dispatch.stop()
+    await Promise.all([this.#dispatch.stop(), this.plans.close()])
     this.database.close()
   }
 

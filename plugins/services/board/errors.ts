@@ -11,5 +11,8 @@ export const boardError = defineErrors('board', {
   exists: { status: 409, when: 'a board has this slug' },
   invalid_body: { status: 400, when: 'a body of the board does not fit' },
   full: { status: 409, when: 'a board has as many tasks, or a task as many links, as it may' },
+  no_plan: { status: 502, when: 'a model gave no plan for a task that fits, or not in time; nothing was changed' },
+  too_deep: { status: 409, when: 'a part of a task was to be split more often than parts may be' },
+  nothing_to_undo: { status: 409, when: 'a task was neither specified nor decomposed' },
   database_failed: { status: 500, when: 'the database of the board cannot be opened' }
 })

@@ -60,4 +60,17 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_task ON runs (task, started);
 CREATE INDEX runs_by_state ON runs (state);
+`, `
+-- how often it was split off from another task
+ALTER TABLE tasks ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
+-- the last plan of a task that a model made, with what takes it back
+CREATE TABLE plans (
+  task TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  -- title, body and status, as JSON
+  before TEXT NOT NULL,
+  after TEXT NOT NULL,
+  -- revisions of the parts by their ids
+  parts TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 `]

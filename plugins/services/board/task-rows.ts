@@ -8,6 +8,8 @@ type Joined = 'deps' | 'comments' | 'events' | 'runs' | 'comment_count' | 'dep_c
 export interface TaskRow extends Omit<Task, Joined> {
   readonly board: string
   readonly failures: number
+  /** How often it was split off from another task. */
+  readonly depth: number
 }
 
 export interface RunRow {
@@ -78,7 +80,7 @@ export class TaskRows {
 type Shown = Omit<Task, 'comments' | 'events' | 'runs'>
 
 function shown (whole: TaskRow, links: Links, comments: number): Shown {
-  const { board: _board, failures: _failures, ...row } = whole
+  const { board: _board, failures: _failures, depth: _depth, ...row } = whole
   const above = links.filter(({ child }) => child === row.id)
   const below = links.filter(({ parent }) => parent === row.id)
   return {

@@ -120,6 +120,9 @@ export class Tasks {
     })
   }
 
+  /** What the gateway itself has tied together or set back: whether it waits. Part of a transaction. */
+  settle (id: string): void { this.#settle(id) }
+
   /** Whether all that it depends on is done. */
   mayStart (id: string): boolean {
     return this.#openParents(id).length === 0
@@ -212,7 +215,7 @@ export class Tasks {
   }
 }
 
-function mustBe ({ id, revision }: TaskRow, seen: number | null): void {
+export function mustBe ({ id, revision }: TaskRow, seen: number | null): void {
   if (seen === null || seen === revision) return
   throw boardError('board.stale_write', `task '${id}' is at revision ${revision}, not ${seen}; read it again`, { details: { task: id, revision } })
 }

@@ -1,0 +1,49 @@
+import { defineRoute, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import type { PlanCall } from '../../services/board/ref.js'
+import { audited, revisionOf, tagged, type BoardApi } from './board-call.js'
+import { boardQuerySchema, taskParamsSchema, taskSchema } from './schemas.js'
+
+const tag = 'Board'
+const schema = { params: taskParamsSchema, querystring: boardQuerySchema, response: taskSchema }
+const rules = 'The model of `orchestrator_profile` is asked, and nothing is changed before its whole answer is there and fits, nor when the task was changed in the meantime or the client leaves. `undo` takes it back.'
+
+/** A model makes tasks ready to be worked at. */
+export function planRoutes (api: BoardApi): AnyRoute[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/board/tasks/:id/specify',
+      tag,
+      summary: 'Have a model write out what is to be done',
+      description: `Title and body are written anew, and a task in \`triage\` goes to \`todo\`. ${rules}`,
+      schema,
+      handler: call => audited(api, call, 'task.specify', call.params.id, async board =>
+        tagged(call, await board.plans.specify(board.slugOf(call.query.board), call.params.id, planCall(call))))
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/board/tasks/:id/decompose',
+      tag,
+      summary: 'Have a model split a task into parts that it waits for',
+      description: `Parts that wait for nothing are \`ready\`, unless \`auto_promote_children\` is off. ${rules}`,
+      schema,
+      handler: call => audited(api, call, 'task.decompose', call.params.id, async board =>
+        tagged(call, await board.plans.decompose(board.slugOf(call.query.board), call.params.id, planCall(call))))
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/board/tasks/:id/undo',
+      tag,
+      summary: 'Take the last specify or decompose of a task back',
+      description: 'Its words and its lane are what they were, and its parts are deleted. Refused when one of them was changed since.',
+      schema,
+      handler: call => audited(api, call, 'task.undo', call.params.id, board =>
+        tagged(call, board.plans.undo(board.slugOf(call.query.board), call.params.id, call.actor)))
+    })
+  ]
+}
+
+function planCall (call: Pick<RouteCall, 'actor' | 'requestId' | 'signal' | 'request' | 'reply'>): PlanCall {
+  const { actor, requestId, signal, request } = call
+  return { actor, requestId, origin: request.headers, signal, revision: revisionOf(call) }
+}

@@ -1,0 +1,159 @@
+import t from 'tap'
+import apiBoard from '../../../../plugins/api/board/index.js'
+import board from '../../../../plugins/services/board/index.js'
+import { chatAnswer, FakeClock, type EngineScript, type SeenRequest } from '../../../../kernel/testing/index.js'
+import { until, wireGateway } from '../../../wire/wire-gateway.js'
+
+interface Task {
+  readonly id: string
+  readonly title: string
+  readonly body: string
+  readonly status: string
+  readonly assignee: string | null
+  readonly revision: number
+  readonly deps: { readonly parents: readonly string[] }
+  readonly events: ReadonlyArray<{ readonly kind: string }>
+}
+
+interface Asked {
+  readonly messages: ReadonlyArray<{ readonly content: string }>
+  readonly max_tokens: number
+  readonly response_format?: unknown
+}
+
+const json = (status: number, body: string): EngineScript => ({ status, headers: { 'content-type': 'application/json' }, chunks: [body] })
+
+t.test('a model specifies and decomposes tasks', async t => {
+  const asked: Asked[] = []
+  const seen: SeenRequest[] = []
+  let answer: (chat: Asked) => EngineScript = () => json(200, chatAnswer('?'))
+  const clock = new FakeClock()
+  const gateway = await wireGateway(t, {
+    clock,
+    plugins: [board, apiBoard],
+    pluginConfig: { board: { plan: { most_parts: 3, most_depth: 1, max_tokens: 300, timeout_s: 60 } } },
+    onStart: ({ engine }) => engine.answer(request => {
+      seen.push(request)
+      const chat = JSON.parse(request.body.toString()) as Asked
+      asked.push(chat)
+      return answer(chat)
+    })
+  })
+  const call = async (method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Record<string, unknown>> => {
+    const json = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await gateway.fetch(`/api/board${path}`, { method, ...json, ...init })
+    return await response.json() as Record<string, unknown>
+  }
+  const task = async (id: string): Promise<Task> => await call('GET', `/tasks/${id}`) as unknown as Task
+  const add = async (words: Record<string, unknown>): Promise<Task> => (await call('POST', '/tasks', words) as { task: Task }).task
+  const count = async (): Promise<unknown> => (await call('GET', '/stats')).total
+  const says = (value: unknown): void => { answer = () => json(200, chatAnswer(typeof value === 'string' ? value : JSON.stringify(value))) }
+  const noPlan = (why: RegExp): object => ({ error: { code: 'board.no_plan', message: why } })
+  await call('PUT', '/orchestration', { orchestrator_profile: 'agent' })
+
+  await t.test('specify writes the task anew in one change, and undo takes it back', async t => {
+    const { id } = await add({ title: 'fence', body: 'the old one' })
+    await call('POST', `/tasks/${id}/comments`, { body: 'green, please' })
+    says('<think>hm</think>\n```json\n{"title": "Paint the fence", "body": "## Goal\\nA green fence"}\n```')
+    t.match(await call('POST', `/tasks/${id}/specify`), { title: 'Paint the fence', body: '## Goal\nA green fence', status: 'todo', revision: 3 })
+    t.match(JSON.parse(asked.at(-1)!.messages[1]!.content), { title: 'fence', body: 'the old one', comments: [{ body: 'green, please' }] })
+    t.match(asked.at(-1), { max_tokens: 300, response_format: { type: 'json_schema' } })
+    t.match((await task(id)).events.at(-1), { kind: 'specify', json: { actor: 'dashboard' } })
+    t.match(await call('POST', `/tasks/${id}/undo`), { title: 'fence', body: 'the old one', status: 'triage' })
+    t.match(await call('POST', `/tasks/${id}/undo`), { error: { code: 'board.nothing_to_undo' } })
+    await call('POST', `/tasks/${id}/specify`)
+    await call('PATCH', `/tasks/${id}`, { body: 'by hand' })
+    t.match(await call('POST', `/tasks/${id}/undo`), { error: { code: 'board.stale_write', details: { task: id } } })
+    t.equal((await task(id)).body, 'by hand')
+  })
+
+  await t.test('an answer that does not fit changes nothing and says why', async t => {
+    const { id } = await add({ title: 'wall' })
+    const before = await task(id)
+    for (const [said, why] of [
+      ['I would rather not', /answered with no JSON: I would rather not; nothing was changed/],
+      ['{"title": "x"', /no JSON/],
+      ['[1]', /does not fit/],
+      [{ title: '', body: 'x' }, /does not fit: title/],
+      [{ title: 'x'.repeat(501), body: 'x' }, /title/]
+    ] as const) {
+      says(said)
+      t.match(await call('POST', `/tasks/${id}/specify`), noPlan(why))
+    }
+    answer = () => json(200, chatAnswer('{"title":"a","body":"b"}').replace('"stop"', '"length"'))
+    t.match(await call('POST', `/tasks/${id}/specify`), noPlan(/longer than it may be/))
+    answer = () => json(500, '{"error":{"message":"out of memory"}}')
+    t.match(await call('POST', `/tasks/${id}/specify`), noPlan(/answered 500: .*out of memory/))
+    const part = (title: string, after: readonly number[] = []): object => ({ title, after })
+    for (const [tasks, why] of [
+      [[], /tasks/], [[part('a'), part('b'), part('c'), part('d')], /tasks/], [[part('a', [1]), part('b')], /part 0 may come after earlier parts alone/], [[part('a', [0])], /part 0/]
+    ] as const) {
+      says({ tasks })
+      t.match(await call('POST', `/tasks/${id}/decompose`), noPlan(why))
+    }
+    t.strictSame(await task(id), before)
+    answer = chat => chat.response_format === undefined ? json(200, chatAnswer('{"title":"Wall","body":"b"}')) : json(400, '{"error":{"message":"response_format?"}}')
+    t.match(await call('POST', `/tasks/${id}/specify`), { title: 'Wall' }, 'a model that knows no schemas is asked without')
+  })
+
+  await t.test('decompose makes parts that the task waits for, to a depth, and undo deletes them', async t => {
+    const { id } = await add({ title: 'house', assignee: 'ann', priority: 4 })
+    says({ tasks: [{ title: 'floor', body: 'of wood' }, { title: 'walls', assignee: 'nobody-here', after: [0] }, { title: 'roof', after: [0, 1] }] })
+    const before = await count()
+    const house = await call('POST', `/tasks/${id}/decompose`) as unknown as Task
+    const [floor, walls, roof] = await Promise.all(house.deps.parents.map(task)).then(parts => ['floor', 'walls', 'roof'].map(title => parts.find(part => part.title === title)!)) as [Task, Task, Task]
+    t.match(house, { status: 'todo', dep_count: '0/3', events: Array })
+    t.match(floor, { status: 'ready', body: 'of wood', assignee: 'ann', priority: 4 })
+    t.match(walls, { status: 'todo', assignee: 'ann', deps: { parents: [floor.id] } })
+    t.equal(roof.deps.parents.length, 2)
+    t.match(await call('POST', `/tasks/${floor.id}/decompose`), { error: { code: 'board.too_deep' } })
+    t.match(await call('POST', `/tasks/${id}/undo`), { status: 'triage', deps: { parents: [], children: [] }, dep_count: null })
+    t.equal(await count(), before)
+    t.match(await call('GET', `/tasks/${floor.id}`), { error: { code: 'board.task_not_found' } })
+    const again = await call('POST', `/tasks/${id}/decompose`) as unknown as Task
+    await call('PATCH', `/tasks/${again.deps.parents[0]}`, { status: 'done' })
+    t.match(await call('POST', `/tasks/${id}/undo`), { error: { code: 'board.stale_write' } }, 'what was worked at stays')
+    t.equal((await task(id)).deps.parents.length, 3)
+  })
+
+  await t.test('a task that changes while the model thinks is left as it is', async t => {
+    const { id, revision } = await add({ title: 'gate' })
+    let go = (): void => {}
+    const asking = seen.length
+    answer = () => ({ ...json(200, chatAnswer('{"title":"Gate","body":"b"}')), after: new Promise<void>(resolve => { go = resolve }) })
+    const plan = call('POST', `/tasks/${id}/specify`)
+    await until(() => seen.length > asking, 'the model is asked')
+    t.match(await call('POST', `/tasks/${id}/decompose`), { error: { code: 'board.invalid_status', message: /at this moment/ } })
+    await call('PATCH', `/tasks/${id}`, { priority: 1 })
+    go()
+    t.match(await plan, { error: { code: 'board.stale_write' } })
+    t.match(await task(id), { title: 'gate', status: 'triage' })
+    t.match(await call('POST', `/tasks/${id}/specify`, undefined, { headers: { 'if-match': `"${revision}"` } }), { error: { code: 'board.stale_write' } })
+    t.equal(seen.length, asking + 1, 'a stale writer asks no model')
+    for (const status of ['review', 'done', 'archived']) {
+      await call('PATCH', `/tasks/${id}`, { status })
+      t.match(await call('POST', `/tasks/${id}/specify`), { error: { code: 'board.invalid_status' } })
+    }
+  })
+
+  await t.test('a model that takes too long, and a client that leaves, end the question', async t => {
+    const { id } = await add({ title: 'path' })
+    answer = () => ({ headAfterMs: Infinity })
+    let asking = seen.length
+    const late = call('POST', `/tasks/${id}/specify`)
+    await until(() => seen.length > asking, 'the model is asked')
+    await clock.advance(60_000)
+    t.match(await late, noPlan(/did not answer within 60 seconds/))
+    t.equal(await seen.at(-1)!.closed, 'aborted')
+    asking = seen.length
+    const leaving = new AbortController()
+    const left = call('POST', `/tasks/${id}/decompose`, undefined, { signal: leaving.signal })
+    await until(() => seen.length > asking, 'the model is asked again')
+    leaving.abort()
+    await t.rejects(left)
+    t.equal(await seen.at(-1)!.closed, 'aborted')
+    says({ title: 'Path', body: 'of stone' })
+    await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'nothing goes on')
+    t.match(await call('POST', `/tasks/${id}/specify`), { title: 'Path' })
+  })
+})
