@@ -84,33 +84,6 @@ export function sysusersFile (user: string): string {
   return `# ${MARK}\nu ${user} - "svc gateway" /var/lib/svc\n`
 }
 
-/** A job of launchd. Pure. */
-export function launchdPlist ({ node, program, home, user, path }: GatewayUnit): string {
-  const words = [node, program, 'serve', ...home === null ? [] : ['--home', home]]
-  const log = `${home ?? ''}/var/log/svc.log`
-  const text = (value: string): string => `<string>${value.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</string>`
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<!-- ${MARK} -->
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key>${text(JOB_NAME)}
-  <key>ProgramArguments</key>
-  <array>${words.map(text).join('')}</array>
-  <key>UserName</key>${text(user)}
-  <key>EnvironmentVariables</key>
-  <dict><key>PATH</key>${text(path)}</dict>
-  <key>RunAtLoad</key><true/>
-  <key>KeepAlive</key>
-  <dict><key>SuccessfulExit</key><false/></dict>
-  <key>ExitTimeOut</key><integer>120</integer>
-  <key>AbandonProcessGroup</key><true/>
-  <key>StandardErrorPath</key>${text(log)}
-</dict>
-</plist>
-`
-}
-
 /** One word of a line of a unit: specifiers and variables are meant as they are. Pure. */
 function unitWord (word: string): string {
   const plain = word.replaceAll('%', '%%').replaceAll('$', '$$$$')

@@ -1,20 +1,24 @@
-import { execFile } from 'node:child_process'
-import { copyFile, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { CliFailure } from '../failure.js'
+import { CliFailure, usageFailure } from '../failure.js'
 import { programFile } from '../program-file.js'
 import { askedBy, targetOf } from '../target.js'
-import { JOB_NAME, launchdPlist, MARK, systemdUnit, sysusersFile, UNIT_NAME, type GatewayUnit } from './gateway-unit.js'
+import { removeAccess, writeAccess } from './access-files.js'
+import { JOB_NAME, MARK, systemdUnit, sysusersFile, UNIT_NAME, type GatewayUnit } from './gateway-unit.js'
+import { launchdPlist, loadJob, requireUser } from './launchd.js'
+import { removeOurs, requireOurs, run, writeOurs, type Place } from './machine.js'
+import { COMPANION_UNITS, isUnitName } from './unit-access.js'
 
 export interface GatewayServiceOptions {
   readonly print?: true
+  /** Default: `svc`; on macOS, where no user is made, whoever called sudo. */
   readonly user?: string
+  /** Further units that it may start and stop. */
+  readonly allow?: readonly string[]
   readonly folder?: string
 }
-
-interface Place { readonly file: string, readonly text: string }
 
 const LAUNCHER = 'launch.mjs'
 /** As the bundle has it, beside the program. */
@@ -24,7 +28,10 @@ const isMac = process.platform === 'darwin'
 const WANTED_GROUPS = ['docker', 'podman', 'video', 'render', 'accel', 'systemd-journal']
 
 /** Makes the gateway a service of this machine: writes its files, and has it started where an init system answers. */
-export async function installGateway (cli: Cli, command: Command, { print, user = 'svc', folder }: GatewayServiceOptions): Promise<void> {
+export async function installGateway (cli: Cli, command: Command, options: GatewayServiceOptions): Promise<void> {
+  const { print, folder, user = (isMac ? cli.env.SUDO_USER : undefined) ?? 'svc', allow = [] } = options
+  const odd = allow.find(name => !isUnitName(name))
+  if (odd !== undefined) throw usageFailure(`--allow takes the name of a .service, and '${odd}' is none`)
   const target = targetOf(askedBy(command, cli.env))
   const home = target.kind === 'home' && target.home !== null ? resolve(cli.process.cwd(), target.home) : null
   const releases = await releasesFolder()
@@ -35,30 +42,40 @@ export async function installGateway (cli: Cli, command: Command, { print, user 
     home,
     user,
     groups: isMac ? [] : await knownGroups(),
-    path: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+    path: `${isMac ? '/opt/homebrew/bin:' : ''}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`
   }
   const place = placeOf(unit, folder)
   if (print === true) return cli.out.lines(place.text.trimEnd().split('\n'))
   requireRoot(folder)
+  if (isMac && folder === undefined) await requireUser(user)
   if (releases !== null) await copyFile(ownLauncher, join(releases, LAUNCHER))
-  await write(place)
+  await writeOurs(place)
   cli.out.line(`${place.file} is written.`)
   if (folder !== undefined) return
-  if (isMac) return await loadJob(cli, place.file)
-  if (!await isUser(user)) await makeUser(cli, user)
+  if (!isMac && !await isUser(user)) await makeUser(cli, user)
   for (const path of home === null ? ['/etc/svc', '/var/lib/svc'] : [join(home, 'etc/svc'), join(home, 'var/lib/svc')]) {
     await mkdir(path, { recursive: true, mode: 0o750 })
     await run('chown', ['-R', `${user}:`, path])
   }
   // it writes the trees of newer releases there, and the link to the one in use
   if (releases !== null) await run('chown', ['-R', `${user}:`, releases])
+  if (isMac) return await loadJob(cli, unit, place.file)
+  const why = await writeAccess(user, [...new Set([...COMPANION_UNITS, ...allow])], unit.path)
+  if (why !== null) cli.out.line(`${why[0]!.toUpperCase()}${why.slice(1)}.`)
   if (!(await run('systemctl', ['daemon-reload'])).ok) {
     cli.out.line('systemd does not answer here; where it does: systemctl daemon-reload && systemctl enable --now svc-api')
     return
   }
-  const { ok, said } = await run('systemctl', ['enable', '--now', UNIT_NAME])
+  // one that runs already goes on as it was started
+  const { ok, said } = await systemctl(['enable', UNIT_NAME], ['restart', UNIT_NAME])
   if (!ok) throw new CliFailure(`${UNIT_NAME} is installed and does not start: ${said}`, { hints: [`journalctl -u ${UNIT_NAME} says why.`] })
   cli.out.line('The gateway runs as svc-api and starts with the machine: systemctl status svc-api')
+}
+
+async function systemctl (...orders: ReadonlyArray<readonly string[]>): ReturnType<typeof run> {
+  let done = { ok: true, said: '' } as Awaited<ReturnType<typeof run>>
+  for (const order of orders) if (done.ok) done = await run('systemctl', order)
+  return done
 }
 
 /** Where this program is one of the releases beside each other that `current` leads to; null for any other installation. */
@@ -79,9 +96,10 @@ export async function uninstallGateway (cli: Cli, { folder }: Pick<GatewayServic
     if (isMac) await run('launchctl', ['bootout', `system/${JOB_NAME}`])
     else await run('systemctl', ['disable', '--now', UNIT_NAME])
   }
-  await rm(file)
+  await removeOurs(file)
   if (folder === undefined && !isMac) {
-    await rm(SYSUSERS, { force: true })
+    await removeAccess()
+    await removeOurs(SYSUSERS)
     await run('systemctl', ['daemon-reload'])
   }
   cli.out.line(`${file} is removed; configuration, models and the user stay.`)
@@ -90,7 +108,7 @@ export async function uninstallGateway (cli: Cli, { folder }: Pick<GatewayServic
 const SYSUSERS = '/etc/sysusers.d/svc.conf'
 
 function placeOf (unit: GatewayUnit, folder: string | undefined): Place {
-  return { file: fileOf(folder), text: isMac ? launchdPlist(unit) : systemdUnit(unit) }
+  return { file: fileOf(folder), text: isMac ? launchdPlist(unit, MARK) : systemdUnit(unit) }
 }
 
 function fileOf (folder: string | undefined): string {
@@ -102,31 +120,11 @@ function requireRoot (folder: string | undefined): void {
   throw new CliFailure('a service of the machine is for root to install', { hints: ['Run it with sudo, or look at it first: svc service install --print'] })
 }
 
-async function write ({ file, text }: Place): Promise<void> {
-  const there = await readFile(file, 'utf8').catch(() => null)
-  if (there !== null) requireOurs(file, there)
-  await mkdir(dirname(file), { recursive: true })
-  await writeFile(file, text, { mode: 0o644 })
-}
-
-/** A file that another writer made, or took over, stays as it is. */
-function requireOurs (file: string, text: string): void {
-  if (text.split('\n').slice(0, 2).some(line => line.includes(MARK))) return
-  throw new CliFailure(`${file} was not written by this command, so it is left alone`, { hints: ['Move it away first; drop-ins beside it are the place for changes of yours.'] })
-}
-
 async function makeUser (cli: Cli, user: string): Promise<void> {
-  await write({ file: SYSUSERS, text: sysusersFile(user) })
+  await writeOurs({ file: SYSUSERS, text: sysusersFile(user) })
   const made = await run('systemd-sysusers', [SYSUSERS])
   if (!made.ok) throw new CliFailure(`user ${user} cannot be made: ${made.said}`, { hints: [`Make it, or name another one with --user.`] })
   cli.out.line(`User ${user} is made.`)
-}
-
-async function loadJob (cli: Cli, file: string): Promise<void> {
-  await run('launchctl', ['bootout', `system/${JOB_NAME}`])
-  const { ok, said } = await run('launchctl', ['bootstrap', 'system', file])
-  if (!ok) throw new CliFailure(`launchd does not take ${file}: ${said}`)
-  cli.out.line('The gateway runs as a job of launchd and starts with the machine.')
 }
 
 async function knownGroups (): Promise<readonly string[]> {
@@ -137,12 +135,4 @@ async function knownGroups (): Promise<readonly string[]> {
 
 async function isUser (user: string): Promise<boolean> {
   return (await readFile('/etc/passwd', 'utf8').catch(() => '')).split('\n').some(line => line.startsWith(`${user}:`))
-}
-
-function run (command: string, args: readonly string[]): Promise<{ readonly ok: boolean, readonly said: string }> {
-  return new Promise(resolve => {
-    execFile(command, args, { timeout: 120_000 }, (error, _stdout, stderr) => {
-      resolve({ ok: error === null, said: stderr.trim().split('\n').at(-1) ?? '' })
-    })
-  })
 }

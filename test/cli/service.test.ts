@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { launchdPlist, systemdUnit, sysusersFile } from '../../cli/unit/gateway-unit.js'
+import { MARK, systemdUnit, sysusersFile } from '../../cli/unit/gateway-unit.js'
+import { launchdPlist } from '../../cli/unit/launchd.js'
 import { definePlugin, defineService } from '../../kernel/contract/index.js'
 import { createTestGateway, FakeEngineRuntime } from '../../kernel/testing/index.js'
 import logs from '../../plugins/api/logs/index.js'
@@ -103,11 +104,15 @@ t.test('systemd finds nothing wrong with the unit of the gateway, and it is hard
 })
 
 t.test('launchd could read the job of the gateway', async t => {
-  const text = launchdPlist({ ...unit, home: '/Users/a & b' })
+  const text = launchdPlist({ ...unit, home: '/Users/a & b' }, MARK)
   if (!await has('python3', '-c', 'import plistlib')) return void t.comment('SKIPPED: no Python here')
   const reading = exec('python3', ['-c', 'import plistlib, json, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))'])
   reading.child.stdin!.end(text)
-  t.match(JSON.parse((await reading).stdout), { Label: 'dev.svc.gateway', UserName: 'daemon', ProgramArguments: ['/opt/a b/node', unit.program, 'serve', '--home', '/Users/a & b'] })
+  t.match(JSON.parse((await reading).stdout), {
+    Label: 'dev.svc.gateway', UserName: 'daemon', ProgramArguments: ['/opt/a b/node', unit.program, 'serve', '--home', '/Users/a & b'],
+    RunAtLoad: true, KeepAlive: { SuccessfulExit: false }, Umask: 0o027, EnvironmentVariables: { PATH: '/usr/bin:/bin' },
+    StandardOutPath: '/Users/a & b/var/log/svc.log', StandardErrorPath: '/Users/a & b/var/log/svc.log'
+  })
 })
 
 t.test('the unit is written where it is told to, never over a file of somebody else, and removed again', async t => {

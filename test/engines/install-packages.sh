@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|all ...]     (default: all)
+# usage: install-packages.sh [docker|podman|registry|speech|bench|browser|mdns|systemd|all ...]     (default: all)
 #
 # Installs from Debian's packages what a group needs and this machine lacks, starting no service.
 #   docker    docker.io iptables debootstrap
@@ -9,6 +9,7 @@
 #   bench     nginx wrk
 #   browser   chromium
 #   mdns      avahi-daemon avahi-utils iproute2
+#   systemd   systemd dbus polkitd
 # With everything there already it does not touch apt.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -20,6 +21,7 @@ declare -A packages=(
   [bench]='nginx wrk'
   [browser]=chromium
   [mdns]='avahi-daemon avahi-utils iproute2'
+  [systemd]='systemd dbus polkitd'
 )
 
 [ $# -gt 0 ] || set -- all

@@ -16,6 +16,7 @@ interface InstallOptions {
   readonly json?: true
   readonly print?: true
   readonly user?: string
+  readonly allow?: readonly string[]
   readonly folder?: string
 }
 
@@ -33,7 +34,8 @@ export function addServiceInstall (service: Command, cli: Cli): void {
     .option('-y, --yes', 'do not ask about its licence')
     .option('--json', 'print how it ended, as the API tells it')
     .option('--print', 'of the gateway: print its files and change nothing')
-    .option('--user <name>', 'of the gateway: the user that it runs as', 'svc')
+    .option('--user <name>', 'of the gateway: the user that it runs as; default svc, which is made, on macOS yours')
+    .addOption(new Option('--allow <unit>', 'of the gateway: a further unit that it may start and stop; may be given again').argParser((unit: string, before: readonly string[] = []) => [...before, unit]))
     .addOption(new Option('--folder <dir>', 'of the gateway: where its unit goes').hideHelp())
     .addOption(homeOption())
     .addHelpText('after', `\n${NOTE}`)

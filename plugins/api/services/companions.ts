@@ -5,7 +5,7 @@ import { servicesError } from './errors.js'
 import { ServiceInstaller, type InstallerDeps } from './installer.js'
 import { probe, type Probed } from './probe.js'
 import type { Companions, InstallForm, InstallStatus, ServiceForm, ServiceOffer } from './ref.js'
-import { verbTimeoutMs, type Systemd, type UnitState } from './systemd.js'
+import { verbTimeoutMs, type Systemd, type UnitState, type VerbOutcome } from './systemd.js'
 import { placeOf, programOf } from './world.js'
 
 export interface CompanionDeps extends InstallerDeps {
@@ -15,11 +15,11 @@ export interface CompanionDeps extends InstallerDeps {
   readonly log: Logger
 }
 
-export interface ActionOutcome {
-  readonly ok: boolean
+export interface ActionOutcome extends VerbOutcome {
   readonly active: boolean
-  readonly message: string
 }
+
+type ProgramOutcome = Omit<ActionOutcome, 'problem'>
 
 const LOOK_EVERY_MS = 200
 
@@ -104,10 +104,10 @@ export class ServiceManager implements Companions {
       const form = this.formOf(service, await this.units())
       try {
         if (form === 'unit') return await this.#actOnUnit(service, verb)
-        if (form === 'slot') return await this.#actOnSlot(service, verb)
-        return await this.#actOnProgram(service, verb, form)
+        const done = form === 'slot' ? await this.#actOnSlot(service, verb) : await this.#actOnProgram(service, verb, form)
+        return { ...done, problem: done.ok ? null : 'failed' }
       } catch (error) {
-        return { ok: false, active: this.#runs(service), message: messageOf(error) }
+        return { ok: false, active: this.#runs(service), message: messageOf(error), problem: 'failed' }
       }
     })
   }
@@ -162,7 +162,7 @@ export class ServiceManager implements Companions {
     return { ...outcome, active: await systemd.isActive(unit) }
   }
 
-  async #actOnSlot (service: ServiceDescriptor, verb: ServiceVerb): Promise<ActionOutcome> {
+  async #actOnSlot (service: ServiceDescriptor, verb: ServiceVerb): Promise<ProgramOutcome> {
     const { slots } = this.#deps
     const own = this.slotOf(service)
     if (own === null) throw new Error(`${service.name} runs as a slot and there is none: make one with \`svc slot create img --type ${service.slot!}\``)
@@ -172,7 +172,7 @@ export class ServiceManager implements Companions {
     return { ok: true, active: verb !== 'stop', message: `${verb} of slot ${own} is done` }
   }
 
-  async #actOnProgram (service: ServiceDescriptor, verb: ServiceVerb, form: ServiceForm | null): Promise<ActionOutcome> {
+  async #actOnProgram (service: ServiceDescriptor, verb: ServiceVerb, form: ServiceForm | null): Promise<ProgramOutcome> {
     const { daemons, kept, signal } = this.#deps
     const { id, name } = service
     if (verb === 'stop') {

@@ -42,7 +42,7 @@ export default definePlugin({
   configSchema,
   register (ctx) {
     const { services: settings, systemctl, downloads, installer_env: own, announce_on: interfaces = null } = ctx.config
-    const systemd = new Systemd(systemctl)
+    const systemd = new Systemd(systemctl, ctx.services.clock)
     const kept = new KeptServices(ctx.table)
     const folder = (): string => ctx.stateDir
     const deps = {

@@ -26,8 +26,8 @@ export function serviceRoutes (api: ServiceApi): AnyRoute[] {
       summary: 'Programs beside the gateway: how they are, what runs them, what may be done with them',
       schema: { response: servicesSchema },
       handler: async () => {
-        const mdns = await announcements.state()
-        return { services: await serviceRows(api, mdns), mdns }
+        const mdns = announcements.state()
+        return { services: await serviceRows(api, mdns), mdns: await mdns }
       }
     }),
     defineRoute({

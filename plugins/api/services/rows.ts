@@ -19,9 +19,9 @@ type ServiceRow = z.output<typeof serviceSchema>
 type HealthRow = z.output<typeof healthSchema>['services'][number]
 
 /** Every service as the list shows it. */
-export async function serviceRows (deps: RowDeps, mdns: Announced): Promise<ServiceRow[]> {
+export async function serviceRows (deps: RowDeps, announced: Promise<Announced>): Promise<ServiceRow[]> {
   const { manager } = deps
-  const units = await manager.units()
+  const [units, mdns] = await Promise.all([manager.units(), announced])
   return await Promise.all(manager.list().map(async service => {
     const { id, name, description, unit, verbs, licence, loopback, mdns: capable, hints = [], slot } = service
     const form = manager.formOf(service, units)

@@ -1,6 +1,7 @@
 import { serviceVerbs } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { installForms, installStates, serviceForms } from './ref.js'
+import { verbProblems } from './systemd.js'
 
 export const idParamsSchema = z.strictObject({
   id: z.string().meta({ description: 'Id of a service of GET /api/services', pattern: '^[a-z][a-z0-9-]{0,40}$', examples: ['openwebui'] })
@@ -65,7 +66,8 @@ export const actionBodySchema = z.strictObject({
 }).meta({ title: 'ServiceAction' })
 
 export const actedSchema = z.strictObject({
-  id: z.string(), unit: z.string(), action: z.enum(serviceVerbs), ok: z.boolean(), active: z.boolean(), message: z.string()
+  id: z.string(), unit: z.string(), action: z.enum(serviceVerbs), ok: z.boolean(), active: z.boolean(), message: z.string(),
+  problem: z.enum(verbProblems).nullable().meta({ description: 'Why `ok` is false; `not_permitted`: systemd lets the user of the gateway not do this' })
 })
 
 export const installBodySchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import type { ServiceVerb } from 'svc-gateway/plugin'
+import type { Clock, ServiceVerb } from 'svc-gateway/plugin'
 
 /** A unit in systemd's own words. */
 export interface UnitState {
@@ -10,10 +10,16 @@ export interface UnitState {
   readonly since: string | null
 }
 
+/** Why a verb failed: this user may not, systemd did not answer in time, or what it ran failed. */
+export const verbProblems = ['not_permitted', 'timed_out', 'failed'] as const
+
 export interface VerbOutcome {
   readonly ok: boolean
   readonly message: string
+  readonly problem: typeof verbProblems[number] | null
 }
+
+interface Ran { readonly ok: boolean, readonly timedOut: boolean, readonly stdout: string, readonly stderr: string }
 
 const SHOW_MS = 5_000
 
@@ -25,9 +31,11 @@ export const verbTimeoutMs: Readonly<Record<ServiceVerb, number>> = {
 /** systemd through its own tool. Where that is not there, or no systemd answers it, there are no units. */
 export class Systemd {
   readonly #command: string
+  readonly #clock: Clock
 
-  constructor (command: string) {
+  constructor (command: string, clock: Clock) {
     this.#command = command
+    this.#clock = clock
   }
 
   /** Those of the units that systemd has loaded. Never rejects. */
@@ -39,9 +47,20 @@ export class Systemd {
 
   /** Never rejects. */
   async verb (verb: ServiceVerb, unit: string): Promise<VerbOutcome> {
-    const { ok, stderr } = await this.#run([verb, unit], verbTimeoutMs[verb])
+    const own = await this.#run([verb, unit], verbTimeoutMs[verb])
+    const { ok, timedOut, stderr } = own.ok || !isRefused(own) ? own : await this.#switched(verb, unit) ?? own
+    if (ok) return { ok, message: `${verb} of ${unit} is done`, problem: null }
+    if (timedOut) return { ok, message: `systemctl ${verb} ${unit} did not end within ${verbTimeoutMs[verb] / 1000} s`, problem: 'timed_out' }
+    if (isRefused({ stderr })) return { ok, message: notPermitted(verb, unit), problem: 'not_permitted' }
     const why = stderr.trim().split('\n').at(-1) ?? ''
-    return { ok, message: ok ? `${verb} of ${unit} is done` : why === '' ? `systemctl could not ${verb} ${unit}; see \`journalctl -u ${unit}\`` : why }
+    return { ok, message: why === '' ? `systemctl could not ${verb} ${unit}; see \`journalctl -u ${unit}\`` : why, problem: 'failed' }
+  }
+
+  /** What `svc service install` wrote for what polkit cannot grant for one unit alone; null where it does not help. */
+  async #switched (verb: ServiceVerb, unit: string): Promise<Ran | null> {
+    if (verb !== 'enable' && verb !== 'disable') return null
+    const ran = await this.#run(['start', `svc-unit-${verb}@${unit}.service`], verbTimeoutMs[verb])
+    return ran.ok || ran.timedOut ? ran : null
   }
 
   /** Whether a unit is active. Never rejects. */
@@ -49,13 +68,33 @@ export class Systemd {
     return (await this.#run(['is-active', unit], SHOW_MS)).stdout.trim() === 'active'
   }
 
-  #run (args: readonly string[], timeout: number): Promise<{ ok: boolean, stdout: string, stderr: string }> {
+  #run (args: readonly string[], timeout: number): Promise<Ran> {
     // times in UTC and in words that can be read
     const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC', SYSTEMD_PAGER: '' }
     return new Promise(resolve => {
-      execFile(this.#command, args, { timeout, env }, (error, stdout, stderr) => resolve({ ok: error === null, stdout, stderr }))
+      let timedOut = false
+      const child = execFile(this.#command, args, { env }, (error, stdout, stderr) => {
+        timer.cancel()
+        resolve({ ok: error === null, timedOut, stdout, stderr })
+      })
+      const timer = this.#clock.setTimer(timeout, () => {
+        timedOut = true
+        // what it started may hold its output open, and one that hangs be deaf to a gentler signal
+        child.stdout?.destroy()
+        child.stderr?.destroy()
+        child.kill('SIGKILL')
+      })
     })
   }
+}
+
+/** In systemd's words, with a polkit that says no and without one. Pure. */
+function isRefused ({ stderr }: Pick<Ran, 'stderr'>): boolean {
+  return /Interactive authentication required|Access denied|Permission denied|Operation not permitted/i.test(stderr)
+}
+
+function notPermitted (verb: ServiceVerb, unit: string): string {
+  return `the user of the gateway may not ${verb} ${unit}: \`sudo svc service install --allow ${unit}\` lets it, where polkit is; by hand: \`sudo systemctl ${verb} ${unit}\``
 }
 
 /** Blocks of `Name=value`, one for each unit. Pure. */

@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { COMPANION_UNITS } from '../../../cli/unit/unit-access.js'
 import { definePlugin, defineService, type AnyPlugin, type ServiceDescriptor } from '../../../kernel/contract/index.js'
 import {
   createTestGateway, FakeEngineRuntime, type StartedEngine, type TestGateway, type TestGatewayOptions
@@ -12,6 +13,7 @@ import logs from '../../../plugins/api/logs/index.js'
 import services from '../../../plugins/api/services/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 import companions from '../../../plugins/services/companions/index.js'
+import { AheadClock } from '../../ahead-clock.js'
 import { freePort } from '../../ports.js'
 import { until } from './support.js'
 import { tinyWheel } from './tiny-wheel.js'
@@ -97,6 +99,7 @@ t.test('a machine without systemd and without any of the services is listed as w
   const { status, json } = await gateway.call('GET', '/services')
   t.equal(status, 200)
   t.strictSame(json.services.map(({ id }: { id: string }) => id), ['openwebui', 'comfyui', 'hermes', 'hindsight'])
+  t.strictSame(json.services.map(({ unit }: { unit: string }) => unit), COMPANION_UNITS, 'an installed gateway may drive their units')
   const nothing = { managed: false, up: false, unit_state: null, mdns_url: null }
   for (const service of json.services) t.match(service, nothing, service.id)
   t.match(json.services[0], {
@@ -148,7 +151,8 @@ ActiveEnterTimestamp=
 END
 ;;
 is-active) echo active ;;
-stop) echo "Failed to stop svc-openwebui.service: Access denied" >&2; exit 4 ;;
+stop | enable | disable) echo "Failed to $1 $2: Access denied" >&2; exit 4 ;;
+start) [ "$2" = svc-unit-enable@svc-openwebui.service.service ] || { echo "Job for $2 failed." >&2; exit 1; } ;;
 esac`
   })
   t.match(await gateway.row('openwebui'), {
@@ -157,9 +161,30 @@ esac`
   })
   t.match(await gateway.row('hermes'), { managed: false, runs_as: null, unit_state: null }, 'a unit that is not there is no unit')
   t.match(await gateway.act('openwebui', 'restart'), { json: { unit: 'svc-openwebui.service', ok: true, active: true } })
-  t.match(await gateway.act('openwebui', 'stop'), { status: 200, json: { ok: false, active: true, message: /Access denied/ } })
+  const refused = /may not stop svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` lets it/
+  t.match(await gateway.act('openwebui', 'stop'), { status: 200, json: { ok: false, active: true, problem: 'not_permitted', message: refused } })
+  t.match(await gateway.act('openwebui', 'enable'), { json: { ok: true, problem: null } }, 'a switch that the installation wrote does it')
+  t.match(await gateway.act('openwebui', 'disable'), { json: { ok: false, problem: 'not_permitted' } }, 'where it is there')
+  t.match(await gateway.act('openwebui', 'start'), { json: { ok: false, problem: 'failed', message: 'Job for svc-openwebui.service failed.' } })
   const asked = (await readFile(join(gateway.folder, 'asked'), 'utf8')).split('\n')
   t.ok(asked.includes('restart svc-openwebui.service') && asked.includes('stop svc-openwebui.service'))
+})
+
+t.test('a systemctl that hangs ends by force: lists and verbs have their answer in time', async t => {
+  const clock = new AheadClock()
+  const gateway = await gatewayOf(t, { clock, systemctl: `trap '' TERM; mkfifo ${t.testdir()}/$$; read answer < ${t.testdirName}/$$` })
+  const answered = async <T>(asked: Promise<T>): Promise<T> => {
+    let isOver = false
+    void asked.finally(() => { isOver = true }).catch(() => undefined)
+    while (!isOver) {
+      await new Promise(resolve => { setTimeout(resolve, 10) })
+      clock.jump(5_000)
+    }
+    return await asked
+  }
+  t.match(await answered(gateway.call('GET', '/services')), { status: 200, json: { services: [{ id: 'openwebui', runs_as: null, unit_state: null }] } })
+  t.match(await answered(gateway.call('GET', '/services/mdns')), { status: 200, json: { advertised: [] } })
+  t.match(await answered(gateway.act('hermes', 'start')), { status: 200, json: { ok: false, problem: 'failed', message: /no unit/ } })
 })
 
 t.test('a service of a third party runs as a container of the gateway: wired, supervised, ended by stop', async t => {
