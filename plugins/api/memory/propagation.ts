@@ -30,7 +30,8 @@ const RESTART_MS = 90_000
 export async function propagate ({ systemctl, folder }: UnitPlace, slot: string, timeoutS: number): Promise<Propagated> {
   const drop = join(folder, `${UNIT}.d`, 'extraction-model.conf')
   const model = `svc/${slot}`
-  const variables = [`HINDSIGHT_API_LLM_MODEL=${model}`, `HINDSIGHT_API_LLM_TIMEOUT=${timeoutS}`]
+  // with a schema that is only described in words, what small models answer is thrown away
+  const variables = [`HINDSIGHT_API_LLM_MODEL=${model}`, `HINDSIGHT_API_LLM_TIMEOUT=${timeoutS}`, 'HINDSIGHT_API_LLM_STRICT_SCHEMA=true']
   const done = { written: false, daemon_reloaded: false, restarted: false }
   const told = (error: string | null): Propagated => ({ slot, model, timeout_s: timeoutS, drop_in: drop, ...done, error })
   const run = (args: readonly string[], timeout: number): Promise<string | null> => new Promise(resolve => {
@@ -39,7 +40,7 @@ export async function propagate ({ systemctl, folder }: UnitPlace, slot: string,
     })
   })
   if (await run(['cat', UNIT], SHOW_MS) !== null) {
-    return told(`systemd does not run ${UNIT} here: set ${variables.join(' and ')} where the server is started, and restart it`)
+    return told(`systemd does not run ${UNIT} here: set ${variables.slice(0, -1).join(', ')} and ${variables.at(-1)} where the server is started, and restart it`)
   }
   try {
     await mkdir(join(folder, `${UNIT}.d`), { recursive: true })

@@ -21,7 +21,7 @@ export function badRequest (message: string): WireError {
 /** An input that can never fit. The status is 400, so that no client tries again. */
 export function tooLong (tokens: number, limit: number): WireError {
   return new WireError(400, 'exceed_context_size_error',
-    `request (${tokens} tokens) exceeds the available context size (${limit} tokens), try increasing it`,
+    `request (${tokens} tokens) exceeds the available context size (${limit} tokens), try increasing it: context_size in [model] of the slot`,
     { n_prompt_tokens: tokens, n_ctx: limit })
 }
 

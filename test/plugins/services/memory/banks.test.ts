@@ -203,7 +203,7 @@ t.test('a Hindsight server that systemd runs is told its slot and restarted, and
   t.match((await host.call('PUT', '/api/memory/graph', { extraction_slot: 'other', llm_timeout_s: 60 })).json.propagation, {
     slot: 'other', timeout_s: 60, written: true, daemon_reloaded: true, restarted: true, error: null
   })
-  t.match(await readFile(join(folder, 'hindsight-api.service.d/extraction-model.conf'), 'utf8'), /Environment="HINDSIGHT_API_LLM_MODEL=svc\/other"\nEnvironment="HINDSIGHT_API_LLM_TIMEOUT=60"/)
+  t.match(await readFile(join(folder, 'hindsight-api.service.d/extraction-model.conf'), 'utf8'), /Environment="HINDSIGHT_API_LLM_MODEL=svc\/other"\nEnvironment="HINDSIGHT_API_LLM_TIMEOUT=60"\nEnvironment="HINDSIGHT_API_LLM_STRICT_SCHEMA=true"/)
   t.match(await readFile(join(folder, 'calls'), 'utf8'), /daemon-reload\nrestart hindsight-api\.service\n$/)
   t.notOk((await host.call('PUT', '/api/memory/graph', { enabled: false })).json.propagation, 'the server need not know')
 })
