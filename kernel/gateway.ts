@@ -127,7 +127,7 @@ class GatewayRun implements Gateway {
       goOn()
       await sweepSpool(spoolFolder(kernel.config.paths.state))
       const host = this.#host = this.#createHost(kernel)
-      const inference = this.#inference = createInference(kernel, host.providers, this.#options)
+      const inference = this.#inference = createInference(kernel, host, this.#options)
       if (this.#options.guardProcess === true) {
         this.#unguard = guardProcess({
           owner: error => host.ownerOf(error),

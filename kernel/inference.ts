@@ -1,4 +1,4 @@
-import { atPort, deviceClassOf, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
+import { atPort, deviceClassOf, type AgentCatalog, type CircuitView, type ProviderCatalog, type ThroughputService } from './contract/index.js'
 import { Breakers } from './dispatch/upstream/breakers.js'
 import { Catalog } from './dispatch/route/catalog.js'
 import { Connections, originOf } from './dispatch/call/connections.js'
@@ -71,8 +71,14 @@ export interface InferenceOptions {
   readonly readMemory?: (() => Promise<readonly MemoryPool[]>) | undefined
 }
 
+/** What plugins bring that inference looks things up in. */
+interface Catalogs {
+  readonly agents: AgentCatalog
+  readonly providers: ProviderCatalog
+}
+
 export function createInference (
-  kernel: KernelServices, providers: ProviderCatalog, { probe = probeHealth, deviceNodes, readMemory }: InferenceOptions = {}
+  kernel: KernelServices, { agents, providers }: Catalogs, { probe = probeHealth, deviceNodes, readMemory }: InferenceOptions = {}
 ): Inference {
   const { config, models, hardware, runtime, instance, clock, events, log, env } = kernel
   const connections = new Connections(clock, () => config.snapshot.svc.dispatcher.connect_timeout_s * 1000)
@@ -202,7 +208,7 @@ export function createInference (
     token,
     spool: spoolFolder(config.paths.state)
   })
-  const requests = new RequestList({ active: dispatcher.active, clock, slots, history })
+  const requests = new RequestList({ active: dispatcher.active, agents, clock, slots, history })
   const throughput = createThroughputService({ clock, slots: () => slots.throughputs(), upstreams: () => meters.all() })
   const subscriptions = [
     config.onChange((next, previous) => {

@@ -12,6 +12,7 @@ const text = z.string().nullish()
 const requestSchema = z.looseObject({
   id: z.string(),
   model: z.string(),
+  agent: text,
   slot: text,
   upstream: text,
   phase: z.string(),
@@ -57,15 +58,16 @@ export function addPsCommand (program: Command, cli: Cli): void {
 /** `widest` is for the reasons: a line that wraps cannot be drawn over. */
 function screen (out: Output, requests: readonly Request[], widest = Infinity): string[] {
   if (requests.length === 0) return ['No requests are in flight.']
-  const [titles, ...rows] = tableLines(columns(out), requests, out.width)
+  const [titles, ...rows] = tableLines(columns(out, requests), requests, out.width)
   const reasons = requests.flatMap(({ id, reason }) => reason == null ? [] : [harmless(`${id}: ${reason}`)])
   return [out.paint('bold', titles!), ...rows, ...reasons.map(reason => truncate(reason, widest))]
 }
 
-function columns (out: Output): ReadonlyArray<Column<Request>> {
+function columns (out: Output, requests: readonly Request[]): ReadonlyArray<Column<Request>> {
   return [
     { title: 'ID', cell: ({ id }) => id },
     { title: 'MODEL', cell: ({ model }) => model, flexible: true },
+    ...requests.some(({ agent }) => agent != null) ? [{ title: 'AGENT', cell: ({ agent }: Request) => agent ?? '-', expendable: 5 }] : [],
     { title: 'WHERE', cell: ({ slot, upstream }) => slot ?? upstream ?? '-', expendable: 1 },
     { title: 'PHASE', cell: ({ phase }) => phase, paint: (cell, { phase }) => out.paint(phaseColour(phase), cell) },
     { title: 'AGE', cell: ({ age_ms: ms }) => age(ms) },

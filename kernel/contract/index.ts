@@ -7,6 +7,7 @@ export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'
 export type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, FlagPlace, FlagRules, RowWorld } from './config-file.js'
 export { defineAgent, isAgent } from './agent.js'
+export { agentOf } from './agent-of.js'
 export type {
   AgentCatalog, AgentDescriptor, AgentInstall, AgentProbe, AgentServer, AgentSetting, AgentWiring, AgentWorld, NpmProgram
 } from './agent.js'

@@ -221,6 +221,7 @@ export class GatewayDispatcher implements DispatchService {
       note: null,
       startedAt: this.#deps.clock.monotonic(),
       bytesIn: asked.body.length,
+      headers: asked.origin ?? asked.request.headers,
       tokens: 0,
       shared: null,
       index: -1,

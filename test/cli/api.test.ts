@@ -290,12 +290,12 @@ t.test('ps shows what runs and what waits, and cancel ends one', async t => {
     id: 'req-hT3k9QaLm2b0-1f', model: 'openrouter/a-vendor/a-model-with-a-long-name-that-goes-on', surface: 'chat', slot: null, upstream: 'openrouter',
     phase: 'streaming', reason: null, started_at: '2026-01-01T00:00:00.000Z', age_ms: 425_000, bytes_in: 20_500_000, bytes_out: 3_500, tokens: 12
   }
-  const waiting = { ...request, id: 'req-2', model: 'agent', slot: 'agent', upstream: null, phase: 'loading', reason: 'slot \'agent\' is warming\u001b[2J', age_ms: 400, bytes_in: 99, tokens: 0 }
+  const waiting = { ...request, id: 'req-2', model: 'agent', agent: 'pi', slot: 'agent', upstream: null, phase: 'loading', reason: 'slot \'agent\' is warming\u001b[2J', age_ms: 400, bytes_in: 99, tokens: 0 }
   const fake = await api(t, { 'GET /api/requests': { requests: [request, waiting] }, 'POST /api/requests/req-2/cancel': { id: 'req-2', cancelled: 1 } })
   const wide = (await run(['ps', '--url', fake.url], { tty: true, columns: 160, env: { NO_COLOR: '1' } })).stdout
-  t.match(wide, /^ID +MODEL +WHERE +PHASE +AGE +IN +OUT +TOKENS\n/)
-  t.match(wide, /req-hT3k9QaLm2b0-1f +openrouter\/a-vendor\/a-model-with-a-long-name-that-goes-on +openrouter +streaming +7m05s +20M +3\.4K +12\n/)
-  t.match(wide, /req-2 +agent +agent +loading +0\.4s +99B +3\.4K +0\nreq-2: slot 'agent' is warming\[2J\n$/)
+  t.match(wide, /^ID +MODEL +AGENT +WHERE +PHASE +AGE +IN +OUT +TOKENS\n/)
+  t.match(wide, /req-hT3k9QaLm2b0-1f +openrouter\/a-vendor\/a-model-with-a-long-name-that-goes-on +- +openrouter +streaming +7m05s +20M +3\.4K +12\n/)
+  t.match(wide, /req-2 +agent +pi +agent +loading +0\.4s +99B +3\.4K +0\nreq-2: slot 'agent' is warming\[2J\n$/)
   const narrow = (await run(['ps', '--url', fake.url])).stdout.trimEnd().split('\n')
   for (const line of narrow) t.ok(textWidth(line) <= 80, line)
   t.match(narrow[1], /^req-hT3k9QaLm2b0-1f .*streaming/, 'an id is never cut')

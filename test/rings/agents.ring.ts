@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import t from 'tap'
-import { liveHome, startLive } from '../e2e/live-gateway.js'
+import t, { type Test } from 'tap'
+import { api, liveHome, startLive } from '../e2e/live-gateway.js'
 import { root } from '../repository.js'
 import { lacking } from './clients.js'
 import { LAST_WORDS, scriptedModel } from './scripted-model.js'
@@ -12,11 +12,43 @@ t.setTimeout(600_000)
 
 interface Ended { readonly code: number | string, readonly stdout: string, readonly stderr: string }
 
-t.test('pi is installed by svc agent install, asked, uses a tool of the gateway, and leaves nothing', async t => {
+interface Agent {
+  readonly name: string
+  readonly version: string
+  /** Arguments that put one question. */
+  readonly asks: readonly string[]
+  /** Its exit code when the model refuses it. */
+  readonly refused: number
+  readonly unreached: RegExp
+}
+
+const pi: Agent = {
+  name: 'pi',
+  version: '0.73.1',
+  asks: ['-p'],
+  refused: 1,
+  unreached: /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|npm error network/
+}
+
+const hermes: Agent = {
+  name: 'hermes',
+  version: '0.19.0',
+  asks: ['-z'],
+  refused: 0,
+  unreached: /No matching distribution|Failed to establish a new connection|NewConnectionError|Temporary failure in name resolution|timed out|no Python/
+}
+
+const PROMPT = 'Which slots are there? Ask the tool slot_list.'
+
+/** What an answer of the scripted model may cost is reserved before it is asked: no request of these costs a dollar. */
+const PRICES = '[prices."ring/scripted"]\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 1\n'
+
+async function fromInstallToUninstall (t: Test, { name, version, asks, refused, unreached }: Agent): Promise<void> {
   const model = await scriptedModel(t, 'slot_list')
   const home = await liveHome(t, {
     'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n',
-    'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`
+    'etc/svc/upstreams.toml': `[[upstream]]\nname = "ring"\nkind = "remote"\nurl = "${model.url}/v1"\n`,
+    'etc/svc/prices.toml': PRICES
   })
   const gateway = await startLive(t, home)
   const user = join(home, 'user')
@@ -27,20 +59,46 @@ t.test('pi is installed by svc agent install, asked, uses a tool of the gateway,
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code ?? 1, stdout, stderr }))
     child.stdin!.end()
   })
-  const installed = await svc('install', 'pi', '--json')
-  const isAway = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|npm error network/.test(installed.stderr)
-  if (isAway) return lacking(t, 'the npm registry is not reached')
+  const installed = await svc('install', name, '--json')
+  if (unreached.test(installed.stderr)) return void lacking(t, `the registry of ${name} is not reached`)
   t.match(installed, { code: 0 })
-  const status = JSON.parse(installed.stdout) as { version: string, data_dir: string, program: string, phases: object }
-  t.match(status, { version: '0.73.1', wanted_version: '0.73.1', phases: { probe: { status: 'done', details: { asked: true } } } })
+  const status = JSON.parse(installed.stdout) as { version: string, data_dir: string, phases: object }
+  t.match(status, { version, wanted_version: version, phases: { probe: { status: 'done', details: { asked: true } } } })
 
-  const asked = await svc('run', 'pi', '--', '-p', 'Which slots are there? Ask the tool slot_list.')
-  t.match(asked, { code: 0, stdout: LAST_WORDS })
-  t.match(model.counts, { calls: 1, answers: 1 })
-  const activity = await (await fetch(`${gateway.url}/api/activity?action=mcp.tool.invoked&actor=mcp:pi`)).json() as { records: object[] }
-  t.match(activity.records, [{ target: 'admin/slot_list', outcome: 'ok' }], 'the call is in the audit under its name')
+  const budget = `/api/agents/${name}/personas/${name}/budget`
+  t.match(await api(gateway, 'PUT', budget, { daily_usd: 1 }), { status: 200 })
+  const seen = new Set<unknown>()
+  model.asked = async () => {
+    const { json } = await api(gateway, 'GET', '/api/requests')
+    const { requests } = json as { requests: Array<Record<string, unknown>> }
+    for (const { model: wanted, agent } of requests) if (wanted === 'scripted') seen.add(agent)
+  }
+  const asked = await svc('run', name, '--', ...asks, PROMPT)
+  t.match(asked, { code: 0, stdout: LAST_WORDS }, 'it says what the model said last')
+  t.match(model.counts, { calls: 1, answers: 1 }, 'which called the tool, and was answered')
+  t.strictSame([...seen], [name], 'its requests are listed under its name')
+  const activity = await api(gateway, 'GET', `/api/activity?action=mcp.tool.invoked&actor=mcp:${name}`)
+  t.match(activity.json, { records: [{ target: 'admin/slot_list', outcome: 'ok' }] }, 'the call is in the audit under its name')
 
-  t.match(await svc('uninstall', 'pi'), { code: 0, stdout: 'pi is gone.\n' })
+  const { json: spent } = await api(gateway, 'GET', budget) as { json: { remaining: { daily_usd: number }, spend: { today_usd: number } } }
+  t.ok(spent.spend.today_usd > 0, 'and was charged')
+  const rest = { surface: 'chat', model: 'scripted', cost_usd: spent.remaining.daily_usd, request_id: 'rest' }
+  t.match(await api(gateway, 'POST', `${budget}/charge`, rest), { status: 200 })
+  const before = { ...model.counts }
+  seen.clear()
+  const capped = await svc('run', name, '--', ...asks, PROMPT)
+  t.equal(capped.code, refused, 'at its cap', capped)
+  t.notMatch(capped.stdout, LAST_WORDS)
+  t.match(`${capped.stdout}${capped.stderr}`, /the cap of a day is \$1/, 'it is told why')
+  t.strictSame({ counts: model.counts, seen: seen.size }, { counts: before, seen: 0 }, 'and the model is not asked')
+
+  t.match(await svc('uninstall', name), { code: 0, stdout: `${name} is gone.\n` })
   t.notOk(existsSync(dirname(status.data_dir)), 'nothing is left on the gateway')
-  t.notOk(existsSync(join(user, '.local/state/svc/agents/pi')), 'nor of its runs')
-})
+  const left = (await readdir(user, { recursive: true, withFileTypes: true })).filter(entry => !entry.isDirectory())
+  t.strictSame(left.map(({ name: file }) => file), [], 'nor of its runs')
+}
+
+for (const agent of [pi, hermes]) {
+  const name = `${agent.name} is installed by svc agent install, uses a tool of the gateway, is refused at its cap, and leaves nothing`
+  t.test(name, t => fromInstallToUninstall(t, agent))
+}

@@ -5,6 +5,9 @@ import type { Test } from 'tap'
 /** What the model says once a tool has answered it. */
 export const LAST_WORDS = 'The ring has seen the slots.'
 
+/** Large enough for an agent to list the tools of its servers to the model, instead of offering a search for them. */
+const WINDOW = 131_072
+
 type Json = Readonly<Record<string, unknown>>
 
 export interface ScriptedModel {
@@ -13,6 +16,8 @@ export interface ScriptedModel {
   readonly unknown: readonly string[]
   /** How often it called the tool, and how often it was given an answer of it. */
   readonly counts: { calls: number, answers: number }
+  /** Awaited before each answer of a script. */
+  asked: () => Promise<void>
 }
 
 /**
@@ -31,12 +36,13 @@ export async function scriptedModel (t: Test, tool: string): Promise<ScriptedMod
     const path = request.url!.split('?', 1)[0]!
     const script = scripts.find(([pattern]) => pattern.test(path))?.[1]
     if (script === undefined || request.method !== 'POST') {
-      if (path.endsWith('/models')) return void send(response, { object: 'list', data: [{ id: 'scripted', object: 'model', owned_by: 'ring' }] })
+      if (path.endsWith('/models')) return void send(response, { object: 'list', data: [{ id: 'scripted', object: 'model', owned_by: 'ring', context_length: WINDOW }] })
       if (path.endsWith('/count_tokens')) return void send(response, { input_tokens: 10 })
       unknown.push(`${request.method} ${path}`)
       return void response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{"message":"not here"}}')
     }
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Json
+    await model.asked()
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
     const did = script(body, { isStream, whole: json => send(response, json), events: events => stream(response, events) }, tool)
     if (did === 'called') counts.calls++
@@ -50,7 +56,8 @@ export async function scriptedModel (t: Test, tool: string): Promise<ScriptedMod
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, unknown, counts }
+  const model: ScriptedModel = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, unknown, counts, asked: () => Promise.resolve() }
+  return model
 }
 
 interface Say {

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { chatAnswer, chatStream, createFakeEngine } from '../../kernel/testing/index.js'
+import { defineAgent, definePlugin } from '../../plugins/contract.js'
 import requests from '../../plugins/api/requests/index.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
@@ -168,4 +169,25 @@ t.test('nothing to cancel, and who did it', async t => {
   const [last, first] = gateway.gateway.kernel().activity.list({ kind: 'action', limit: 2 })
   t.match(last, { action: 'request.cancel', target: 'mine', outcome: 'ok', before: { slot: 'agent', model: 'agent' } })
   t.match(first, { action: 'request.cancel', target: 'over', outcome: 'error' })
+})
+
+t.test('a request is listed with the agent that asks: by its name, or by the headers that its plugin knows it by', async t => {
+  const known = defineAgent({
+    id: 'known', name: 'Known', description: 'An agent', licence: { name: 'MIT', url: null }, program: 'known',
+    requests: [{ 'user-agent': /^known\// }], wiring: () => ({})
+  })
+  const plugin = definePlugin({ name: 'known-agent', kind: 'service', apiVersion: 1, register: ctx => { ctx.addAgent(known) } })
+  const gateway = await watched(t, { plugins: [plugin] })
+  await (await gateway.ask('warm')).text()
+  gateway.runtime.engine('agent').answer({ headAfterMs: Infinity })
+  const ask = (id: string, headers: Record<string, string>): Promise<unknown> => gateway.fetch('/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-request-id': id, ...headers },
+    body: JSON.stringify({ model: 'agent', messages: [{ role: 'user', content: id }] })
+  })
+  const asked = [ask('named', { 'x-svc-agent': 'Pi' }), ask('described', { 'user-agent': 'known/1.0' }), ask('none', {})]
+  await until(() => gateway.gateway.inference().requests.list().length === 3, 'all are there')
+  t.strictSame(Object.fromEntries((await gateway.list()).map(({ id, agent }) => [id, agent])), { named: 'pi', described: 'known', none: null })
+  for (const id of ['named', 'described', 'none']) await gateway.cancel(id)
+  await Promise.all(asked)
 })

@@ -25,6 +25,8 @@ export interface RequestView {
   /** As the client named it; empty while the form that names it is still coming in. */
   readonly model: string
   readonly surface: RequestSurface
+  /** The agent that asks: by its `X-svc-Agent`, else the one whose descriptor knows its headers; null for none. */
+  readonly agent: string | null
   /** Who serves it; both null while that is being found out. */
   readonly slot: string | null
   readonly upstream: string | null

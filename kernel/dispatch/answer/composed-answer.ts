@@ -32,6 +32,7 @@ export function composeAnswer (
     note: null,
     startedAt: clock.monotonic(),
     bytesIn: Buffer.isBuffer(call.body) ? call.body.length : 0,
+    headers: call.request.headers,
     tokens: 0,
     shared: null,
     index: -1,

@@ -150,6 +150,7 @@ export class EnginePassage {
       note: null,
       startedAt: this.#deps.clock.monotonic(),
       bytesIn: body?.length ?? 0,
+      headers: request.headers,
       tokens: 0,
       shared: null,
       index: -1,

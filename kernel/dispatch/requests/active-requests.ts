@@ -1,4 +1,4 @@
-import type { RequestPriority, RequestSurface, SvcError } from '../../contract/index.js'
+import type { OutgoingCall, RequestPriority, RequestSurface, SvcError } from '../../contract/index.js'
 
 /** Counts what an engine generates for a call. */
 export interface TokenCount { tokens: number }
@@ -18,10 +18,12 @@ export interface ActiveRequest extends TokenCount {
   readonly id: string
   readonly model: string
   readonly surface: RequestSurface
-  /** On the monotonic clock. */
   readonly priority: RequestPriority
+  /** On the monotonic clock. */
   readonly startedAt: number
   readonly bytesIn: number
+  /** Tell whose request it is, once the list is read. */
+  readonly headers: OutgoingCall['headers']
   readonly sink: AnswerProgress
   /** Who serves it; null while that is being found out. */
   slot: string | null

@@ -1,4 +1,4 @@
-import { shownName, svcError, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../../contract/index.js'
+import { agentOf, shownName, svcError, type AgentCatalog, type Clock, type RequestService, type RequestSummary, type RequestView, type SlotStatus } from '../../contract/index.js'
 import { WallTime } from '../../state/wall-time.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
 import type { ActiveRequest, ActiveRequests } from './active-requests.js'
@@ -7,6 +7,7 @@ import type { RequestHistory } from './request-history.js'
 export interface RequestListDeps {
   readonly history: RequestHistory
   readonly active: ActiveRequests
+  readonly agents: Pick<AgentCatalog, 'list'>
   readonly clock: Clock
   readonly slots: { names (): readonly string[], status (name: string): SlotStatus }
 }
@@ -22,11 +23,16 @@ export class RequestList implements RequestService {
   }
 
   list (): readonly RequestView[] {
-    const { active, clock, slots } = this.#deps
+    const { active, agents, clock, slots } = this.#deps
     const names = new Set(slots.names())
     const statusOf = (slot: string | null): SlotStatus | null => slot !== null && names.has(slot) ? slots.status(slot) : null
     return [...active.list()].sort((a, b) => a.startedAt - b.startedAt)
-      .map(request => requestView(request, statusOf(request.slot), clock.monotonic(), this.#wall.of(request.startedAt)))
+      .map(request => requestView(request, {
+        agent: agentOf(request.headers, agents),
+        status: statusOf(request.slot),
+        now: clock.monotonic(),
+        startedAt: this.#wall.of(request.startedAt)
+      }))
   }
 
   cancel (id: string): number {
@@ -48,17 +54,24 @@ export class RequestList implements RequestService {
   }
 }
 
-/**
- * Pure.
- * @param status of the request's slot, null when it has none
- * @param now on the monotonic clock
- * @param startedAt epoch milliseconds
- */
-export function requestView (request: ActiveRequest, status: SlotStatus | null, now: number, startedAt: number): RequestView {
+/** What the list knows of a request besides. */
+export interface RequestAround {
+  readonly agent: string | null
+  /** Of its slot; null when it has none. */
+  readonly status: SlotStatus | null
+  /** On the monotonic clock. */
+  readonly now: number
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+}
+
+/** Pure. */
+export function requestView (request: ActiveRequest, { agent, status, now, startedAt }: RequestAround): RequestView {
   return {
     id: request.id,
     model: shownName(request.model),
     surface: request.surface,
+    agent,
     slot: request.slot,
     upstream: request.upstream,
     ...progress(request, status),

@@ -50,6 +50,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
   readonly surface: SurfaceName
   readonly priority: RequestPriority
   readonly startedAt: number
+  readonly headers: ActiveRequest['headers']
   readonly sink: ClientSink
   readonly shared = null
   model = ''
@@ -75,6 +76,7 @@ export class UploadRun implements ActiveRequest, TokenCount {
     this.#call = call
     this.#options = options
     this.id = call.requestId
+    this.headers = call.request.headers
     this.surface = options.surface
     this.priority = priorityOf(call.request.headers[PRIORITY_HEADER], options.surface, false)
     this.startedAt = clock.monotonic()

@@ -5,6 +5,7 @@ const requestSchema = z.strictObject({
   id: z.string().meta({ description: 'X-Request-ID; clients may choose their own, so it need not be unique' }),
   model: z.string().meta({ description: 'As the client named it' }),
   surface: z.enum(requestSurfaces),
+  agent: z.string().nullable().meta({ description: 'The agent that asks, by its X-svc-Agent or by the headers that its plugin knows it by; null for none' }),
   slot: z.string().nullable().meta({ description: 'The slot that serves it; null for an upstream, or while that is being found out' }),
   upstream: z.string().nullable(),
   phase: z.enum(requestPhases),

@@ -454,7 +454,7 @@ t.test('a request is active until it is removed, and can be stopped with all oth
   const active = new ActiveRequests()
   const stopped: string[] = []
   const request = (id: string): ActiveRequest => ({
-    id, model: 'm', surface: 'chat', slot: null, upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 0, bytesIn: 2, tokens: 0, shared: null,
+    id, model: 'm', surface: 'chat', slot: null, upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 0, bytesIn: 2, headers: {}, tokens: 0, shared: null,
     sink: { flowing: false, bytesOut: 0, failed: false, isClients: true }, index: -1, stop: () => { stopped.push(id) }
   })
   await active.idle()
@@ -476,7 +476,7 @@ t.test('a request is active until it is removed, and can be stopped with all oth
 
 t.test('where a request stands is told from its fields and its slot, when somebody asks', async t => {
   const base: ActiveRequest = {
-    id: 'r', model: 'm', surface: 'chat', slot: 'a', upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 1_000, bytesIn: 2, tokens: 5, shared: null,
+    id: 'r', model: 'm', surface: 'chat', slot: 'a', upstream: null, priority: 'normal', sent: false, attempt: 0, note: null, startedAt: 1_000, bytesIn: 2, headers: {}, tokens: 5, shared: null,
     sink: { flowing: false, bytesOut: 7, failed: false, isClients: true }, index: 0, stop: () => {}
   }
   const status = (state: SlotState, over: Partial<SlotStatus> = {}): SlotStatus => ({ name: 'a', state, message: '', inFlight: 2, waiting: 3, workers: null, ...over }) as SlotStatus
@@ -492,13 +492,13 @@ t.test('where a request stands is told from its fields and its slot, when somebo
     [{ sent: true, sink: { flowing: true, bytesOut: 7, failed: false, isClients: true } }, status('serving'), 'streaming', null]
   ]
   for (const [over, slot, phase, reason] of cases) {
-    const view = requestView({ ...base, ...over }, slot, 4_000, 60_000)
+    const view = requestView({ ...base, ...over }, { agent: 'pi', status: slot, now: 4_000, startedAt: 60_000 })
     t.equal(view.phase, phase)
     if (reason === null) t.equal(view.reason, null, phase)
     else t.match(view.reason, reason)
-    t.match(view, { age_ms: 3_000, started_at: '1970-01-01T00:01:00.000Z', bytes_in: 2, bytes_out: 7, tokens: 5 })
+    t.match(view, { agent: 'pi', age_ms: 3_000, started_at: '1970-01-01T00:01:00.000Z', bytes_in: 2, bytes_out: 7, tokens: 5 })
   }
-  t.equal(requestView({ ...base, shared: { tokens: 9 } }, null, 0, 0).tokens, 9, 'of the call that it shares')
+  t.equal(requestView({ ...base, shared: { tokens: 9 } }, { agent: null, status: null, now: 0, startedAt: 0 }).tokens, 9, 'of the call that it shares')
 })
 
 t.test('the words of a cut-off', async t => {

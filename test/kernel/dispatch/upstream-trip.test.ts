@@ -91,7 +91,7 @@ class World {
         cutOff: () => {}
       },
       id: 'r', model: 'm', surface: 'chat', slot: null, upstream: null, sent: false, attempt: 0, note: null,
-      startedAt: 0, bytesIn: 2, tokens: 0, shared: null, index: 0,
+      startedAt: 0, bytesIn: 2, headers: {}, tokens: 0, shared: null, index: 0,
       stop: () => {},
       giveUp: () => {},
       settle: () => { this.settled++ }

@@ -1,4 +1,6 @@
-import { AGENT_NAME_PATTERN, type AgentCatalog, type OutgoingCall } from 'svc-gateway/plugin'
+import type { AgentCatalog } from './agent.js'
+import { AGENT_NAME_PATTERN } from './schemas/index.js'
+import type { OutgoingCall } from './services/index.js'
 
 /**
  * Whose request it is: by the name that it gives in `X-svc-Agent`, in either case; else the agent whose descriptor knows its
