@@ -27,6 +27,7 @@ const builtins = [
   { name: 'api-approvals', load: () => import('./api/approvals/index.js') },
   { name: 'api-backends', load: () => import('./api/backends/index.js') },
   { name: 'api-board', load: () => import('./api/board/index.js') },
+  { name: 'api-board-chat', load: () => import('./api/board-chat/index.js') },
   { name: 'api-capabilities', load: () => import('./api/capabilities/index.js') },
   { name: 'api-chat-templates', load: () => import('./api/chat-templates/index.js') },
   { name: 'api-comfyui', load: () => import('./api/comfyui/index.js') },

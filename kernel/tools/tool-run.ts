@@ -71,6 +71,8 @@ export class ToolRun {
     const isGated = entry.gated || file === 'gated' || own?.tool.gatedWhen?.(prepared) === true
     if (found.approvedBy === undefined && isGated) {
       if (gate === null) throw noGate(name)
+      // no operator is asked for a caller that is gone
+      caller.signal.throwIfAborted()
       const { actor, agent } = caller
       const primary = primaryOf(entry, args)
       const answer = await gate.ask({ server, tool: name, args, secrets: entry.secrets, primary, actor, agent, private: caller.private ?? false, byFile: file === 'gated' })

@@ -11,9 +11,15 @@ export default definePlugin({
   name: 'api-board',
   kind: 'routes',
   apiVersion: 1,
-  requires: { activity: core.activity, board: boardRef },
+  requires: { activity: core.activity, tools: core.tools, board: boardRef },
   register (ctx) {
     for (const make of [taskRoutes, boardRoutes, workRoutes, planRoutes]) make(ctx.services).forEach(route => ctx.addRoute(route))
     ctx.addRoute(eventSocket(ctx.services))
+    ctx.services.tools.addServer({
+      id: 'board',
+      title: 'svc board',
+      description: 'What the task board can do besides the tools of svc admin',
+      exposure: { direct: true, all: false, chats: true }
+    })
   }
 })

@@ -2,6 +2,7 @@ import { defineRoute, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import type { PlanCall } from '../../services/board/ref.js'
 import { audited, revisionOf, tagged, type BoardApi } from './board-call.js'
 import { boardQuerySchema, taskParamsSchema, taskSchema } from './schemas.js'
+import { moreTools } from './tools.js'
 
 const tag = 'Board'
 const schema = { params: taskParamsSchema, querystring: boardQuerySchema, response: taskSchema }
@@ -17,6 +18,7 @@ export function planRoutes (api: BoardApi): AnyRoute[] {
       summary: 'Have a model write out what is to be done',
       description: `Title and body are written anew, and a task in \`triage\` goes to \`todo\`. ${rules}`,
       schema,
+      tool: moreTools.specify,
       handler: call => audited(api, call, 'task.specify', call.params.id, async board =>
         tagged(call, await board.plans.specify(board.slugOf(call.query.board), call.params.id, planCall(call))))
     }),
@@ -27,6 +29,7 @@ export function planRoutes (api: BoardApi): AnyRoute[] {
       summary: 'Have a model split a task into parts that it waits for',
       description: `Parts that wait for nothing are \`ready\`, unless \`auto_promote_children\` is off. ${rules}`,
       schema,
+      tool: moreTools.decompose,
       handler: call => audited(api, call, 'task.decompose', call.params.id, async board =>
         tagged(call, await board.plans.decompose(board.slugOf(call.query.board), call.params.id, planCall(call))))
     }),

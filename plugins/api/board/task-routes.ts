@@ -5,7 +5,7 @@ import {
   answerSchema, boardQuerySchema, bulkSchema, commentSchema, lanesQuerySchema, lanesSchema, linkQuerySchema, linkSchema,
   newTaskSchema, okSchema, patchSchema, reassignSchema, taskParamsSchema, taskSchema, updatedSchema
 } from './schemas.js'
-import { boardTools } from './tools.js'
+import { boardTools, moreTools } from './tools.js'
 
 const tag = 'Board'
 const bodyError = boardError.kind('board.invalid_body')
@@ -143,6 +143,7 @@ export function taskRoutes (api: BoardApi): AnyRoute[] {
       tag,
       summary: 'Take a dependency away',
       schema: { querystring: boardQuerySchema.extend(linkQuerySchema.shape), response: okSchema },
+      tool: moreTools.unlink,
       handler: call => {
         const { board: slug, parent_id: parent, child_id: child } = call.query
         return audited(api, call, 'link.delete', child, board => {

@@ -56,6 +56,34 @@ export const boardTools = {
   }
 } satisfies Readonly<Record<string, RouteTool>>
 
+const server = 'board'
+
+/** Tools of a server of their own: the list of the gateway's other tools has no room for them. */
+export const moreTools = {
+  unlink: { server, name: 'remove_dependency', description: 'Takes a dependency between two tasks away.', show: ['parent_id', 'child_id'] },
+  specify: {
+    server,
+    name: 'specify_task',
+    description: 'Has a model write out what is to be done in a task. Call it for a task that is too short to be worked at.',
+    rename: { id: 'task_id' },
+    show: ['task_id'],
+    destructive: false
+  },
+  decompose: {
+    server,
+    name: 'decompose_task',
+    description: 'Has a model split a task into parts that it waits for. Call it for a task that is too large for one agent.',
+    rename: { id: 'task_id' },
+    show: ['task_id'],
+    destructive: false
+  },
+  dispatch: { server, name: 'nudge_dispatcher', description: 'Hands ready tasks to agents now.', destructive: false },
+  agents: { server, name: 'list_agents', description: 'Lists the agents that can be given tasks.', readOnly: true, show: [], short: (agents: unknown) => ({ agents }) },
+  assignees: { server, name: 'get_assignees', description: 'Lists who has tasks, or can be given some.', readOnly: true, show: [], short: (assignees: unknown) => ({ assignees }) },
+  orchestration: { server, name: 'get_orchestration', description: 'Tells what happens to tasks by itself.', readOnly: true },
+  orchestrate: { server, name: 'update_orchestration', description: 'Changes what happens to tasks by itself; an operator has to approve it.', gated: true }
+} satisfies Readonly<Record<string, RouteTool>>
+
 function rowOf ({ id, title, status, assignee, priority, dep_count: deps }: TaskRow): TaskRow {
   return { id, title, status, assignee, priority, dep_count: deps }
 }

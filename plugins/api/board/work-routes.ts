@@ -2,6 +2,7 @@ import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
 import { boardError } from '../../services/board/ref.js'
 import { audited, tagged, type BoardApi } from './board-call.js'
 import { boardQuerySchema, taskParamsSchema, taskSchema } from './schemas.js'
+import { moreTools } from './tools.js'
 import {
   agentsSchema, assigneesSchema, configSchema, dispatchedSchema, dispatchQuerySchema, logQuerySchema, orchestrationPatchSchema,
   orchestrationSchema, runAnswerSchema, runParamsSchema, workersSchema
@@ -19,6 +20,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       summary: 'Hand ready tasks to agents now',
       description: 'It happens by itself, too: whenever something changes, and every `tick_interval` seconds.',
       schema: { querystring: dispatchQuerySchema, response: dispatchedSchema },
+      tool: moreTools.dispatch,
       handler: call => audited(api, call, 'work.dispatch', 'all', ({ work }) => ({ dispatched: work.dispatch(call.query.max ?? Infinity) }))
     }),
     defineRoute({
@@ -70,6 +72,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       tag,
       summary: 'Agents that can be given tasks, with how many each has',
       schema: { querystring: boardQuerySchema, response: agentsSchema },
+      tool: moreTools.agents,
       handler: async ({ query }) => {
         const board = await service.open()
         const counts = board.assignees(board.slugOf(query.board))
@@ -82,6 +85,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       tag,
       summary: 'Who has tasks, or can be given some',
       schema: { querystring: boardQuerySchema, response: assigneesSchema },
+      tool: moreTools.assignees,
       handler: async ({ query }) => {
         const board = await service.open()
         const known = board.work.agents().map(({ id }) => id)
@@ -102,6 +106,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       tag,
       summary: 'What happens to tasks by itself',
       schema: { response: orchestrationSchema },
+      tool: moreTools.orchestration,
       handler: async () => {
         const board = await service.open()
         return { ...board.orchestration(), ...board.work.settings }
@@ -115,6 +120,7 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       schema: { body: orchestrationPatchSchema, response: orchestrationSchema },
       bodyError: boardError.kind('board.invalid_body'),
       example: { default_assignee: 'hermes' },
+      tool: moreTools.orchestrate,
       handler: call => audited(api, call, 'orchestration.update', 'orchestration', board =>
         ({ ...board.setOrchestration(call.body), ...board.work.settings }))
     })
