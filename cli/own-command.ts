@@ -9,7 +9,8 @@ export type OwnCommand = 'svc' | 'npx svc'
 export const commandNames = [
   'serve', 'setup', 'demo', 'chat', 'status', 'probe', 'ps', 'cancel', 'slot', 'upstream', 'mcp', 'memory', 'agent', 'alias', 'model',
   'profile',
-  'stack', 'capabilities', 'service', 'board', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'update', 'completion'
+  'stack', 'capabilities', 'service', 'board', 'config', 'doctor', 'registry', 'migrate', 'plugin', 'engine', 'update', 'uninstall',
+  'completion'
 ] as const
 
 const LOCAL_BIN = join('node_modules', '.bin')

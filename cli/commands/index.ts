@@ -146,6 +146,11 @@ export const commandGroups: readonly CommandGroup[] = [
     load: async () => (await import('./update/index.js')).addUpdateCommand
   },
   {
+    usage: 'uninstall [options]',
+    about: 'remove the gateway from this machine',
+    load: async () => (await import('./uninstall.js')).addUninstallCommand
+  },
+  {
     usage: 'completion <shell>',
     about: 'print what makes a shell complete the words of svc',
     load: async () => (await import('./completion.js')).addCompletionCommands

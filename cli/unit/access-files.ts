@@ -7,6 +7,8 @@ import { polkitRule, SWITCHES, switchTemplate, switchUnit } from './unit-access.
 const RULES = '/etc/polkit-1/rules.d'
 const RULE = join(RULES, '50-svc-gateway.rules')
 const templateOf = (verb: typeof SWITCHES[number]): string => join('/etc/systemd/system', switchUnit(verb))
+/** All that lets the gateway's user drive units. */
+export const accessFiles: readonly string[] = [RULE, ...SWITCHES.map(templateOf)]
 
 /**
  * Lets the gateway's user drive these units. Null, or why it cannot: what runs as root, or a machine without polkit, has
@@ -24,7 +26,7 @@ export async function writeAccess (user: string, units: readonly string[], path:
 
 /** Takes away what `writeAccess` wrote. */
 export async function removeAccess (): Promise<void> {
-  for (const file of [RULE, ...SWITCHES.map(templateOf)]) await removeOurs(file)
+  for (const file of accessFiles) await removeOurs(file)
 }
 
 async function firstOf (program: string, path: string): Promise<string> {

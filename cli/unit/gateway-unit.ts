@@ -84,6 +84,16 @@ export function sysusersFile (user: string): string {
   return `# ${MARK}\nu ${user} - "svc gateway" /var/lib/svc\n`
 }
 
+/** Whether a unit or a job of ours starts the gateway of this home; null is the system's. Pure. */
+export function runsHome (text: string, home: string | null): boolean {
+  const [, command] = /^ExecStart=(.*)$/m.exec(text) ?? []
+  if (command === undefined) {
+    const [, named] = /<string>--home<\/string><string>([^<]*)</.exec(text) ?? []
+    return (named?.replaceAll('&lt;', '<').replaceAll('&amp;', '&') ?? null) === home
+  }
+  return home === null ? !command.includes(' --home ') : command.endsWith(` --home ${unitWord(home)}`)
+}
+
 /** One word of a line of a unit: specifiers and variables are meant as they are. Pure. */
 function unitWord (word: string): string {
   const plain = word.replaceAll('%', '%%').replaceAll('$', '$$$$')

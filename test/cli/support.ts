@@ -86,9 +86,9 @@ export interface SpawnedSvc {
 }
 
 /** The real thing. A test that ends early must kill the child by its id. */
-export function spawnSvc (args: readonly string[], env: Readonly<Record<string, string>> = {}): SpawnedSvc {
+export function spawnSvc (args: readonly string[], env: Readonly<Record<string, string>> = {}, program = bin): SpawnedSvc {
   const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SVC_')))
-  const child = spawn(process.execPath, [bin, ...args], { env: { ...clean, ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [program, ...args], { env: { ...clean, ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
   const out = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => { out[name] += chunk.toString('utf8') })
   const finished = once(child, 'close').then(([code, signal]) => ({ code: code === null ? -1 : Number(code), signal, ...out }))
