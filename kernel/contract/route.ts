@@ -29,6 +29,10 @@ export interface RouteCall<P = unknown, Q = unknown, B = unknown> {
   readonly reply: FastifyReply
 }
 
+/**
+ * What requests and answers of a route are checked against. A part may be a getter, which is read with the first request,
+ * tool list or API document that needs it, and then with each: it keeps what it made.
+ */
 export interface RouteSchema {
   readonly params?: z.ZodType
   readonly querystring?: z.ZodType

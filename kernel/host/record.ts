@@ -152,10 +152,12 @@ type Brought = Pick<PluginReport, 'routes' | 'providers' | 'tools' | 'tool_probl
 const nothing: Brought = { routes: [], providers: [], tools: [], tool_problems: [], about: {} }
 /** Reports are asked for all day, and what a plugin has brought stays what it is. */
 const broughtBy = new WeakMap<Stage, Brought>()
+/** Apart: who asks for the health of the gateway needs no tools, and the first to ask for those makes the schemas of all. */
+const routesBy = new WeakMap<Stage, Brought['routes']>()
 
 export function toStanding (record: PluginRecord): PluginStanding {
   const { stage } = record
-  return { name: nameIn(record), state: stateOf(record), routes: (stage === null ? nothing : brought(record, stage)).routes }
+  return { name: nameIn(record), state: stateOf(record), routes: stage === null ? [] : routesOf(record, stage) }
 }
 
 function stateOf ({ state }: PluginRecord): PluginState {
@@ -195,21 +197,29 @@ function nameIn ({ plugin, name }: PluginRecord): string {
   return plugin?.name ?? name
 }
 
+function routesOf (record: PluginRecord, stage: Stage): Brought['routes'] {
+  const known = routesBy.get(stage)
+  if (known !== undefined) return known
+  const routes = stage.routes.map(({ method, url }) => `${method} ${url}`)
+  // one that is coming up may bring more
+  if (record.state === 'active') routesBy.set(stage, routes)
+  return routes
+}
+
 function brought (record: PluginRecord, stage: Stage): Brought {
   const known = broughtBy.get(stage)
   if (known !== undefined) return known
-  const { routes, providers } = stage
+  const { providers } = stage
   const problems = problemsOf(nameIn(record), stage)
   const odd = new Set(problems.map(({ tool }) => tool))
   const told: Brought = {
-    routes: routes.map(({ method, url }) => `${method} ${url}`),
+    routes: routesOf(record, stage),
     providers: providers.map(({ name }) => name),
     // those that servers list: without the ones that do not fit
     tools: namesOf(stage).filter(tool => !odd.has(tool)),
     tool_problems: problems,
     about: Object.fromEntries(providers.flatMap(({ name, about }) => about === undefined ? [] : [[name, about]]))
   }
-  // one that is coming up may bring more
   if (record.state === 'active') broughtBy.set(stage, told)
   return told
 }

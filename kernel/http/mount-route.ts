@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandle
 import { z } from 'zod'
 import {
   handled, isJsonAnswer, isSse, isWebSocket, jsonExcess, svcError, type AnyRoute, type BodyKind, type Clock,
-  type Logger, type SvcError
+  type Logger, type RouteSchema, type SvcError
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body-reads.js'
@@ -34,20 +34,23 @@ const EMPTY: Readonly<Record<never, never>> = Object.freeze({})
  */
 export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDeps, gate: Gate, gone: AbortSignal): void {
   const { schema = {} } = route
-  for (const [part, value] of Object.entries(schema)) {
-    if (typeof (value as Partial<z.ZodType>).safeParse !== 'function') {
-      throw new TypeError(`schema.${part} of ${route.method} ${route.url} is not a zod schema`)
-    }
+  const partOf = (part: keyof RouteSchema): z.ZodType | undefined => {
+    const value = schema[part]
+    if (value === undefined || typeof (value as Partial<z.ZodType>).safeParse === 'function') return value
+    throw new TypeError(`schema.${part} of ${route.method} ${route.url} is not a zod schema`)
+  }
+  for (const [part, { get }] of Object.entries(Object.getOwnPropertyDescriptors(schema))) {
+    if (get === undefined) partOf(part as keyof RouteSchema)
   }
   const kind = bodyKindOf(route)
   const limits = deps.limits()
   const bodyLimit = route.bodyLimit ?? (route.url.startsWith('/v1/') ? limits.v1 : limits.api)
   const run = (request: FastifyRequest, reply: FastifyReply, raw: unknown): unknown => {
     if (route.webSocket !== undefined) checkHandshake(request.raw, reply)
-    const params = schema.params === undefined ? EMPTY : checkPart(schema.params, request.params, 'the path')
-    const { querystring } = schema
+    const [paramsSchema, querystring] = [partOf('params'), partOf('querystring')]
+    const params = paramsSchema === undefined ? EMPTY : checkPart(paramsSchema, request.params, 'the path')
     const query = querystring === undefined ? EMPTY : checkPart(querystring, request.query, 'the query', route.queryError)
-    const body = kind === 'stream' ? raw : readBody(kind, schema.body, raw, route.bodyError)
+    const body = kind === 'stream' ? raw : readBody(kind, kind === 'json' ? partOf('body') : undefined, raw, route.bodyError)
     return route.handler(new Call(request, reply, deps.log, params, query, body) as never)
   }
   // no promise unless there is something to wait for: an inference request is handed over in one go

@@ -3,7 +3,13 @@ import { SvcError, svcError, type AnyRoute, type BodyKind, type ErrorCode, type 
 import { checkShape, invalid } from '../config/shape-check.js'
 
 export function bodyKindOf (route: AnyRoute): BodyKind {
-  return route.bodyKind ?? (route.schema?.body === undefined ? 'none' : 'json')
+  return route.bodyKind ?? (hasBody(route) ? 'json' : 'none')
+}
+
+/** Not by its value: a getter makes the schema. */
+function hasBody ({ schema = {} }: AnyRoute): boolean {
+  const part = Object.getOwnPropertyDescriptor(schema, 'body')
+  return part?.get !== undefined || part?.value !== undefined
 }
 
 /** A part of a request as its schema has it. Throws what is wrong with it, under `code` where the route has one of its own. */

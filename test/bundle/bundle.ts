@@ -6,10 +6,11 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { rolldown, type OutputChunk, type Plugin } from 'rolldown'
+import { rolldown, type Plugin } from 'rolldown'
 import { parseAst } from 'rolldown/parseAst'
 import { root } from '../repository.js'
 import { bundledProgram, bundleFolder as out, isFresh } from './fresh.js'
+import { makeSchemasLate, type Chunk } from './late-schemas.js'
 
 /** What the bundle is made of, beside packages: those that are native or load files of their own stay outside. */
 const outside = /^(?:node:|(?:libsql|dockerode|node-llama-cpp|typescript|light-my-request|@fastify\/(?:ajv-compiler|fast-json-stringify-compiler))$)/
@@ -41,7 +42,7 @@ async function makeBundle (): Promise<void> {
 }
 
 /** The gateway and its command line, divided by what is loaded when. */
-async function makeChunks (): Promise<OutputChunk[]> {
+async function makeChunks (): Promise<readonly Chunk[]> {
   const bundle = await rolldown({
     input: { main: join(root, 'cli/main.ts'), plugin: join(root, 'kernel/contract/index.ts'), testing: join(root, 'kernel/testing/index.ts') },
     platform: 'node', external: outside, resolve, transform: { define }, plugins: [ownModules, allAtOnce, ...lighter]
@@ -51,8 +52,9 @@ async function makeChunks (): Promise<OutputChunk[]> {
     comments: false, plugins: [forLoader]
   })
   await bundle.close()
-  const chunks = output.filter(part => part.type === 'chunk')
-  for (const { fileName, code } of chunks) writeFileSync(join(out, fileName), inAscii(code))
+  const chunks = makeSchemasLate(output.filter(part => part.type === 'chunk'), 'zod.cjs')
+    .map(({ fileName, exports, code }) => ({ fileName, exports, code: inAscii(code) }))
+  for (const { fileName, code } of chunks) writeFileSync(join(out, fileName), code)
   return chunks
 }
 
@@ -199,7 +201,7 @@ async function makeStart (build: string): Promise<void> {
 }
 
 /** What `import` finds: the names of a chunk, so that a plugin and its gateway have one and the same. */
-function moduleOf (name: string, { exports }: OutputChunk): string {
+function moduleOf (name: string, { exports }: Chunk): string {
   return `import loader from './loader.cjs'\n\nexport const {\n  ${exports.toSorted().join(',\n  ')}\n} = loader.loadChunk('${name}.cjs')\n`
 }
 

@@ -1,6 +1,8 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import t from 'tap'
 import * as contract from '../../kernel/contract/index.js'
@@ -10,6 +12,9 @@ import { root } from '../repository.js'
 
 const exec = promisify(execFile)
 const program = shippedProgram()
+
+/** There are 8,000 and more. */
+const MOST_SCHEMAS = 2_000
 
 t.test('what was compiled is kept for the user, and nothing depends on it', async t => {
   const home = t.testdir()
@@ -57,6 +62,23 @@ t.test('what outlives collections while the gateway is young is allocated as bef
   }
   t.equal(await judged('-e', '0'), true, 'what V8 does unasked')
   t.equal(await judged(program, 'slot', '--help'), false)
+})
+
+t.test('a start makes the schemas of configuration, not those of requests, answers and documents', async t => {
+  const count = `let made = 0
+    globalThis.__zod_globalConfig = { postProcessor: schema => { if (schema._zod?.def?.type !== undefined) made++ } }
+    process.on('exit', () => process.stderr.write('schemas made: ' + made))`
+  const gateway = spawn(process.execPath, [
+    '--import', `data:text/javascript,${encodeURIComponent(count)}`, program, 'serve', '--home', t.testdir(), '--port', '0', '--ready-json'
+  ], { env: { HOME: t.testdir() } })
+  const told = textOf(gateway.stderr)
+  const [line] = await once(gateway.stdout, 'data') as [Buffer]
+  const { url } = JSON.parse(line.toString()) as { url: string }
+  t.equal((await fetch(`${url}/api/health`)).status, 200)
+  gateway.kill('SIGTERM')
+  const made = Number(/schemas made: (\d+)/.exec(await told)?.[1])
+  t.ok(made > 100, 'they are counted')
+  t.ok(made < MOST_SCHEMAS, `${made} are made: see what makes them at the top of a module or in 'register'`)
 })
 
 t.test('stack traces of what ships name functions, and with source maps the sources', async t => {

@@ -187,6 +187,11 @@ t.test('routes as data', async t => {
       return { ok: true }
     }
   })
+  const made: string[] = []
+  const late = <S>(name: string, schema: S): S => {
+    made.push(name)
+    return schema
+  }
   const plain = (url: string, handler: () => unknown): AnyRoute => defineRoute({ method: 'GET', url, summary: 'x', handler })
   const gateway = await gatewayWith(t,
     echo('POST', '/api/strict', { schema: { body: z.strictObject({ name: z.string(), size: z.int().min(1).max(9).default(3) }) } }),
@@ -200,6 +205,14 @@ t.test('routes as data', async t => {
       schema: { params: z.object({ id: z.coerce.number().int() }),
         querystring: z.strictObject({ n: z.coerce.number().max(5).optional() }) }
     }),
+    echo('POST', '/api/late/:id', {
+      schema: {
+        get params () { return late('params', z.object({ id: z.coerce.number() })) },
+        get body () { return late('body', z.strictObject({ name: z.string() })) },
+        get response () { return late('response', z.strictObject({ ok: z.literal(true) })) }
+      }
+    }),
+    echo('POST', '/api/late-mistake', { schema: { get body () { return late('mistake', {} as z.ZodType) } } }),
     defineRoute({ method: 'POST', url: '/api/created', summary: 'x', status: 201, handler: () => ({ id: 1 }) }),
     defineRoute({ method: 'DELETE', url: '/api/gone', summary: 'x', handler: () => undefined }),
     plain('/api/crash', () => { throw new TypeError('secret detail') }),
@@ -215,6 +228,17 @@ t.test('routes as data', async t => {
   const post = (path: string, body: string | Buffer | undefined, headers: Record<string, string> = { 'content-type': 'application/json' }): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', headers, ...(body === undefined ? {} : { body: new Uint8Array(Buffer.from(body)) }) })
 
+  t.test('schemas behind getters are made with the first request that needs them', async t => {
+    t.strictSame(made.filter(name => name !== 'response'), [], 'not by the start; answers are checked in tests alone')
+    t.equal((await post('/api/late/7', '{"name":"a"}')).status, 200)
+    t.match(seen.at(-1), { body: { name: 'a' }, params: { id: 7 } })
+    t.strictSame(new Set(made), new Set(['params', 'body', 'response']))
+    t.match(await (await post('/api/late/x', '{"name":"a"}')).text(), /validation\.invalid.*id/)
+    t.match(await (await post('/api/late/7', '{}')).text(), /validation\.invalid.*name/)
+    t.equal((await post('/api/late-mistake', '{}')).status, 500)
+    const logged = gateway.logs.filter(({ level }) => level === 'error').map(({ fields }) => (fields.err as Error).message)
+    t.match(logged.at(-1), /schema\.body of POST \/api\/late-mistake is not a zod schema/)
+  })
   t.test('a body is checked against its schema, and not sent back in a refusal', async t => {
     const cases: Array<[string, string | Buffer | undefined, number, unknown]> = [
       ['/api/strict', '{"name":"a"}', 200, { name: 'a', size: 3 }], ['/api/strict', '{"name":"a","size":9}', 200, { name: 'a', size: 9 }],
