@@ -44,10 +44,11 @@ t.test('kernel: no layer imports one to its right', async t => {
 const rooms: Readonly<Record<string, readonly string[]>> = {
   'dispatch/requests': [],
   'dispatch/body': [],
+  'dispatch/wire': [],
   'dispatch/answer': ['requests'],
   'dispatch/upstream': ['requests', 'answer'],
   'dispatch/route': ['body', 'upstream'],
-  'dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route'],
+  'dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route', 'wire'],
   'dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
   'slots/schedule': [],
   'slots/plan': ['schedule'],

@@ -1,13 +1,53 @@
 import { Pool, type Dispatcher } from 'undici'
 import type { Clock } from '../../contract/index.js'
+import { PlainPool } from '../wire/plain-pool.js'
 import { SilenceWatch } from './silence-watch.js'
+
+/** What leads to one origin. Made when it is asked for. */
+class Way {
+  readonly #origin: string
+  readonly #connectTimeoutMs: number
+  #pool: Pool | null = null
+  #plain: PlainPool | null = null
+
+  constructor (origin: string, connectTimeoutMs: number) {
+    this.#origin = origin
+    this.#connectTimeoutMs = connectTimeoutMs
+  }
+
+  get pool (): Pool {
+    return this.#pool ??= new Pool(this.#origin, {
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: this.#connectTimeoutMs },
+      keepAliveTimeout: 4_000
+    })
+  }
+
+  get plain (): PlainPool | null {
+    if (this.#plain === null && this.#origin.startsWith('http://')) this.#plain = new PlainPool(this.#origin, this.#connectTimeoutMs)
+    return this.#plain
+  }
+
+  /** Requests in flight go on. */
+  close (): void {
+    this.#plain?.close()
+    // they end on their own; a close error only says that it was closed already
+    this.#pool?.close().catch(() => {})
+  }
+
+  async destroy (): Promise<void> {
+    this.#plain?.destroy()
+    await this.#pool?.destroy()
+  }
+}
 
 /**
  * Connection pools to engines and upstreams, one per origin. They set no limit on time: an engine may think for
  * as long as it likes, and what is configured is given with each request.
  */
 export class Connections {
-  readonly #pools = new Map<string, Pool>()
+  readonly #ways = new Map<string, Way>()
   readonly #connectTimeoutMs: () => number
   /** Whose head or next bytes are waited for. */
   readonly silence: SilenceWatch
@@ -19,38 +59,41 @@ export class Connections {
 
   /** @param connectTimeoutMs of an upstream that has its own */
   to (origin: string, connectTimeoutMs?: number): Dispatcher {
-    const key = connectTimeoutMs === undefined ? origin : `${origin} ${connectTimeoutMs}`
-    let pool = this.#pools.get(key)
-    if (pool === undefined) {
-      pool = new Pool(origin, {
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        connect: { timeout: connectTimeoutMs ?? this.#connectTimeoutMs() },
-        keepAliveTimeout: 4_000
-      })
-      this.#pools.set(key, pool)
-    }
-    return pool
+    return this.#way(origin, connectTimeoutMs).pool
+  }
+
+  /** For POSTs whose body is there; null where the connections are encrypted. */
+  plain (origin: string, connectTimeoutMs?: number): PlainPool | null {
+    return this.#way(origin, connectTimeoutMs).plain
   }
 
   /** An engine is gone: its idle sockets are of no use to the next one on that port. */
   forget (origin: string): void {
-    const pool = this.#pools.get(origin)
-    if (pool === undefined) return
-    this.#pools.delete(origin)
-    // requests in flight end on their own; a close error only says that it was closed already
-    pool.close().catch(() => {})
+    const way = this.#ways.get(origin)
+    if (way === undefined) return
+    this.#ways.delete(origin)
+    way.close()
   }
 
   /** Every connection from now on is made anew, with the timeout of this moment; requests in flight go on. */
   renew (): void {
-    for (const origin of [...this.#pools.keys()]) this.forget(origin)
+    for (const origin of [...this.#ways.keys()]) this.forget(origin)
   }
 
   async close (): Promise<void> {
-    const pools = [...this.#pools.values()]
-    this.#pools.clear()
-    await Promise.all(pools.map(pool => pool.destroy()))
+    const ways = [...this.#ways.values()]
+    this.#ways.clear()
+    await Promise.all(ways.map(way => way.destroy()))
+  }
+
+  #way (origin: string, connectTimeoutMs?: number): Way {
+    const key = connectTimeoutMs === undefined ? origin : `${origin} ${connectTimeoutMs}`
+    let way = this.#ways.get(key)
+    if (way === undefined) {
+      way = new Way(origin, connectTimeoutMs ?? this.#connectTimeoutMs())
+      this.#ways.set(key, way)
+    }
+    return way
   }
 }
 

@@ -3,6 +3,7 @@ import { errors, type Dispatcher } from 'undici'
 import { svcError, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import type { Connections } from './connections.js'
+import type { WireReader } from '../wire/plain-connection.js'
 import type { Wait } from './silence-watch.js'
 
 export interface ExchangeRequest {
@@ -28,7 +29,7 @@ export interface ExchangeRequest {
 }
 
 /** What a call needs of the connections. */
-export type Wires = Pick<Connections, 'to' | 'silence'>
+export type Wires = Pick<Connections, 'to' | 'plain' | 'silence'>
 
 /** `unsent`: there was no connection, and the sink was told nothing. */
 export type ExchangeOutcome = 'ended' | 'failed' | 'aborted' | 'unsent'
@@ -44,10 +45,10 @@ export interface ExchangeTarget {
 
 /**
  * One HTTP call to an engine or upstream, its answer handed to a sink as raw bytes, with backpressure. Settles
- * exactly once: `settled` is called after the sink's `end` or `fail`, or after an abort. Written against
- * undici's callback interface, which gives raw headers and copies nothing.
+ * exactly once: `settled` is called after the sink's `end` or `fail`, or after an abort. A POST whose body is there goes
+ * over a plain connection; everything else over undici, against its raw callback interface.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, WireReader {
   readonly #sink: AnswerSink
   readonly #target: ExchangeTarget
   readonly #settled: (outcome: ExchangeOutcome) => void
@@ -75,6 +76,29 @@ export class Exchange implements Dispatcher.DispatchHandler {
   send (connections: Wires, request: ExchangeRequest): void {
     // while a body streams out, only who sends it knows how far it is: there the wait for the head is undici's
     const isStream = request.body !== null && !Buffer.isBuffer(request.body)
+    if (!isStream) {
+      this.#headLimitMs = request.headersTimeoutMs
+      this.#bodyLimitMs = request.bodyTimeoutMs
+    }
+    if (request.resend === true) {
+      this.#request = request
+      this.#sentAt = performance.now()
+    }
+    this.#connections = connections
+    this.#mayReturn = request.mayReturn === true
+    try {
+      if (!this.#post(connections, request)) this.#dispatch(connections, request, isStream)
+    } catch (error) {
+      this.onError(error as Error)
+    }
+  }
+
+  #post (connections: Wires, { method, alone, origin, connectTimeoutMs, path, headers, body }: ExchangeRequest): boolean {
+    if (method !== 'POST' || alone === true || !Buffer.isBuffer(body)) return false
+    return connections.plain(origin, connectTimeoutMs)?.post(path, headers, body, this) === true
+  }
+
+  #dispatch (connections: Wires, request: ExchangeRequest, isStream: boolean): void {
     const options: Dispatcher.DispatchOptions = {
       origin: request.origin,
       path: request.path,
@@ -84,22 +108,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
       headersTimeout: isStream ? request.headersTimeoutMs : 0,
       bodyTimeout: isStream ? request.bodyTimeoutMs : 0
     }
-    if (!isStream) {
-      this.#headLimitMs = request.headersTimeoutMs
-      this.#bodyLimitMs = request.bodyTimeoutMs
-    }
     if (request.alone === true) options.reset = true
-    if (request.resend === true) {
-      this.#request = request
-      this.#sentAt = performance.now()
-    }
-    this.#connections = connections
-    this.#mayReturn = request.mayReturn === true
-    try {
-      connections.to(request.origin, request.connectTimeoutMs).dispatch(options, this)
-    } catch (error) {
-      this.onError(error as Error)
-    }
+    connections.to(request.origin, request.connectTimeoutMs).dispatch(options, this)
   }
 
   /** The client left, or the answer is no longer wanted. Frees the upstream's socket at once. */
@@ -118,7 +128,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#headLimitMs > 0) this.#await(this.#headLimitMs, () => new errors.HeadersTimeoutError())
   }
 
-  onHeaders (status: number, rawHeaders: Buffer[], resume: () => void): boolean {
+  onHeaders (status: number, rawHeaders: Buffer[] | string[], resume: () => void): boolean {
     if (status < 200) return true
     this.#hasHead = true
     if (this.#bodyLimitMs === 0) {

@@ -516,7 +516,7 @@ t.test('an upstream that nobody reads from is not silent; it is from when it is 
   const settled: string[] = []
   const exchange = new Exchange(sink, { label: 'it', details: {} }, outcome => settled.push(outcome))
   const dispatcher = { dispatch: (_: unknown, given: Dispatcher.DispatchHandler) => { handler = given } } as unknown as Dispatcher
-  exchange.send({ silence: new SilenceWatch(clock), to: () => dispatcher }, {
+  exchange.send({ silence: new SilenceWatch(clock), plain: () => null, to: () => dispatcher }, {
     origin: 'http://it', path: '/', method: 'POST', headers: [], body: null, headersTimeoutMs: 0, bodyTimeoutMs: 30_000
   })
   handler.onConnect!(error => handler.onError!(error!))

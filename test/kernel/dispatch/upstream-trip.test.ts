@@ -101,6 +101,7 @@ class World {
       config: { snapshot: { svc: svcConfigSchema.parse({}) }, secret: () => undefined },
       connections: {
         silence: new SilenceWatch(clock),
+        plain: () => null,
         to: (origin: string) => ({
           dispatch: (_options: unknown, handler: Dispatcher.DispatchHandler) => this.#dispatch(origin, handler)
         })

@@ -1,0 +1,249 @@
+import { connect, type Socket } from 'node:net'
+import { errors } from 'undici'
+import { ChunkedBody } from './chunked-body.js'
+import { readHead, type WireHead } from './answer-head.js'
+
+/** Who asked, and is told of the answer. */
+export interface WireReader {
+  /** The connection stands; nothing has been sent yet. */
+  onConnect (abort: (reason?: Error) => void): void
+  /** @param headers flat list of names and values */
+  onHeaders (status: number, headers: string[], resume: () => void): unknown
+  /** False pauses what comes until `resume` is called. */
+  onData (chunk: Buffer): boolean
+  onComplete (): void
+  onError (error: Error): void
+}
+
+export interface ConnectionOwner {
+  /** It may be used again, for that many milliseconds; -1 when the other side did not say. */
+  free (connection: PlainConnection, keepMs: number): void
+  /** It has ended. */
+  gone (connection: PlainConnection): void
+}
+
+/**
+ * All connections read into the same memory, since what came is copied out before the next one reads. Large, so that much
+ * comes in one go.
+ */
+const SHARED = Buffer.allocUnsafeSlow(256 * 1024)
+const HEAD_END = Buffer.from('\r\n\r\n')
+/** The end of such a head would be waited for without end. */
+const LONE_FEED = /(?:^|[^\r])\n/
+const LONGEST_HEAD = 16 * 1024
+const KEEP_ALIVE_PROBE_MS = 60_000
+const EMPTY = Buffer.alloc(0)
+
+/** One connection without TLS, with one POST at a time. */
+export class PlainConnection {
+  readonly #owner: ConnectionOwner
+  readonly #socket: Socket
+  /** Whom the answer is for; null while idle. */
+  #reader: WireReader | null = null
+  #head: string | null = null
+  #body: Buffer = EMPTY
+  #isConnected = false
+  #timer: NodeJS.Timeout | null = null
+  /** What came of a head so far. */
+  #partial: Buffer = EMPTY
+  #answer: WireHead | null = null
+  #left = 0
+  #chunks: ChunkedBody | null = null
+  #failure: Error | null = null
+  #isOver = false
+  /** The pool's to keep: the end of its idle time, on the clock of `performance.now`. */
+  idleUntil = 0
+
+  constructor (owner: ConnectionOwner, host: string, port: number, connectTimeoutMs: number) {
+    this.#owner = owner
+    const socket = this.#socket = connect({
+      host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+      onread: { buffer: SHARED, callback: bytes => this.#read(bytes) }
+    })
+    socket.on('connect', this.#connected)
+    socket.on('error', this.#failed)
+    socket.on('end', this.#ended)
+    socket.on('close', this.#closed)
+    if (connectTimeoutMs > 0) {
+      this.#timer = setTimeout(() => socket.destroy(new errors.ConnectTimeoutError('no connection within its time')), connectTimeoutMs)
+    }
+  }
+
+  get isOpen (): boolean { return !this.#socket.destroyed }
+
+  /** Asks, at once or when the connection stands. Only for one that is new or free. */
+  post (head: string, body: Buffer, reader: WireReader): void {
+    this.#reader = reader
+    this.#head = head
+    this.#body = body
+    if (this.#isConnected) this.#send()
+  }
+
+  /** Ends the connection; who waits for an answer is told the error. */
+  destroy (error: Error): void {
+    this.#failure ??= error
+    this.#socket.destroy()
+  }
+
+  #send (): void {
+    const [reader, head, body] = [this.#reader!, this.#head!, this.#body]
+    this.#head = null
+    this.#body = EMPTY
+    reader.onConnect(reason => this.#abort(reader, reason))
+    // it may have been given up by now
+    if (this.#reader !== reader) return
+    const socket = this.#socket
+    socket.cork()
+    socket.write(head, 'latin1')
+    if (body.length > 0) socket.write(body)
+    socket.uncork()
+  }
+
+  #abort (reader: WireReader, reason: Error = new errors.RequestAbortedError()): void {
+    if (this.#reader !== reader) return
+    this.#reader = null
+    this.#socket.destroy()
+    reader.onError(reason)
+  }
+
+  readonly #connected = (): void => {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#isConnected = true
+    if (this.#reader !== null) this.#send()
+  }
+
+  /** False pauses the connection. */
+  #read (count: number): boolean {
+    let from = 0
+    if (this.#reader === null) {
+      this.#malformed('the other side sent what it was not asked for')
+      return true
+    }
+    if (this.#answer === null) {
+      from = this.#readHead(count)
+      if (from === -1 || this.#answer === null) return true
+    }
+    return this.#readBody(from, count)
+  }
+
+  /** Where the body begins; -1 when there is nothing to go on with. */
+  #readHead (count: number): number {
+    let bytes: Buffer = SHARED.subarray(0, count)
+    const before = this.#partial.length
+    if (before > 0) bytes = Buffer.concat([this.#partial, bytes])
+    let start = 0
+    for (;;) {
+      const end = bytes.indexOf(HEAD_END, start)
+      if (end === -1 || end - start > LONGEST_HEAD) {
+        const rest = bytes.subarray(start)
+        if (rest.length > LONGEST_HEAD) this.#stop(new errors.HeadersOverflowError())
+        else if (LONE_FEED.test(rest.toString('latin1'))) this.#malformed('a line of the head has no carriage return')
+        else this.#partial = Buffer.from(rest)
+        return -1
+      }
+      const answer = readHead(bytes.toString('latin1', start, end))
+      start = end + HEAD_END.length
+      if (typeof answer === 'string') {
+        this.#malformed(answer)
+        return -1
+      }
+      if (answer.status === 101) {
+        this.#malformed('the other side changed the protocol')
+        return -1
+      }
+      // what an answer is announced with is not passed on
+      if (answer.status < 200) continue
+      this.#partial = EMPTY
+      return this.#begin(answer) ? start - before : -1
+    }
+  }
+
+  #begin (answer: WireHead): boolean {
+    const reader = this.#reader!
+    this.#answer = answer
+    this.#left = answer.framing === 'length' ? answer.length : 0
+    this.#chunks = answer.framing === 'chunks' ? new ChunkedBody() : null
+    reader.onHeaders(answer.status, answer.headers, this.#resume)
+    return this.#reader === reader
+  }
+
+  #readBody (from: number, count: number): boolean {
+    const reader = this.#reader!
+    const { framing } = this.#answer!
+    let size = count - from
+    let behind = count
+    if (framing === 'chunks') {
+      size = this.#chunks!.take(SHARED, from, count)
+      behind = this.#chunks!.at
+    } else if (framing !== 'close') {
+      size = Math.min(size, this.#left)
+      this.#left -= size
+      behind = from + size
+    }
+    const goesOn = size === 0 || reader.onData(Buffer.from(SHARED.subarray(from, from + size)))
+    if (this.#reader !== reader) return true
+    if (this.#chunks?.isBroken === true) {
+      this.#malformed('the chunks of the answer are malformed')
+      return true
+    }
+    if (framing === 'chunks' ? !this.#chunks!.ended : framing === 'close' || this.#left > 0) return goesOn
+    this.#complete(behind === count)
+    return true
+  }
+
+  /** @param isClean nothing came behind the answer */
+  #complete (isClean: boolean): void {
+    const reader = this.#reader!
+    const { keepMs } = this.#answer!
+    this.#reader = this.#answer = this.#chunks = null
+    // a body that is still on its way out would be in front of the next request
+    if (!isClean || keepMs === 0 || this.#socket.writableLength > 0 || this.#socket.destroyed) this.#socket.destroy()
+    else this.#owner.free(this, keepMs)
+    reader.onComplete()
+  }
+
+  readonly #resume = (): void => {
+    if (!this.#socket.destroyed) this.#socket.resume()
+  }
+
+  /** Not an end of the connection, for which a request may be sent once more. */
+  #malformed (what: string): void {
+    this.#stop(new errors.HTTPParserError(what))
+  }
+
+  #stop (error: Error): void {
+    this.#failure ??= error
+    this.#socket.destroy()
+    this.#over()
+  }
+
+  readonly #failed = (error: Error): void => {
+    this.#failure ??= error
+  }
+
+  readonly #ended = (): void => {
+    if (this.#answer?.framing === 'close') this.#complete(false)
+    else this.#stop(this.#socketError('other side closed'))
+  }
+
+  readonly #closed = (): void => {
+    this.#failure ??= this.#socketError('closed')
+    this.#over()
+  }
+
+  #over (): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#owner.gone(this)
+    const reader = this.#reader
+    this.#reader = null
+    reader?.onError(this.#failure!)
+  }
+
+  #socketError (what: string): Error {
+    const { remoteAddress, remotePort, bytesRead, bytesWritten } = this.#socket
+    return new errors.SocketError(what, { remoteAddress, remotePort, bytesRead, bytesWritten } as never)
+  }
+}
