@@ -105,6 +105,7 @@ export function createInference (
     gpus: () => hardware.info.gpus,
     defaultDevice: slot => plans.device(slot),
     imageProblem: (name, draft) => runtime.form === 'process' ? null : imageProblem(plans.over(draft), name),
+    owned: () => config.owned,
     troubles: (name, draft) => plans.over(draft).troubles(name)
   })
   const fleet: SlotFleet = new SlotFleet({

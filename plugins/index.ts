@@ -76,6 +76,7 @@ const builtins = [
   { name: 'pull', load: () => import('./services/pull/index.js') },
   { name: 'companions', load: () => import('./services/companions/index.js') },
   { name: 'memory', load: () => import('./services/memory/index.js') },
+  { name: 'capabilities', load: () => import('./services/capabilities/index.js') },
   { name: 'stack-catalog', load: () => import('./services/stack-catalog/index.js') },
   { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
   { name: 'updates', load: () => import('./services/updates/index.js') },

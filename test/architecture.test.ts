@@ -110,9 +110,14 @@ t.test('plugins: the contract, packages that are declared, and their own folder'
 t.test('cli: contract only, but for what starts a gateway or works without one', async t => {
   for (const entry of imports.filter(({ from }) => from.startsWith('cli/')).filter(isLocal)) {
     const to = target(entry)
-    const allowed = to.startsWith('cli/') || to.startsWith('kernel/contract/') || ['kernel/version.ts', 'kernel/config/package-root.ts'].includes(to)
+    const allowed = to.startsWith('cli/') || to.startsWith('kernel/contract/') || ['kernel/version.ts', 'kernel/config/package-root.ts'].includes(to) ||
+      /^plugins\/[^/]+\/[^/]+\/words\.ts$/.test(to)
     t.ok(allowed || offline.some(pattern => pattern.test(entry.from)), `${entry.from} -> ${to}`)
   }
+})
+
+t.test('words.ts of a plugin, which commands may read, loads nothing', async t => {
+  t.strictSame(imports.filter(({ from }) => /^plugins\/[^/]+\/[^/]+\/words\.ts$/.test(from)), [])
 })
 
 t.test('nothing that ships imports the testing tools', async t => {

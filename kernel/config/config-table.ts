@@ -1,17 +1,14 @@
-import { join } from 'node:path'
 import {
-  hardwareSchema, type CapabilityChild, type CapabilitySelections, type ConfigSnapshot, type NamedProfile, type Paths
+  hardwareSchema, type ConfigSnapshot, type NamedProfile, type Paths
 } from '../contract/index.js'
-import { loadJson, loadRows, located } from './load-file.js'
+import { loadJson, loadRows } from './load-file.js'
 import type { LaidProviders } from './laid-providers.js'
 import { configFiles, type ConfigParts } from './parts.js'
-import { readCapabilities } from './schema/capabilities-file.js'
 import { readProfiles, readProviders, readUpstreams } from './schema/catalog-files.js'
 import { layManifest, readHardware, readManifest } from './schema/json-files.js'
-import { readToml } from './toml-file.js'
 
 /** Files that are read as a whole and stand in the snapshot; folders of files and svc.toml are read by modules of their own. */
-type TableKey = 'profiles' | 'capabilities' | 'upstreams' | 'providers' | 'manifest' | 'hardware'
+type TableKey = 'profiles' | 'upstreams' | 'providers' | 'manifest' | 'hardware'
 
 interface TablePart<K extends TableKey> {
   readonly file: string
@@ -31,7 +28,6 @@ export const configTable: Table = {
         readProfiles(data, old, new Set(providers.profiles.keys()))),
     lay: layProfiles
   },
-  capabilities: { file: configFiles.capabilities, load: loadCapabilities, lay: layCapabilities },
   upstreams: {
     file: configFiles.upstreams,
     load: ({ etc }, lastGood) => loadRows(etc, configFiles.upstreams, lastGood ?? [], readUpstreams),
@@ -86,27 +82,8 @@ export function layTable (parts: Pick<ConfigParts, TableKey>, providers: LaidPro
   return Object.fromEntries(keys.map(key => [key, laid(key)])) as unknown as Pick<ConfigSnapshot, TableKey>
 }
 
-async function loadCapabilities (
-  { etc }: Paths, before: CapabilitySelections | null, providers: LaidProviders
-): Promise<ConfigParts['capabilities']> {
-  const file = configFiles.capabilities
-  const lastGood = before ?? {}
-  const read = await readToml(join(etc, file), file)
-  if (read.status === 'missing') return { value: {}, diagnostics: [] }
-  if (read.status === 'bad') return { value: lastGood, diagnostics: [read.diagnostic] }
-  const { selections, problems } = readCapabilities(read.data, lastGood, providers)
-  return { value: selections, diagnostics: await located(file, read.text, problems) }
-}
-
 /** Profiles of providers first, then the operator's own. */
 function layProfiles (own: readonly NamedProfile[], { profiles }: LaidProviders): ReadonlyMap<string, NamedProfile> {
   const others = own.filter(({ name }) => !profiles.has(name))
   return new Map([...profiles, ...others.map(profile => [profile.name, profile] as const)])
-}
-
-function layCapabilities (selections: CapabilitySelections, providers: LaidProviders): CapabilitySelections {
-  return Object.fromEntries(Object.entries(selections).map(([child, selection]) => {
-    const { provider } = selection
-    return [child as CapabilityChild, provider === null ? selection : { ...selection, provider: providers.canonical(provider) }]
-  }))
 }

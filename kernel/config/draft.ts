@@ -2,24 +2,23 @@ import { relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import {
-  capabilityGroupOf, nameSchema, profileSchema, svcError,
-  type CapabilityChild, type CapabilitySelection, type CapabilitySelections, type ConfigDraft, type ConfigFileDefinition,
-  type ConfigRows,
-  type ConfigSnapshot, type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig,
-  type Paths, type Profile, type RegistryFile, type SvcConfig, type Upstream
+  nameSchema, profileSchema, svcError, type ConfigDraft, type ConfigFileDefinition, type ConfigRows, type ConfigSnapshot,
+  type ExternalProvider, type Logger, type NamedProfile, type NamedSlotConfig, type Paths, type Profile, type ProviderWords,
+  type RegistryFile, type SvcConfig, type Upstream
 } from '../contract/index.js'
 import { DraftFiles } from './draft-files.js'
 import { DraftRows } from './draft-rows.js'
 import { DraftToolServers } from './draft-tool-servers.js'
 import type { LaidProviders } from './laid-providers.js'
-import { ownedDefinition, patchOwned, rowsOf } from './owned-files.js'
+import { editOwned } from './owned-edit.js'
+import { ownedDefinition, rowsOf } from './owned-files.js'
 import { configFiles, slotFile } from './parts.js'
 import { checkShape, invalid } from './shape-check.js'
-import { withSelection } from './schema/capabilities-file.js'
 import { providerRows, upstreamRows } from './schema/catalog-files.js'
 import { checkSlotFile, foldSlotFile, wordsForReading } from './schema/slot-file.js'
 import { slotWithProvider } from './snapshot.js'
 import { patchedSlot, previewSlot, requireSlotName, slotExists, slotNotFound } from './slot-writer.js'
+import { mergeTables } from './svc-writer.js'
 import { isTable, type Table } from './toml-file.js'
 import type { FileChange } from './transaction.js'
 import type { WriteRules } from './write-rules.js'
@@ -49,7 +48,6 @@ export class Draft implements ConfigDraft {
   readonly #profiles: Map<string, NamedProfile>
   /** What files of plugins say. */
   readonly #ofFiles: Map<string, unknown>
-  #capabilities: CapabilitySelections
 
   constructor (
     snapshot: ConfigSnapshot, paths: Paths, log: Logger, patchSvc: SvcPatcher, providers: LaidProviders,
@@ -69,14 +67,12 @@ export class Draft implements ConfigDraft {
     this.#slots = new Map(snapshot.slots)
     this.#profiles = new Map(snapshot.profiles)
     this.#ofFiles = new Map(snapshot.files)
-    this.#capabilities = snapshot.capabilities
   }
 
   get svc (): SvcConfig { return this.#svc }
   get slots (): ReadonlyMap<string, NamedSlotConfig> { return this.#slots }
   get profiles (): ReadonlyMap<string, NamedProfile> { return this.#profiles }
   get files (): ReadonlyMap<string, unknown> { return this.#ofFiles }
-  get capabilities (): CapabilitySelections { return this.#capabilities }
 
   changes (): readonly FileChange[] {
     return this.#files.changes()
@@ -149,16 +145,6 @@ export class Draft implements ConfigDraft {
     this.#ofFiles.set(file, { [key]: Object.fromEntries(checked === null ? others : [...others, [name, checked] as const]) })
   }
 
-  async putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void> {
-    const { [child]: before, ...others } = this.#capabilities
-    if (isDeepStrictEqual(before ?? null, selection)) return
-    const file = configFiles.capabilities
-    const old = await this.#files.toml(file)
-    if (old?.data.schema_version === 1) await this.#files.replace('etc', `${file}.v1.bak`, old.text)
-    await this.#files.editToml(file, data => withSelection(data, capabilityGroupOf(child), child, selection, this.#providers))
-    this.#capabilities = selection === null ? others : { ...others, [child]: selection }
-  }
-
   async patchSvc (patch: Raw, check?: (next: SvcConfig) => void): Promise<SvcConfig> {
     const { value, text } = await this.#patchSvc(patch, check)
     const before = await this.#files.toml(configFiles.svc)
@@ -166,8 +152,14 @@ export class Draft implements ConfigDraft {
     return this.#svc = value
   }
 
-  async patchFile (file: string, patch: Raw): Promise<unknown> {
-    const next = await patchOwned(this.#files, this.#owned, file, { ...patch })
+  patchFile (file: string, patch: Raw): Promise<unknown> {
+    return this.editFile(file, data => mergeTables({ ...data }, { ...patch }))
+  }
+
+  async editFile (file: string, edit: (data: Raw, words: ProviderWords) => Raw): Promise<unknown> {
+    const definition = ownedDefinition(this.#owned, file)
+    const held = this.#ofFiles.get(file)
+    const next = await editOwned(this.#files, definition, { held, words: this.#providers, edit })
     this.#ofFiles.set(file, next)
     return next
   }

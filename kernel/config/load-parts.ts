@@ -37,7 +37,7 @@ export async function loadParts (options: LoadOptions, previous: ConfigParts | n
     loadToolServers(paths, previous),
     loadTable(paths, previous, providers),
     loadSecrets(paths, previous),
-    loadOwned(paths, owned, previous)
+    loadOwned(paths, owned, previous, providers)
   ])
   return { svc, ...slots, ...agents, ...toolServers, ...table as TableParts, secrets, owned: ofPlugins }
 }

@@ -1,28 +1,32 @@
 import { join } from 'node:path'
-import type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, ConfigService, Paths } from '../contract/index.js'
-import type { DraftFiles } from './draft-files.js'
+import type {
+  ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, ConfigService, Paths, ProviderWords
+} from '../contract/index.js'
 import { located } from './load-file.js'
 import type { ConfigParts, Part } from './parts.js'
 import { readNamed } from './schema/catalog-files.js'
-import { checkShape, invalid } from './shape-check.js'
-import { mergeTables } from './svc-writer.js'
-import { readToml, type Table } from './toml-file.js'
+import { readFormat } from './file-format.js'
+import { checkShape } from './shape-check.js'
+import { readToml } from './toml-file.js'
 
 /** Files of plugins, by name. Those whose owner is another now begin anew. Never rejects for anything that they hold. */
 export async function loadOwned (
-  { etc }: Paths, owned: readonly ConfigFileDefinition[], previous: ConfigParts | null, files: readonly string[] | null = null
+  { etc }: Paths, owned: readonly ConfigFileDefinition[], previous: ConfigParts | null, words: ProviderWords,
+  files: readonly string[] | null = null
 ): Promise<ConfigParts['owned']> {
   const loaded = await Promise.all(owned.map(async definition => {
     const before = previous?.owned.get(definition.file)
     const isKept = before?.definition === definition
     if (isKept && files !== null && !files.includes(definition.file)) return [definition.file, before] as const
-    return [definition.file, { definition, ...await loadOne(etc, definition, isKept ? before.value : null) }] as const
+    return [definition.file, { definition, ...await loadOne(etc, definition, isKept ? before.value : null, words) }] as const
   }))
   return new Map(loaded)
 }
 
-async function loadOne (etc: string, definition: ConfigFileDefinition, lastGood: unknown): Promise<Part<unknown>> {
-  const { file, schema, rows } = definition
+async function loadOne (
+  etc: string, definition: ConfigFileDefinition, lastGood: unknown, words: ProviderWords
+): Promise<Part<unknown>> {
+  const { file, schema, rows, format } = definition
   const fallback = (): unknown => lastGood ?? schema.parse({})
   const read = await readToml(join(etc, file), file)
   if (read.status === 'missing') return { value: schema.parse({}), diagnostics: [] }
@@ -30,6 +34,10 @@ async function loadOne (etc: string, definition: ConfigFileDefinition, lastGood:
   if (rows !== undefined) {
     const named = readNamed({ ...rows, seeds: rows.builtin ?? new Set() }, read.data, rowsOf(rows, lastGood))
     return { value: { [rows.key]: Object.fromEntries(named.rows) }, diagnostics: await located(file, read.text, named.problems) }
+  }
+  if (format !== undefined) {
+    const said = readFormat(format, read.data, { lastGood: fallback(), words }, { audience: 'file' })
+    return { value: said.value, diagnostics: await located(file, read.text, said.problems) }
   }
   const { value, problems } = checkShape(schema, read.data, { audience: 'file' })
   return { value: problems.length === 0 ? value : fallback(), diagnostics: await located(file, read.text, problems) }
@@ -46,22 +54,6 @@ export function ownedDefinition (owned: readonly ConfigFileDefinition[], file: s
   const definition = owned.find(own => own.file === file)
   if (definition === undefined) throw new TypeError(`no plugin that is up owns the configuration file '${file}'`)
   return definition
-}
-
-/** As `ConfigDraft.patchFile`, of a file that a plugin owns. */
-export async function patchOwned (
-  files: DraftFiles, owned: readonly ConfigFileDefinition[], file: string, patch: Table
-): Promise<unknown> {
-  const definition = ownedDefinition(owned, file)
-  let next: unknown
-  await files.editToml(file, data => {
-    const merged = mergeTables(data, patch)
-    const { value, problems } = checkShape(definition.schema, merged, { audience: 'client', written: true })
-    if (problems.length > 0) throw invalid(file, problems)
-    next = value
-    return merged
-  })
-  return next
 }
 
 /** What its plugin holds of a file, until the signal aborts. */

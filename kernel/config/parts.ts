@@ -1,5 +1,5 @@
 import type {
-  AgentFile, CapabilitySelections, ConfigFileDefinition, Diagnostic, ExternalProvider, HardwareInfo, Manifest,
+  AgentFile, ConfigFileDefinition, Diagnostic, ExternalProvider, HardwareInfo, Manifest,
   NamedProfile, NamedToolServer, SvcConfig, Upstream, WrittenSlot
 } from '../contract/index.js'
 
@@ -24,7 +24,6 @@ export interface ConfigParts {
   /** Whether all of them are known. */
   readonly agentFolder: Part<boolean>
   readonly profiles: Part<readonly NamedProfile[]>
-  readonly capabilities: Part<CapabilitySelections>
   readonly upstreams: Part<readonly Upstream[]>
   readonly providers: Part<readonly ExternalProvider[]>
   /** By id; one for every file, also for those that are left out. */
@@ -41,7 +40,6 @@ export interface ConfigParts {
 export const configFiles = {
   svc: 'svc.toml',
   profiles: 'profiles.toml',
-  capabilities: 'capabilities.toml',
   upstreams: 'upstreams.toml',
   providers: 'providers.toml',
   manifest: 'manifest.json',
@@ -64,12 +62,12 @@ export function agentFile (name: string): string {
 }
 
 export function allDiagnostics (parts: ConfigParts): readonly Diagnostic[] {
-  const { svc, slots, slotFolder, profiles, capabilities, upstreams, providers, manifest, hardware, secrets } = parts
+  const { svc, slots, slotFolder, profiles, upstreams, providers, manifest, hardware, secrets } = parts
   const { agents, agentFolder: folder, toolServers, toolServerFolder } = parts
   return [
     ...svc.diagnostics, ...slotFolder, ...[...slots.values()].flatMap(slot => slot.diagnostics), ...folder.diagnostics,
     ...[...agents.values()].flatMap(agent => agent.diagnostics), ...profiles.diagnostics,
-    ...capabilities.diagnostics, ...upstreams.diagnostics, ...providers.diagnostics,
+    ...upstreams.diagnostics, ...providers.diagnostics,
     ...toolServerFolder, ...[...toolServers.values()].flatMap(server => server.diagnostics),
     ...manifest.diagnostics, ...hardware.diagnostics, ...secrets.diagnostics,
     ...[...parts.owned.values()].flatMap(owned => owned.diagnostics)

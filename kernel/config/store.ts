@@ -132,7 +132,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
       slots,
       ...files.includes(configFiles.svc) ? { svc: await loadSvc(load(), parts.svc.value) } : {},
       ...await loadTable(paths, parts, providers, files),
-      owned: await loadOwned(paths, owned, parts, files)
+      owned: await loadOwned(paths, owned, parts, providers, files)
     })
   })
 
@@ -170,18 +170,19 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     async use (next, files = []) {
       const isSame = isDeepStrictEqual([...providers.profiles.keys()], [...next.profiles.keys()])
       const isWorded = isDeepStrictEqual(providers.deviceWords, next.deviceWords)
+      const isNamed = isWorded && isDeepStrictEqual(providers.aliases, next.aliases)
+      const formatted = files.filter(({ format }) => format !== undefined).map(({ file }) => file)
       const isOwned = files.length === owned.length && files.every((definition, i) => definition === owned[i])
       providers = next
       owned = files
       adopt(parts)
       const worded = isWorded ? [] : [...parts.slots].filter(([, part]) => part.hasForeignWord === true)
-      if (isSame && isOwned && isWorded) return
+      if (isSame && isOwned && isNamed) return
       await queue.run(async () => adopt({
         ...parts,
         ...worded.length === 0 ? {} : { slots: await withReadAgain(worded.map(([name]) => name)) },
-        ...isWorded ? {} : await loadPart('capabilities', paths, parts, providers),
         ...isSame ? {} : await loadPart('profiles', paths, parts, providers),
-        ...isOwned ? {} : { owned: await loadOwned(paths, owned, parts, []) }
+        ...isOwned && isNamed ? {} : { owned: await loadOwned(paths, owned, parts, providers, isNamed ? [] : formatted) }
       }))
     },
     reload: () => queue.run(async () => {

@@ -5,7 +5,11 @@ export type { PluginTable } from './plugin-store.js'
 export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
 export type { AnyPlugin, PluginDefinition } from './plugin.js'
 export { pluginKinds } from './context.js'
-export type { ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, FlagPlace, FlagRules, RowWorld } from './config-file.js'
+export type {
+  ConfigFile, ConfigFileDefinition, ConfigFileFormat, ConfigReading, ConfigRowsDefinition, FileWorld, FlagPlace, FlagRules,
+  RowWorld, SlotDependents
+} from './config-file.js'
+export type { ProviderWords } from './provider-words.js'
 export { defineAgent, isAgent } from './agent.js'
 export { agentOf } from './agent-of.js'
 export type {

@@ -7,8 +7,7 @@ import { configFiles } from '../config/parts.js'
 import { aliasFindings } from '../dispatch/route/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream/upstream-findings.js'
 import { policyFindings } from '../tools/policy-findings.js'
-import { capabilityFindings } from '../slots/write/capability-findings.js'
-import { rowFindings } from '../slots/write/row-findings.js'
+import { ownedFindings } from '../slots/write/owned-findings.js'
 import { ruleContext } from '../slots/write/slot-draft.js'
 import { slotFindings } from '../slots/write/slot-findings.js'
 import type { SlotPlans } from '../slots/plan/slot-plans.js'
@@ -39,8 +38,7 @@ export async function findingsOf (
     ...await storeFindings(config.svc.models.store),
     ...pluginFindings(plugins, config.svc.plugins.config),
     ...await slotFindings([...config.slots.values()], context, plans),
-    ...rowFindings(config, owned, providers),
-    ...capabilityFindings({ config, providers, models }),
+    ...ownedFindings(config, owned, { providers, models }),
     ...upstreamFindings({ config, models, catalogue }),
     ...aliasFindings({ config, models, catalogue }),
     ...tools === null ? [] : policyFindings(config, tools)

@@ -1,6 +1,7 @@
 import { Argument, Option, type Command } from 'commander'
 import { z } from 'zod'
-import { capabilityChildren, capabilityGroupOf, devices, type CapabilityChild } from '../../../kernel/contract/schemas/index.js'
+import { devices } from '../../../kernel/contract/schemas/index.js'
+import { capabilityChildren, capabilityGroupOf, type CapabilityChild } from '../../../plugins/services/capabilities/words.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
 import { usageFailure } from '../../failure.js'

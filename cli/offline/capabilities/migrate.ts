@@ -7,6 +7,7 @@ import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import { isChange, migrateSelections } from '../../../plugins/api/capabilities/migrate.js'
 import { migrationSchema } from '../../../plugins/api/capabilities/schemas.js'
+import { capabilitiesFile } from '../../../plugins/services/capabilities/capabilities-file.js'
 import type { Cli } from '../../cli.js'
 import type { ApiClient } from '../../client.js'
 import { CliFailure } from '../../failure.js'
@@ -47,11 +48,15 @@ async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<M
   const withLock: WithLock = dryRun ? async (_path, work) => await work() : createWithLock({ text: 'svc capabilities migrate' })
   const clock = createSystemClock()
   const providers = await homeProviders(paths)
-  const config = await createConfigService({ paths, env: cli.env, log: quietLog, clock, withLock, providers })
+  const config = await createConfigService({
+    paths, env: cli.env, log: quietLog, clock, withLock, providers, owned: [capabilitiesFile]
+  })
   // a choice that cannot be read is not there for the rules, and writing the file again would be its end
-  const broken = config.snapshot.diagnostics.filter(({ file }) => file === 'capabilities.toml')
+  const broken = config.snapshot.diagnostics.filter(({ file }) => file === capabilitiesFile.file)
   if (broken.length > 0) {
-    throw new CliFailure('capabilities.toml is not valid; repair it first', { hints: broken.map(({ path, message }) => `  ${path} ${message}`) })
+    throw new CliFailure(`${capabilitiesFile.file} is not valid; repair it first`, {
+      hints: broken.map(({ path, message }) => `  ${path} ${message}`)
+    })
   }
   const source = await offlineSource({ config, clock, log: quietLog, withLock, env: cli.env })
   const rows = await config.change(draft => migrateSelections(draft, source), { dryRun })

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { z } from 'zod'
 import {
-  AGENT_NAME_PATTERN, agentFileSchema, capabilitySelectionSchema, externalProviderSchema, NAME_PATTERN, profileSchema,
-  slotConfigSchema, svcConfigSchema, upstreamSchema, type Paths
+  AGENT_NAME_PATTERN, agentFileSchema, externalProviderSchema, NAME_PATTERN, profileSchema, slotConfigSchema,
+  svcConfigSchema, upstreamSchema, type Paths
 } from '../../../kernel/contract/index.js'
 import { loadPart } from '../../../kernel/config/config-table.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
@@ -11,6 +11,8 @@ import { loadAgents } from '../../../kernel/config/load-agents.js'
 import { loadSlot } from '../../../kernel/config/load-slots.js'
 import { agentFile, configFiles, slotFile, type ConfigParts } from '../../../kernel/config/parts.js'
 import { loadOwned } from '../../../kernel/config/owned-files.js'
+import { capabilitiesFile } from '../../../plugins/services/capabilities/capabilities-file.js'
+import { capabilitySelectionSchema } from '../../../plugins/services/capabilities/schema.js'
 import { stacksFile } from '../../../plugins/services/stack-catalog/stacks-file.js'
 import { usageFailure } from '../../failure.js'
 import { editableNames } from '../../config-files.js'
@@ -46,6 +48,12 @@ export function editableFile (paths: Paths, word: string): EditableFile {
 
 type Loader = (paths: Paths, parts: ConfigParts, options: LoadOptions) => Promise<Partial<ConfigParts>>
 type Catalog = Omit<EditableFile, 'lay'> & { readonly part: Loader }
+
+/** A file of a plugin, beside those of others as they were read. */
+function ownedPart (file: string): Loader {
+  return async (paths, parts, { owned = [], providers = noProviders }) =>
+    ({ owned: await loadOwned(paths, owned, parts, providers, [file]) })
+}
 
 const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
   svc: {
@@ -86,15 +94,15 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
     schema: stacksFile.rows.schema,
     table: '[stack.my-stack]',
     meaning: false,
-    part: async (paths, parts, { owned = [] }) => ({ owned: await loadOwned(paths, owned, parts, [stacksFile.file]) })
+    part: ownedPart(stacksFile.file)
   },
   capabilities: {
-    file: configFiles.capabilities,
+    file: capabilitiesFile.file,
     about: 'What serves each capability, one table for each.',
     schema: capabilitySelectionSchema,
     table: '[selections.embed.embed]',
     meaning: false,
-    part: (paths, _, { providers = noProviders }) => loadPart('capabilities', paths, null, providers)
+    part: ownedPart(capabilitiesFile.file)
   }
 }
 

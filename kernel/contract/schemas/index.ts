@@ -11,10 +11,6 @@ export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotSt
 export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 export { MAX_SLOT_PORT, MIN_CONTEXT_SIZE, slotConfigSchema, slotImageSchema, speechFormats } from './slot-config.js'
 export type { SlotConfig, SlotConfigInput } from './slot-config.js'
-export {
-  CAPABILITIES_VERSION, capabilityChildren, capabilityGroupOf, capabilityGroups, capabilitySelectionSchema
-} from './capabilities.js'
-export type { CapabilityChild, CapabilityGroup, CapabilitySelection, CapabilitySelections } from './capabilities.js'
 export { profileSchema } from './profile.js'
 export type { NamedProfile, Profile } from './profile.js'
 export { modelDefaultsSchema, modelRowSchema } from './model-row.js'

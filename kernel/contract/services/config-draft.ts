@@ -1,4 +1,4 @@
-import type { CapabilityChild, CapabilitySelection, CapabilitySelections } from '../schemas/capabilities.js'
+import type { ProviderWords } from '../provider-words.js'
 import type { NamedProfile, Profile } from '../schemas/profile.js'
 import type { SvcConfig } from '../schemas/svc-config.js'
 import type { NamedToolServer } from '../schemas/tool-server.js'
@@ -27,7 +27,6 @@ export interface ConfigDraft {
   readonly svc: SvcConfig
   readonly slots: ReadonlyMap<string, NamedSlotConfig>
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly capabilities: CapabilitySelections
   /** As `ConfigService.checkSlot`. */
   checkSlot (name: string, config: Readonly<Record<string, unknown>>): NamedSlotConfig
   /** As `ConfigService.createSlot`. */
@@ -43,7 +42,6 @@ export interface ConfigDraft {
   readonly providers: ConfigRows<ExternalProvider>
   /** Files of `mcp-servers/`. Throws `mcp.already_installed` and `mcp.not_found` where `ConfigRows` says an upstream's. */
   readonly toolServers: Omit<ConfigRows<NamedToolServer>, 'create' | 'ids'> & { create (id: string, row: Row): Promise<NamedToolServer> }
-  putCapability (child: CapabilityChild, selection: CapabilitySelection | null): Promise<void>
   /** As `ConfigService.patchSvc`; once in a draft. */
   patchSvc (patch: Row, check?: (next: SvcConfig) => void): Promise<SvcConfig>
   /** What files of plugins say on this draft, by name. */
@@ -55,6 +53,11 @@ export interface ConfigDraft {
   putRow (file: string, name: string, row: object | null): Promise<void>
   /** As `ConfigFile.patch`, of a file that a plugin owns. */
   patchFile (file: string, patch: Row): Promise<unknown>
+  /**
+   * Changes the table that such a file holds, in ways that a merge cannot; values are TOML's, without null. What was wrong before
+   * may stay so. Resolves with what the file says then. Throws as `ConfigFile.patch`.
+   */
+  editFile (file: string, edit: (data: Row, words: ProviderWords) => Row): Promise<unknown>
   /** The model registry, which changes together with the configuration (`ModelRegistry.change`). */
   putRegistry (file: RegistryFile): Promise<void>
   /** A file right below the state root that changes together with the configuration; null removes it. */

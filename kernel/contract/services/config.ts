@@ -1,5 +1,4 @@
 import type { AgentRules } from '../schemas/agent-file.js'
-import type { CapabilitySelections } from '../schemas/capabilities.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Manifest } from '../schemas/manifest.js'
 import type { NamedProfile } from '../schemas/profile.js'
@@ -32,7 +31,6 @@ export interface ConfigSnapshot {
   readonly agents: AgentRules
   /** Seeds and the operator's own; a seed's name always means the seed. */
   readonly profiles: ReadonlyMap<string, NamedProfile>
-  readonly capabilities: CapabilitySelections
   readonly upstreams: readonly Upstream[]
   readonly providers: readonly ExternalProvider[]
   /** What rows of `providers` may name; plugins bring them. */

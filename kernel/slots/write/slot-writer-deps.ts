@@ -1,6 +1,6 @@
 import type {
-  ConfigDraft, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry, NamedSlotConfig,
-  ProviderCatalog
+  ConfigDraft, ConfigFileDefinition, ConfigService, Device, EventBus, GpuInfo, LaunchTrouble, ModelFiles, ModelRegistry,
+  NamedSlotConfig, ProviderCatalog
 } from '../../contract/index.js'
 
 export interface SlotWriterDeps {
@@ -13,6 +13,8 @@ export interface SlotWriterDeps {
   readonly defaultDevice: (slot: NamedSlotConfig) => Device
   /** Why the image of a slot of a draft cannot be had; null when it can, or where none is needed. */
   readonly imageProblem: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => string | null
+  /** Files of plugins, which may have what a slot's engine serves. */
+  readonly owned: () => readonly ConfigFileDefinition[]
   /** What would keep a slot of a draft from coming up. */
   readonly troubles: (name: string, draft: Pick<ConfigDraft, 'slots' | 'profiles'>) => Promise<readonly LaunchTrouble[]>
 }

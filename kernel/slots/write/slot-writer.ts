@@ -1,7 +1,7 @@
 import type {
   ChangeOptions, Device, NamedProfile, NamedSlotConfig, SlotProblem
 } from '../../contract/index.js'
-import { companyOf, inCompany } from '../shadows/anchor-dependents.js'
+import { dependentsOf, inUse } from '../shadows/anchor-dependents.js'
 import { contextOfFile } from '../plan/derived-context.js'
 import { checkSlotSet } from './slot-rules.js'
 import { SerialQueue } from '../../async/serial-queue.js'
@@ -51,13 +51,11 @@ export class SlotWriter {
   /** @param force takes along what only its engine serves; without it that is refused with `slot.in_use` */
   delete (name: string, force: boolean): Promise<void> {
     return this.change(async draft => {
-      const company = companyOf(name, draft.config)
-      const refusal = force ? null : inCompany(name, company)
+      const dependents = dependentsOf(name, draft.config, this.#deps.owned())
+      const refusal = force ? null : inUse(name, dependents)
       if (refusal !== null) throw refusal
-      for (const child of company.capabilities) {
-        await draft.config.putCapability(child, { ...draft.config.capabilities[child]!, enabled: false })
-      }
-      for (const slot of [...company.slots, name]) await draft.delete(slot)
+      for (const { kind, names } of dependents.others) for (const other of names) await kind.drop(draft.config, other)
+      for (const slot of [...dependents.slots, name]) await draft.delete(slot)
     })
   }
 

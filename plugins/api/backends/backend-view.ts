@@ -1,8 +1,7 @@
 import {
-  capabilityChildren, capabilityGroupOf, gpusOf,
-  type Clock, type ConfigService, type Device, type HardwareService, type ModelRegistry,
-  type SlotService
+  gpusOf, type Clock, type ConfigService, type Device, type HardwareService, type ModelRegistry, type SlotService
 } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilityChoices, capabilityGroupOf } from '../../services/capabilities/ref.js'
 import type { CapabilityOverlay, HostBackend } from '../capabilities/ref.js'
 import { deviceMemory } from './device-memory.js'
 import type { Backend } from './schemas.js'
@@ -47,7 +46,7 @@ function requestRate ({ clock, slots }: BackendServices, name: string): number {
 
 function loadedView ({ config, models, overlay, slots }: BackendServices, name: string): Backend['loaded'][number] {
   const { modelId } = slots.status(name)
-  const { capabilities } = config.snapshot
+  const capabilities = capabilityChoices.of(config.snapshot)
   const child = capabilityChildren.find(other => capabilities[other]?.enabled === true && overlay.slotOf(other) === name)
   const bytes = modelId === null ? 0 : models.get(modelId)?.size_bytes ?? 0
   return {

@@ -1,6 +1,5 @@
-import {
-  messageOf, svcError, isSvcError, type CapabilityChild, type Device, type MemoryFit, type SvcError
-} from 'svc-gateway/plugin'
+import { messageOf, svcError, isSvcError, type Device, type MemoryFit, type SvcError } from 'svc-gateway/plugin'
+import type { CapabilityChild } from '../../services/capabilities/ref.js'
 import { capabilityError } from './errors.js'
 
 export function invalidSelection (child: CapabilityChild, reason: string, param?: string): SvcError {

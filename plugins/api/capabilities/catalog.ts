@@ -1,4 +1,4 @@
-import { capabilityChildren, capabilityGroupOf, type CapabilityChild } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilityGroupOf, type CapabilityChild } from '../../services/capabilities/ref.js'
 import { gigabytes } from '../../services/library/ref.js'
 import { candidatesFor, legalPairs, type CandidateSource } from './candidates.js'
 import { chatUse, childKinds, type Use } from './children.js'

@@ -1,4 +1,5 @@
-import type { CapabilityChild, ModelCapability, SlotType } from 'svc-gateway/plugin'
+import type { ModelCapability, SlotType } from 'svc-gateway/plugin'
+import type { CapabilityChild } from '../../services/capabilities/ref.js'
 
 /** What models and engines have to be for a use. */
 export interface Use {

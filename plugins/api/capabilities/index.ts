@@ -1,4 +1,5 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
+import { capabilityChoicesRef } from '../../services/capabilities/ref.js'
 import { libraryRef } from '../../services/library/ref.js'
 import { capabilityError } from './errors.js'
 import { Overlay } from './overlay.js'
@@ -13,6 +14,7 @@ export default definePlugin({
   errors: capabilityError,
   requires: {
     activity: core.activity,
+    choices: capabilityChoicesRef,
     config: core.config,
     hardware: core.hardware,
     library: libraryRef,

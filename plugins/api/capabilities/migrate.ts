@@ -1,5 +1,8 @@
-import { capabilityChildren, capabilityGroupOf, type CapabilityChild, type CapabilitySelection, type ConfigDraft } from 'svc-gateway/plugin'
+import type { ConfigDraft } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import {
+  capabilityChildren, capabilityChoices, capabilityGroupOf, type CapabilityChild, type CapabilitySelection
+} from '../../services/capabilities/ref.js'
 import { candidateById, legalPairs, type CandidateSource } from './candidates.js'
 import { childKinds } from './children.js'
 import type { migrationSchema } from './schemas.js'
@@ -37,11 +40,11 @@ export function migrated (child: CapabilityChild, selection: CapabilitySelection
 export async function migrateSelections (draft: ConfigDraft, source: CandidateSource): Promise<readonly MigrationRow[]> {
   const rows: MigrationRow[] = []
   for (const child of capabilityChildren) {
-    const selection = draft.capabilities[child]
+    const selection = capabilityChoices.of(draft)[child]
     if (selection === undefined) continue
     const { next, row } = migrated(child, selection, source)
     rows.push(row)
-    await draft.putCapability(child, next)
+    await capabilityChoices.put(draft, child, next)
   }
   return rows
 }

@@ -1,7 +1,7 @@
 import type {
-  CapabilityChild, CapabilitySelection, ConfigService, Device, HardwareService, ModelRegistry, NamedSlotConfig, ProviderCatalog,
-  SlotDraft, SlotService, SlotType
+  ConfigService, Device, HardwareService, ModelRegistry, NamedSlotConfig, ProviderCatalog, SlotDraft, SlotService, SlotType
 } from 'svc-gateway/plugin'
+import { capabilityChoices, type CapabilityChild, type CapabilitySelection } from '../../services/capabilities/ref.js'
 import { legalPairs, misfitsOf, type CandidateSource, type CatalogModel } from './candidates.js'
 import { invalidSelection } from './capability-errors.js'
 import { backingSlot, childKinds } from './children.js'
@@ -69,7 +69,7 @@ export class Overlay implements CapabilityOverlay {
   }
 
   selection (child: CapabilityChild): CapabilitySelection {
-    return this.#services.config.snapshot.capabilities[child] ?? empty
+    return capabilityChoices.of(this.#services.config.snapshot)[child] ?? empty
   }
 
   /** On the NPU it is the anchor's process that serves, whether it has a slot of its own for it or not. */
@@ -79,9 +79,9 @@ export class Overlay implements CapabilityOverlay {
   }
 
   async select (draft: SlotDraft, child: CapabilityChild, patch: SelectionPatch): Promise<SelectionChange> {
-    const before = draft.config.capabilities[child] ?? empty
+    const before = capabilityChoices.of(draft.config)[child] ?? empty
     const selection = resolveSelection(child, mergedSelection(child, before, patch), this.source())
-    await draft.config.putCapability(child, selection)
+    await capabilityChoices.put(draft.config, child, selection)
     await this.#shapeSlots(draft, child, before, selection)
     return {
       selection,

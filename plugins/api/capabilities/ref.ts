@@ -1,6 +1,5 @@
-import {
-  createServiceRef, type CapabilityChild, type CapabilitySelection, type Device, type FitStatus, type SlotDraft, type SlotType
-} from 'svc-gateway/plugin'
+import { createServiceRef, type Device, type FitStatus, type SlotDraft, type SlotType } from 'svc-gateway/plugin'
+import type { CapabilityChild, CapabilitySelection } from '../../services/capabilities/ref.js'
 
 /** Hardware of this host that something can run on. */
 export interface HostBackend {

@@ -1,4 +1,5 @@
-import type { CapabilityChild, CapabilitySelection, EngineProvider } from 'svc-gateway/plugin'
+import type { EngineProvider } from 'svc-gateway/plugin'
+import type { CapabilityChild, CapabilitySelection } from '../../services/capabilities/ref.js'
 import { candidateById, legalPairs, misfitsOf, type CandidateSource } from './candidates.js'
 import { illegalFit, illegalPair, invalidSelection, unknownModel } from './capability-errors.js'
 import { childKinds } from './children.js'

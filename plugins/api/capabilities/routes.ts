@@ -1,9 +1,11 @@
 import {
-  backendDevices, capabilityChildren, capabilityGroupOf, capabilityGroups, defineRoute, devices, jsonAnswer, KeptJson,
-  whileConnected, type ActivityLog, type AnyRoute, type CapabilityChild, type ConfigService, type Device, type ProviderCatalog,
-  type SlotService
+  backendDevices, defineRoute, devices, jsonAnswer, KeptJson, whileConnected, type ActivityLog, type AnyRoute,
+  type ConfigService, type Device, type ProviderCatalog, type SlotService
 } from 'svc-gateway/plugin'
 import type { z } from 'zod'
+import {
+  capabilityChildren, capabilityGroupOf, capabilityGroups, type CapabilityChild
+} from '../../services/capabilities/ref.js'
 import { applyFailed, invalidSelection } from './capability-errors.js'
 import { byGroup, catalogs } from './catalog.js'
 import { capabilityError } from './errors.js'

@@ -1,5 +1,6 @@
-import { capabilityChildren, capabilitySelectionSchema, deviceSchema, fitStatuses, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
+import { deviceSchema, fitStatuses, modelCapabilities, slotStateSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { capabilityChildren, capabilitySelectionSchema } from '../../services/capabilities/ref.js'
 
 /** Any text: what is no capability is told with codes of its own. */
 export const placeParamsSchema = z.strictObject({

@@ -1,6 +1,7 @@
 import {
   messageOf, type ConfigService, type HardwareService, type SlotService
 } from 'svc-gateway/plugin'
+import { capabilityChoices } from '../../services/capabilities/ref.js'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
 import type { ModelFinder } from './model-finder.js'
 import type { ModelIndex } from './model-sources.js'
@@ -57,9 +58,9 @@ export class Installer {
           const model = row.modelId === '' ? null : facts.model(row.modelId)
           const place = bestPlace(row, model, facts)
           const isKnown = row.modelId === '' || model !== null
-          if (child === null || place === null || !isKnown || config.capabilities[child] !== undefined) continue
+          if (child === null || place === null || !isKnown || capabilityChoices.of(config)[child] !== undefined) continue
           const { device, provider } = place
-          await config.putCapability(child, { device, provider, model: model?.id ?? null, enabled: false })
+          await capabilityChoices.put(config, child, { device, provider, model: model?.id ?? null, enabled: false })
         }
       })
     })

@@ -1,4 +1,5 @@
-import type { CapabilityChild, SlotType } from 'svc-gateway/plugin'
+import type { SlotType } from 'svc-gateway/plugin'
+import type { CapabilityChild } from '../../services/capabilities/ref.js'
 
 /** What a first run makes a slot for. */
 export const slotKindNames = ['chat.primary', 'chat.coder', 'embed', 'stt', 'tts', 'rerank', 'vision', 'img', 'npu'] as const

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import {
-  bodyChecksum, type CapabilityChild, type CapabilitySelections, type Device, type NamedSlotConfig, type SlotDraft
-} from 'svc-gateway/plugin'
+import { bodyChecksum, type Device, type NamedSlotConfig, type SlotDraft } from 'svc-gateway/plugin'
+import { capabilityChoices, type CapabilityChild, type CapabilitySelections } from '../../services/capabilities/ref.js'
 import type { NamedStack, StackCapability, StackSlot } from '../../services/stack-catalog/ref.js'
 import { contentHash, type StackTarget } from './pointer.js'
 import type { CapabilityChangeView, SlotChangeView, SlotTrouble, StackProblem } from './schemas.js'
@@ -47,13 +46,14 @@ export interface PlanContext extends Pick<StackServices, 'overlay' | 'providers'
  */
 export async function shapeStack (draft: SlotDraft, stack: NamedStack, context: PlanContext): Promise<StackPlan> {
   const before = new Map(draft.config.slots)
-  const selections = draft.config.capabilities
+  const selections = capabilityChoices.of(draft.config)
   const isServing = await servingNow(draft, context)
   const warnings = differingProfiles(draft, stack)
   const profiles = await bringProfiles(draft, stack)
   for (const row of stack.slots) if (row.model !== null) await shapeSlot(draft, row, row.model, context)
   const served = await selectAll(draft, stack, context)
-  const { slots, capabilities } = draft.config
+  const { slots } = draft.config
+  const capabilities = capabilityChoices.of(draft.config)
   const hash = contentHash(stack, draft.config)
   const target = targetOf(stack, slots, served)
   const changes = slotChanges(before, slots, stack.slots.filter(({ model }) => model !== null).map(({ slot }) => slot))

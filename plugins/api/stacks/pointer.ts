@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  bodyChecksum, capabilityChildren, slotConfigSchema, type ConfigDraft, type NamedSlotConfig, type Paths
-} from 'svc-gateway/plugin'
+import { bodyChecksum, slotConfigSchema, type ConfigDraft, type NamedSlotConfig, type Paths } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { capabilityChildren, capabilityChoices } from '../../services/capabilities/ref.js'
 import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import type { drifts } from './schemas.js'
 
@@ -50,15 +49,16 @@ export function pointerText (pointer: StackPointer): string {
   return `${JSON.stringify(pointer, null, 2)}\n`
 }
 
-type Configured = Pick<ConfigDraft, 'slots' | 'capabilities'>
+type Configured = Pick<ConfigDraft, 'slots' | 'files'>
 
 /**
  * What a stack says and what its slots and capabilities are configured as. Defaults do not count, so that a release may
  * add some. Pure.
  */
-export function contentHash ({ slots: rows }: Pick<NamedStack, 'slots'>, { slots, capabilities }: Configured): string {
+export function contentHash ({ slots: rows }: Pick<NamedStack, 'slots'>, { slots, files }: Configured): string {
+  const selections = capabilityChoices.of({ files })
   const named = rows.filter(({ model }) => model !== null).map(({ slot }) => [slot, toldOf(slots.get(slot))])
-  const children = rows.flatMap(row => row.capabilities).map(({ child }) => [child, capabilities[child] ?? null])
+  const children = rows.flatMap(row => row.capabilities).map(({ child }) => [child, selections[child] ?? null])
   return bodyChecksum({ rows, slots: Object.fromEntries(named), capabilities: Object.fromEntries(children) })
 }
 
@@ -68,7 +68,7 @@ export interface StackState {
 }
 
 /** Whether what was applied last is still what is configured. Pure. */
-export function stackState (pointer: StackPointer | null, config: Configured & Pick<ConfigDraft, 'files'>): StackState {
+export function stackState (pointer: StackPointer | null, config: Configured): StackState {
   if (pointer === null) return { active: null, drift: 'none' }
   const active = pointer.active_slug
   const stack = stackCatalog.of(config).get(active)

@@ -1,7 +1,6 @@
-import {
-  capabilityChildren, capabilitySelectionSchema, devices, documentedShape, launchNeeds, madeWhenRead, NAME_PATTERN
-} from 'svc-gateway/plugin'
+import { devices, documentedShape, launchNeeds, madeWhenRead, NAME_PATTERN } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { capabilityChildren, capabilitySelectionSchema } from '../../services/capabilities/ref.js'
 import { STACK_VERSION, stackSchema } from '../../services/stack-catalog/ref.js'
 
 export const ENVELOPE_KIND = 'svc.stack'

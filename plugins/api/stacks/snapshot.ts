@@ -1,4 +1,5 @@
-import { capabilityChildren, type NamedSlotConfig } from 'svc-gateway/plugin'
+import type { NamedSlotConfig } from 'svc-gateway/plugin'
+import { capabilityChildren, capabilityChoices } from '../../services/capabilities/ref.js'
 import {
   stackSchema, stackSlotSchema, type Stack, type StackCapability, type StackSlot
 } from '../../services/stack-catalog/ref.js'
@@ -8,7 +9,8 @@ type Sources = Pick<StackServices, 'config' | 'overlay'>
 
 /** A stack of the enabled slots and capabilities as they are configured now. Applying it changes nothing. */
 export function snapshotOf ({ config, overlay }: Sources, about: Pick<Stack, 'name' | 'description'>): Stack {
-  const { slots, capabilities } = config.snapshot
+  const { slots } = config.snapshot
+  const capabilities = capabilityChoices.of(config.snapshot)
   const children = capabilityChildren.filter(child => capabilities[child]?.enabled === true)
     .map(child => ({ child, slot: slots.get(overlay.slotOf(child)), selection: capabilities[child]! }))
   // a slot that serves a capability comes along with it

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { isSvcError, messageOf, svcError, type CapabilityChild, type Logger } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, svcError, type Logger } from 'svc-gateway/plugin'
+import type { CapabilityChild } from '../../services/capabilities/ref.js'
 import { stackCatalog, type NamedStack } from '../../services/stack-catalog/ref.js'
 import { converge, isUp, unloads } from './converge.js'
 import { shapeStack, type StackPlan } from './plan.js'

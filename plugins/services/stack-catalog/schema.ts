@@ -1,7 +1,8 @@
 import {
-  capabilityChildren, deviceSchema, modelCapabilities, nameSchema, PLUGIN_NAME_PATTERN, profileSchema, slotRoles, slotTypeSchema
+  deviceSchema, modelCapabilities, nameSchema, PLUGIN_NAME_PATTERN, profileSchema, slotRoles, slotTypeSchema
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { capabilityChildren } from '../capabilities/ref.js'
 
 /** The format of a stack's body, in stacks.toml and in envelopes. */
 export const STACK_VERSION = 1

@@ -7,6 +7,7 @@ import type { ConfigDraft } from '../../../kernel/contract/index.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { acquireHomeLock } from '../../../kernel/state/home-lock.js'
+import { capabilityChoices } from '../../../plugins/services/capabilities/ref.js'
 import { before, reshape, tree, watchedOps } from './change.js'
 import { openHome, writeTree } from './support.js'
 
@@ -55,7 +56,7 @@ t.test('one change of many files', async t => {
   t.same(seen, [2], 'listeners are told once')
   t.equal(config.snapshot.revision, revision + 1)
   t.same(config.snapshot.diagnostics, [])
-  t.match(config.snapshot.capabilities, { embed: { device: 'cpu', model: 'nomic' }, tts: { device: 'cpu', enabled: true } })
+  t.match(capabilityChoices.of(config.snapshot), { embed: { device: 'cpu', model: 'nomic' }, tts: { device: 'cpu', enabled: true } })
   t.match(config.snapshot.profiles.get('mine'), { flags: '-fa on', image: 'x', seed: false })
   const end = tree(home)
   t.equal(end['etc/svc/slots/agent.toml'], '# mine\nport = 8081 # fixed\ndevice = "gpu-vulkan"\nidle_timeout_s = 60\n', 'comments stay')

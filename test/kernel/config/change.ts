@@ -3,6 +3,7 @@ import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ConfigDraft } from '../../../kernel/contract/index.js'
 import type { FileOps } from '../../../kernel/config/atomic-file.js'
+import { capabilityChoices } from '../../../plugins/services/capabilities/ref.js'
 
 /** A home in which every kind of file is there before. */
 export const before: Readonly<Record<string, string>> = {
@@ -20,7 +21,7 @@ export async function reshape (draft: ConfigDraft): Promise<void> {
   await draft.createSlot('coder', { port: 8084, model: { default: 'qwen' } })
   await draft.deleteSlot('gone')
   await draft.putProfile('mine', { ...draft.profiles.get('mine')!, flags: '-fa on' })
-  await draft.putCapability('embed', { device: 'cpu', provider: null, model: 'nomic', enabled: true })
+  await capabilityChoices.put(draft, 'embed', { device: 'cpu', provider: null, model: 'nomic', enabled: true })
   await draft.patchFile('words.toml', { words: ['one', 'two'] })
   await draft.putState('stacks.json', '{"active":"saber"}\n')
   await draft.putPrivate('private.json', '{"token":"x"}\n')

@@ -399,6 +399,83 @@ t.test('a package owns a configuration file: it is read, checked, written and to
   t.strictSame(await findings(), [], 'without its owner nobody reads it')
 })
 
+/** A file with a format of its own: an old name of a key, parts that are judged one by one, and what lives off a slot. */
+const PERCH = `import { core, defineRoute, definePlugin } from 'svc-gateway/plugin'
+import { z } from 'zod'
+const perch = z.strictObject({ slot: z.string(), height: z.number().max(30).default(1), up: z.boolean().default(true) })
+const perches = {
+  file: 'perches.toml', schema: z.record(z.string(), perch),
+  format: {
+    read (data, { lastGood, words, known, report, check }) {
+      known('version', 'perch')
+      const said = Object.entries(data.perch ?? {}).map(([name, { branch, ...row }]) => {
+        if (name.length > 9) report(['perch', name], 'has a name that is too long')
+        return [name, check(perch, { ...branch === undefined ? {} : { slot: words.canonical(branch) }, ...row }, ['perch', name]) ?? lastGood[name]]
+      })
+      return Object.fromEntries(said.filter(([, row]) => row !== undefined))
+    },
+    backup: ({ version }) => version === 1 ? '.v1.bak' : null
+  },
+  findings: (rows, { slots }) => Object.entries(rows).filter(([, { slot }]) => !slots.has(slot))
+    .map(([name, { slot }]) => ({ path: 'perch.' + name + '.slot', message: 'is no slot: ' + slot, code: 'slot.not_found', severity: 'warning' })),
+  dependents: {
+    one: 'perch', all: 'perches',
+    of: (rows, { name }) => Object.entries(rows).filter(([, { slot, up }]) => up && slot === name).map(([perch]) => perch),
+    drop: (draft, name) => draft.editFile('perches.toml', data => put(data, name, { up: false }))
+  }
+}
+const put = (data, name, row) => ({ ...data, version: 2, perch: { ...data.perch, [name]: { ...data.perch?.[name], ...row } } })
+export default definePlugin({ name: 'perch', kind: 'routes', apiVersion: 1, requires: { config: core.config, slots: core.slots }, register (ctx) {
+  const { config, slots } = ctx.services
+  const file = ctx.addConfigFile(perches)
+  const params = z.object({ name: z.string() })
+  ctx.addRoute(defineRoute({ method: 'GET', url: '/api/test/perch', summary: 'x', handler: () => file.value }))
+  ctx.addRoute(defineRoute({ method: 'PUT', url: '/api/test/perch/:name', summary: 'x', schema: { params, body: z.looseObject({}) },
+    handler: ({ body, params }) => config.change(draft => draft.editFile('perches.toml', data => put(data, params.name, body))) }))
+  ctx.addRoute(defineRoute({ method: 'DELETE', url: '/api/test/slots/:name', summary: 'x', schema: { params, querystring: z.object({ force: z.string().optional() }) },
+    handler: async ({ params, query }) => { await slots.delete(params.name, { force: query.force !== undefined }); return {} } }))
+} })`
+
+t.test('a package owns a file in a format of its own, and what it says of a slot stops that slot\'s deletion', async t => {
+  const it = await home(t, ['svc-plugin-perch'])
+  symlinkSync(join(packageRoot, 'node_modules/zod'), join(it.plugins, 'node_modules/zod'))
+  const etc = join(it.gateway.home, 'etc/svc')
+  const path = join(etc, 'perches.toml')
+  mkdirSync(join(etc, 'slots'), { recursive: true })
+  for (const name of ['agent', 'other']) writeFileSync(join(etc, `slots/${name}.toml`), 'device = "cpu"\nenabled = false\n')
+  const old = 'version = 1\nworms = 1\n[perch.low]\nbranch = "agent" # the thick one\n[perch.high]\nslot = "other"\nheight = 31\n[perch.far]\nslot = "gone"\n'
+  writeFileSync(path, old)
+  it.write('svc-plugin-perch', { 'index.js': PERCH })
+  await it.reload()
+  const ask = async (method: string, url: string, body?: object): Promise<[number, unknown]> => {
+    const response = await it.gateway.fetch(url, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+    return [response.status, await response.json()]
+  }
+  const held = { low: { slot: 'agent', height: 1, up: true }, far: { slot: 'gone', height: 1, up: true } }
+  t.strictSame(await it.get('/api/test/perch'), held, 'an old name is read; one that is broken is left out')
+  const { diagnostics } = await it.get('/api/status') as { diagnostics: Array<{ file: string }> }
+  t.match(diagnostics.filter(({ file }) => file === 'perches.toml'), [
+    { file: 'perches.toml', path: 'worms', message: /is not a known key; known here: version, perch/ },
+    { file: 'perches.toml', path: 'perch.high.height', message: /must be at most 30/ },
+    { file: 'perches.toml', path: 'perch.far.slot', message: 'is no slot: gone', severity: 'warning' }
+  ])
+
+  t.match(await ask('DELETE', '/api/test/slots/agent'), [409, {
+    error: { code: 'slot.in_use', message: /^perch 'low' runs in the engine of slot 'agent'/, details: { slot: 'agent', slots: [], perches: ['low'] } }
+  }])
+  t.match(await ask('PUT', '/api/test/perch/low', { height: 99 }), [400, { error: { code: 'validation.invalid', message: /perch.low.height must be at most 30/ } }])
+  t.equal(readFileSync(path, 'utf8'), old, 'what is refused is not written')
+  t.match(await ask('PUT', '/api/test/perch/far', { slot: 'other' }), [200, { far: { slot: 'other' } }], 'what was wrong elsewhere before is no obstacle')
+  t.match(readFileSync(path, 'utf8'), /version = 2\nworms = 1\n\[perch.low\]\nbranch = "agent" # the thick one/)
+  t.equal(readFileSync(`${path}.v1.bak`, 'utf8'), old, 'the old format is kept')
+
+  t.match(await ask('DELETE', '/api/test/slots/agent?force=1'), [200, {}])
+  t.match(await it.get('/api/test/perch'), { low: { up: false } }, 'with force it is taken off the slot')
+  t.match(readFileSync(path, 'utf8'), /branch = "agent" # the thick one\nup = false/)
+  t.notOk(existsSync(join(etc, 'slots/agent.toml')), 'in the change that deletes the slot')
+  t.match(await ask('DELETE', '/api/test/slots/other'), [409, { error: { details: { perches: ['far'] } } }], 'as the broken one says nothing')
+})
+
 const NEST = `import { core, defineProvider, defineRoute, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
 const song = z.strictObject({ notes: z.array(z.string()).default([]), flags: z.string().default('') })

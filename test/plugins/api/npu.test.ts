@@ -8,13 +8,14 @@ import backends from '../../../plugins/api/backends/index.js'
 import capabilities from '../../../plugins/api/capabilities/index.js'
 import npu from '../../../plugins/api/npu/index.js'
 import slots from '../../../plugins/api/slots/index.js'
+import capabilityFile from '../../../plugins/services/capabilities/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import { until } from './support.js'
 
 t.setTimeout(120_000)
 
-const plugins = [activity, backends, capabilities, hub, library, npu, slots]
+const plugins = [activity, backends, capabilities, capabilityFile, hub, library, npu, slots]
 
 function status (name: string, state: SlotState, modelId: string | null): SlotStatus {
   return { name, state, modelId } as SlotStatus

@@ -45,6 +45,7 @@ import remoteCatalog from '../../../plugins/providers/remote-catalog/index.js'
 import updates from '../../../plugins/services/updates/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
+import capabilityFile from '../../../plugins/services/capabilities/index.js'
 import stackCatalog from '../../../plugins/services/stack-catalog/index.js'
 import pull from '../../../plugins/services/pull/index.js'
 
@@ -80,6 +81,7 @@ export const apiPlugins: readonly AnyPlugin[] = [
   services,
   settings,
   slots,
+  capabilityFile,
   stackCatalog,
   stacks,
   stats,

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
+import { capabilityChoices } from '../../../../plugins/services/capabilities/ref.js'
 import { engines } from '../capabilities/host.js'
 import { apiPlugins, type Answer, type Api } from '../support.js'
 import { agreement, DEVICE_NODES, files, PORT_POOL, stack, stacksApi } from './host.js'
@@ -137,7 +138,7 @@ t.test('what cannot be had is told, and the rest is in force', async t => {
   t.match(applied.json.converged.errors, [{ target: 'capability:embed', error: /not a model for embed/ }, { target: 'slot:agent', error: /not-here/ }])
   t.same(applied.json.converged.capabilities_applied, ['rerank'])
   t.match((await gateway.call('GET', '/api/stacks')).json, { active: 'mine', drift: 'degraded' })
-  t.equal(gateway.gateway.kernel().config.snapshot.capabilities.embed, undefined)
+  t.equal(capabilityChoices.of(gateway.gateway.kernel().config.snapshot).embed, undefined)
   t.equal(states(gateway).rerank, 'ready')
 })
 

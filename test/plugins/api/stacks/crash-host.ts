@@ -2,6 +2,7 @@ import { createFakeProviderPlugin } from '../../../../kernel/testing/index.js'
 import type { AnyPlugin } from '../../../../kernel/contract/index.js'
 import capabilities from '../../../../plugins/api/capabilities/index.js'
 import stacks from '../../../../plugins/api/stacks/index.js'
+import capabilityFile from '../../../../plugins/services/capabilities/index.js'
 import stackCatalog from '../../../../plugins/services/stack-catalog/index.js'
 import library from '../../../../plugins/services/library/index.js'
 
@@ -11,6 +12,7 @@ const ENGINE = `require('node:http').createServer((_, answer) => answer.end('{}'
 export const plugins: readonly AnyPlugin[] = [
   capabilities,
   library,
+  capabilityFile,
   stackCatalog,
   stacks,
   createFakeProviderPlugin({

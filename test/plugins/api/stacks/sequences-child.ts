@@ -3,12 +3,13 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as fsPromises from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  capabilityChildren, core, definePlugin, deviceClassOf, devices, gpuBackendOf, isSvcError, type AnyPlugin, type NamedProfile,
+  core, definePlugin, deviceClassOf, devices, gpuBackendOf, isSvcError, type AnyPlugin, type NamedProfile,
   type NamedSlotConfig
 } from '../../../../kernel/contract/index.js'
 import type { FileOps } from '../../../../kernel/config/atomic-file.js'
 import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import { overlayRef } from '../../../../plugins/api/capabilities/ref.js'
+import { capabilityChildren } from '../../../../plugins/services/capabilities/ref.js'
 import { stackCatalog, type Stack } from '../../../../plugins/services/stack-catalog/ref.js'
 import { readPointer, stackState } from '../../../../plugins/api/stacks/pointer.js'
 import type { StackServices } from '../../../../plugins/api/stacks/stack-api.js'
@@ -173,7 +174,7 @@ async function sequences (): Promise<Record<string, number>> {
     const held = config.snapshot
     const read = await config.reload()
     same(read.diagnostics, [], 'every file loads')
-    same([read.slots, read.profiles, read.files, read.capabilities], [held.slots, held.profiles, held.files, held.capabilities], 'to what was in force')
+    same([read.slots, read.profiles, read.files], [held.slots, held.profiles, held.files], 'to what was in force')
     same(Object.keys(tree(gateway.home)).filter(name => /\/\./.test(name)), [], 'and nothing lies about')
   }), { numRuns: runs, seed: (fc.readConfigureGlobal().seed ?? 0) + part })
   await gateway.close()

@@ -3,6 +3,7 @@ import activity from '../../../../plugins/api/activity/index.js'
 import backends from '../../../../plugins/api/backends/index.js'
 import capabilities from '../../../../plugins/api/capabilities/index.js'
 import slotRoutes from '../../../../plugins/api/slots/index.js'
+import capabilityFile from '../../../../plugins/services/capabilities/index.js'
 import hub from '../../../../plugins/services/hub/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import pull from '../../../../plugins/services/pull/index.js'
@@ -11,7 +12,7 @@ import { npuGateway, type NpuGateway, type NpuGatewayOptions } from './npu-gatew
 
 t.setTimeout(120_000)
 
-const plugins = [activity, backends, capabilities, slotRoutes, hub, library, pull]
+const plugins = [activity, backends, capabilities, capabilityFile, slotRoutes, hub, library, pull]
 const onHalo = (t: Test, options: NpuGatewayOptions = {}): Promise<NpuGateway> =>
   npuGateway(t, { machine: strixHalo, plugins, ...options })
 
