@@ -8,7 +8,7 @@ import apiAgents from '../../plugins/api/agents/index.js'
 import llmServer from '../../plugins/providers/llm-server/index.js'
 import services from '../../plugins/api/services/index.js'
 import agents from '../../plugins/services/agents/index.js'
-import { run, type Finished } from './support.js'
+import { fakeApi, refuse, run, type Finished } from './support.js'
 
 /** Writes down what it was called with, and ends as it is told to. */
 const PROGRAM = '#!/bin/sh\nprintf \'%s\\n\' "$@" > "$OUT"\nenv | sort > "$OUT.env"\nexit "${ENDS_WITH:-0}"\n'
@@ -135,4 +135,39 @@ t.test('a descriptor that could not work is refused where it is written', async 
   ] as const
   for (const [wrong, says] of cases) t.throws(() => defineAgent({ ...good, ...wrong }), says)
   t.doesNotThrow(() => defineAgent(good))
+})
+
+t.test('an agent is introduced to the others when it is installed, and its card goes with it', async t => {
+  const phases = { probe: { status: 'done', reason: null } }
+  const status = {
+    name: 'scribe', status: 'installed', form: 'npm', wanted_version: '1.0.0', version: '1.0.0', problem: null, phases, data_dir: '/data', unit_active: null
+  }
+  const card = (id: string, source: string, tags = ['agent-identity']): object => ({ id, text: 'I am', timestamp: '', source, tags })
+  const items = [card('agent-identity-scribe', 'anonymous'), card('by-itself', 'scribe'), card('of-others', 'pi'), card('no-card', 'scribe', [])]
+  const fake = await fakeApi({
+    'POST /api/agents/install': status,
+    'POST /api/memory/add': { id: 'agent-identity-scribe', timestamp: '' },
+    'GET /api/memory/list': { items, next_cursor: null },
+    'POST /api/memory/delete': { deleted: 2 },
+    'DELETE /api/agents/scribe': { name: 'scribe', status: 'uninstalled' }
+  })
+  t.teardown(() => fake.close())
+  const ask = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', fake.url], { env: { HOME: home }, cwd: home })
+  t.match(await ask('install', 'scribe'), { code: 0, stderr: '' })
+  t.match(fake.seen.find(({ line }) => line.endsWith('/add'))?.body, {
+    text: /^scribe 1\.0\.0 is an agent/, dataset: 'agents', tags: ['agent-identity'], document_id: 'agent-identity-scribe'
+  })
+  t.match(await ask('uninstall', 'scribe', '--keep-memory'), { code: 0, stdout: 'scribe is gone.\n' })
+  t.notOk(fake.seen.some(({ line }) => line.includes('/list')), 'which stays where the memory is to be kept')
+  t.match(await ask('uninstall', 'scribe'), { code: 0, stdout: 'scribe is gone.\n', stderr: '' })
+  t.strictSame(fake.seen.find(({ line }) => line.endsWith('/delete'))?.body, { ids: ['agent-identity-scribe', 'by-itself'], dataset: 'agents' })
+
+  const broken = await fakeApi({
+    'GET /api/memory/list': (_, response) => refuse(response, 502, 'memory.engine_failed', 'the engine is down'),
+    'DELETE /api/agents/scribe': { name: 'scribe', status: 'uninstalled' }
+  })
+  t.teardown(() => broken.close())
+  t.match(await run(['agent', 'uninstall', 'scribe', '--url', broken.url], { env: { HOME: home }, cwd: home }), {
+    code: 0, stdout: 'scribe is gone.\n', stderr: /told the other agents of itself is still there: the engine is down/
+  })
 })

@@ -31,6 +31,16 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(await svc('list'), { code: 0, stdout: /^The printer[^]*  shared  anonymous  2\S+  printer\n$/ })
   t.match(await svc('banks'), { code: 0, stdout: /^BANK +MEMORIES +LAST WRITE\n(?:project__web|shared) +1 +/ })
 
+  await t.test('agents that have told of themselves are listed, and no other note', async () => {
+    const agent = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', host.baseUrl])
+    t.match(await agent('peers'), { code: 0, stderr: /No agent has told of itself/ })
+    await svc('add', 'scout 1.0 looks after the house.', '-d', 'agents', '--tag', 'agent-identity', '--id', 'agent-identity-scout')
+    await svc('add', 'Agents meet on Mondays.', '-d', 'agents')
+    const { stdout } = await agent('peers')
+    t.match(stdout, /^ID +AGENT +SINCE +SAYS\nagent-identity-scout +anonymous +2\S+ +scout 1\.0 looks after the house\.\n$/)
+    t.match(JSON.parse((await agent('peers', '--json')).stdout), [{ id: 'agent-identity-scout', dataset: 'agents' }])
+  })
+
   await t.test('a bank goes into a file and out of it', async t => {
     const file = join(folder, 'web.zip')
     const out = await svc('export', 'project__web', '-o', file)

@@ -3,6 +3,7 @@ import type { Cli } from '../../cli.js'
 import { addApprovalsDecide } from './decide.js'
 import { addApprovalsList } from './list.js'
 import { addBudgetCommands } from './budget.js'
+import { addAgentPeers } from './peers.js'
 import { addPersonaCommands } from './personas.js'
 import { addPriceCommands } from './prices.js'
 import { addApprovalsWatch } from './watch.js'
@@ -17,6 +18,7 @@ export function addAgentCommands (program: Command, cli: Cli): void {
   addAgentRun(agent, cli)
   addAgentConnect(agent, cli)
   addAgentLifecycle(agent, cli)
+  addAgentPeers(agent, cli)
   const approvals = agent.command('approvals').description('calls of agents that wait for you')
   addApprovalsList(approvals, cli)
   addApprovalsDecide(approvals, cli)

@@ -8,6 +8,7 @@ import { CliFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { harmless } from '../../text-width.js'
 import { agentStatusSchema, type AgentStatusRecord } from './agent-record.js'
+import { removeCards, writeCard } from './identity-card.js'
 import { runFolder } from './run-folder.js'
 
 const phases = ['packages', 'replace', 'data', 'wiring', 'start', 'probe'] as const
@@ -24,7 +25,9 @@ export function addAgentLifecycle (agent: Command, cli: Cli): void {
         const client = cli.client(own)
         const call = { method: 'POST', path: path(name), body: body(name, options as never), timeoutMs: START_MS } as const
         const begun = await client.call(call, agentStatusSchema)
-        await tell(cli, options.dryRun === true ? begun : await follow(cli, client, name, begun), options.json === true)
+        const ended = options.dryRun === true ? begun : await follow(cli, client, name, begun)
+        if (own.name() === 'install' && ended.status === 'installed') await writeCard(cli, client, name, ended.version)
+        await tell(cli, ended, options.json === true)
       })
   }
   order(withPlan(agent.command('install <agent>')
@@ -68,11 +71,13 @@ function planOf ({ dryRun, offline, skipPhase = [] }: Common): object {
 function addUninstall (agent: Command, cli: Cli): void {
   agent.command('uninstall <agent>')
     .description('end an agent and take it away, with its configuration and sessions')
-    .option('--keep-memory', 'leave what `svc agent run` keeps of it here')
+    .option('--keep-memory', 'leave what `svc agent run` keeps of it here, and what the memory knows of it')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', examples('svc agent uninstall pi'))
     .action(async (name: string, { keepMemory, json }: { keepMemory?: true, json?: true }, command: Command) => {
-      const answer = await cli.client(command).raw({ method: 'DELETE', path: pathOf`/api/agents/${name}`, timeoutMs: null })
+      const client = cli.client(command)
+      if (keepMemory !== true) await removeCards(cli, client, name)
+      const answer = await client.raw({ method: 'DELETE', path: pathOf`/api/agents/${name}`, timeoutMs: null })
       if (keepMemory !== true) await rm(runFolder(name, cli.env), { recursive: true, force: true })
       if (json === true) return cli.out.json(answer)
       const { status } = z.looseObject({ status: z.string() }).parse(answer)

@@ -1,0 +1,23 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../cli.js'
+import { examples } from '../../help.js'
+import { harmless } from '../../text-width.js'
+import { listCards } from './identity-card.js'
+
+export function addAgentPeers (agent: Command, cli: Cli): void {
+  agent.command('peers')
+    .description('list the agents that have told the memory of themselves')
+    .option('--json', 'print what the memory holds of them')
+    .addHelpText('after', examples('svc agent peers'))
+    .action(async ({ json }: { json?: true }, command: Command) => {
+      const cards = await listCards(cli.client(command))
+      if (json === true) return cli.out.json(cards)
+      if (cards.length === 0) return cli.out.note('No agent has told of itself.')
+      cli.out.table([
+        { title: 'ID', cell: ({ id }) => harmless(id) },
+        { title: 'AGENT', cell: ({ source }) => harmless(source ?? '-'), expendable: 1 },
+        { title: 'SINCE', cell: ({ timestamp }) => timestamp.slice(0, 10), expendable: 2 },
+        { title: 'SAYS', cell: ({ text }) => harmless(text), flexible: true }
+      ], cards)
+    })
+}
