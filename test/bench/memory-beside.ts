@@ -5,7 +5,6 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { shippedProgram } from '../program.js'
-import { root } from '../repository.js'
 import { startHindsight } from '../rings/hindsight-server.js'
 import type { Bar } from './lists.js'
 import { residentOf } from './process-use.js'
@@ -21,7 +20,12 @@ export interface MemoryServer {
 }
 
 /** The embedded memory and a Hindsight server, both over HTTP and with the same vectors, one after the other. */
-export interface MemoryBeside { readonly svc: MemoryServer, readonly hindsight: MemoryServer }
+export interface MemoryBeside {
+  readonly svc: MemoryServer
+  readonly hindsight: MemoryServer
+  /** What of a recall is the models' own, with either: the vector of one query. */
+  readonly vector_p50_ms: number
+}
 
 const BANK_SIZE = 1_000
 const SINGLES = 50
@@ -51,14 +55,11 @@ async function hindsight (): Promise<Running | string> {
   return typeof server === 'string' ? server : { ...server, readyMs: performance.now() - begun }
 }
 
-/** The gateway as it ships, its memory on, with an embedding slot whose engine hands texts on to `models`. */
+/** The gateway as it ships, its memory on, which takes its vectors from `models` as the other server does. */
 async function gateway (home: string, models: string): Promise<Running> {
-  await mkdir(join(home, 'etc/svc/slots'), { recursive: true })
-  await mkdir(join(home, 'var/lib/svc/registry'), { recursive: true })
-  const engine = join(root, 'test/rings/memory/llama-server.mjs')
-  await writeFile(join(home, 'etc/svc/svc.toml'), `[runtime]\ndriver = "process"\nstop_with_gateway = true\n[slots]\nautostart = false\n[memory]\nenabled = true\n[server]\nlog_level = "warn"\n[plugins.config.llm-server]\nprefer = "binary"\nbinary = ${JSON.stringify(engine)}\n`)
-  await writeFile(join(home, 'etc/svc/slots/embed.toml'), `type = "embedding"\ndevice = "cpu"\nidle_timeout_s = 0\n[model]\ndefault = "minilm"\n[server]\nenv = { RING_MODELS = ${JSON.stringify(models)} }\n`)
-  await writeFile(join(home, 'var/lib/svc/registry/registry.toml'), '[models.minilm]\npath = "/dev/null"\n')
+  await mkdir(join(home, 'etc/svc'), { recursive: true })
+  await writeFile(join(home, 'etc/svc/svc.toml'), '[memory]\nenabled = true\n[memory.embedding]\nmodel = "models/minilm"\n[server]\nlog_level = "warn"\n')
+  await writeFile(join(home, 'etc/svc/upstreams.toml'), `[[upstream]]\nname = "models"\nurl = ${JSON.stringify(models)}\n`)
   const program = shippedProgram()
   const begun = performance.now()
   const child = spawn(process.execPath, [program, 'serve', '--home', home, '--port', '0', '--ready-json'], {
@@ -144,17 +145,19 @@ export async function measureBeside (file: string, home: string, say: (text: str
     const ours = await gateway(home, server.models)
     let svc: MemoryServer
     try {
-      // the engine that hands texts on stands for the models, which are not counted there either
       svc = await measured(ours, sentences, ([pid]) => residentOf([pid!], false))
     } finally {
       await ours.stop()
     }
+    const asked = sentences.slice(BANK_SIZE + WARM, BANK_SIZE + WARM + RECALLS)
+    const vector = await p50(asked, input => called(server.models, 'POST', '/embeddings', { model: 'minilm', input: [input] }))
     const theirs = await measured(server, sentences, pids => residentOf(pids, true))
     for (const [name, { ready_ms: ready, ...its }] of Object.entries({ svc, Hindsight: theirs })) {
       say(`  ${name}: retain p50 ${its.retain_p50_ms.toFixed(1)} ms, recall p50 at ${BANK_SIZE} memories ${its.recall_p50_ms.toFixed(1)} ms, ` +
         `${its.resident_mib?.toFixed(0) ?? '-'} MiB resident, ready after ${ready === null ? '-' : (ready / 1000).toFixed(1)} s`)
     }
-    return { svc, hindsight: theirs }
+    say(`  of either recall, the models take ${vector.toFixed(1)} ms for the query's vector`)
+    return { svc, hindsight: theirs, vector_p50_ms: vector }
   } finally {
     await server.stop()
   }

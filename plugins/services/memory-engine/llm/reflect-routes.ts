@@ -1,5 +1,5 @@
 import { tagGroup, tagModes } from '../memories/tag-filter.js'
-import type { ShownMemory } from '../memories/view.js'
+import type { RecalledRow } from '../recall/recalled-row.js'
 import { chunkIdOf } from '../wire/chunk-id.js'
 import { ensureBank, overridesOf } from '../store/bank-table.js'
 import { factTypes } from '../store/memory-table.js'
@@ -71,7 +71,7 @@ export function basedOn (bankId: string, { memories, models, directives }: Pick<
   }
 }
 
-function fact (bankId: string, row: ShownMemory): Record<string, unknown> {
+function fact (bankId: string, row: RecalledRow): Record<string, unknown> {
   const { document_id: document, chunk_index: chunk } = row
   return {
     id: row.id, text: row.text, type: row.fact_type, context: row.context, occurred_start: wireTime(row.occurred_start),

@@ -1,7 +1,7 @@
 import { dispositionOf, missionOf } from '../banks/profile.js'
 import type { Core } from '../core.js'
 import type { TagGroup, TagMode } from '../memories/tag-filter.js'
-import type { ShownMemory } from '../memories/view.js'
+import type { RecalledRow } from '../recall/recalled-row.js'
 import { DirectiveTable, type Directive } from '../models/directive-table.js'
 import { MentalModelTable, type MentalModel } from '../models/mental-model-table.js'
 import { tagsMatch } from '../models/tag-match.js'
@@ -31,12 +31,12 @@ export interface ReflectAsk {
   readonly schema: Readonly<Record<string, unknown>> | null
   readonly isDocument: boolean
   /** Where they are read already. */
-  readonly memories?: readonly ShownMemory[]
+  readonly memories?: readonly RecalledRow[]
 }
 
 export interface Reflection {
   readonly text: string
-  readonly memories: readonly ShownMemory[]
+  readonly memories: readonly RecalledRow[]
   readonly models: readonly MentalModel[]
   readonly directives: readonly Directive[]
   readonly structured: Readonly<Record<string, unknown>> | null

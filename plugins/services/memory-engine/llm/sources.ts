@@ -1,6 +1,6 @@
 import type { Core } from '../core.js'
 import type { TagGroup, TagMode } from '../memories/tag-filter.js'
-import type { ShownMemory } from '../memories/view.js'
+import type { RecalledRow } from '../recall/recalled-row.js'
 import { recall } from '../recall/recall.js'
 import type { BankRow } from '../store/bank-table.js'
 import type { FactType } from '../store/memory-table.js'
@@ -21,7 +21,7 @@ const LONGEST_QUERY = 2000
 /** The memories that fit a question best, as many as a model is shown. */
 export async function readSources (
   core: Core, bank: BankRow, query: SourceQuery, signal: AbortSignal
-): Promise<readonly ShownMemory[]> {
+): Promise<readonly RecalledRow[]> {
   const { results } = await recall(core, bank, {
     query: query.query.slice(0, LONGEST_QUERY), types: query.types, tags: query.tags, tags_match: query.tagsMatch,
     tag_groups: query.tagGroups,

@@ -13,7 +13,7 @@ export interface ShownMemory extends MemoryRow {
 export const SHOWN = `SELECT m.*, d.document_id AS document_id, c.chunk_index AS chunk_index
   FROM memories m LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk`
 
-export function namesOf (row: MemoryRow): readonly string[] {
+export function namesOf (row: Pick<MemoryRow, 'entities'>): readonly string[] {
   return JSON.parse(row.entities) as string[]
 }
 
@@ -72,7 +72,7 @@ export function sourceRows (store: Store, row: MemoryRow): readonly MemoryRow[] 
 }
 
 /** The ids of what observations were made from, by the observation's number. */
-export function sourcesOf (store: Store, rows: readonly MemoryRow[]): ReadonlyMap<number, readonly string[]> {
+export function sourcesOf (store: Store, rows: ReadonlyArray<Pick<MemoryRow, 'seq' | 'fact_type'>>): ReadonlyMap<number, readonly string[]> {
   const observations = rows.filter(row => row.fact_type === 'observation').map(row => row.seq)
   if (observations.length === 0) return new Map()
   const found = store.all<{ memory: number, id: string }>(

@@ -4,6 +4,7 @@ import type { BankRow } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
 import type { Recalled } from './recall.js'
+import type { RecalledRow } from './recalled-row.js'
 import { tokensOf } from './tokens.js'
 import type { RecallRequest } from './request.js'
 
@@ -32,7 +33,7 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
   }
 }
 
-function factOf (bankId: string, row: ShownMemory, sources: readonly string[] | null) {
+function factOf (bankId: string, row: RecalledRow, sources: readonly string[] | null) {
   return {
     id: row.id, text: row.text, type: row.fact_type, entities: null as readonly string[] | null, context: row.context ?? '',
     occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
@@ -43,7 +44,7 @@ function factOf (bankId: string, row: ShownMemory, sources: readonly string[] | 
   }
 }
 
-function entitiesOf (store: Store, bank: BankRow, rows: readonly ShownMemory[], limit: number): WireObject {
+function entitiesOf (store: Store, bank: BankRow, rows: readonly RecalledRow[], limit: number): WireObject {
   const found = store.all<{ id: string, name: string }>(
     `SELECT DISTINCT e.id AS id, e.name AS name FROM json_each(?) AS wanted JOIN memory_entities me ON me.memory = wanted.value
      JOIN entities e ON e.seq = me.entity WHERE e.bank = ?`, [JSON.stringify(rows.map(({ seq }) => seq)), bank.seq])
@@ -53,7 +54,7 @@ function entitiesOf (store: Store, bank: BankRow, rows: readonly ShownMemory[], 
 }
 
 /** The chunks of the results in their order; the last one is cut where the budget ends. */
-function chunksOf (store: Store, bankId: string, rows: readonly ShownMemory[], limit: number): WireObject {
+function chunksOf (store: Store, bankId: string, rows: readonly RecalledRow[], limit: number): WireObject {
   const chunks: Record<string, unknown> = {}
   let left = limit
   for (const { chunk, chunk_index: index, document_id: document } of rows) {
@@ -68,7 +69,7 @@ function chunksOf (store: Store, bankId: string, rows: readonly ShownMemory[], l
 }
 
 /** What the observations among the results were made from. */
-function sourceFacts (store: Store, bankId: string, rows: readonly ShownMemory[], limit: number): WireObject {
+function sourceFacts (store: Store, bankId: string, rows: readonly RecalledRow[], limit: number): WireObject {
   const observations = rows.filter(row => row.fact_type === 'observation').map(({ seq }) => seq)
   const found = store.all<ShownMemory>(
     `${SHOWN} WHERE m.state = 'valid' AND m.seq IN (

@@ -1,12 +1,12 @@
 import type { Core } from '../core.js'
 import { groupsCondition, joined, tagCondition, type Condition } from '../memories/tag-filter.js'
-import { SHOWN, type ShownMemory } from '../memories/view.js'
 import type { BankRow } from '../store/bank-table.js'
 import { configOf } from '../banks/config.js'
 import { addRecency, addRerank, certainty, expand, fuse, ordered, type Scored } from './fuse.js'
 import type { FactType } from '../store/memory-table.js'
 import { embed, embedIdentity, rerank } from './model-calls.js'
 import { neighboursOf } from './neighbours.js'
+import { recalledRows, type RecalledRow } from './recalled-row.js'
 import { tokensOf } from './tokens.js'
 import type { RecallRequest } from './request.js'
 import { searchText } from './text-search.js'
@@ -15,7 +15,7 @@ import { knownModel, type Vector } from './vector-table.js'
 
 /** What was found, best first, and how. */
 export interface Recalled {
-  readonly results: readonly { readonly row: ShownMemory, readonly scores: Scored, readonly final: number }[]
+  readonly results: readonly { readonly row: RecalledRow, readonly scores: Scored, readonly final: number }[]
   readonly candidates: number
   readonly steps: Steps
   readonly timings: Readonly<Record<string, number>>
@@ -52,11 +52,14 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   const config = configOf(bank)
   const condition = conditionOf(core, bank, request)
   const wanted = budgets[request.budget ?? 'mid']
-  const query = await timed('embed', () => queryVector(core, request.query, signal))
-  const byVector = await timed('vectors', () =>
-    query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
+  // words are looked for while the query's vector is on its way
+  const asked = timed('embed', () => queryVector(core, request.query, signal))
+  asked.catch(() => {})
   const textOff = config.enable_text_search === false ? 'the bank has it switched off' : null
   const byText = await timed('text', () => textOff !== null ? [] : searchText(store, bank.seq, request.query, wanted, condition))
+  const query = await asked
+  const byVector = await timed('vectors', () =>
+    query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
   let scored = fuse(byText, byVector)
   if (config.enable_graph_retrieval !== false) {
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
@@ -141,7 +144,7 @@ async function secondPass (
   const { rerank: ability, patience } = core.outside.abilities
   if (ability.model === null) return ability.why
   if (top.length < 2) return 'there is nothing to order'
-  const rows = rowsOf(core, top.map(({ seq }) => seq))
+  const rows = recalledRows(core.store, top.map(({ seq }) => seq))
   const texts = top.map(({ seq }) => rows.get(seq)?.text ?? '')
   const ms = patience?.rerankMs ?? PATIENCE.rerankMs
   const asked = await patiently(core, 'rerank', ms, signal, bound => rerank(core, query, texts, bound))
@@ -180,10 +183,10 @@ interface Known {
 }
 
 function knownOf ({ store }: Core, memories: readonly number[]): ReadonlyMap<number, Known> {
-  const rows = store.all<Known>(
-    `SELECT m.seq AS seq, m.mentioned_at AS mentioned_at, m.fact_type AS fact_type FROM json_each(?) AS wanted
-     JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])
-  return new Map(rows.map(row => [row.seq, row]))
+  const { rows } = store.get<{ rows: string }>(
+    `SELECT json_group_array(json_object('seq', m.seq, 'mentioned_at', m.mentioned_at, 'fact_type', m.fact_type)) AS rows
+     FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])!
+  return new Map((JSON.parse(rows) as Known[]).map(row => [row.seq, row]))
 }
 
 interface Final {
@@ -196,12 +199,12 @@ const PAGE = 50
 
 /** Those that fit into the budget of tokens, with their rows; the first one whatever its size. */
 function fitting (core: Core, finals: readonly Final[], maxTokens: number): Recalled['results'] {
-  const results: { readonly row: ShownMemory, readonly scores: Scored, readonly final: number }[] = []
+  const results: { readonly row: RecalledRow, readonly scores: Scored, readonly final: number }[] = []
   if (maxTokens === 0) return results
   let sum = 0
   for (let from = 0; from < finals.length; from += PAGE) {
     const page = finals.slice(from, from + PAGE)
-    const rows = rowsOf(core, page.map(({ scores }) => scores.seq))
+    const rows = recalledRows(core.store, page.map(({ scores }) => scores.seq))
     for (const { scores, final } of page) {
       const row = rows.get(scores.seq)!
       sum += tokensOf(row.text)
@@ -210,12 +213,6 @@ function fitting (core: Core, finals: readonly Final[], maxTokens: number): Reca
     }
   }
   return results
-}
-
-function rowsOf ({ store }: Core, memories: readonly number[]): Map<number, ShownMemory> {
-  const rows = store.all<ShownMemory>(
-    `${SHOWN} JOIN json_each(?) AS wanted ON wanted.value = m.seq WHERE m.state = 'valid'`, [JSON.stringify(memories)])
-  return new Map(rows.map(row => [row.seq, row]))
 }
 
 /** A score that is missing is below any bound. */

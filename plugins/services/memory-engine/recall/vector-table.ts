@@ -66,3 +66,24 @@ export function vectorsOf (
      WHERE v.model = ? AND m.state = 'valid' ${where}`, [JSON.stringify(memories), model, ...condition?.values ?? []]
   ).map(({ seq, vector }) => ({ seq, vector: new Float32Array(vector) }))
 }
+
+/** All vectors of a bank, in the order of its memories. */
+export function vectorsOfBank (
+  store: Store, bank: number, model: number
+): ReadonlyArray<{ readonly memory: number, readonly vector: Vector }> {
+  return store.all<{ memory: number, vector: ArrayBuffer }>(
+    `SELECT v.memory AS memory, v.vector AS vector FROM vector_codes c JOIN vectors v ON v.memory = c.memory AND v.model = c.model
+     WHERE c.bank = ? AND c.model = ? ORDER BY c.memory`, [bank, model]).map(({ memory, vector }) => ({ memory, vector: new Float32Array(vector) }))
+}
+
+/** Which of these memories have a vector of the model, are valid and hold the condition. */
+export function withVectors (
+  store: Store, model: number, memories: readonly number[], condition: Condition | null
+): ReadonlySet<number> {
+  const where = condition === null ? '' : `AND ${condition.sql}`
+  // one row of text is had sooner than hundreds of rows; without CROSS the index of models would be gone through
+  const { seqs } = store.get<{ seqs: string }>(
+    `SELECT json_group_array(m.seq) AS seqs FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value
+     WHERE m.vector_model = ? AND m.state = 'valid' ${where}`, [JSON.stringify(memories), model, ...condition?.values ?? []])!
+  return new Set(JSON.parse(seqs) as number[])
+}

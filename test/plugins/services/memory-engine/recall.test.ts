@@ -164,6 +164,25 @@ t.test('with a model that embeds, what means the same is found; vectors are rene
   t.match((await call('GET', 'b/embeddings')).body, { model: 'words 2', done: 3, stale: 0 })
 })
 
+t.test('a bank that outgrows the memory for its vectors finds what it found before, and what is new', async t => {
+  const { call, state, settled } = modelsOf(t)
+  // of so many numbers that few vectors fill that memory
+  const long = [...Array(2100).keys()].map(() => 0)
+  state.embed = texts => ({ data: texts.map((text, index) => ({ index, embedding: [...vectorOf(text), ...long] })) })
+  const fill = (from: number, to: number): Promise<unknown> => retain(call, 'b', ...Array.from({ length: to - from }, (_, i) => `Number ${from + i}.`))
+  await retain(call, 'b', 'A hound barks.', 'The automobile is red.')
+  await fill(0, 100)
+  await settled('b')
+  const wish = { min_scores: { semantic: 0.5 } }
+  t.same(await texts(call, 'b', 'puppy', wish), ['A hound barks.'])
+  await fill(100, 300)
+  await retain(call, 'b', 'We drink coffee.')
+  await settled('b')
+  for (const [query, found] of [['puppy', 'A hound barks.'], ['vehicle', 'The automobile is red.'], ['tea', 'We drink coffee.']] as const) {
+    t.same(await texts(call, 'b', query, wish), [found])
+  }
+})
+
 t.test('a model that embeds and is away, slow or lying holds nothing up: recall goes on with words and says so', async t => {
   const { call, engine, state, settled } = modelsOf(t)
   await retain(call, 'b', 'A hound barks.', 'A dog sleeps.')

@@ -1,0 +1,126 @@
+import { codeOf, codeWords, type Vector } from './vector-table.js'
+
+/** A small bank holds its vectors as well as their signs: each row from the database costs more than comparing with it. */
+const HELD_BYTES = 4 * 1024 * 1024
+const FIRST_ROWS = 256
+
+/** What is held in memory of a bank's vectors of one model: the signs of all of them, one after the other. */
+export class BankVectors {
+  readonly model: number
+  readonly dimensions: number
+  usedAt = performance.now()
+  readonly #words: number
+  #codes: Uint32Array
+  #memories = new Uint32Array(FIRST_ROWS)
+  #count = 0
+  /** Null in a large bank. A memory that has none here has zeros. */
+  #vectors: Vector | null
+
+  constructor (model: number, dimensions: number) {
+    this.model = model
+    this.dimensions = dimensions
+    this.#words = codeWords(dimensions)
+    this.#codes = new Uint32Array(this.#words * FIRST_ROWS)
+    this.#vectors = isFew(FIRST_ROWS, dimensions) ? new Float32Array(dimensions * FIRST_ROWS) : null
+  }
+
+  get count (): number { return this.#count }
+
+  get bytes (): number {
+    return this.#codes.byteLength + this.#memories.byteLength + (this.#vectors?.byteLength ?? 0)
+  }
+
+  /** Whether the vectors themselves are held. */
+  get isWhole (): boolean { return this.#vectors !== null }
+
+  /** A memory that is new here. */
+  append (memory: number, code: Uint32Array): void {
+    if (this.#count === this.#memories.length) this.#grow()
+    this.#codes.set(code, this.#count * this.#words)
+    this.#memories[this.#count++] = memory
+  }
+
+  /** A vector was stored: of a new memory, or another one of a memory that was edited. */
+  put (memory: number, vector: Vector): void {
+    let at = this.#vectors === null ? -1 : this.#memories.subarray(0, this.#count).indexOf(memory)
+    if (at < 0) {
+      this.append(memory, codeOf(vector))
+      at = this.#count - 1
+    } else this.#codes.set(codeOf(vector), at * this.#words)
+    this.#vectors?.set(vector, at * this.dimensions)
+  }
+
+  /** Takes the vectors of memories that are here. Both in the order of memories. */
+  hold (rows: readonly { readonly memory: number, readonly vector: Vector }[]): void {
+    let at = 0
+    for (const { memory, vector } of rows) {
+      while (at < this.#count && this.#memories[at]! < memory) at++
+      if (at < this.#count && this.#memories[at] === memory) this.#vectors?.set(vector, at * this.dimensions)
+    }
+  }
+
+  /** From here on without the vectors themselves. */
+  letGo (): void {
+    this.#vectors = null
+  }
+
+  /** Those with the fewest signs that differ; a few more than `wanted` where several differ equally. Positions. Pure. */
+  nearest (query: Uint32Array, wanted: number, allowed: ReadonlySet<number> | null): number[] {
+    const [codes, memories, words, count] = [this.#codes, this.#memories, this.#words, this.#count]
+    const bits = words * 32
+    const far = bits + 1
+    const distances = new Uint16Array(count)
+    const histogram = new Uint32Array(far + 1)
+    for (let i = 0, at = 0; i < count; i++, at += words) {
+      let distance = far
+      if (allowed === null || allowed.has(memories[i]!)) {
+        distance = 0
+        for (let word = 0; word < words; word++) {
+          let x = codes[at + word]! ^ query[word]!
+          x -= (x >>> 1) & 0x55555555
+          x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
+          distance += Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+        }
+      }
+      distances[i] = distance
+      histogram[distance]!++
+    }
+    let limit = 0
+    for (let sum = 0; limit <= bits; limit++) {
+      sum += histogram[limit]!
+      if (sum >= wanted) break
+    }
+    limit = Math.min(limit, bits)
+    const found: number[] = []
+    for (let i = 0; i < count; i++) if (distances[i]! <= limit) found.push(i)
+    return found
+  }
+
+  memoryAt (position: number): number { return this.#memories[position]! }
+
+  /** Cosine of the angle between the query and the vector that is held there. */
+  cosineAt (position: number, query: Vector): number {
+    const vectors = this.#vectors!
+    let sum = 0
+    for (let i = 0, at = position * this.dimensions; i < query.length; i++, at++) sum += query[i]! * vectors[at]!
+    return sum
+  }
+
+  #grow (): void {
+    const rows = this.#memories.length * 2
+    const [codes, memories] = [new Uint32Array(rows * this.#words), new Uint32Array(rows)]
+    codes.set(this.#codes)
+    memories.set(this.#memories)
+    this.#codes = codes
+    this.#memories = memories
+    if (this.#vectors === null) return
+    if (!isFew(rows, this.dimensions)) return this.letGo()
+    const vectors = new Float32Array(rows * this.dimensions)
+    vectors.set(this.#vectors)
+    this.#vectors = vectors
+  }
+}
+
+function isFew (rows: number, dimensions: number): boolean {
+  return rows * dimensions * Float32Array.BYTES_PER_ELEMENT <= HELD_BYTES
+}
