@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openWebui } from '../../plugins/services/companions/open-webui.js'
+import { run, type Finished } from '../cli/support.js'
+import { liveHome, startLive } from '../e2e/live-gateway.js'
+import { testEngine } from '../kernel/runtime/engines.js'
+import { freePort } from '../ports.js'
+import { containersOf, standInImage } from './stand-in.js'
+
+t.setTimeout(180_000)
+
+interface Page {
+  readonly env: Readonly<Record<string, string>>
+  readonly starts: number
+  readonly models: object
+}
+
+t.test('without systemd a service runs as a container: wired, taken over after a crash, stopped, and taken away', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const { host } = engine
+  const image = await standInImage(host, engine.nodeImage, openWebui.container!.image)
+  t.teardown(() => image.remove())
+  const [port, gatewayPort] = [await freePort(), await freePort()]
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': `[runtime]\ndriver = "docker"\n[slots]\nautostart = false\n[plugins.config.api-services]\nsystemctl = "/nonexistent"\n[plugins.config.api-services.services.openwebui]\nport = ${port}\nenv = { EXTRA = "yes" }\n`,
+    'etc/svc/slots/agent.toml': 'device = "cpu"\n',
+    'etc/svc/slots/embed.toml': 'device = "cpu"\ntype = "embedding"\n'
+  })
+  const env = { DOCKER_HOST: host }
+  let gateway = await startLive(t, home, env, undefined, [], gatewayPort)
+  const svc = (...words: readonly string[]): Promise<Finished> => run(['service', ...words, '--url', gateway.url])
+  const page = async (): Promise<Page> => await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).json() as Page
+  t.teardown(() => svc('uninstall', 'openwebui', '--data', '--yes').catch(() => undefined))
+
+  const started = await svc('start', 'openwebui')
+  t.match(started, { code: 0, stdout: /Open WebUI answers; svc\.toml has dispatcher\.list_unloaded = true/ }, started.stderr)
+  const first = await page()
+  t.match(first.env, {
+    PORT: String(port), DATA_DIR: '/app/backend/data', OPENAI_API_BASE_URL: `${gateway.url}/v1`, ENABLE_PERSISTENT_CONFIG: 'False',
+    DEFAULT_MODELS: 'agent', RAG_EMBEDDING_MODEL: 'embed', EXTRA: 'yes', WEBUI_SECRET_KEY: /^[0-9a-f]{64}$/
+  })
+  t.match(first.models, { object: 'list', data: Array }, 'it reaches the gateway from inside')
+  t.match((await svc('list')).stdout, /^openwebui +up +container +- /m)
+  t.match(await svc('logs', 'openwebui'), { code: 0, stdout: `the stand-in listens at ${port}\n` })
+  const [id, ...more] = await containersOf(host, home)
+  t.strictSame(more, [], 'one container')
+
+  await gateway.kill('SIGKILL')
+  t.equal((await page()).starts, 1, 'it goes on without its gateway')
+  gateway = await startLive(t, home, env, undefined, [], gatewayPort)
+  t.match((await svc('list')).stdout, /^openwebui +up +container/m)
+  t.strictSame(await containersOf(host, home), [id], 'the next one takes it over')
+  t.match(await svc('logs', 'openwebui'), { code: 0, stdout: /listens/ })
+
+  t.match(await svc('restart', 'openwebui'), { code: 0 })
+  t.match(await page(), { starts: 2, env: { WEBUI_SECRET_KEY: first.env.WEBUI_SECRET_KEY } }, 'its data and its secret stay')
+  t.match(await svc('stop', 'openwebui'), { code: 0 })
+  t.strictSame(await containersOf(host, home), [])
+  await t.rejects(page())
+  t.match(await svc('enable', 'openwebui'), { code: 0 })
+  t.equal(await gateway.kill('SIGTERM'), 0)
+  gateway = await startLive(t, home, env, undefined, [], gatewayPort)
+  let again = await page().catch(() => null)
+  while (again === null) again = await page().catch(() => null)
+  t.equal(again.starts, 3, 'one that is enabled starts with the gateway')
+
+  t.match(await svc('uninstall', 'openwebui', '--data', '--yes'), { code: 0, stdout: 'Open WebUI is gone.\n' })
+  t.strictSame(await containersOf(host, home), [])
+  t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/openwebui')))
+  t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})

@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** Says what it was started with, how often its data saw a start, and what its gateway offers it. */
+const PAGE = `
+const { createServer } = require('http')
+const { readFileSync, writeFileSync } = require('fs')
+const file = process.env.DATA_DIR + '/starts'
+let starts = 1
+try { starts += Number(readFileSync(file, 'utf8')) } catch {}
+writeFileSync(file, String(starts))
+createServer(async (request, reply) => {
+  const models = await fetch(process.env.OPENAI_API_BASE_URL + '/models').then(answer => answer.json()).catch(error => String(error))
+  reply.setHeader('content-type', 'application/json')
+  reply.end(JSON.stringify({ version: 'stand-in', pid: process.pid, env: process.env, starts, models }))
+}).listen(Number(process.env.PORT), process.env.HOST, () => console.log('the stand-in listens at ' + process.env.PORT))
+process.on('SIGTERM', () => process.exit(0))
+`
+
+export interface StandIn { readonly remove: () => Promise<unknown> }
+
+/** Makes an image that stands in for one of a service, under its name, in an engine that is there for tests. */
+export async function standInImage (host: string, nodeImage: string, tag: string): Promise<StandIn> {
+  const env = { ...process.env, DOCKER_HOST: host, DOCKER_BUILDKIT: '0' }
+  const folder = await mkdtemp(join(tmpdir(), 'svc-stand-in-'))
+  try {
+    await writeFile(join(folder, 'page.js'), PAGE)
+    await writeFile(join(folder, 'Dockerfile'), `FROM ${nodeImage}\nCOPY page.js /page.js\nCMD ["nodejs", "/page.js"]\n`)
+    await run('docker', ['build', '--quiet', '--tag', tag, folder], { env })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { remove: () => run('docker', ['image', 'rm', '--force', tag], { env }) }
+}
+
+/** Ids of containers, running or not, that have something of the home mounted. */
+export async function containersOf (host: string, home: string): Promise<string[]> {
+  const env = { ...process.env, DOCKER_HOST: host }
+  const { stdout } = await run('docker', ['ps', '--all', '--quiet', '--no-trunc'], { env })
+  const ids = stdout.split('\n').filter(id => id !== '')
+  if (ids.length === 0) return []
+  // another test may take one away in between
+  const inspected = await run('docker', ['inspect', ...ids, '--format', '{{.Id}} {{range .Mounts}}{{.Source}} {{end}}'], { env })
+    .catch((error: unknown) => error as { stdout: string })
+  return inspected.stdout.split('\n').filter(line => line.includes(home)).map(line => line.split(' ', 1)[0]!)
+}
