@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openWebui } from '../../plugins/services/companions/open-webui.js'
+import { verbs } from '../chaos/verbs.js'
 import { run, type Finished } from '../cli/support.js'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
@@ -70,4 +71,11 @@ t.test('without systemd a service runs as a container: wired, taken over after a
   t.strictSame(await containersOf(host, home), [])
   t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/openwebui')))
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})
+
+t.test('random verbs on services, agents, board, approvals and updates have one outcome each and leave nothing', async t => {
+  const { violations, left, answers } = await verbs({ seed: 1, minutes: 0.1 })
+  t.strictSame(violations, [])
+  t.strictSame(left, [])
+  t.ok(Object.keys(answers).length > 8, 'they were many')
 })
