@@ -1,6 +1,17 @@
 import { AGENT_BRAND, hasBrand } from './brand.js'
 import type { PythonProgram, ServiceImage, ServiceWorld } from './companion.js'
 
+/** Who an agent may be while it works. */
+export interface AgentPersona {
+  readonly id: string
+  /** One line; may be empty. */
+  readonly summary: string
+  /** May be empty. */
+  readonly systemPrompt: string
+  /** Such as `concise`; null for no tone of its own. */
+  readonly tone: string | null
+}
+
 /** What an agent is told of the gateway and of its own place when its wiring is made. */
 export interface AgentWorld extends Pick<ServiceWorld, 'gateway' | 'host' | 'port' | 'dataDir' | 'secret'> {
   /** Its id, for `X-svc-Agent`. */
@@ -9,6 +20,9 @@ export interface AgentWorld extends Pick<ServiceWorld, 'gateway' | 'host' | 'por
   readonly model: string
   /** Context window of that model in tokens; null if unknown. */
   readonly contextLength: number | null
+  readonly personas: readonly AgentPersona[]
+  /** Id of the persona that is active, which is one of them. */
+  readonly persona: string
 }
 
 /** How one run of an agent is pointed at the gateway. */
@@ -59,6 +73,11 @@ export interface AgentServer {
   readonly args: (world: AgentWorld) => readonly string[]
   /** It is up when a GET of this path answers with a status below 400. */
   readonly probe: string
+  /**
+   * Path and query of the WebSocket on which it speaks JSON-RPC: `session.create`, `prompt.submit`, `config.set`, and events.
+   * Without it nothing of it can be told or asked while it runs.
+   */
+  readonly socket?: (world: AgentWorld) => string
 }
 
 /** One line to its standard input, and what one of the lines of its output says when it works. For agents without a server. */

@@ -13,7 +13,7 @@ export type { ProviderWords } from './provider-words.js'
 export { defineAgent, isAgent } from './agent.js'
 export { agentOf } from './agent-of.js'
 export type {
-  AgentCatalog, AgentDescriptor, AgentInstall, AgentProbe, AgentServer, AgentSetting, AgentWiring, AgentWorld, NpmProgram
+  AgentCatalog, AgentDescriptor, AgentInstall, AgentPersona, AgentProbe, AgentServer, AgentSetting, AgentWiring, AgentWorld, NpmProgram
 } from './agent.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
 export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'

@@ -7,6 +7,7 @@ import { createTestGateway } from '../../kernel/testing/index.js'
 import apiAgents from '../../plugins/api/agents/index.js'
 import llmServer from '../../plugins/providers/llm-server/index.js'
 import services from '../../plugins/api/services/index.js'
+import personas from '../../plugins/services/agent-personas/index.js'
 import agents from '../../plugins/services/agents/index.js'
 import { fakeApi, refuse, run, type Finished } from './support.js'
 
@@ -38,7 +39,7 @@ const scribe = definePlugin({
 })
 
 const gateway = await createTestGateway({
-  plugins: [services, agents, apiAgents, llmServer, scribe],
+  plugins: [services, agents, personas, apiAgents, llmServer, scribe],
   pluginConfig: { 'api-services': { systemctl: '/nonexistent', downloads: false } },
   files: { 'etc/svc/svc.toml': '[slots]\nautostart = false\n', 'etc/svc/slots/agent.toml': 'type = "llm"\ndevice = "cpu"\nmodel = "tiny"\ncontext_size = 8192\n' }
 })
@@ -88,6 +89,8 @@ t.test('svc agent run tells a program of the gateway first where only the progra
 
 t.test('svc agent run says what is missing', async t => {
   t.match(await svc(['agent', 'run', 'aider']), { code: 1, stderr: /aider is not on PATH/ })
+  const { files } = await (await gateway.fetch(`/api/agents/hermes/wiring?gateway=${baseUrl}&folder=/tmp/x`)).json() as { files: Record<string, string> }
+  t.match(files['config.yaml'], /^ {2}personalities:\n {4}hermes:\n {6}description: "Helps with [^]*^display:\n {2}personality: hermes\n$/m)
   t.match(await svc(['agent', 'run', 'nobody']), { code: 1, stderr: /no agent 'nobody'; there are .*scribe/ })
 })
 

@@ -92,7 +92,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       url: '/api/agents/:agent/personas/:pid/activate',
       tag,
       summary: 'Make a persona the one that is active',
-      description: 'With `reload_url` a running agent is told at once, within five seconds; what goes wrong there is told, and the persona is active all the same. Only this machine may be told, and `[plugins.config.agent-personas] reload_hosts`.',
+      description: 'An agent that the gateway runs is told at once, within five seconds, and with `reload_url` one that it does not run; what goes wrong there is told, and the persona is active all the same. Only this machine may be told, and `[plugins.config.agent-personas] reload_hosts`.',
       schema: { params: personaParamsSchema, body: activateBodySchema, response: activatedSchema },
       example: {},
       handler: call => audited('activate', call, async () => {
@@ -101,7 +101,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
         if (reload && url !== undefined) personas.requireReloadable(url)
         const previous = await personas.activate(agent, pid)
         const untold = { reloaded: false, reload_error: null }
-        const told = reload && url !== undefined ? await personas.reload(url, pid, signal) : untold
+        const told = reload ? await personas.reload(agent, pid, url, signal) : untold
         return { agent_id: agent, active: pid, previous, ...told }
       })
     })

@@ -1,8 +1,8 @@
 import { stringify } from 'smol-toml'
-import type { AgentCatalog, ConfigFile, ConfigService } from 'svc-gateway/plugin'
+import { messageOf, type AgentCatalog, type ConfigFile, type ConfigService } from 'svc-gateway/plugin'
 import { agentError } from '../agents/ref.js'
 import { personaError } from './errors.js'
-import type { AgentPersonas, Persona, PersonaPatch } from './ref.js'
+import type { AgentPersonas, FindRunning, Persona, PersonaPatch, Reload } from './ref.js'
 import { PERSONA_ID_PATTERN, type PersonasFile } from './schema.js'
 import { seedsOf } from './seeds.js'
 
@@ -10,19 +10,18 @@ export interface PersonaBookDeps {
   readonly agents: AgentCatalog
   readonly file: ConfigFile<PersonasFile>
   readonly config: Pick<ConfigService, 'snapshot'>
-  readonly reload: AgentPersonas['reload']
+  readonly reload: (url: string, persona: string, signal: AbortSignal) => Promise<Reload>
   readonly requireReloadable: AgentPersonas['requireReloadable']
 }
 
 /** Built-in personas, and what personas.toml says of them and of others. */
 export class PersonaBook implements AgentPersonas {
   readonly #deps: PersonaBookDeps
-  readonly reload: AgentPersonas['reload']
   readonly requireReloadable: AgentPersonas['requireReloadable']
+  #running: FindRunning = () => Promise.resolve(null)
 
   constructor (deps: PersonaBookDeps) {
     this.#deps = deps
-    this.reload = deps.reload
     this.requireReloadable = deps.requireReloadable
   }
 
@@ -88,6 +87,24 @@ export class PersonaBook implements AgentPersonas {
     const before = this.active(agent)
     if (this.#written('active', agent) !== id) await this.#deps.file.patch({ active: { [agent]: id } })
     return before
+  }
+
+  async reload (agent: string, id: string, url: string | undefined, signal: AbortSignal): Promise<Reload> {
+    try {
+      const target = url ?? await this.#running(agent)
+      return target === null ? { reloaded: false, reload_error: null } : await this.#deps.reload(target, id, signal)
+    } catch (error) {
+      // what the caller gave is the caller's to mend
+      if (url !== undefined) throw error
+      return { reloaded: false, reload_error: messageOf(error).slice(0, 300) }
+    }
+  }
+
+  findRunning (find: FindRunning): () => void {
+    this.#running = find
+    return () => {
+      if (this.#running === find) this.#running = () => Promise.resolve(null)
+    }
   }
 
   #all (agent: string): ReadonlyMap<string, Persona> {

@@ -31,6 +31,8 @@ export interface Reload {
   readonly reload_error: string | null
 }
 
+export type FindRunning = (agent: string) => Promise<string | null>
+
 /**
  * The personas of agents: built-in ones, and those of personas.toml. Agents are those that plugins bring, those with a file in
  * `agents/`, and those that stand in personas.toml; others throw `agent.unknown`.
@@ -57,8 +59,14 @@ export interface AgentPersonas {
   /**
    * Tells a running agent, over its JSON-RPC socket: a session is made in it and its personality set. Never rejects but with
    * `persona.reload_url_refused`.
+   * @param url of the socket; undefined for an agent that the gateway runs, and nothing is told where it runs none
    */
-  reload (url: string, id: string, signal: AbortSignal): Promise<Reload>
+  reload (agent: string, id: string, url: string | undefined, signal: AbortSignal): Promise<Reload>
+  /**
+   * Says where running agents can be told; the last one counts. Returns what takes it back.
+   * @param find the address of an agent's JSON-RPC socket, on this machine; null for one that does not run
+   */
+  findRunning (find: FindRunning): () => void
 }
 
 export const agentPersonasRef = createServiceRef<AgentPersonas>('agent-personas.personas')

@@ -1,6 +1,7 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { environmentsRef } from '../../api/services/ref.js'
+import { agentPersonasRef } from '../agent-personas/ref.js'
 import { agentPrograms } from './builtin/programs.js'
 import { hermes } from './builtin/hermes.js'
 import { pi } from './builtin/pi.js'
@@ -28,6 +29,7 @@ export default definePlugin({
     environments: environmentsRef,
     info: core.info,
     jobs: core.jobs,
+    personas: agentPersonasRef,
     programs: core.programs,
     slots: core.slots
   },
@@ -36,7 +38,7 @@ export default definePlugin({
   register (ctx) {
     for (const agent of [pi, hermes, ...agentPrograms]) ctx.addAgent(agent)
     const known = new KnownAgents({ ...ctx.services, model: ctx.config.model })
-    const { config, info } = ctx.services
+    const { config, info, personas } = ctx.services
     const lifecycle = new Lifecycle({
       ...ctx.services,
       known,
@@ -48,7 +50,14 @@ export default definePlugin({
     })
     ctx.provide(agentsRef, known)
     ctx.provide(agentLifecycleRef, lifecycle)
-    ctx.onStart(() => lifecycle.start())
-    ctx.onStop(() => lifecycle.stop())
+    let forget = (): void => {}
+    ctx.onStart(async () => {
+      forget = personas.findRunning(async agent => (await lifecycle.socket(agent))?.href ?? null)
+      await lifecycle.start()
+    })
+    ctx.onStop(async () => {
+      forget()
+      await lifecycle.stop()
+    })
   }
 })

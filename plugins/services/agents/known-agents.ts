@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { AgentCatalog, AgentDescriptor, AgentWorld, ConfigService, DispatchService, SlotService } from 'svc-gateway/plugin'
+import type { AgentPersonas } from '../agent-personas/ref.js'
 import { agentError } from './errors.js'
 import type { AgentRun, Agents, AgentSettings, WiringPlace } from './ref.js'
 
@@ -8,6 +9,7 @@ export interface KnownAgentsDeps {
   readonly dispatch: Pick<DispatchService, 'model' | 'target'>
   readonly config: Pick<ConfigService, 'snapshot'>
   readonly slots: Pick<SlotService, 'outlook'>
+  readonly personas: Pick<AgentPersonas, 'list' | 'active'>
   /** The model that agents are told to ask for. */
   readonly model: string
 }
@@ -53,10 +55,13 @@ export class KnownAgents implements Agents {
   async world (
     { id, server }: AgentDescriptor, { gateway, folder, secret }: WiringPlace & { readonly secret: string }, signal: AbortSignal
   ): Promise<AgentWorld> {
-    const { model } = this.#deps
+    const { model, personas } = this.#deps
     return {
       agent: id, model, gateway, dataDir: folder, secret, host: '127.0.0.1', port: server?.port ?? 0,
-      contextLength: await this.window(signal)
+      contextLength: await this.window(signal),
+      personas: personas.list(id).map(({ id: persona, summary, system_prompt: systemPrompt, tone }) =>
+        ({ id: persona, summary, systemPrompt, tone: tone === 'neutral' ? null : tone })),
+      persona: personas.active(id)
     }
   }
 

@@ -12,6 +12,7 @@ import {
   agentPhases, type AgentLifecycle, type AgentPhase, type AgentStatus, type InstallForm, type InstallOrder,
   type ReprovisionOrder
 } from './ref.js'
+import { shownStatus } from './status.js'
 
 export interface LifecycleDeps extends PhaseDeps {
   readonly jobs: JobStore
@@ -154,6 +155,13 @@ export class Lifecycle implements AgentLifecycle {
       await this.#work.probe(agent, record)
     })
     return this.status(id)
+  }
+
+  async socket (id: string): Promise<URL | null> {
+    const record = this.#records.get(id)
+    const agent = this.#deps.known.find(id)
+    if (record === undefined || agent === undefined || isUnderWay(record) || this.#shown(record).unit_active !== true) return null
+    return await this.#work.socket(agent, record)
   }
 
   async log (id: string): ReturnType<AgentLifecycle['log']> {
@@ -357,32 +365,14 @@ export class Lifecycle implements AgentLifecycle {
 
   #shown (record: AgentRecord): AgentStatus {
     const { daemons, known } = this.#deps
-    const { name, problem, installed_at: installedAt } = record
-    const agent = known.find(name)
-    return {
-      name,
-      status: stateOf(record),
-      job: record.job,
-      form: record.form,
-      wanted_version: record.wanted_version,
-      version: record.version,
-      installed_at: installedAt,
-      completed_at: record.completed_at,
-      problem: agent === undefined ? 'the plugin that describes it is not active' : problem,
-      phases: record.phases,
-      data_dir: dataOf(this.#work.folderOf(name)),
-      program: agent === undefined ? null : this.#work.programOf(agent, record),
-      unit_active: agent?.server === undefined ? null : daemons.status(daemonOf(name)).state === 'running'
-    }
+    const { name } = record
+    return shownStatus(record, {
+      agent: known.find(name),
+      dataDir: dataOf(this.#work.folderOf(name)),
+      programOf: agent => this.#work.programOf(agent, record),
+      isUp: daemons.status(daemonOf(name)).state === 'running'
+    })
   }
-}
-
-function stateOf (record: AgentRecord): AgentStatus['status'] {
-  const { verb, problem, installed_at: installedAt } = record
-  if (verb === 'uninstall') return 'removing'
-  if (isUnderWay(record)) return 'installing'
-  // an upgrade that failed has left what was there
-  return installedAt !== null && (problem === null || verb === 'upgrade') ? 'installed' : 'broken'
 }
 
 function nothingHere (agent: AgentDescriptor): Error {

@@ -30,6 +30,12 @@ export interface PhaseOutcome {
   readonly change?: Partial<AgentRecord>
 }
 
+interface WiredRun extends AgentRun {
+  readonly serverArgs: readonly string[]
+  /** Where its server speaks JSON-RPC. */
+  readonly socket: URL | null
+}
+
 /** A start of a Python program takes up to a minute on a small machine. */
 const UP_MS = 90_000
 const LOOK_EVERY_MS = 250
@@ -94,7 +100,7 @@ export class PhaseWork {
     return join(this.folderOf(id), environment, form === 'npm' ? 'node_modules/.bin' : 'bin', program)
   }
 
-  async #wire (agent: AgentDescriptor, { form }: AgentRecord): Promise<AgentRun & { readonly serverArgs: readonly string[] }> {
+  async #wire (agent: AgentDescriptor, { form }: AgentRecord): Promise<WiredRun> {
     const { info, known, port, signal } = this.#deps
     const folder = this.folderOf(agent.id)
     const data = dataOf(folder)
@@ -103,7 +109,15 @@ export class PhaseWork {
     const world = await known.world(agent, { gateway, folder: seen, secret: await secretOf(folder) }, signal)
     const run = runOf(agent, world)
     await writeFiles(data, run.files)
-    return { ...run, serverArgs: agent.server?.args(world) ?? [] }
+    const { args, socket, port: at } = agent.server ?? {}
+    return {
+      ...run, serverArgs: args?.(world) ?? [], socket: socket === undefined ? null : new URL(socket(world), `ws://127.0.0.1:${at}`)
+    }
+  }
+
+  /** Where its server speaks JSON-RPC; null for one that does not. Its files are written anew first. */
+  async socket (agent: AgentDescriptor, record: AgentRecord): Promise<URL | null> {
+    return (await this.#wire(agent, record)).socket
   }
 
   /** Wires it, and starts its server where it has one. What runs already from the same wiring goes on. */

@@ -118,6 +118,11 @@ export interface AgentLifecycle {
   restart (id: string): Promise<AgentStatus>
   /** What the phases wrote, in their order. Throws `agent.not_installed`. */
   log (id: string): Promise<ReadonlyArray<{ readonly phase: AgentPhase, readonly lines: readonly string[] }>>
+  /**
+   * Writes its files anew, and tells where its server speaks JSON-RPC over a WebSocket, its token in it. Null for an agent that
+   * is not installed, does not run at the moment, or speaks none. Never throws for an unknown one.
+   */
+  socket (id: string): Promise<URL | null>
   /** Resolves when no work on it is under way. */
   settled (id: string): Promise<void>
 }

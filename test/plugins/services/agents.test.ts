@@ -10,6 +10,8 @@ import apiAgents from '../../../plugins/api/agents/index.js'
 import services from '../../../plugins/api/services/index.js'
 import { environmentsRef } from '../../../plugins/api/services/ref.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
+import personaRoutes from '../../../plugins/api/agent-personas/index.js'
+import personas from '../../../plugins/services/agent-personas/index.js'
 import agents from '../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle, type AgentStatus } from '../../../plugins/services/agents/ref.js'
 import { run } from '../../cli/support.js'
@@ -36,8 +38,9 @@ const serves: AgentDescriptor = defineAgent({
   name: 'Serves',
   description: 'has a server',
   install: { npm },
-  server: { port, probe: '/', args: world => ['serve', String(world.port)] },
-  wiring: ({ gateway, dataDir }) => ({ env: { GATEWAY: gateway, PLACE: dataDir } })
+  server: { port, probe: '/', args: world => ['serve', String(world.port)], socket: ({ secret }) => `/ws?token=${secret}` },
+  wiring: ({ gateway, dataDir, secret, persona, personas }) =>
+    ({ env: { GATEWAY: gateway, PLACE: dataDir, SECRET: secret }, files: { 'conf/who': JSON.stringify({ persona, personas }) } })
 })
 const plain = defineAgent({ ...base, id: 'plain', name: 'Plain', description: 'is not asked', install: { npm }, wiring: () => ({ files: { 'conf/a': 'a' } }) })
 const wide = defineAgent({ ...base, id: 'wide', name: 'Wide', description: 'wants much', minContext: 64_000, install: { npm }, wiring: () => ({}) })
@@ -96,7 +99,7 @@ async function gatewayOf (
   })
   const gateway = await createTestGateway({
     ...home === undefined ? {} : { home },
-    plugins: [settings === undefined ? environments : services, agents, apiAgents, llmServer, crew],
+    plugins: [settings === undefined ? environments : services, agents, apiAgents, personas, personaRoutes, llmServer, crew],
     pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...settings } },
     files: {
       'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n',
@@ -163,6 +166,14 @@ t.test('one agent is installed at a time, and its server runs until another take
   const told = async (): Promise<{ pid: number, env: Record<string, string> }> => await (await fetch(`http://127.0.0.1:${port}/`)).json() as never
   const { pid, env } = await told()
   t.match(env, { GATEWAY: gateway.baseUrl, PLACE: first.data_dir, HOME: first.data_dir })
+  const who = async (): Promise<unknown> => JSON.parse(await readFile(join(first.data_dir, 'conf/who'), 'utf8')) as unknown
+  t.match(await who(), { persona: 'serves', personas: [{ id: 'serves', systemPrompt: '', tone: null }, { id: 'coder' }, { id: 'svc-brain' }] })
+  await gateway.call('PUT', '/api/agents/serves/personas/coder', { system_prompt: 'You write code.', tone: 'concise' })
+  t.match(await gateway.call('POST', '/api/agents/serves/personas/coder/activate', { reload: false }), { json: { reloaded: false } })
+  t.match(await who(), { persona: 'serves' }, 'what is not to be told is not written either')
+  t.match(await gateway.call('POST', '/api/agents/serves/personas/coder/activate', {}), { json: { active: 'coder', reloaded: true, reload_error: null } })
+  t.match(await who(), { persona: 'coder', personas: [{}, { id: 'coder', systemPrompt: 'You write code.', tone: 'concise' }, {}] }, 'its files come first')
+  t.match(await gateway.call('POST', '/api/agents/asks/personas/coder/activate', {}), { json: { reloaded: false, reload_error: null } }, 'one that does not run')
   t.match(await gateway.call('POST', '/api/agents/serves/restart'), { status: 200, json: { unit_active: true } })
   t.not((await told()).pid, pid, 'another process')
 

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import type { Test } from 'tap'
@@ -9,7 +10,36 @@ const last = process.argv.at(-1)
 if (${JSON.stringify(version)}.startsWith('2')) { console.log('this version is broken'); process.exit(1) }
 const told = () => JSON.stringify({ ok: true, version: ${JSON.stringify(version)}, pid: process.pid, args: process.argv.slice(2), env: process.env })
 if (last === '--ask') process.stdin.once('data', () => { console.log('one moment'); console.log(told()); process.stdin.once('end', () => process.exit(0)) })
-else require('node:http').createServer((_request, response) => response.end(told())).listen(Number(last), '127.0.0.1')
+else {
+  const server = require('node:http').createServer((_request, response) => response.end(told())).listen(Number(last), '127.0.0.1')
+  const { WebSocketServer } = require(${JSON.stringify(createRequire(import.meta.url).resolve('ws'))})
+  new WebSocketServer({ server, verifyClient: ({ req }) => req.url === '/ws?token=' + process.env.SECRET && req.headers.origin === undefined }).on('connection', socket => {
+    const say = message => socket.send(JSON.stringify({ jsonrpc: '2.0', ...message }))
+    const event = (type, payload) => say({ method: 'event', params: { type, session_id: '0123abcd', payload } })
+    event('gateway.ready', {})
+    socket.on('message', data => {
+      const { id, method, params } = JSON.parse(data)
+      const answers = {
+        'session.create': () => ({ session_id: '0123abcd', stored_session_id: 'kept' }),
+        'session.resume': () => params.session_id === 'kept' ? { session_id: '0123abcd', stored_session_id: 'kept' } : null,
+        'session.history': () => ({ count: 1, messages: [{ role: 'user', content: 'hello' }] }),
+        'config.set': () => ({ ...params, history_reset: false }),
+        'prompt.submit': () => ({ status: 'streaming' }),
+        'approval.respond': () => ({ resolved: 1 }),
+        'clarify.respond': () => ({ status: 'ok' })
+      }
+      const result = answers[method]?.() ?? null
+      say(result === null ? { id, error: { code: 4001, message: 'not found: ' + method } } : { id, result })
+      if (method === 'approval.respond' || method === 'clarify.respond') event('message.complete', { text: JSON.stringify(params) })
+      if (method !== 'prompt.submit') return
+      if (params.text === 'die') process.exit(1)
+      if (params.text === 'ask') return event('approval.request', { command: 'rm -r x', choices: ['once', 'session', 'always', 'deny'] })
+      if (params.text === 'unclear') return event('clarify.request', { question: 'Which?', choices: ['a', 'b'], request_id: 'q1' })
+      for (const text of ['o', 'n', 'e']) event('message.delta', { text })
+      event('message.complete', { text: 'one' })
+    })
+  })
+}
 `
 
 function tarball (files: Readonly<Record<string, { text: string, mode: number }>>): Buffer {

@@ -1,4 +1,4 @@
-import { defineAgent, type AgentWorld } from 'svc-gateway/plugin'
+import { defineAgent, type AgentPersona, type AgentWorld } from 'svc-gateway/plugin'
 
 /** It refuses to start with less. */
 const LEAST_CONTEXT = 64_000
@@ -16,7 +16,12 @@ export const hermes = defineAgent({
     // aiohttp: its API server needs it and no extra brings it
     python: { package: 'hermes-agent', version: '0.19.0', also: ['hermes-agent[mcp]', 'aiohttp'], pythons: [13, 12, 11], bytes: 228_000_000 }
   },
-  server: { port: 9119, probe: '/api/status', args: ({ port }) => ['dashboard', '--host', '127.0.0.1', '--port', String(port), '--no-open'] },
+  server: {
+    port: 9119,
+    probe: '/api/status',
+    args: ({ port }) => ['dashboard', '--host', '127.0.0.1', '--port', String(port), '--no-open'],
+    socket: ({ secret }) => `/api/ws?token=${secret}`
+  },
   wiring: world => ({
     env: { HERMES_HOME: world.dataDir, HERMES_DASHBOARD_SESSION_TOKEN: world.secret },
     files: { 'config.yaml': configOf(world) }
@@ -31,7 +36,7 @@ export const hermes = defineAgent({
 })
 
 /** With the length of the window told and installs forbidden, nothing goes out and it does not probe forty paths. */
-function configOf ({ agent, gateway, model, contextLength }: AgentWorld): string {
+function configOf ({ agent, gateway, model, contextLength, personas, persona }: AgentWorld): string {
   return [
     'model:',
     '  provider: custom',
@@ -52,6 +57,35 @@ function configOf ({ agent, gateway, model, contextLength }: AgentWorld): string
     `    url: ${JSON.stringify(`${gateway}/mcp/admin`)}`,
     '    headers:',
     `      X-svc-Agent: ${JSON.stringify(agent)}`,
+    'agent:',
+    // what it makes of the personality itself, once it is told of one while it runs
+    `  system_prompt: ${yamlText(overlayOf(personas.find(({ id }) => id === persona)))}`,
+    '  personalities:',
+    ...personas.flatMap(personality),
+    'display:',
+    `  personality: ${persona}`,
     ''
   ].join('\n')
+}
+
+function overlayOf (persona: AgentPersona | undefined): string {
+  const tone = persona?.tone ?? null
+  return [persona?.systemPrompt ?? '', ...tone === null ? [] : [`Tone: ${tone}`]].filter(line => line !== '').join('\n')
+}
+
+function personality ({ id, summary, systemPrompt, tone }: AgentPersona): string[] {
+  return [
+    `    ${id}:`,
+    `      description: ${yamlText(summary)}`,
+    `      system_prompt: ${yamlText(systemPrompt)}`,
+    ...tone === null ? [] : [`      tone: ${yamlText(tone)}`]
+  ]
+}
+
+/** As JSON, but for what YAML does not take as it is, or takes for the end of a line; a half of a character is no character. */
+function yamlText (text: string): string {
+  return JSON.stringify(text.replace(/[\ud800-\udfff]/gu, '\ufffd')).replace(/[^\u0020-\u007e]/gu, character => {
+    const code = character.codePointAt(0)!.toString(16)
+    return code.length > 4 ? `\\U${code.padStart(8, '0')}` : `\\u${code.padStart(4, '0')}`
+  })
 }
