@@ -3,7 +3,7 @@ export { hostFeatures } from './engine-requirements.js'
 export type { EngineRequirements, HostFeature } from './engine-requirements.js'
 export type { PluginTable } from './plugin-store.js'
 export { API_VERSION, definePlugin, isPlugin } from './plugin.js'
-export type { AnyPlugin, PluginDefinition } from './plugin.js'
+export type { AnyPlugin, PluginDatabase, PluginDefinition, PluginFolders } from './plugin.js'
 export { pluginKinds } from './context.js'
 export type {
   ConfigFile, ConfigFileDefinition, ConfigFileFormat, ConfigReading, ConfigRowsDefinition, FileWorld, FlagPlace, FlagRules,

@@ -7,6 +7,25 @@ import type { Requires, ServiceRef } from './service-ref.js'
 /** Version of this contract, not of the gateway release. A plugin names the one it was written for. */
 export const API_VERSION = 1
 
+/** Where a plugin may keep files, of a home or of a copy of one. */
+export interface PluginFolders {
+  /** As `ctx.stateDir`. */
+  readonly own: string
+  /** The gateway's state folder. */
+  readonly state: string
+}
+
+/**
+ * A database that a plugin keeps in a file of SQLite. Before an update the new release upgrades a copy of it: one that it
+ * cannot upgrade is not installed, and what it changes the form of is kept until it stays.
+ */
+export interface PluginDatabase {
+  /** Absolute, below one of the folders. Pure; the file need not be there. */
+  readonly path: (folders: PluginFolders) => string
+  /** Opens the file, brings it to the form of this release and closes it. Rejects where it cannot. Starts nothing else. */
+  readonly upgrade: (path: string) => void | Promise<void>
+}
+
 export interface PluginDefinition<K extends PluginKind, R extends Requires, C extends z.ZodType> {
   /** kebab-case, unique; also the config table, the log field and the error domain. */
   readonly name: string
@@ -18,6 +37,7 @@ export interface PluginDefinition<K extends PluginKind, R extends Requires, C ex
   readonly configSchema?: C
   /** Its error codes, made by `defineErrors`. Those of a package begin with its name. */
   readonly errors?: PluginErrors<never> | ReadonlyArray<PluginErrors<never>>
+  readonly databases?: readonly PluginDatabase[]
   /** Declares only: no I/O. Deadline 5 s. */
   readonly register: (ctx: PluginContext<K, R, C>) => void | Promise<void>
 }

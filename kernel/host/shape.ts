@@ -65,6 +65,12 @@ function shapeProblem (plugin: AnyPlugin): string | null {
   }
   if (!(plugin.provides ?? []).every(isServiceRef)) return '`provides` holds something that is not a service ref'
   if (![plugin.errors ?? []].flat().every(isPluginErrors)) return '`errors` holds something that is not made by defineErrors'
+  if (!isDatabases(plugin.databases ?? [])) return '`databases` holds something without the functions `path` and `upgrade`'
   if (plugin.configSchema !== undefined && typeof plugin.configSchema.safeParse !== 'function') return 'its configSchema is not a zod schema'
   return null
+}
+
+function isDatabases (value: unknown): boolean {
+  return Array.isArray(value) && value.every((each: { path?: unknown, upgrade?: unknown } | null) =>
+    typeof each?.path === 'function' && typeof each.upgrade === 'function')
 }

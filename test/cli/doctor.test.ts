@@ -1,6 +1,9 @@
 import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import Driver from 'libsql'
 import t, { type Test } from 'tap'
 import { hardwareSchema } from '../../kernel/contract/index.js'
 import type { DoctorFacts, PortFacts } from '../../cli/offline/doctor/facts.js'
@@ -9,6 +12,8 @@ import { satisfiesLeast } from '../../cli/offline/doctor/node-version.js'
 import { verdicts, type Check } from '../../cli/offline/doctor/verdicts.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import status from '../../plugins/api/status/index.js'
+import { Ledger } from '../../plugins/services/agent-budgets/ledger.js'
+import { migrations } from '../../plugins/services/board/migrations.js'
 import { run } from './support.js'
 
 const fine: DoctorFacts = {
@@ -140,4 +145,37 @@ t.test('a gateway of the home is asked, and its port is its own', async t => {
   t.equal(code, 0, stderr)
   t.match(stdout, `gateway  answers at ${gateway.baseUrl}`)
   t.match(stdout, `ports    ${port}: free, or our own`)
+})
+
+t.test('what an upgrade would do to the databases of plugins is tried on copies, and one that cannot be read stops it', async t => {
+  const home = t.testdir({ etc: { svc: { 'svc.toml': '' } } })
+  const state = join(home, 'var/lib/svc')
+  const [board, ledger] = [join(state, 'plugin-state/board/board.db'), join(state, 'plugin-state/agent-budgets/ledger.db')]
+  const memory = join(state, 'memory/memory.db')
+  for (const path of [board, memory]) mkdirSync(dirname(path), { recursive: true })
+  // as the first release left it
+  const early = new Driver(board)
+  early.exec(migrations[0]!)
+  early.exec('PRAGMA user_version = 1')
+  early.close();
+  (await Ledger.open(ledger)).close()
+  const before = readFileSync(board)
+  const tried = async (): Promise<{ code: number, stdout: string, told: Record<string, unknown> }> => {
+    const { code, stdout } = await run(['doctor', 'upgrade', '--json', '--home', home])
+    const { databases } = JSON.parse(stdout) as { databases: Array<{ file: string }> }
+    return { code, stdout, told: Object.fromEntries(databases.map(each => [each.file, each])) }
+  }
+  const fine = await tried()
+  t.equal(fine.code, 0, fine.stdout)
+  t.match(fine.told, {
+    'plugin-state/board/board.db': { ok: true, changed: true },
+    'plugin-state/agent-budgets/ledger.db': { ok: true, changed: false }
+  })
+  t.ok(readFileSync(board).equals(before), 'the database itself is only read')
+  writeFileSync(memory, 'no database at all, and longer than a header of one'.repeat(20))
+  const sick = await tried()
+  t.equal(sick.code, 1)
+  t.match(sick.told['memory/memory.db'], { ok: false, message: /not a database/ })
+  t.match((await run(['doctor', 'upgrade', '--home', home])).stdout, /✓ database of board is migrated\n[^]*✗ database of memory-engine .*not a database/)
+  t.strictSame(readdirSync(state).filter(name => name.startsWith('upgrade-')), [], 'no copy is left')
 })

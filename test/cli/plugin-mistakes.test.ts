@@ -41,6 +41,7 @@ const mistakes: readonly Mistake[] = [
   { name: 'a placeholder', files: { 'engine.toml': descriptor('badplace', '', '["./engine.mjs", "{prt}"]') }, manifest: described, says: /engine\.toml: process\.1 .*prt.*did you mean.*port.*\(line 3\)/ },
   { name: 'a route that is taken', files: { 'index.js': plugin('collides', route('/api/slots')) }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'; choose another URL/ },
   { name: 'a schema that is none', files: { 'index.js': plugin('schema', '', 'configSchema: {},') }, says: /index\.js:2: its configSchema is not a zod schema/ },
+  { name: 'a database that is none', files: { 'index.js': plugin('database', '', 'databases: [{ path: \'x.db\' }],') }, says: /index\.js:2: `databases` holds something without the functions `path` and `upgrade`/ },
   { name: 'a route schema that is none', files: { 'index.js': plugin('route-schema', 'ctx.addRoute(defineRoute({ method: \'POST\', url: \'/api/test/schema\', summary: \'x\', schema: { body: {} }, handler: () => ({}) }))') }, says: /index\.js:4: schema\.body of POST \/api\/test\/schema is not a zod schema/ },
   { name: 'a scope\'s route that is taken', added: true, files: { 'index.js': plugin('scoped', 'ctx.configureScope(app => { app.get(\'/api/slots\', () => 1) })') }, says: /index\.js:4: GET \/api\/slots belongs to plugin 'api-slots'/ },
   { name: 'a misspelt service', files: { 'index.js': plugin('core-slot', '', '\nrequires: { slots: core.slot },') }, says: /index\.js:3: core has no service 'slot'; did you mean core\.slots\?/ },

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -86,10 +86,12 @@ async function installed (
 }
 
 /** A release that is nothing but what the test says it does. */
-function fakeProgram (serve: string, database: object = { ok: true, from: 4, to: 4, message: null }): string {
+function fakeProgram (
+  serve: string, database: object = { ok: true, from: 4, to: 4, message: null }, databases: readonly object[] = []
+): string {
   return `#!/usr/bin/env node
 const [, , command] = process.argv
-if (command === 'doctor') console.log(JSON.stringify({ version: 'x', config: { ok: true, problems: [] }, database: ${JSON.stringify(database)}, plugins: [] }))
+if (command === 'doctor') console.log(JSON.stringify({ version: 'x', config: { ok: true, problems: [] }, database: ${JSON.stringify(database)}, databases: ${JSON.stringify(databases)}, plugins: [] }))
 else { ${serve} }
 `
 }
@@ -110,15 +112,16 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
       channel.files.set(`/${name}`, readFileSync(join(out, name)))
     }
   }
+  const settings = '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n[plugins.config.updates]\nconfirm_s = 0.5\nanswer_within_s = 120\n'
   const gateway = await installed(t, channel, { publicKey }, {
     'upstreams.toml': upstreamTable('far', upstream.url),
-    'svc.toml': '[slots]\nautostart = false\n[runtime]\ndriver = "process"\n[plugins.config.updates]\nconfirm_s = 0.5\nanswer_within_s = 120\n'
+    'svc.toml': settings
   })
   const apply = async (): Promise<string> => (await gateway.api('/api/updates/apply', {
     method: 'POST', body: '{}', headers: { 'content-type': 'application/json' }
   })).id as string
 
-  // killed in the middle of the download, and again when the new release is on trial
+  // killed in each of its phases: held by the channel where it asks that, else as soon as there is something of it
   await release('1.0.0', treeFiles('1.0.0'))
   const archive = channel.files.get('/svc-1.0.0.tar.gz') as Buffer
   const ranges: Array<string | undefined> = []
@@ -127,16 +130,49 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
     if (ranges.length > 1) return send(archive, request, response)
     response.writeHead(200, { 'content-length': archive.length, 'etag': '"one"' }).write(archive.subarray(0, 500_000))
   })
+  /** Never answers the first request for a file; resolves with it. */
+  const held = (path: string): Promise<void> => new Promise(resolve => {
+    const whole = channel.files.get(path) as Buffer
+    channel.files.set(path, (request, response) => {
+      channel.files.set(path, (...next) => send(whole, ...next))
+      request.resume()
+      response.on('error', () => {})
+      resolve()
+    })
+  })
+  const appears = async (path: string): Promise<void> => {
+    while (!existsSync(path)) await wait(1)
+  }
+  const [checking, verifying] = [held('/stable.json'), held('/svc-1.0.0.bundle.json')]
   const first = await apply()
+  await checking
+  gateway.kill()
   const part = join(gateway.home, 'var/lib/svc/cache/1.0.0/archive.part')
   while ((statSync(part, { throwIfNoEntry: false })?.size ?? 0) < 500_000) await wait(10)
+  gateway.kill()
+  await verifying
+  gateway.kill()
+  await appears(join(gateway.base, 'svc-1.0.0.new'))
+  gateway.kill()
+  await gateway.until(first, ({ phase }) => phase === 'trying')
+  gateway.kill()
+  await appears(join(gateway.base, 'switch.json'))
   gateway.kill()
   await gateway.until(first, ({ phase }) => phase === 'confirming')
   gateway.kill()
   t.match(await gateway.until(first, ({ state }) => state === 'applied' || state === 'failed'), { state: 'applied', error: null, restarted: true })
-  t.strictSame(ranges, [undefined, 'bytes=500000-'], 'the download went on where it was')
+  t.strictSame(ranges.slice(0, 2), [undefined, 'bytes=500000-'], 'the download went on where it was')
   t.equal(await gateway.runs(), '1.0.0')
   t.equal(readlinkSync(join(gateway.base, 'current')), 'svc-1.0.0')
+  const leftIn = (folder: string, pattern: RegExp): string[] => readdirSync(folder).filter(name => pattern.test(name))
+  const clean = async (): Promise<void> => {
+    // what says that there is something to do goes last
+    while (existsSync(join(gateway.base, 'switch.json'))) await wait(10)
+    t.strictSame(readdirSync(gateway.base).toSorted(), ['current', 'launch.mjs', 'svc-0.9.0', 'svc-1.0.0'], 'nothing is left over beside the trees')
+    t.strictSame(leftIn(join(gateway.home, 'var/lib/svc'), /^upgrade-/), [], 'nor a copy of the home')
+    t.strictSame(leftIn(join(gateway.home, 'var/lib/svc/cache'), /./), [], 'nor an archive')
+  }
+  await clean()
   t.equal(readFileSync(join(gateway.home, 'var/lib/svc/svc.previous'), 'utf8').trim(), join(gateway.base, 'svc-0.9.0'))
   t.match(await gateway.svc('update'), { code: 0, stdout: /Nothing to apply: 1\.0\.0 runs/ })
 
@@ -164,21 +200,35 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
   t.match(forth, { code: 0, stdout: /^1\.0\.0 runs\.$/m }, forth.stderr)
   t.equal(await gateway.runs(), '1.0.0')
 
-  // a release that ends at once, one that damages what it migrates and ends while it is on trial, one that says nothing
-  const database = join(gateway.home, 'var/lib/svc/svc.db')
-  const listening = `require('node:fs').writeFileSync(${JSON.stringify(database)}, 'damaged'); setTimeout(() => process.exit(7), 300)`
+  // releases that do not stay: one that ends at once, one after ten seconds, one that damages what it migrates, one that hangs
+  const state = join(gateway.home, 'var/lib/svc')
+  const board = 'plugin-state/board/board.db'
+  const task = await gateway.svc('board', 'add', 'kept over a return')
+  t.equal(task.code, 0, task.stderr)
+  const damage = [join(state, 'svc.db'), join(state, board)].map(file => `require('node:fs').writeFileSync(${JSON.stringify(file)}, 'damaged');`)
+  const migrated = { ok: true, from: 4, to: 5, message: null }
+  const boardToo = [{ plugin: 'board', file: board, ok: true, changed: true, message: null }]
   const cases: ReadonlyArray<readonly [version: string, program: string, why: RegExp]> = [
     ['1.1.0', fakeProgram('process.exit(3)'), /svc-1\.1\.0 was started and did not stay: it ended with exit code 3; svc-1\.0\.0 runs again/],
-    ['1.2.0', fakeProgram(listening, { ok: true, from: 4, to: 5, message: null }), /it ended with exit code 7/],
-    ['1.3.0', fakeProgram('', { ok: false, from: 4, to: null, message: 'no such column' }), /cannot take over the state database: no such column/]
+    ['1.1.1', fakeProgram('setTimeout(() => process.exit(9), 10_000)'), /it ended with exit code 9/],
+    ['1.2.0', fakeProgram(`${damage.join(' ')} setTimeout(() => process.exit(7), 300)`, migrated, boardToo), /it ended with exit code 7/],
+    ['1.2.1', fakeProgram('for (;;) {}'), /it did not answer within 3 s/],
+    ['1.3.0', fakeProgram('', { ok: false, from: 4, to: null, message: 'no such column' }), /cannot take over the state database: no such column/],
+    ['1.3.1', fakeProgram('', undefined, [{ ...boardToo[0], ok: false, message: 'no such lane' }]), /cannot take over the database of board: no such lane/]
   ]
   for (const [version, program, why] of cases) {
+    // from the next start on, which is when the one before this returns
+    if (version === '1.1.1') writeFileSync(join(gateway.home, 'etc/svc/svc.toml'), settings.replace('answer_within_s = 120', 'answer_within_s = 30'))
+    if (version === '1.2.0') writeFileSync(join(gateway.home, 'etc/svc/svc.toml'), settings.replace('answer_within_s = 120', 'answer_within_s = 3'))
     await release(version, { 'dist/lib/svc.cjs': program, 'dist/lib/package.json': '{"type":"commonjs"}' })
     const failed = await gateway.svc('update')
     t.match(failed, { code: 1, stderr: why }, failed.stderr)
     t.equal(await gateway.runs(), '1.0.0', `${version} did not stay`)
+    t.equal(readlinkSync(join(gateway.base, 'current')), 'svc-1.0.0')
+    await clean()
   }
   const told = JSON.stringify(await gateway.api('/api/activity?limit=200&action=updates.*'))
-  t.equal(told.match(/"updates\.return"/g)?.length, 2, 'each return is told')
+  t.equal(told.match(/"updates\.return"/g)?.length, 4, 'each return is told')
   t.match(told, /"updates\.rollback"/, 'and the database is the one from before the damage')
+  t.match((await gateway.svc('board', 'list')).stdout, /kept over a return/, 'that of the board, too')
 })

@@ -1,6 +1,6 @@
 import { access, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
-import { messageOf, type Paths } from '../../../kernel/contract/index.js'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { Paths } from '../../../kernel/contract/index.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { openDatabase } from '../../../kernel/state/database.js'
 import type { Cli } from '../../cli.js'
@@ -8,6 +8,8 @@ import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'
 import { version } from '../../version.js'
 import { checkHome } from '../config/check-home.js'
+import type { DeclaredPlugin } from '../declared-plugins.js'
+import { tryDatabase, type DatabaseVerdict } from './database-copy.js'
 
 export interface UpgradeOptions {
   readonly json?: true
@@ -18,15 +20,15 @@ interface Verdict {
   readonly ok: boolean
   readonly config: { readonly ok: boolean, readonly problems: readonly string[] }
   readonly database: DatabaseVerdict
+  /** Those that plugins keep in files of their own, where there is one. */
+  readonly databases: readonly PluginDatabaseVerdict[]
   readonly plugins: ReadonlyArray<{ readonly name: string, readonly ok: boolean, readonly why: string | null }>
 }
 
-interface DatabaseVerdict {
-  readonly ok: boolean
-  /** Version before and after; null where there was no database. */
-  readonly from: number | null
-  readonly to: number | null
-  readonly message: string | null
+interface PluginDatabaseVerdict extends DatabaseVerdict {
+  readonly plugin: string
+  /** Below the state folder. */
+  readonly file: string
 }
 
 /** Runs what a start of this release would do first, on a copy of the home. Rejects when it cannot take the home over. */
@@ -36,16 +38,23 @@ export async function checkUpgrade (cli: Cli, paths: Paths, { json }: UpgradeOpt
   const folder = await mkdtemp(join(paths.state, 'upgrade-'))
   try {
     const copy = await copyHome(paths, folder)
-    const [config, database] = await Promise.all([checkConfig(copy, cli), checkDatabase(paths.database, copy.database)])
-    const plugins = config.plugins
-    const ok = config.ok && database.ok && plugins.every(plugin => plugin.ok)
-    const verdict: Verdict = { version, ok, config: { ok: config.ok, problems: config.problems }, database, plugins }
+    const [checked, database] = await Promise.all([checkConfig(copy, cli), checkDatabase(paths.database, copy.database)])
+    const { config, plugins, declared } = checked
+    const databases = await checkPluginDatabases(declared, paths, copy)
+    const ok = config.ok && database.ok && plugins.every(plugin => plugin.ok) && databases.every(each => each.ok)
+    const verdict: Verdict = { version, ok, config, database, databases, plugins }
     if (json === true) cli.out.json(verdict)
     else print(cli, verdict)
     if (!ok) throw new CliFailure(`release ${version} cannot take over this home as it is`)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+interface CheckedConfig {
+  readonly config: Verdict['config']
+  readonly plugins: Verdict['plugins']
+  readonly declared: readonly DeclaredPlugin[]
 }
 
 /** The configuration as it is, and links to what is only read. The database is copied by itself. */
@@ -60,59 +69,48 @@ async function copyHome (paths: Paths, folder: string): Promise<Paths> {
   return copy
 }
 
-async function checkConfig (paths: Paths, { env }: Cli): Promise<Verdict['config'] & Pick<Verdict, 'plugins'>> {
+async function checkConfig (paths: Paths, { env }: Cli): Promise<CheckedConfig> {
   const { parts, snapshot, plugins } = await checkHome(paths, { ...env, SVC_HOME: undefined })
   // what is wrong with a slot or an upstream was so before, and keeps no gateway from starting
   const problems = parts.svc.value === null || snapshot === null
     ? parts.svc.diagnostics.map(({ file, path, message }) => `${file}: ${path === '' ? '' : `${path} `}${message}`) : []
   return {
-    ok: snapshot !== null,
-    problems,
+    config: { ok: snapshot !== null, problems },
+    declared: plugins,
     plugins: plugins.map(({ name, fault, trouble }) => ({ name, ok: fault === null, why: fault?.message ?? trouble }))
   }
 }
 
-/** A copy of what is committed, taken beside a gateway that writes; then all that this release has to migrate. */
-async function checkDatabase (original: string, copy: string): Promise<DatabaseVerdict> {
-  let from: number | null = null
-  try {
-    if (await isThere(original)) {
-      const { default: Driver } = await import('libsql')
-      const source = new Driver(original, { readonly: true })
-      try {
-        source.exec('PRAGMA busy_timeout = 5000')
-        source.exec(`VACUUM INTO '${copy.replaceAll('\'', '\'\'')}'`)
-      } finally {
-        source.close()
-      }
+function checkDatabase (original: string, copy: string): Promise<DatabaseVerdict> {
+  return tryDatabase(original, copy, async path => (await openDatabase({ path })).close())
+}
+
+/** One after the other: each may be large, and its copy goes before the next one. */
+async function checkPluginDatabases (
+  plugins: readonly DeclaredPlugin[], { state }: Paths, copy: Paths
+): Promise<readonly PluginDatabaseVerdict[]> {
+  const found: PluginDatabaseVerdict[] = []
+  for (const { name, plugin } of plugins) {
+    for (const { path, upgrade } of plugin?.databases ?? []) {
+      const place = (root: string): string => path({ own: join(root, 'plugin-state', name), state: root })
+      const original = place(state)
+      if (!await isThere(original)) continue
+      found.push({ plugin: name, file: relative(state, original), ...await tryDatabase(original, place(copy.state), upgrade) })
+      await rm(dirname(place(copy.state)), { recursive: true, force: true })
     }
-    const { default: Driver } = await import('libsql')
-    const before = new Driver(copy)
-    from = versionOf(before)
-    before.close()
-    const database = await openDatabase({ path: copy })
-    const to = versionOf(database.connection)
-    database.close()
-    return { ok: true, from, to, message: null }
-  } catch (error) {
-    return { ok: false, from, to: null, message: messageOf(error) }
   }
+  return found
 }
 
-interface Reader { prepare (sql: string): { all (): unknown[] } }
-
-function versionOf (connection: Reader): number | null {
-  const [table] = connection.prepare('SELECT 1 FROM sqlite_master WHERE name = \'schema_migrations\'').all()
-  if (table === undefined) return null
-  return (connection.prepare('SELECT max(version) AS version FROM schema_migrations').all() as { version: number | null }[])[0]!.version
-}
-
-function print ({ out }: Cli, { version: own, config, database, plugins }: Verdict): void {
+function print ({ out }: Cli, { version: own, config, database, databases, plugins }: Verdict): void {
   const mark = (ok: boolean): string => out.paint(ok ? 'green' : 'red', ok ? '✓' : '✗')
   out.line(`${mark(config.ok)} configuration${config.ok ? ` is read by release ${own}` : harmless(`: ${config.problems.join('; ')}`)}`)
   const [from, to] = [database.from ?? 0, database.to ?? 0]
   const moved = from === to ? `stays at version ${to}` : `goes from version ${from} to ${to}`
   out.line(`${mark(database.ok)} database ${database.ok ? moved : harmless(database.message ?? '')}`)
+  for (const { plugin, ok, changed, message } of databases) {
+    out.line(harmless(`${mark(ok)} database of ${plugin} ${ok ? changed ? 'is migrated' : 'stays as it is' : message ?? ''}`))
+  }
   for (const { name, why } of plugins.filter(({ ok }) => !ok)) {
     out.line(harmless(`${mark(false)} plugin ${name}: ${why ?? 'it does not load'}`))
   }

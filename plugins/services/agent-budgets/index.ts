@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { agentPersonasRef } from '../agent-personas/ref.js'
 import { BudgetBook } from './budgets.js'
 import { budgetError } from './errors.js'
+import { Ledger } from './ledger.js'
 import { PriceTable, pricesFile } from './prices.js'
 import { agentBudgetsRef } from './ref.js'
 import { toll } from './toll.js'
@@ -12,6 +13,8 @@ const configSchema = z.strictObject({
   default_output_tokens: z.int().min(1).max(1_000_000).default(4096)
     .meta({ description: 'Tokens that are reserved for the answer of a request that sets no limit of its own' })
 })
+
+const FILE = 'ledger.db'
 
 /** What agents may spend at upstreams: caps, prices, and a ledger. Nothing is asked while no agent has a budget. */
 export default definePlugin({
@@ -24,6 +27,7 @@ export default definePlugin({
     agents: core.agents, clock: core.clock, dispatch: core.dispatch, events: core.events, personas: agentPersonasRef
   },
   provides: [agentBudgetsRef],
+  databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await Ledger.open(path)).close() }],
   register (ctx) {
     const { agents, clock, dispatch, events, personas } = ctx.services
     const { log } = ctx
@@ -34,7 +38,7 @@ export default definePlugin({
       clock,
       events,
       log,
-      path: () => join(ctx.stateDir, 'ledger.db'),
+      path: () => join(ctx.stateDir, FILE),
       watching: isOn => {
         if (!isOn) end?.()
         if (isOn) end ??= dispatch.watchOutgoing(call => toll(deps, call))

@@ -29,6 +29,8 @@ const configSchema = z.strictObject({
   })).default({}).meta({ description: 'Programs of this machine that can be given tasks' })
 })
 
+const FILE = 'board.db'
+
 /** The board: tasks for people and agents, in a database of its own. See README.md. */
 export default definePlugin({
   name: 'board',
@@ -38,13 +40,14 @@ export default definePlugin({
   configSchema,
   requires: { clock: core.clock, dispatch: core.dispatch, info: core.info },
   provides: [boardRef],
+  databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await openDatabase(path)).close() }],
   register (ctx) {
     const { config, log } = ctx
     const { clock, dispatch, info } = ctx.services
     const { tick_interval_s: tick, claim_ttl_s: ttl, failure_limit: failures, max_in_flight: most } = config
     const settings = { tick_interval: tick, failure_limit: failures, claim_ttl: ttl, max_in_flight: most }
     const runners: AgentRunner[] = [commandRunner({ clock, agents: config.agents, baseUrl: () => info.baseUrl })]
-    const path = join(ctx.stateDir, 'board.db')
+    const path = join(ctx.stateDir, FILE)
     const open = async (): Promise<BoardData> => {
       const now = (): number => Math.floor(clock.now()) / 1000
       const parts = { clock, log, settings, runners: () => runners, dispatch, plan: config.plan }

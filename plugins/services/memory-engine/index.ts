@@ -4,6 +4,8 @@ import { EmbeddedEngine } from './embedded-engine.js'
 import { abilitiesOf, runErrand } from './errands.js'
 import { embeddedMemoryRef } from './ref.js'
 
+const fileIn = (state: string): string => join(state, 'memory', 'memory.db')
+
 /** Memory that needs nothing beside the gateway: banks, retain and recall in a database of its own. */
 export default definePlugin({
   name: 'memory-engine',
@@ -11,11 +13,12 @@ export default definePlugin({
   apiVersion: 1,
   requires: { config: core.config, dispatch: core.dispatch },
   provides: [embeddedMemoryRef],
+  databases: [{ path: ({ state }) => fileIn(state), upgrade: async path => (await import('./store/open.js')).openStore(path).close() }],
   register (ctx) {
     const { config, dispatch } = ctx.services
     let errands = 0
     const engine = new EmbeddedEngine({
-      path: () => join(config.paths.state, 'memory', 'memory.db'),
+      path: () => fileIn(config.paths.state),
       abilities: () => abilitiesOf(config.snapshot, (model, surface) => dispatch.target(model, surface)),
       run: (errand, signal) => runErrand({ dispatch, config }, `memory-${++errands}`, errand, signal),
       log: (level, message, fields) => ctx.log[level](fields, message)

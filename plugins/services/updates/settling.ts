@@ -21,6 +21,7 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   const standing = await releases.standing()
   const tree = standing.kind === 'tree' ? standing : null
   const found = tree === null ? null : await readSwitch(tree.base)
+  if (tree !== null) await sweepTrials(deps)
   for (const job of updater.jobs.list()) {
     if (job.id === found?.job) continue
     if (job.state === 'prepared') await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway was started again in another way than by its launcher'))
@@ -35,6 +36,11 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   if (found.phase === 'switched' && found.to === tree.tree) {
     void confirm(deps, tree, found).catch((error: unknown) => { if (!deps.signal.aborted) log.error({ err: error }, `the release did not confirm: ${messageOf(error)}`) })
   }
+}
+
+/** Copies of the home, secrets among them, whose trial was killed with the gateway. */
+async function sweepTrials ({ config: { paths: { state } } }: SettlingDeps): Promise<void> {
+  for (const name of await readdir(state)) if (name.startsWith('upgrade-')) await rm(join(state, name), { recursive: true, force: true })
 }
 
 /** Confirms once it has run for a while and answers. The launcher goes back where that takes too long. */
@@ -57,17 +63,18 @@ async function finish (deps: SettlingDeps, tree: Tree, found: Switch): Promise<v
   await copyFile(join(base, found.to, OWN_LAUNCHER), join(base, `${LAUNCHER}.new`))
     .then(() => rename(join(base, `${LAUNCHER}.new`), join(base, LAUNCHER)))
   const job = updater.jobs.get(found.job)
-  if (job !== undefined) await updater.jobs.update(job.id, { state: 'applied', phase: 'done', restarted: true, restart_required: false })
   const kept = new Set([found.from, found.to])
   for (const name of await readdir(base)) {
     if (/^svc-\d/.test(name) && !kept.has(name)) await rm(join(base, name), { recursive: true, force: true })
   }
   await dropKept(base, found.job)
+  if (job !== undefined) await updater.jobs.update(job.id, { state: 'applied', phase: 'done', restarted: true, restart_required: false })
   await removeSwitch(base)
   activity.record({ category: 'updates', action: `updates.${job?.kind ?? 'update'}`, target: info.version, actor: 'gateway', outcome: 'ok', message: `${found.from} gave way to ${found.to}` })
 }
 
-async function tellReturn ({ updater, activity }: SettlingDeps, { base }: Tree, found: Switch): Promise<void> {
+async function tellReturn ({ updater, activity }: SettlingDeps, tree: Tree, found: Switch): Promise<void> {
+  const { base } = tree
   const message = `${found.to} was started and did not stay: ${found.why ?? 'no reason is known'}; ${found.from} runs again`
   const error = updateError('system.update_returned', message)
   if (updater.jobs.get(found.job) !== undefined) {
@@ -75,6 +82,7 @@ async function tellReturn ({ updater, activity }: SettlingDeps, { base }: Tree, 
     await updater.fail(found.job, error)
   }
   await dropKept(base, found.job)
+  if (updater.jobs.get(found.job)?.kind === 'update') await updater.discard(tree, found.to)
   await removeSwitch(base)
   activity.record({ category: 'updates', action: 'updates.return', target: found.to, actor: 'gateway', severity: 'error', outcome: 'error', error: message })
 }

@@ -8,6 +8,10 @@ const reportSchema = z.looseObject({
   version: z.string(),
   config: z.looseObject({ ok: z.boolean(), problems: z.array(z.string()) }),
   database: z.looseObject({ ok: z.boolean(), from: z.int().nullable(), to: z.int().nullable(), message: z.string().nullable() }),
+  // releases before these were tried say nothing of them
+  databases: z.array(z.looseObject({
+    plugin: z.string(), file: z.string().regex(/^(?!\/)(?!.*\.\.)/), ok: z.boolean(), changed: z.boolean(), message: z.string().nullable()
+  })).default([]),
   plugins: z.array(z.looseObject({ name: z.string(), ok: z.boolean(), why: z.string().nullable() }))
 })
 export type TrialReport = z.output<typeof reportSchema>
@@ -41,9 +45,12 @@ export async function runTrial ({ base, tree, home, env, signal }: Trial): Promi
 }
 
 /** Why a release may not take over; null where it may. A plugin that fell before may stay down. Pure. */
-export function objection ({ version, config, database, plugins }: TrialReport, running: ReadonlySet<string>): string | null {
+export function objection (report: TrialReport, running: ReadonlySet<string>): string | null {
+  const { version, config, database, databases, plugins } = report
   if (!config.ok) return `${version} does not read this configuration: ${config.problems.join('; ')}`
   if (!database.ok) return `${version} cannot take over the state database: ${database.message ?? 'it does not say why'}`
+  const foreign = databases.find(({ plugin, ok }) => !ok && running.has(plugin))
+  if (foreign !== undefined) return `${version} cannot take over the database of ${foreign.plugin}: ${foreign.message ?? 'it does not say why'}`
   const lost = plugins.filter(({ name, ok }) => !ok && running.has(name))
   if (lost.length > 0) return `${version} does not load ${lost.map(({ name, why }) => why === null ? name : `${name} (${why})`).join(', ')}`
   return null
@@ -55,4 +62,12 @@ function parsed (text: string): unknown {
   } catch {
     return null
   }
+}
+
+/** The databases that a release changes, with the files that SQLite keeps beside each. Pure. */
+export function migratedFiles (
+  { database, databases }: TrialReport, paths: { readonly database: string, readonly state: string }
+): readonly string[] {
+  const changed = databases.filter(each => each.changed).map(({ file }) => join(paths.state, file))
+  return [...database.from === database.to ? [] : [paths.database], ...changed].flatMap(file => [file, `${file}-wal`, `${file}-shm`])
 }

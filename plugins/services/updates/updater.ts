@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isSvcError, messageOf, type ConfigService, type Clock, type GatewayInfo, type Installation, type Logger, type PluginService } from 'svc-gateway/plugin'
 import { addressIn } from './channel.js'
@@ -11,7 +11,7 @@ import type { RolledBack } from './ref.js'
 import type { UpdatesConfig } from './settings.js'
 import { MOST_BUNDLE_BYTES, verifySignature } from './signature.js'
 import { treeVersion, type Standing } from './standing.js'
-import { objection, runTrial, type TrialReport } from './trial.js'
+import { migratedFiles, objection, runTrial, type TrialReport } from './trial.js'
 import { unpackRelease } from './unpack.js'
 
 export interface UpdaterDeps {
@@ -87,23 +87,49 @@ export class Updater {
     if (decision.kind === 'refused') throw updateError('system.update_refused', decision.why)
     await step('downloading', { resolved_version: manifest.version })
     const { download_limit_bytes: limitBytes, unpacked_limit_bytes: unpackedBytes } = settings
-    const folder = join(config.paths.state, 'cache', manifest.version)
+    const cache = join(config.paths.state, 'cache')
+    const folder = join(cache, manifest.version)
+    await dropOthers(cache, manifest.version)
     const archive = await downloadArchive({ transport: releases.transport, clock }, {
       url: addressIn(found, manifest.url), folder, digest: manifest.digest_sha256, limitBytes, signal,
       onBytes: (there, total) => this.jobs.progress(id, total === null ? null : there / total)
     })
     await step('verifying', { progress: 1 })
     const bundle = await this.#bundle(addressIn(found, manifest.bundle_url))
-    const signer = await verifySignature(await readFile(archive), bundle, await releases.pins())
+    const signer = await verifySignature(await readFile(archive), bundle, await releases.pins()).catch(async (error: unknown) => {
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    })
     await step('unpacking', { notes: [`signed by ${signer}`] })
     const to = await unpackRelease({ archive, base: tree.base, version: manifest.version, limitBytes: unpackedBytes, signal })
     await step('trying')
-    const report = await this.#try(tree, to)
-    if ((report.database.from ?? manifest.min_data_version) < manifest.min_data_version) {
-      throw updateError('system.update_refused', `${manifest.version} takes over state databases from version ${manifest.min_data_version} on, and this one is ${report.database.from ?? 0}: update to a release in between first`)
-    }
-    await rm(folder, { recursive: true, force: true })
+    // cut off by a stop, it is unpacked once more
+    const over = async (): Promise<void> => { if (!signal.aborted) await rm(folder, { recursive: true, force: true }) }
+    const report = await this.#tryNew(tree, to, manifest.min_data_version).finally(over)
     return await this.#hand(id, tree, to, report)
+  }
+
+  /** A tree that may not take over is not kept. */
+  async #tryNew (tree: Tree, to: string, least: number): Promise<TrialReport> {
+    try {
+      const report = await this.#try(tree, to)
+      const from = report.database.from ?? least
+      if (from >= least) return report
+      throw updateError('system.update_refused', `${report.version} takes over state databases from version ${least} on, and this one is ${from}: update to a release in between first`)
+    } catch (error) {
+      if (!this.#deps.signal.aborted) await this.discard(tree, to)
+      throw error
+    }
+  }
+
+  /** Removes a tree that did not stay, unless a rollback goes to it. */
+  async discard ({ base, tree }: Tree, to: string): Promise<void> {
+    if (to === tree || await this.#previous() === join(base, to)) return
+    await rm(join(base, to), { recursive: true, force: true })
+  }
+
+  async #previous (): Promise<string> {
+    return (await readFile(this.previousFile, 'utf8').catch(() => '')).trim()
   }
 
   /** Goes back to the release before this one; twice is where one began. Throws `system.update_rollback_unavailable`. */
@@ -113,7 +139,7 @@ export class Updater {
 
   async #rollBack (tree: Tree): Promise<RolledBack> {
     const { releases, info, installation } = this.#deps
-    const previous = (await readFile(this.previousFile, 'utf8').catch(() => '')).trim()
+    const previous = await this.#previous()
     const to = basename(previous)
     const version = dirname(previous) === tree.base && to !== tree.tree ? await treeVersion(previous) : null
     if (version === null) throw updateError('system.update_rollback_unavailable', 'there is no earlier release here to go back to')
@@ -142,13 +168,12 @@ export class Updater {
   }
 
   /** Tells the launcher, and has the gateway start again. From here on the release that starts next decides. */
-  async #hand (id: string, tree: Tree, to: string, { database }: TrialReport): Promise<UpdateJob> {
+  async #hand (id: string, tree: Tree, to: string, report: TrialReport): Promise<UpdateJob> {
     const { installation, settings, config } = this.#deps
-    const { database: file } = config.paths
     try {
       await writeSwitch(tree.base, {
         job: id, phase: 'prepared', from: tree.tree, to, answerWithinMs: settings.answer_within_s * 1000, attempts: 0, why: null,
-        keep: database.from === database.to ? [] : [file, `${file}-wal`, `${file}-shm`]
+        keep: migratedFiles(report, config.paths)
       })
     } catch (error) {
       throw updateError('system.update_swap_failed', `the release in use cannot be changed in ${tree.base}: ${messageOf(error)}`, { cause: error })
@@ -192,4 +217,10 @@ export class Updater {
 
 function busy (job: string | null): Error {
   return updateError('system.update_busy', 'an update is under way; GET /api/updates/status/{id} says how far it is', { details: { job } })
+}
+
+/** What came of other releases is not asked for any more. */
+async function dropOthers (cache: string, version: string): Promise<void> {
+  const others = (await readdir(cache).catch(() => [])).filter(name => name !== version)
+  await Promise.all(others.map(name => rm(join(cache, name), { recursive: true, force: true })))
 }

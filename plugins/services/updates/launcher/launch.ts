@@ -38,7 +38,13 @@ async function tryNew (): Promise<boolean> {
   if (found === null || found.phase === 'confirmed' || found.phase === 'returned') return false
   let next = found
   if (next.phase === 'prepared') {
-    await keepFiles(base, next)
+    try {
+      await keepFiles(base, next)
+    } catch (error) {
+      // nothing was changed so far
+      await returned(next, `what it migrates could not be kept: ${error instanceof Error ? error.message : String(error)}`)
+      return true
+    }
     // said first: what the link leads to is then looked at, whatever happens in between
     next = { ...next, phase: 'switched', attempts: 0 }
     await writeSwitch(base, next)
@@ -64,6 +70,10 @@ async function tryNew (): Promise<boolean> {
 async function goBack (failed: Switch, why: string): Promise<void> {
   await putBack(base, failed)
   await pointTo(base, failed.from)
+  await returned(failed, why)
+}
+
+async function returned (failed: Switch, why: string): Promise<void> {
   await writeSwitch(base, { ...failed, phase: 'returned', why })
   await dropKept(base, failed.job)
   process.stderr.write(`svc: ${failed.to} was tried and did not stay (${why}); ${failed.from} runs again\n`)

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, open, readFile, readlink, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { constants, copyFile, mkdir, open, readFile, readlink, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 /**
@@ -58,7 +58,10 @@ export async function pointTo (base: string, tree: string): Promise<void> {
 export async function keepFiles (base: string, { job, keep }: Switch): Promise<void> {
   await dropKept(base, job)
   await mkdir(keptFolder(base, job), { recursive: true, mode: 0o700 })
-  for (const [i, path] of keep.entries()) await copyFile(path, join(keptFolder(base, job), String(i))).catch(unlessAbsent)
+  for (const [i, path] of keep.entries()) {
+    // a disk that can share blocks copies nothing
+    await copyFile(path, join(keptFolder(base, job), String(i)), constants.COPYFILE_FICLONE).catch(unlessAbsent)
+  }
 }
 
 /** Puts back what was kept; a file that was not there goes. */

@@ -12,7 +12,7 @@ import { downloadArchive } from '../../../../plugins/services/updates/download.j
 import type { Pins } from '../../../../plugins/services/updates/pins.js'
 import { verifySignature } from '../../../../plugins/services/updates/signature.js'
 import { ReleaseTransport } from '../../../../plugins/services/updates/transport.js'
-import { objection, type TrialReport } from '../../../../plugins/services/updates/trial.js'
+import { migratedFiles, objection, type TrialReport } from '../../../../plugins/services/updates/trial.js'
 import { unpackRelease } from '../../../../plugins/services/updates/unpack.js'
 import { bundleOf } from '../../../bundle/release.js'
 import { smallDisk } from '../../../mounts.js'
@@ -340,9 +340,17 @@ t.test('a signature without a key is taken from the identity and the issuer that
 })
 
 t.test('a release that cannot read, migrate or load what this one has is not switched to', async t => {
-  const fine: TrialReport = { version: '9.0.0', config: { ok: true, problems: [] }, database: { ok: true, from: 4, to: 5, message: null }, plugins: [{ name: 'mine', ok: true, why: null }, { name: 'broken', ok: false, why: 'no such file' }] }
+  const fine: TrialReport = { version: '9.0.0', config: { ok: true, problems: [] }, database: { ok: true, from: 4, to: 5, message: null }, databases: [], plugins: [{ name: 'mine', ok: true, why: null }, { name: 'broken', ok: false, why: 'no such file' }] }
   t.equal(objection(fine, new Set(['mine'])), null, 'a plugin that is down already may stay down')
   t.equal(objection(fine, new Set(['broken'])), '9.0.0 does not load broken (no such file)')
   t.equal(objection({ ...fine, config: { ok: false, problems: ['svc.toml: meta.schema_version is 9'] } }, new Set()), '9.0.0 does not read this configuration: svc.toml: meta.schema_version is 9')
   t.equal(objection({ ...fine, database: { ok: false, from: 4, to: null, message: 'no such column' } }, new Set()), '9.0.0 cannot take over the state database: no such column')
+  const board = { plugin: 'board', file: 'plugin-state/board/board.db', ok: false, changed: false, message: 'a newer release wrote it' }
+  t.equal(objection({ ...fine, databases: [board] }, new Set(['board'])), '9.0.0 cannot take over the database of board: a newer release wrote it')
+  t.equal(objection({ ...fine, databases: [board] }, new Set()), null, 'of a plugin that does not run it may stay as it is')
+  const paths = { database: '/state/svc.db', state: '/state' }
+  const ledger = { plugin: 'agent-budgets', file: 'plugin-state/agent-budgets/ledger.db', ok: true, changed: false, message: null }
+  t.strictSame(migratedFiles({ ...fine, databases: [{ ...board, ok: true, changed: true }, ledger] }, paths).filter(file => file.endsWith('.db')),
+    ['/state/svc.db', '/state/plugin-state/board/board.db'], 'what is migrated is kept for a return')
+  t.strictSame(migratedFiles({ ...fine, database: { ...fine.database, to: 4 }, databases: [ledger] }, paths), [])
 })
