@@ -1,6 +1,7 @@
 import type { Core, LaterRetain } from '../core.js'
 import { nameOperation } from '../documents/document-table.js'
 import type { RetainItem } from '../retain/request.js'
+import { partsOf, PART_TOKENS } from '../retain/parts.js'
 import { retain } from '../retain/retain.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
 import { chunksOf, findDocument } from '../store/document-table.js'
@@ -9,9 +10,6 @@ import { WireError } from '../wire/answer.js'
 import { PermanentFailure } from './operation.js'
 import type { Work } from './operation-queue.js'
 import { operationsOf } from './operations.js'
-
-/** A part of a retain holds no more, unless one item does. */
-const PART_TOKENS = 10_000
 
 /**
  * Lays an asynchronous retain down, in parts that are worked off in their order. A repeat with the same operation id is the same
@@ -22,7 +20,7 @@ export function retainLater (core: Core, { bank, request: { items }, operationId
   const known = operationId === null ? null : table.get(operationId.toLowerCase())
   if (known !== null && known.bankId === bank.bank_id) return known.id
   if (known !== null) throw new WireError(409, `Operation ${known.id} belongs to another bank`)
-  const parts = partsOf(items)
+  const parts = partsOf(items, PART_TOKENS)
   const ids = new Set(items.map(({ documentId }) => documentId))
   const documentId = ids.size === 1 ? [...ids][0]! : null
   const facts = {
@@ -44,24 +42,6 @@ export function retainLater (core: Core, { bank, request: { items }, operationId
     setImmediate(() => queue.wake())
     return parent.id
   })
-}
-
-/** A document that goes on in a later part is added to there. Pure. */
-export function partsOf (items: readonly RetainItem[]): ReadonlyArray<readonly RetainItem[]> {
-  const parts: RetainItem[][] = []
-  const begun = new Set<string>()
-  let room = 0
-  for (const item of items) {
-    const tokens = tokensOf(item.content)
-    if (parts.length === 0 || tokens > room) {
-      for (const { documentId } of parts.at(-1) ?? []) if (documentId !== null) begun.add(documentId)
-      parts.push([])
-      room = PART_TOKENS
-    }
-    parts.at(-1)!.push(item.documentId !== null && begun.has(item.documentId) ? { ...item, updateMode: 'append' } : item)
-    room -= tokens
-  }
-  return parts
 }
 
 /** Keeps the items of a part, or a document's text once more. */

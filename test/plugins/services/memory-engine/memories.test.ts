@@ -88,6 +88,34 @@ t.test('a repeated retain makes no second memory, and readers of other tags have
   t.same(await texts(call, 'b', 'document_id=d'), ['Another text.'])
 })
 
+t.test('a large retain holds nobody else up, and of one whose client leaves what was not begun is not kept', async t => {
+  const { call, engine } = openEngine(t)
+  const items = Array.from({ length: 2000 }, (_, i) => ({ content: `${i}. ${'word '.repeat(20)}` }))
+  await call('POST', 'other/memories', { items: [{ content: 'A dog sleeps.' }] })
+  const order: string[] = []
+  const large = call('POST', 'b/memories', { items }).then(answer => { order.push('retain'); return answer })
+  const beside = call('POST', 'other/memories/recall', { query: 'dog' }).then(answer => { order.push('recall'); return answer })
+  t.match(await beside, { status: 200, body: { results: [{ text: 'A dog sleeps.' }] } })
+  t.match(await large, { status: 200, body: { success: true, items_count: 2000, operation_id: null } })
+  t.same(order, ['recall', 'retain'])
+  t.equal((await call('GET', 'b/memories/list?limit=1')).body.total, 2000)
+
+  const leaving = new AbortController()
+  const left = engine.request({
+    method: 'POST', path: '/v1/default/banks/c/memories', query: '', headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify({ items })), signal: leaving.signal
+  })
+  // the bank is made before the first slice is kept
+  for (let total; total === undefined || total === 0;) total = (await call('GET', 'c/memories/list?limit=1')).body.total
+  leaving.abort(new Error('left'))
+  await t.rejects(left, { message: 'left' })
+  const { total: kept } = (await call('GET', 'c/memories/list?limit=1')).body
+  t.ok(kept > 0 && kept < 2000, `${kept} were kept`)
+  t.equal((await call('GET', 'c/memories/list?limit=1')).body.total, kept, 'and no more come')
+  await call('POST', 'c/memories', { items })
+  t.equal((await call('GET', 'c/memories/list?limit=1')).body.total, 2000, 'asked again, none is there twice')
+})
+
 t.test('a text is cut at its paragraphs and sentences, and its pieces are the text again', async t => {
   const { call } = openEngine(t)
   const sentence = (i: number): string => `Sentence number ${i} tells of the sea. `
