@@ -31,13 +31,16 @@ export function loadChunk (name: string): object {
   const path = join(folder, name)
   const cachedData = cache.read(name)
   // the code is plain ASCII, so that V8 keeps a byte for each character
-  const script = new Script(`(function (exports, require, module, __filename, __dirname, __load, __urlOf) {${readFileSync(path, 'latin1')}\n})`, {
-    filename: path, ...(cachedData === undefined ? {} : { cachedData })
-  })
+  const script = new Script(readFileSync(path, 'latin1'), { filename: path, ...(cachedData === undefined ? {} : { cachedData }) })
   if (cachedData === undefined || script.cachedDataRejected === true) cache.missed(name, script)
   const chunk = script.runInThisContext() as Chunk
-  chunk(module.exports, id => id.startsWith('./') ? loadChunk(id.slice(2)) : requireOutside(id), module, path, folder, id => import(id), urlOf)
+  chunk(module.exports, id => id.startsWith('./') ? loadChunk(id.slice(2)) : requireOutside(id), module, path, folder, load, urlOf)
   return module.exports
+}
+
+/** Node reads all of a package of the old kind for its names before `import` gives it: the database is there at every start. */
+async function load (specifier: string): Promise<unknown> {
+  return specifier === 'libsql' ? { default: requireOutside(specifier) } : await import(specifier)
 }
 
 /** Where a source lies as the bundle has it: what is beside it is found from there. */

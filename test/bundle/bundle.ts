@@ -54,7 +54,9 @@ async function makeChunks (): Promise<readonly Chunk[]> {
   await bundle.close()
   const chunks = makeSchemasLate(output.filter(part => part.type === 'chunk'), 'zod.cjs')
     .map(({ fileName, exports, code }) => ({ fileName, exports, code: inAscii(code) }))
-  for (const { fileName, code } of chunks) writeFileSync(join(out, fileName), code)
+  // what the loader gives them; it reads, compiles and keeps them as they lie there
+  const asFunction = (code: string): string => `(function (exports, require, module, __filename, __dirname, __load, __urlOf) {${code}\n})\n`
+  for (const { fileName, code } of chunks) writeFileSync(join(out, fileName), asFunction(code))
   return chunks
 }
 
@@ -143,6 +145,14 @@ const compiled: Readonly<Record<string, ReadonlyArray<readonly [from: string, to
         return this._getHandlerMatchingConstraints(derived)
       }`]
   ],
+  // HTTP/2 is loaded by the first connection that speaks it; the clock is the global one
+  '/fastify/lib/server.js': [['const http2 = require(\'node:http2\')', `const http2 = {
+      get createServer () { return require('node:http2').createServer },
+      get createSecureServer () { return require('node:http2').createSecureServer }
+    }`]],
+  '/undici/lib/dispatcher/client.js': [['const connectH2 = require(\'./client-h2.js\')', 'const connectH2 = (...args) => require(\'./client-h2.js\')(...args)']],
+  '/fastify/lib/logger-factory.js': [['const { performance } = require(\'node:perf_hooks\')', '']],
+  '/undici/lib/web/fetch/util.js': [['const { performance } = require(\'node:perf_hooks\')', '']],
   '/zod/v4/core/schemas.js': [['if (!fastpass)\n                fastpass = generateFastpass(def.shape);', `if (!fastpass) {
                 inst._zod.checked = (inst._zod.checked ?? 0) + 1;
                 if (inst._zod.checked < 4) return superParse(payload, ctx);
