@@ -1,6 +1,6 @@
 import {
   svcConfigSchema, type ApprovalRows, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger,
-  type ModelRegistry, type Programs
+  type ModelRegistry, type Programs, type SettingsTable
 } from './contract/index.js'
 import { createConfigService, type KernelConfig } from './config/store.js'
 import { LateWriteRules } from './config/write-rules.js'
@@ -74,7 +74,7 @@ export async function openKernel (
     const withLock = createWithLock()
     const rules = new LateWriteRules()
     const injected = options.fileOps === undefined ? {} : { ops: options.fileOps }
-    const config = await createConfigService({ paths, env, log, clock, withLock, rules, ...injected })
+    const config = await createConfigService({ paths, env, log, clock, withLock, rules, tables: tablesOf(options), ...injected })
     const applyLevel = (snapshot: ConfigSnapshot): void => options.setLogLevel?.(snapshot.svc.server.log_level)
     applyLevel(config.snapshot)
     config.onChange(applyLevel)
@@ -185,6 +185,12 @@ export async function closeKernel (kernel: KernelServices): Promise<void> {
 }
 
 /** SVC_ACTIVITY_RETENTION_DAYS wins over svc.toml; what is no whole number of days does not count. */
+/** Those of plugins that are switched off too: what they mean in svc.toml does not depend on it. */
+function tablesOf ({ builtins = [], plugins = [] }: GatewayOptions): readonly SettingsTable[] {
+  const all = [...builtins, ...plugins].flatMap(({ settings }) => settings ?? [])
+  return all.filter((table, i) => all.findIndex(({ name }) => name === table.name) === i)
+}
+
 function activitySettings (settings: ActivitySettings, env: KernelServices['env']): ActivitySettings {
   const { SVC_ACTIVITY_RETENTION_DAYS: text = '' } = env
   const days = svcConfigSchema.shape.activity.unwrap().shape.retention_days.safeParse(/^\d+$/.test(text) ? Number(text) : null)

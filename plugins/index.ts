@@ -1,3 +1,6 @@
+import type { SettingsTable } from 'svc-gateway/plugin'
+import { memorySettings } from './services/memory/settings.js'
+
 /**
  * The plugins that come with the gateway. A name and a way to load it: nothing is imported before the host asks.
  * Order means nothing; dependencies are declared by the plugins.
@@ -75,7 +78,7 @@ const builtins = [
   { name: 'library', load: () => import('./services/library/index.js') },
   { name: 'pull', load: () => import('./services/pull/index.js') },
   { name: 'companions', load: () => import('./services/companions/index.js') },
-  { name: 'memory', load: () => import('./services/memory/index.js') },
+  { name: 'memory', settings: memorySettings, load: () => import('./services/memory/index.js') },
   { name: 'capabilities', load: () => import('./services/capabilities/index.js') },
   { name: 'stack-catalog', load: () => import('./services/stack-catalog/index.js') },
   { name: 'tool-servers', load: () => import('./services/tool-servers/index.js') },
@@ -85,3 +88,6 @@ const builtins = [
 ]
 
 export default builtins
+
+/** Tables of svc.toml that they own. */
+export const settingsTables: readonly SettingsTable[] = builtins.flatMap(row => 'settings' in row ? [row.settings] : [])

@@ -99,7 +99,7 @@ t.test('plugins: the contract, packages that are declared, and their own folder'
     const own = entry.from.split('/').slice(0, 3).join('/')
     if (isLocal(entry)) {
       const to = target(entry)
-      t.ok(to.startsWith(`${own}/`) || /^plugins\/[^/]+\/[^/]+\/ref\.ts$/.test(to), `${entry.from} -> ${to}`)
+      t.ok(to.startsWith(`${own}/`) || /^plugins\/[^/]+\/[^/]+\/(?:ref|settings)\.ts$/.test(to), `${entry.from} -> ${to}`)
       continue
     }
     const name = entry.spec.startsWith('@') ? entry.spec.split('/').slice(0, 2).join('/') : entry.spec.split('/')[0]!
@@ -114,6 +114,17 @@ t.test('cli: contract only, but for what starts a gateway or works without one',
       /^plugins\/[^/]+\/[^/]+\/words\.ts$/.test(to)
     t.ok(allowed || offline.some(pattern => pattern.test(entry.from)), `${entry.from} -> ${to}`)
   }
+})
+
+t.test('a table of svc.toml stands in the row of its plugin too, so that it is known while the plugin is off', async t => {
+  const rows = product.find(({ path }) => path === 'plugins/index.ts')!.text
+  const listed = [...rows.matchAll(/name: '([\w-]+)', settings: (\w+)/g)].map(([, name, table]) => `${name} ${table}`)
+  const owned = product.filter(({ path }) => /^plugins\/[^/]+\/[^/]+\/index\.ts$/.test(path)).flatMap(({ text }) => {
+    const [, name] = /definePlugin\(\{\n {2}name: '([\w-]+)'/.exec(text) ?? []
+    return [...text.matchAll(/^ {2}settings: (\w+),$/gm)].map(([, table]) => `${name} ${table}`)
+  })
+  t.strictSame(listed, owned)
+  t.ok(owned.length > 0)
 })
 
 t.test('words.ts of a plugin, which commands may read, loads nothing', async t => {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse } from 'smol-toml'
 import t from 'tap'
-import { svcConfigSchema } from '../kernel/contract/index.js'
+import { svcSchema } from '../cli/offline/svc-schema.js'
 import { root } from './repository.js'
 
 interface Locked {
@@ -33,7 +33,7 @@ t.test('what ships with the gateway is little, and no more of it runs while it i
 t.test('the complete svc.toml of the README has every key with its default', async t => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   const [, text = ''] = /A complete <code>svc\.toml<\/code>[\s\S]*?```toml\n([\s\S]*?)\n```/.exec(readme) ?? []
-  const { plugins: { config: _config, ...plugins }, ...rest } = svcConfigSchema.parse({})
+  const { plugins: { config: _config, ...plugins }, ...rest } = svcSchema.parse({})
   t.strictSame(JSON.parse(JSON.stringify(parse(text))), { ...rest, plugins })
   t.match(text, /# stop_with_gateway = /, 'and those without one as comments')
 })

@@ -4,10 +4,11 @@ import { loadParts } from '../../kernel/config/load-parts.js'
 import { snapshotOf } from '../../kernel/config/snapshot.js'
 import { createSystemClock } from '../../kernel/state/system-clock.js'
 import { declaredPlugins, layPlugins } from './declared-plugins.js'
+import { svcSchema } from './svc-schema.js'
 
 /** The providers that a gateway on this home would have, as far as they can be told without one. */
 export async function homeProviders (paths: Paths): Promise<LaidProviders> {
-  const parts = await loadParts({ paths }, null)
+  const parts = await loadParts({ paths, schema: svcSchema }, null)
   const svc = { ...parts.svc, value: parts.svc.value ?? svcConfigSchema.parse({}) }
   const snapshot = snapshotOf({ ...parts, svc }, noProviders, null)
   return layPlugins(await declaredPlugins({ config: { snapshot, paths }, clock: createSystemClock(), log: quietLog }))

@@ -5,6 +5,7 @@ import { createConfigService } from '../../kernel/config/store.js'
 import { linkHost, preparePluginHome } from '../../kernel/host/plugin-home.js'
 import { createWithLock } from '../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../kernel/state/system-clock.js'
+import { settingsTables } from '../../plugins/index.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
 import { requireHome } from '../offline/home/home-of.js'
@@ -92,7 +93,7 @@ export class OfflineHome {
   async #open (): Promise<ConfigService> {
     const { env } = this.#cli
     return this.#config ??= await createConfigService({
-      paths: this.paths, env, log: this.#log(), clock: createSystemClock(), withLock: createWithLock()
+      paths: this.paths, env, log: this.#log(), clock: createSystemClock(), withLock: createWithLock(), tables: settingsTables
     })
   }
 

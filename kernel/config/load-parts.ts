@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { svcConfigSchema, type ConfigFileDefinition, type Paths } from '../contract/index.js'
+import type { ConfigFileDefinition, Paths, svcConfigSchema } from '../contract/index.js'
 import { loadTable } from './config-table.js'
 import { noProviders, type LaidProviders } from './laid-providers.js'
 import { located } from './load-file.js'
@@ -17,6 +17,8 @@ import { readToml } from './toml-file.js'
 
 export interface LoadOptions {
   readonly paths: Paths
+  /** Of svc.toml. */
+  readonly schema: typeof svcConfigSchema
   readonly migrations?: readonly ConfigMigration[]
   /** Whose facts files are read with: no other profile may have the names that they bring. Default: none. */
   readonly providers?: LaidProviders
@@ -54,7 +56,7 @@ export async function loadSvc (options: LoadOptions, lastGood: ConfigParts['svc'
     const problem = { path: ['meta', 'schema_version'], message: migrated.message, unknown: false }
     return { value: lastGood, diagnostics: await located(file, text, [problem]) }
   }
-  const checked = checkShape(svcConfigSchema, migrated.config, { audience: 'file' })
+  const checked = checkShape(options.schema, migrated.config, { audience: 'file' })
   return { value: checked.value ?? lastGood, diagnostics: await located(file, text, checked.problems) }
 }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  messageOf, NAME_PATTERN, type Clock, type ConfigFileDefinition, type ConfigService, type ConfigSnapshot, type Diagnostic,
-  type Logger, type Paths
+  messageOf, NAME_PATTERN, svcSchemaWith, type Clock, type ConfigFileDefinition, type ConfigService, type ConfigSnapshot,
+  type Diagnostic, type Logger, type Paths, type SettingsTable
 } from '../contract/index.js'
 import type { FileOps } from './atomic-file.js'
 import { Draft, type SvcPatcher } from './draft.js'
@@ -11,7 +11,7 @@ import { loadOwned } from './owned-files.js'
 import { loadSlot } from './load-slots.js'
 import { loadToolServer } from './load-tool-servers.js'
 import { noProviders, type LaidProviders } from './laid-providers.js'
-import { extractionSlotProblem, namesExtractionSlot } from './extraction-slot.js'
+import { tableProblems } from './table-problems.js'
 import { configLock, type WithLock } from './locker.js'
 import type { ConfigMigration } from './migrations/index.js'
 import { newModelStore, requireModelStore } from './model-store-check.js'
@@ -36,6 +36,8 @@ export interface ConfigServiceOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly withLock: WithLock
+  /** Of svc.toml, besides the gateway's own. */
+  readonly tables: readonly SettingsTable[]
   /** The providers whose facts files are read with until `use`. Default: none. */
   readonly providers?: LaidProviders
   /** The same of files that plugins own. Default: none. */
@@ -63,11 +65,12 @@ interface Listener { readonly call: (next: ConfigSnapshot, previous: ConfigSnaps
  * only when svc.toml is broken: with `config.parse_error` or `validation.invalid` that list all problems of all files.
  */
 export async function createConfigService (options: ConfigServiceOptions): Promise<KernelConfig> {
-  const { paths, env, log, withLock, migrations } = options
+  const { paths, env, log, withLock, migrations, tables } = options
+  const schema = svcSchemaWith(tables)
   let providers = options.providers ?? noProviders
   let owned = options.owned ?? []
   const load = (): LoadOptions => ({
-    paths, providers, owned, ...(migrations === undefined ? {} : { migrations })
+    paths, schema, providers, owned, ...(migrations === undefined ? {} : { migrations })
   })
   const writer: WriterContext = { paths, log, ...(options.ops === undefined ? {} : { ops: options.ops }) }
   const queue = new SerialQueue()
@@ -136,12 +139,11 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     })
   })
 
-  const patchSvc: SvcPatcher = (patch, check) => patchedSvc(writer, patch, migrations, async next => {
+  const patchSvc: SvcPatcher = (patch, check) => patchedSvc({ ...writer, schema }, patch, migrations, async next => {
     const store = newModelStore(next.models, parts.svc.value?.models ?? null)
     if (store !== null) await requireModelStore(store)
-    const problem = namesExtractionSlot(patch) ? extractionSlotProblem(next, parts.svc.value, snapshot.slots) : null
     const pool = poolProblem(next.slots, parts.svc.value?.slots ?? null, providers)
-    const problems = [problem, pool].filter(found => found !== null)
+    const problems = [...tableProblems(tables, patch, next, parts.svc.value, snapshot.slots), ...pool === null ? [] : [pool]]
     if (problems.length > 0) throw invalid('settings', problems)
     check?.(next)
   })
@@ -167,6 +169,7 @@ export async function createConfigService (options: ConfigServiceOptions): Promi
     get providers () { return providers },
     get owned () { return owned },
     paths,
+    schema,
     async use (next, files = []) {
       const isSame = isDeepStrictEqual([...providers.profiles.keys()], [...next.profiles.keys()])
       const isWorded = isDeepStrictEqual(providers.deviceWords, next.deviceWords)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { svcConfigSchema, type SvcConfig } from '../contract/index.js'
+import type { SvcConfig, svcConfigSchema } from '../contract/index.js'
 import { writeFileAtomic } from './atomic-file.js'
 import { migrateConfig } from './migrations/migrate.js'
 import type { ConfigMigration } from './migrations/index.js'
@@ -10,15 +10,20 @@ import type { WriterContext } from './slot-writer.js'
 import { isTable, readToml, type Table } from './toml-file.js'
 import { parseFailed, writeFailed } from './write-errors.js'
 
+export interface SvcWriterContext extends WriterContext {
+  /** Of the whole file. */
+  readonly schema: typeof svcConfigSchema
+}
+
 /**
  * svc.toml with a patch merged in, deep. A file of an older version is migrated on the way.
  * Throws `validation.invalid`, `validation.unknown_keys`, `config.parse_error`.
  */
 export async function patchedSvc (
-  context: WriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined,
+  context: SvcWriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined,
   check: (next: SvcConfig) => Promise<void> = () => Promise.resolve()
 ): Promise<{ readonly value: SvcConfig, readonly text: string }> {
-  const { paths, log } = context
+  const { paths, log, schema } = context
   const file = configFiles.svc
   const read = await readToml(join(paths.etc, file), file)
   if (read.status === 'bad') throw parseFailed([read.diagnostic])
@@ -26,8 +31,10 @@ export async function patchedSvc (
   const migrated = migrateConfig(base, migrations)
   if (migrated.status === 'refused') throw parseFailed([{ file, path: 'meta.schema_version', message: migrated.message }])
   const next = mergeTables(migrated.config, patch)
-  const checked = checkShape(svcConfigSchema, next, { audience: 'client', written: true })
-  const problems = [...unknownDeletions(patch, migrated.config), ...versionProblems(next, migrated.to), ...checked.problems]
+  const checked = checkShape(schema, next, { audience: 'client', written: true })
+  const problems = [
+    ...unknownDeletions(schema, patch, migrated.config), ...versionProblems(next, migrated.to), ...checked.problems
+  ]
   if (checked.value === null || problems.length > 0) throw invalid('settings', problems)
   await check(checked.value)
   const { patchToml } = await import('./toml-patch.js')
@@ -40,7 +47,7 @@ export async function patchedSvc (
 
 /** Writes `patchedSvc`, for one who holds the lock and changes nothing else. Throws `config.write_failed` too. */
 export async function patchSvcFile (
-  context: WriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined
+  context: SvcWriterContext, patch: Table, migrations: readonly ConfigMigration[] | undefined
 ): Promise<void> {
   const { paths, ops } = context
   const { text } = await patchedSvc(context, patch, migrations)
@@ -70,12 +77,14 @@ function versionProblems (next: Table, version: number): readonly Problem[] {
 }
 
 /** Deleting leaves nothing behind for the schema to refuse, so names are checked here. */
-function unknownDeletions (patch: Table, base: unknown, path: readonly string[] = []): readonly Problem[] {
+function unknownDeletions (
+  schema: SvcWriterContext['schema'], patch: Table, base: unknown, path: readonly string[] = []
+): readonly Problem[] {
   return Object.entries(patch).flatMap(([key, value]) => {
     const here = [...path, key]
     const old = isTable(base) ? base[key] : undefined
-    if (isTable(value)) return unknownDeletions(value, old, here)
-    if (value !== null || old !== undefined || isKnownPath(svcConfigSchema, here)) return []
+    if (isTable(value)) return unknownDeletions(schema, value, old, here)
+    if (value !== null || old !== undefined || isKnownPath(schema, here)) return []
     return [{ path: here, message: 'is not a known key', unknown: true }]
   })
 }

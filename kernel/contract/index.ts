@@ -10,6 +10,8 @@ export type {
   RowWorld, SlotDependents
 } from './config-file.js'
 export type { ProviderWords } from './provider-words.js'
+export { settingsOf, svcSchemaWith } from './settings-table.js'
+export type { SettingsChange, SettingsProblem, SettingsTable } from './settings-table.js'
 export { defineAgent, isAgent } from './agent.js'
 export { agentOf } from './agent-of.js'
 export type {

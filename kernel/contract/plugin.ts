@@ -3,6 +3,7 @@ import { hasBrand, PLUGIN_BRAND, PLUGIN_PLACE } from './brand.js'
 import type { PluginContext, PluginKind } from './context.js'
 import type { PluginErrors } from './define-errors.js'
 import type { Requires, ServiceRef } from './service-ref.js'
+import type { SettingsTable } from './settings-table.js'
 
 /** Version of this contract, not of the gateway release. A plugin names the one it was written for. */
 export const API_VERSION = 1
@@ -35,6 +36,8 @@ export interface PluginDefinition<K extends PluginKind, R extends Requires, C ex
   readonly requires?: R
   readonly provides?: ReadonlyArray<ServiceRef<unknown>>
   readonly configSchema?: C
+  /** Of what ships with the gateway: its table of svc.toml. A package has `[plugins.config.<name>]`, by its `configSchema`. */
+  readonly settings?: SettingsTable
   /** Its error codes, made by `defineErrors`. Those of a package begin with its name. */
   readonly errors?: PluginErrors<never> | ReadonlyArray<PluginErrors<never>>
   readonly databases?: readonly PluginDatabase[]

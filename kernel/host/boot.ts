@@ -296,5 +296,8 @@ export function deadDependency (plugin: AnyPlugin, all: readonly PluginRecord[])
 function claimOf (record: PluginRecord): Claim {
   const { stage, plugin, candidate } = record
   const isPackage = candidate.root() !== null
-  return { plugin: record.name, stage: stage!, errors: errorsOf(plugin!), domain: isPackage ? nameOf(record).replaceAll('-', '_') : null }
+  return {
+    plugin: record.name, stage: stage!, errors: errorsOf(plugin!), settings: plugin!.settings,
+    domain: isPackage ? nameOf(record).replaceAll('-', '_') : null
+  }
 }

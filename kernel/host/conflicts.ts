@@ -1,5 +1,6 @@
 import {
-  errorCodes, type AnyPlugin, type AnyRoute, type ConfigFileDefinition, type EngineProvider, type PluginErrors
+  errorCodes, type AnyPlugin, type AnyRoute, type ConfigFileDefinition, type EngineProvider, type PluginErrors,
+  type SettingsTable
 } from '../contract/index.js'
 import { configFiles } from '../config/parts.js'
 import { ADMIN } from '../tools/route-tool.js'
@@ -15,6 +16,8 @@ export interface Claim {
   readonly plugin: string
   readonly stage: Pick<Stage, 'routes' | 'providers' | 'runtimes' | 'tools' | 'services' | 'agents' | 'templates' | 'files'>
   readonly errors?: ReadonlyArray<PluginErrors<never>>
+  /** Its table of svc.toml. */
+  readonly settings?: SettingsTable | undefined
   /** What the codes of a package begin with; null for what came with the gateway, whose plugins share domains. */
   readonly domain?: string | null
 }
@@ -35,9 +38,10 @@ const URL_PATTERN = /^\/(?:[A-Za-z0-9._~!$&'()+,;=@-]|:[A-Za-z_]\w*|\/)*\*?$/
 export function findConflicts (claims: readonly Claim[], taken: ReadonlySet<string> = new Set()): ReadonlyMap<string, Conflict> {
   const owners = new Map<string, string>([...taken, ...kernelCodes].map(key => [key, 'the gateway']))
   const conflicts = new Map<string, Conflict>()
-  for (const { plugin, stage, errors = [], domain = null } of claims) {
+  for (const { plugin, stage, errors = [], settings, domain = null } of claims) {
     const mine = new Set<string>()
-    for (const claim of [...claimsOf(stage), ...errors.flatMap(table => errorClaims(table, domain))]) {
+    const declared = [...errors.flatMap(table => errorClaims(table, domain)), ...settingsClaims(settings, domain)]
+    for (const claim of [...claimsOf(stage), ...declared]) {
       const problem = claim.problem ?? (mine.has(claim.key) ? `it declares ${claim.what} twice` : clash(claim.what, owners.get(claim.key)))
       if (problem !== null && !conflicts.has(plugin)) conflicts.set(plugin, { message: problem, of: claim.of })
       mine.add(claim.key)
@@ -88,6 +92,14 @@ function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnTyp
   const problem = domain === null || of.domain === domain ? null
     : `its error codes begin with '${of.domain}.' and must begin with its own name: defineErrors('${domain}', ...)`
   return Object.keys(of.rows).map(code => ({ of, key: errorKey(code), what: `error code '${code}'`, problem }))
+}
+
+/** The tables of svc.toml are known before packages are. */
+function settingsClaims (of: SettingsTable | undefined, domain: string | null): ReturnType<typeof claimsOf> {
+  if (of === undefined) return []
+  const problem = domain === null ? null
+    : `a package cannot own the table [${of.name}] of svc.toml; give it a \`configSchema\`, which is of its table below [plugins.config]`
+  return [{ of, key: `table ${of.name}`, what: `table '${of.name}'`, problem }]
 }
 
 /** Names of the gateway's own files. */

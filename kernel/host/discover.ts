@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import {
   API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type Diagnostic,
-  type ProviderDescriptor, type SvcError
+  type ProviderDescriptor, type SettingsTable, type SvcError
 } from '../contract/index.js'
 import { located as withLines } from '../config/load-file.js'
 import { checkShape, toDiagnostics, type Problem } from '../config/shape-check.js'
@@ -18,6 +18,8 @@ import { wrongApiVersion } from './shape.js'
 export interface BuiltinPlugin {
   readonly name: string
   readonly load: () => Promise<unknown>
+  /** Its table of svc.toml, which is known without loading it. */
+  readonly settings?: SettingsTable
 }
 
 export interface PluginHome {

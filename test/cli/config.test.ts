@@ -1,8 +1,8 @@
+import { svcSchema } from '../../cli/offline/svc-schema.js'
 import { resolvePaths } from '../../kernel/config/paths.js'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { svcConfigSchema } from '../../kernel/contract/index.js'
 import { parseToml } from '../../kernel/config/toml-file.js'
 import { acquireLock } from '../../kernel/state/file-lock.js'
 import { Cli } from '../../cli/cli.js'
@@ -76,10 +76,10 @@ t.test('validate tells all that is wrong in all files, one line for each', async
 })
 
 t.test('the first file has every key of the schema with its default, in comments', async t => {
-  const text = configTemplate({ about: 'Settings.', schema: svcConfigSchema, table: null, meaning: false })
-  t.same(svcConfigSchema.parse(parseToml(text)), svcConfigSchema.parse({}), 'it says nothing')
+  const text = configTemplate({ about: 'Settings.', schema: svcSchema, table: null, meaning: false })
+  t.same(svcSchema.parse(parseToml(text)), svcSchema.parse({}), 'it says nothing')
   const all = text.replace(/^# (\w+ = )/gm, '$1')
-  t.same(svcConfigSchema.parse(parseToml(all)), svcConfigSchema.parse({}), 'and the defaults are the defaults')
+  t.same(svcSchema.parse(parseToml(all)), svcSchema.parse({}), 'and the defaults are the defaults')
   t.match(all, /\[slots\]\n[^[]*\nport_range_end = 8099\n/)
   t.ok(text.split('\n').every(line => line.length <= 130))
 })
@@ -111,7 +111,7 @@ t.test('edit begins with all settings in comments where there is no file', async
   const folder = t.testdir({ tmp: {} })
   const env = { TMPDIR: join(folder, 'tmp'), EDITOR: editor('sed -i "s/^# port = 8080/port = 8090/" "$0"') }
   t.equal((await run(['config', 'edit', '--home', folder], { env })).code, 0)
-  t.equal(svcConfigSchema.parse(parseToml(readFileSync(join(folder, 'etc/svc/svc.toml'), 'utf8'))).server.port, 8090)
+  t.equal(svcSchema.parse(parseToml(readFileSync(join(folder, 'etc/svc/svc.toml'), 'utf8'))).server.port, 8090)
 })
 
 t.test('edit keeps a copy that is not valid, and the file as it was', async t => {

@@ -5,6 +5,7 @@ import type { WithLock } from '../../../kernel/config/locker.js'
 import { createConfigService } from '../../../kernel/config/store.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
+import { settingsTables } from '../../../plugins/index.js'
 import { isChange, migrateSelections } from '../../../plugins/api/capabilities/migrate.js'
 import { migrationSchema } from '../../../plugins/api/capabilities/schemas.js'
 import { capabilitiesFile } from '../../../plugins/services/capabilities/capabilities-file.js'
@@ -49,7 +50,7 @@ async function migrateFiles (cli: Cli, paths: Paths, dryRun: boolean): Promise<M
   const clock = createSystemClock()
   const providers = await homeProviders(paths)
   const config = await createConfigService({
-    paths, env: cli.env, log: quietLog, clock, withLock, providers, owned: [capabilitiesFile]
+    paths, env: cli.env, log: quietLog, clock, withLock, providers, tables: settingsTables, owned: [capabilitiesFile]
   })
   // a choice that cannot be read is not there for the rules, and writing the file again would be its end
   const broken = config.snapshot.diagnostics.filter(({ file }) => file === capabilitiesFile.file)

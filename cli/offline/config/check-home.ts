@@ -12,6 +12,7 @@ import { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import { declaredPlugins, declaredRuntimes, layPlugins, type DeclaredPlugin } from '../declared-plugins.js'
+import { svcSchema } from '../svc-schema.js'
 
 export interface HomeCheck {
   readonly parts: ConfigParts
@@ -35,7 +36,7 @@ export async function checkHome (
   change: (parts: ConfigParts, read: LoadOptions) => Promise<ConfigParts> = parts => Promise.resolve(parts)
 ): Promise<HomeCheck> {
   const read = async (providers: LaidProviders, owned: readonly ConfigFileDefinition[] = []): Promise<ConfigParts> => {
-    const options = { paths, providers, owned }
+    const options = { paths, schema: svcSchema, providers, owned }
     return await change(await loadParts(options, null), options)
   }
   const first = await read(noProviders)

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { z } from 'zod'
 import {
   AGENT_NAME_PATTERN, agentFileSchema, externalProviderSchema, NAME_PATTERN, profileSchema, slotConfigSchema,
-  svcConfigSchema, upstreamSchema, type Paths
+  upstreamSchema, type Paths
 } from '../../../kernel/contract/index.js'
 import { loadPart } from '../../../kernel/config/config-table.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
@@ -16,6 +16,7 @@ import { capabilitySelectionSchema } from '../../../plugins/services/capabilitie
 import { stacksFile } from '../../../plugins/services/stack-catalog/stacks-file.js'
 import { usageFailure } from '../../failure.js'
 import { editableNames } from '../../config-files.js'
+import { svcSchema } from '../svc-schema.js'
 
 /** A file that operators write. */
 export interface EditableFile {
@@ -59,10 +60,10 @@ const catalogs: Readonly<Record<typeof editableNames[number], Catalog>> = {
   svc: {
     file: configFiles.svc,
     about: 'Settings of the gateway.',
-    schema: svcConfigSchema,
+    schema: svcSchema,
     table: null,
     meaning: false,
-    part: async paths => ({ svc: await loadSvc({ paths }, null) })
+    part: async paths => ({ svc: await loadSvc({ paths, schema: svcSchema }, null) })
   },
   upstreams: {
     file: configFiles.upstreams,

@@ -9,6 +9,7 @@ import type { Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { ConfigText } from './config-text.js'
+import { svcSchema } from '../svc-schema.js'
 
 /** Brings svc.toml to the present version and keeps the old text beside it. `steps` are the release's. */
 export async function migrateSvcToml (
@@ -31,7 +32,8 @@ export async function migrateSvcToml (
     await writeFileAtomic(backup, now.text)
     const warn = (_fields: object | string, message = ''): void => cli.out.note(`Warning: svc.toml: ${message}`)
     const quiet = (): void => {}
-    await patchSvcFile({ paths: file.paths, log: { debug: quiet, info: quiet, warn, error: quiet } }, {}, steps)
+    const log = { debug: quiet, info: quiet, warn, error: quiet }
+    await patchSvcFile({ paths: file.paths, log, schema: svcSchema }, {}, steps)
     out.line(`${file.path} went from version ${from} to ${to}. The old one is ${backup}.`)
   })
 }

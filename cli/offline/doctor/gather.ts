@@ -29,6 +29,7 @@ import { leastNode } from '../../version.js'
 import type { DeviceNode, DoctorFacts, PortFacts } from './facts.js'
 import { runtimesSchema } from '../../runtimes.js'
 import { holdersOf } from './listeners.js'
+import { svcSchema } from '../svc-schema.js'
 
 export interface GatherOptions {
   /** Instead of those of the gateway and its slots. */
@@ -41,7 +42,7 @@ export async function gatherFacts (
 ): Promise<DoctorFacts> {
   const { env } = cli
   const clock = createSystemClock()
-  const parts = await loadParts({ paths }, null)
+  const parts = await loadParts({ paths, schema: svcSchema }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
   const store = storeOf(env, svc.models, paths)
   const [hasSystemctl, folders, hasProcessEngine, container, hardware, nodes, disk, ports, home, gateway] = await Promise.all([

@@ -8,6 +8,7 @@ import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { oneLine, padTo } from '../../text-width.js'
 import { judgePath, type PathFacts, type PathVerdict } from './ownership.js'
+import { svcSchema } from '../svc-schema.js'
 
 export interface PermsOptions {
   readonly json?: true
@@ -37,7 +38,7 @@ export async function checkPerms (cli: Cli, paths: Paths, options: PermsOptions)
 
 /** The configuration whole; of the state what stands at its top and the registry. Models and packages are left alone. */
 async function pathsOf (cli: Cli, paths: Paths): Promise<readonly PathFacts[]> {
-  const svc = (await loadSvc({ paths }, null)).value ?? svcConfigSchema.parse({})
+  const svc = (await loadSvc({ paths, schema: svcSchema }, null)).value ?? svcConfigSchema.parse({})
   const seen = new Map<string, string>([[paths.etc, 'configuration'], [paths.state, 'state'], [storeOf(cli.env, svc.models, paths), 'models']])
   const secrets = [paths.secretsEnv, join(paths.etc, 'proxmox.json')]
   await addBelow(seen, paths.etc, 'configuration', 2)

@@ -16,6 +16,7 @@ import { slotListSchema } from '../../slot-record.js'
 import { requireHome } from '../home/home-of.js'
 import { addressOf } from '../home/running-gateway.js'
 import { canRead, EngineStore, type InstalledEngine } from './engine-store.js'
+import { svcSchema } from '../svc-schema.js'
 
 export const gpuChoices = ['auto', 'none', ...libraryGpus] as const
 
@@ -106,7 +107,7 @@ export async function findsProcessEngine (cli: Cli, paths: Paths, svc: SvcConfig
 
 /** Whether nothing on this machine can run a model: no container engine, and no engine for child processes. */
 export async function lacksEngine (cli: Cli, paths: Paths): Promise<boolean> {
-  const parts = await loadParts({ paths }, null)
+  const parts = await loadParts({ paths, schema: svcSchema }, null)
   const svc = parts.svc.value ?? svcConfigSchema.parse({})
   if (await findsProcessEngine(cli, paths, svc)) return false
   const { driver, connect_timeout_s: patienceS } = svc.runtime

@@ -1,9 +1,10 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { svcConfigSchema, type Paths } from '../../../kernel/contract/index.js'
+import type { Paths } from '../../../kernel/contract/index.js'
 import { loadSvc } from '../../../kernel/config/load-parts.js'
 import { storeOf } from '../../../kernel/models/store-folder.js'
 import { fileThing, removeEmpty, targetOfLink, type Found, type Kept, type Thing } from './thing.js'
+import { svcSchema } from '../svc-schema.js'
 
 /** Names below etc/svc, or what they begin with: locks, backups and temporary files have the name of their file. */
 const CONFIGURATION = [
@@ -23,7 +24,8 @@ const LAST = 'instance-id'
 export async function homeFiles (paths: Paths, env: Readonly<Record<string, string | undefined>>): Promise<Found> {
   const configuration = await entriesOf('configuration', paths.etc, CONFIGURATION)
   const data = await entriesOf('data', paths.state, STATE)
-  const store = storeOf(env, (await loadSvc({ paths }, null)).value?.models ?? svcConfigSchema.parse({}).models, paths)
+  const svc = (await loadSvc({ paths, schema: svcSchema }, null)).value ?? svcSchema.parse({})
+  const store = storeOf(env, svc.models, paths)
   const isElsewhere = store !== paths.models || !store.startsWith(`${paths.state}/`)
   const kept: readonly Kept[] = isElsewhere && await isThere(store) ? [{ name: store, why: 'the model store is outside of the home' }] : []
   return {

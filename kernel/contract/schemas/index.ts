@@ -18,6 +18,7 @@ export type { Model, ModelRow } from './model-row.js'
 export { gpuInfoSchema, gpuVendors, hardwareSchema, platforms } from './hardware.js'
 export type { GpuInfo, HardwareInfo } from './hardware.js'
 export { modelsSchema, svcConfigSchema } from './svc-config.js'
+export { tomlValueSchema } from './toml-value.js'
 export type { SvcConfig } from './svc-config.js'
 export {
   authStyles, externalProviderSchema, modelFiltersSchema, RESERVED_UPSTREAM_NAME, UPSTREAM_NAME_PATTERN, upstreamSchema

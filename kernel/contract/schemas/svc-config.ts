@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import type { ApplyClass } from '../setting.js'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
-import { PLUGIN_NAME_PATTERN, nameSchema } from './names.js'
-import { tomlValueSchema } from './toml-value.js'
+import { PLUGIN_NAME_PATTERN } from './names.js'
 
 /**
- * svc.toml. Every default, bound, description and apply class of these keys lives
- * here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
+ * svc.toml, but for the tables of plugins (`SettingsTable`). Every default, bound, description and apply class of these keys
+ * lives here. Suffixes carry units: `_s` seconds, `_ms` milliseconds, `_mb` MiB, `_bytes` bytes.
  */
 const port = z.int().min(1024).max(65535)
 /** As long as is useful, and short enough for every timer and sum that these run into. */
@@ -143,38 +142,6 @@ export const modelsSchema = z.strictObject({
   flm_store: z.union([z.literal(''), absolutePath]).default('').meta(slotRestart('Where the NPU runtime keeps its models'))
 })
 
-export const memoryEngines = ['embedded', 'hindsight'] as const
-
-/** Address of a server, without a user name or query. */
-const serverAddress = z.string().max(2048)
-  .regex(/^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/, { error: 'must be an http(s) address without a user name or query' })
-
-export const memorySchema = z.strictObject({
-  enabled: z.boolean().default(false).meta(live('Whether agents and chats have a memory')),
-  engine: z.enum(memoryEngines).default('embedded').meta(live('What keeps the memory: the gateway itself, or a Hindsight server')),
-  url: serverAddress.default('http://127.0.0.1:9177').meta(live('Address of the Hindsight server')),
-  auth_value_env: z.string().regex(/^(?:[A-Za-z_][A-Za-z0-9_]*)?$/, { error: 'must be the name of a variable of api.env, not the key itself' })
-    .default('HINDSIGHT_API_TENANT_API_KEY').meta(live('Variable of api.env that holds the key of the Hindsight server')),
-  consolidation_tokens_per_day: z.int().min(0).max(1_000_000_000).default(500_000)
-    .meta(live('Tokens that models may take for the consolidation of one bank in one day (UTC), by the embedded engine; 0 is none')),
-  embedding: z.object({
-    model: z.string().max(200).regex(/^\S*$/, { error: 'must be the name of a slot or model' }).default('')
-      .meta(live('What embeds for the embedded engine: a slot, or a model of an upstream, which then gets all that is remembered; empty is the slot of type embedding')),
-    rerank_gateway_url: serverAddress.default('http://127.0.0.1:8080')
-      .meta(gatewayRestart('Base URL of the gateway that the second-pass reranker asks; the default is this one, whatever its port')),
-    rerank_model: z.string().min(1).default('builtin.jina-reranker-v1-tiny-en-q8')
-      .meta(gatewayRestart('Model that reranks; must resolve to one that a slot serves')),
-    rerank_connect_timeout_s: z.number().min(0.05).max(10).default(1).meta(gatewayRestart('Connect timeout of the rerank call')),
-    rerank_read_timeout_s: z.number().min(0.05).max(60).default(8)
-      .meta(gatewayRestart('Read budget of the rerank call; then recall falls back to vector order'))
-  }).catchall(tomlValueSchema).prefault({}),
-  graph: z.object({
-    enabled: z.boolean().default(false).meta(live('Whether the graph is extracted from what is remembered')),
-    extraction_slot: nameSchema.default('utility').meta(live('Local llm slot that extracts the graph')),
-    llm_timeout_s: z.int().min(30).max(3600).default(300).meta(live('Timeout of the memory engine for its model calls'))
-  }).catchall(tomlValueSchema).prefault({})
-})
-
 export const activitySchema = z.strictObject({
   enabled: z.boolean().default(true).meta(live('Keep audit rows')),
   retention_days: z.int().min(1).max(36_500).default(30).meta(live('How long audit rows are kept')),
@@ -216,7 +183,6 @@ export const svcConfigSchema = z.strictObject({
   dispatcher: dispatcherSchema.prefault({}),
   aliases: aliasesSchema,
   models: modelsSchema.prefault({}),
-  memory: memorySchema.prefault({}),
   telemetry: z.strictObject({
     enabled: z.boolean().default(false).meta(live('Whether anonymous usage may be reported')),
     channel: z.enum(['stable', 'nightly']).default('stable').meta(live('Releases that updates come from'))

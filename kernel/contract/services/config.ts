@@ -2,7 +2,7 @@ import type { AgentRules } from '../schemas/agent-file.js'
 import type { HardwareInfo } from '../schemas/hardware.js'
 import type { Manifest } from '../schemas/manifest.js'
 import type { NamedProfile } from '../schemas/profile.js'
-import type { SvcConfig } from '../schemas/svc-config.js'
+import type { SvcConfig, svcConfigSchema } from '../schemas/svc-config.js'
 import type { NamedToolServer } from '../schemas/tool-server.js'
 import type { ExternalProvider, Upstream } from '../schemas/upstream.js'
 import type { UpstreamTemplate } from '../upstream-template.js'
@@ -60,6 +60,8 @@ export interface Paths {
 export interface ConfigService {
   readonly snapshot: ConfigSnapshot
   readonly paths: Paths
+  /** Of svc.toml, with the tables of plugins. */
+  readonly schema: typeof svcConfigSchema
   /** Re-reads every file. What is broken keeps its last good value; the diagnostics say so. */
   reload (): Promise<ConfigSnapshot>
   /** Called after every change of the snapshot, in order of subscription. Returns the unsubscriber. */

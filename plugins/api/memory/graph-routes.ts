@@ -1,6 +1,9 @@
-import { defineRoute, isSvcError, svcConfigSchema, whileConnected, type ActivityLog, type AnyRoute, type ConfigService } from 'svc-gateway/plugin'
+import {
+  defineRoute, isSvcError, settingsOf, whileConnected, type ActivityLog, type AnyRoute, type ConfigService
+} from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { askEngine, bankPath, engineValue, identityOf, rowsIn, type MemoryService } from '../../services/memory/ref.js'
+import { memorySettings } from '../../services/memory/settings.js'
 import { checkOperator } from './access.js'
 import { tag } from './bank-routes.js'
 import { dialect } from './dialect.js'
@@ -18,7 +21,7 @@ export interface GraphDeps {
 const MOST_FAILED = 100
 const RETRY_MS = 120_000
 
-const { shape } = svcConfigSchema.shape.memory.unwrap().shape.graph.unwrap()
+const { shape } = memorySettings.schema.shape.graph.unwrap()
 const bodySchema = z.strictObject({
   enabled: shape.enabled.unwrap().optional(),
   extraction_slot: shape.extraction_slot.unwrap().optional().meta({ description: 'An enabled llm slot' }),
@@ -73,9 +76,9 @@ export function graphRoutes ({ activity, config, memory, unit }: GraphDeps): Any
           category: 'memory', action: 'memory.graph.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId
         }, async note => {
           const engine = memory.engine()
-          const before = config.snapshot.svc.memory.graph
+          const before = settingsOf(config.snapshot.svc, memorySettings).graph
           checkSlot(config, call.body.extraction_slot, before.extraction_slot)
-          const { memory: { graph } } = await config.patchSvc({ memory: { graph: call.body } }).catch(asSlotError)
+          const { graph } = settingsOf(await config.patchSvc({ memory: { graph: call.body } }).catch(asSlotError), memorySettings)
           const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
           note({
             before: { enabled: before.enabled, extraction_slot: before.extraction_slot, llm_timeout_s: before.llm_timeout_s },

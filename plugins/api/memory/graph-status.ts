@@ -1,6 +1,7 @@
-import { messageOf, type ConfigService } from 'svc-gateway/plugin'
+import { messageOf, settingsOf, type ConfigService } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { bankPath, engineValue, rowsIn, type MemoryEngine, type MemoryService } from '../../services/memory/ref.js'
+import { memorySettings } from '../../services/memory/settings.js'
 
 /** Banks that are looked at; the newest engines have a handful. */
 const MOST_BANKS = 200
@@ -26,7 +27,7 @@ type Counters = Pick<GraphStatus, 'in_flight' | 'builds_ok' | 'errors' | 'last_b
 /** How the graph is made, and what the engine did of it. An engine that does not answer is told, and no failure. */
 export async function graphStatus (config: ConfigService, memory: MemoryService, signal: AbortSignal): Promise<GraphStatus> {
   const engine = memory.engine()
-  const { graph } = config.snapshot.svc.memory
+  const { graph } = settingsOf(config.snapshot.svc, memorySettings)
   const slots = llmSlots(config)
   const { enabled, extraction_slot: slot, llm_timeout_s: timeout } = graph
   const about = {

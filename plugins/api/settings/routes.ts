@@ -1,18 +1,19 @@
 import { defineRoute, type AnyRoute, type GatewayInfo } from 'svc-gateway/plugin'
 import { applyRegistry } from './apply-plan.js'
-import { applyRegistrySchema, jsonSchemaSchema, patchSchema, reloadedSchema, savedSchema, settingsSchema } from './schemas.js'
+import { applyRegistrySchema, jsonSchemaSchema, schemasOf } from './schemas.js'
 import { settingsSchema as schemaOf } from './setting-keys.js'
 import { Settings, type SettingsServices } from './settings.js'
 import { settingTools } from './tools.js'
 
 export function settingsRoutes (services: SettingsServices & { readonly info: GatewayInfo }): AnyRoute[] {
   const settings = new Settings(services)
+  const schemas = schemasOf(services.config.schema)
   return [
     defineRoute({
       method: 'GET',
       url: '/api/settings',
       summary: 'Effective settings of svc.toml, without secrets',
-      schema: { response: settingsSchema },
+      schema: { response: schemas.settings },
       tool: settingTools.get,
       handler: () => ({ ...settings.read(), _svc: { served: servedAt(services.info.baseUrl) } })
     }),
@@ -21,7 +22,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings',
       summary: 'Change settings; all of them or none',
       description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
-      schema: { body: patchSchema, response: savedSchema },
+      schema: { body: schemas.patch, response: schemas.saved },
       example: { slots: { idle_timeout_s: 600 } },
       ...(method === 'PUT' ? { tool: settingTools.write } : {}),
       handler: call => settings.save(call, call.body)
@@ -32,7 +33,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       summary: 'Types, bounds, defaults and descriptions of all settings, as JSON Schema',
       schema: { response: jsonSchemaSchema },
       tool: settingTools.schema,
-      handler: () => schemaOf(services.plugins.settings())
+      handler: () => schemaOf(services.config.schema, services.plugins.settings())
     }),
     defineRoute({
       method: 'GET',
@@ -46,7 +47,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       method: 'POST',
       url: '/api/settings/reload',
       summary: 'Read the configuration files again',
-      schema: { response: reloadedSchema },
+      schema: { response: schemas.reloaded },
       tool: settingTools.reload,
       handler: call => settings.reload(call)
     })

@@ -1,4 +1,4 @@
-import { applyClasses, madeWhenRead, patchShape, svcConfigSchema } from 'svc-gateway/plugin'
+import { applyClasses, madeWhenRead, patchShape, type ConfigService, type SvcConfig } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 const keys = z.array(z.string())
@@ -26,30 +26,40 @@ export const diagnosticsSchema = z.array(z.strictObject({
   line: z.int().optional()
 })).meta({ description: 'What is wrong in the files; what they concern keeps its last good value' })
 
-/** Effective values, defaults filled in; secrets are `***`. */
-export const settingsSchema = svcConfigSchema.extend({
-  _svc: z.strictObject({
-    served: z.strictObject({ host: z.string(), port: z.int() }).nullable()
-      .meta({ description: 'Where this gateway listens, which may be elsewhere than `server` says: it was started so, or that takes a restart' })
-  })
-}).meta({ title: 'Settings' })
+/** Of requests and answers that hold svc.toml. */
+export interface SettingsSchemas {
+  /** Effective values, defaults filled in; secrets are `***`. */
+  readonly settings: z.ZodObject
+  readonly saved: z.ZodObject
+  readonly reloaded: z.ZodObject
+  readonly patch: z.ZodType<Record<string, unknown>>
+}
 
-export const savedSchema = svcConfigSchema.extend({
-  _svc: z.strictObject({ apply_plan: applyPlanSchema, warnings: z.array(z.string()) })
+const servedSchema = z.strictObject({ host: z.string(), port: z.int() }).nullable()
+  .meta({ description: 'Where this gateway listens, which may be elsewhere than `server` says: it was started so, or that takes a restart' })
+
+const savedPart = z.strictObject({ apply_plan: applyPlanSchema, warnings: z.array(z.string()) })
+const reloadedPart = z.strictObject({
+  revision: z.int().meta({ description: 'Counts changes of the configuration; the same when nothing changed' }),
+  diagnostics: diagnosticsSchema,
+  apply_plan: applyPlanSchema
 })
 
-export const reloadedSchema = svcConfigSchema.extend({
-  _svc: z.strictObject({
-    revision: z.int().meta({ description: 'Counts changes of the configuration; the same when nothing changed' }),
-    diagnostics: diagnosticsSchema,
-    apply_plan: applyPlanSchema
-  })
-})
+export type Saved = SvcConfig & { readonly _svc: z.output<typeof savedPart> }
+export type Reloaded = SvcConfig & { readonly _svc: z.output<typeof reloadedPart> }
 
-/** The config service checks a patch, together with what is there; here it is only described. */
-export const patchSchema = z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
-  description: 'Tables merge, everything else replaces, null takes a key back to its default',
-  ...patchShape(svcConfigSchema)
-})))
+/** @param file the schema of svc.toml, tables of plugins included */
+export function schemasOf (file: ConfigService['schema']): SettingsSchemas {
+  return {
+    settings: file.extend({ _svc: z.strictObject({ served: servedSchema }) }).meta({ title: 'Settings' }),
+    saved: file.extend({ _svc: savedPart }),
+    reloaded: file.extend({ _svc: reloadedPart }),
+    // the config service checks a patch, together with what is there; here it is only described
+    patch: z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
+      description: 'Tables merge, everything else replaces, null takes a key back to its default',
+      ...patchShape(file)
+    })))
+  }
+}
 
 export const jsonSchemaSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) })

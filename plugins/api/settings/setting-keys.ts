@@ -1,4 +1,4 @@
-import { svcConfigSchema, type ApplyClass, type PluginSetting } from 'svc-gateway/plugin'
+import type { ApplyClass, ConfigService, PluginSetting } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** JSON Schema of svc.toml; leaves carry `apply_class`. */
@@ -11,16 +11,21 @@ export interface SettingsSchema {
 /** Dotted key to what a change of it takes. A key that is a table of free keys stands for all below it. */
 export type SettingKeys = ReadonlyMap<string, ApplyClass>
 
-let own: SettingsSchema | null = null
+const known = new WeakMap<object, SettingsSchema>()
+
 /** Made for the first that asks: a start does not. */
-const base = (): SettingsSchema => own ??= z.toJSONSchema(svcConfigSchema, { io: 'input' }) as SettingsSchema
+function base (file: ConfigService['schema']): SettingsSchema {
+  const made = known.get(file) ?? z.toJSONSchema(file, { io: 'input' }) as SettingsSchema
+  known.set(file, made)
+  return made
+}
 
 /** Types, bounds, defaults and descriptions from the schemas that check the file, settings of plugins included. Pure. */
-export function settingsSchema (settings: readonly PluginSetting[]): SettingsSchema {
+export function settingsSchema (file: ConfigService['schema'], settings: readonly PluginSetting[]): SettingsSchema {
   return settings.reduce((schema, { plugin, key, schema: type, description, apply }) => {
     const leaf = { ...z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' }), $schema: undefined, description, apply_class: apply }
     return withProperty(schema, ['plugins', 'config', plugin, ...key.split('.')], leaf as SettingsSchema)
-  }, base())
+  }, base(file))
 }
 
 /** Every key of the schema. Pure. */

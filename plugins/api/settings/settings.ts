@@ -2,11 +2,10 @@ import {
   isSvcError, svcError, type ActivityLog, type ActivityNote, type ConfigService, type EventBus, type ModelRegistry,
   type PluginService, type RouteCall, type SlotService, type SvcConfig
 } from 'svc-gateway/plugin'
-import type { z } from 'zod'
 import { applyPlan, driftedSlots, warningsOf } from './apply-plan.js'
 import { changedKeys, isTable, pick, type Table } from './changes.js'
 import { masked, withoutMasks } from './masked.js'
-import type { reloadedSchema, savedSchema } from './schemas.js'
+import type { Reloaded, Saved } from './schemas.js'
 import { settingKeys, settingsSchema, type SettingKeys } from './setting-keys.js'
 
 export interface SettingsServices {
@@ -34,11 +33,11 @@ export class Settings {
   }
 
   keys (): SettingKeys {
-    return settingKeys(settingsSchema(this.#services.plugins.settings()))
+    return settingKeys(settingsSchema(this.#services.config.schema, this.#services.plugins.settings()))
   }
 
   /** Throws `config.invalid`, `config.parse_error`, `config.write_failed`; nothing is changed then. */
-  async save (call: Caller, given: Table): Promise<z.output<typeof savedSchema>> {
+  async save (call: Caller, given: Table): Promise<Saved> {
     // what was read may be sent back as it is
     const { _svc, ...patch } = given
     const { config, plugins, slots } = this.#services
@@ -58,7 +57,7 @@ export class Settings {
    * Reads every configuration file again, and what plugins are made of. Broken files are no error: the answer lists what
    * is wrong in them.
    */
-  async reload (call: Caller): Promise<z.output<typeof reloadedSchema>> {
+  async reload (call: Caller): Promise<Reloaded> {
     const { config, models, plugins, slots } = this.#services
     const changed = await this.#audited(call, 'settings.reload', async note => {
       const keys = await this.#changing(note, async () => { await config.reload() })

@@ -1,12 +1,14 @@
-import type { ConfigService, HardwareInfo, PluginService, PluginStanding } from 'svc-gateway/plugin'
+import { settingsOf, type ConfigService, type HardwareInfo, type PluginService, type PluginStanding } from 'svc-gateway/plugin'
+import { memorySettings } from '../../services/memory/settings.js'
 import type { Features } from './schemas.js'
 
 /** What a dashboard may offer here: a feature is there when something answers its route. Pure. */
 export function featuresOf (
-  plugins: readonly PluginStanding[], { memory }: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
+  plugins: readonly PluginStanding[], svc: ConfigService['snapshot']['svc'], { npu }: Pick<HardwareInfo, 'npu'>
 ): Features {
   const routes = plugins.filter(({ state }) => state === 'active').flatMap(report => report.routes)
-  const isThere = hasMemory(plugins, memory)
+  const memory = settingsOf(svc, memorySettings)
+  const isThere = hasMemory(plugins, svc)
   return {
     comfyui_switchover: routes.includes('POST /api/comfyui/switchover'),
     memory: isThere,
@@ -23,6 +25,7 @@ export function isMemoryDegraded (plugins: PluginService): boolean | null {
 }
 
 /** Switched on, and something answers for it. Pure. */
-export function hasMemory (plugins: readonly PluginStanding[], memory: ConfigService['snapshot']['svc']['memory']): boolean {
-  return memory.enabled && plugins.some(({ state, routes }) => state === 'active' && routes.some(route => / \/api\/memory(?:\/|$)/.test(route)))
+export function hasMemory (plugins: readonly PluginStanding[], svc: ConfigService['snapshot']['svc']): boolean {
+  const { enabled } = settingsOf(svc, memorySettings)
+  return enabled && plugins.some(({ state, routes }) => state === 'active' && routes.some(route => / \/api\/memory(?:\/|$)/.test(route)))
 }

@@ -27,7 +27,7 @@ export async function statusReport (services: StatusServices): Promise<Status> {
     hardware: hardwareOf(services),
     slots: slots.names().map(name => slotLine(slots, name)),
     upstreams: dispatch.upstreams().map(({ name, kind, url }) => ({ name, kind, url: withoutCredentials(url) })),
-    memory_enabled: hasMemory(standings, svc.memory),
+    memory_enabled: hasMemory(standings, svc),
     memory_degraded: isMemoryDegraded(plugins),
     runtime: runtimeOf(info.runtime),
     runtimes: info.runtimes.map(view => ({ ...view, info: view.info === null ? null : runtimeOf(view.info) })),

@@ -1,4 +1,8 @@
-import type { CallAnswer, ConfigService, ConfigSnapshot, DispatchService, DispatchTarget, SurfaceName } from 'svc-gateway/plugin'
+import {
+  settingsOf, type CallAnswer, type ConfigService, type ConfigSnapshot, type DispatchService, type DispatchTarget,
+  type SurfaceName
+} from 'svc-gateway/plugin'
+import { memorySettings } from '../memory/settings.js'
 import { bounded } from './bounded.js'
 import type { Abilities, Ability, AbilityName, Errand, ErrandAnswer } from './messages.js'
 import { askReranker, reranksElsewhere } from './rerank-gateway.js'
@@ -22,7 +26,10 @@ export async function runErrand (
   if (errand.to === 'web') return await sendToWeb(errand, signal)
   const { to, background } = errand
   const body = Buffer.from(errand.body)
-  if (to === 'rerank') return await askReranker(dispatch, config.snapshot.svc.memory.embedding, { body, requestId, background }, signal)
+  if (to === 'rerank') {
+    const { embedding } = settingsOf(config.snapshot.svc, memorySettings)
+    return await askReranker(dispatch, embedding, { body, requestId, background }, signal)
+  }
   const answer: CallAnswer = await dispatch.call({ ...surfaces[to], body, priority: background ? 'low' : 'normal', requestId, signal })
   return { status: answer.status, body: await bounded(answer.body, LARGEST_ANSWER_BYTES) }
 }
@@ -38,7 +45,8 @@ export type FindTarget = (model: string, surface: SurfaceName) => DispatchTarget
  * that is enabled. A model that reranks is one that `find` knows, or another gateway's. Pure but for that.
  */
 export function abilitiesOf (snapshot: ConfigSnapshot, find: FindTarget = () => null): Abilities {
-  const { graph: { enabled, llm_timeout_s: timeoutS }, embedding, consolidation_tokens_per_day: budget } = snapshot.svc.memory
+  const settings = settingsOf(snapshot.svc, memorySettings)
+  const { graph: { enabled, llm_timeout_s: timeoutS }, embedding, consolidation_tokens_per_day: budget } = settings
   const { rerank_connect_timeout_s: connectS, rerank_read_timeout_s: readS } = embedding
   return {
     patience: { embedMs: EMBED_MS, rerankMs: (connectS + readS) * 1000 },
@@ -53,7 +61,7 @@ export function abilitiesOf (snapshot: ConfigSnapshot, find: FindTarget = () => 
 
 /** The model of the settings where it can be asked, else a slot. Pure but for `find`. */
 export function rerankerOf (snapshot: ConfigSnapshot, find: FindTarget): Ability {
-  const { embedding } = snapshot.svc.memory
+  const { embedding } = settingsOf(snapshot.svc, memorySettings)
   const { rerank_model: model } = embedding
   if (reranksElsewhere(embedding) || find(model, 'rerank') !== null) return { model, why: null }
   return slotOf(snapshot, 'reranking', 'the fused order stands')
@@ -67,7 +75,7 @@ function namedEmbedder (model: string, find: FindTarget): Ability {
 
 /** The slot of the graph's settings where it can be used. */
 function chatSlotOf (snapshot: ConfigSnapshot): Ability {
-  const named = snapshot.slots.get(snapshot.svc.memory.graph.extraction_slot)
+  const named = snapshot.slots.get(settingsOf(snapshot.svc, memorySettings).graph.extraction_slot)
   if (named?.type === 'llm' && named.enabled) return { model: named.name, why: null }
   return slotOf(snapshot, 'llm', 'texts are kept as they are')
 }

@@ -1,9 +1,10 @@
-import { svcConfigSchema, type DispatchService, type SvcConfig } from 'svc-gateway/plugin'
+import type { DispatchService } from 'svc-gateway/plugin'
 import { Agent, request } from 'undici'
+import { memorySettings, type MemorySettings } from '../memory/settings.js'
 import { bounded } from './bounded.js'
 import type { ErrandAnswer } from './messages.js'
 
-type Settings = SvcConfig['memory']['embedding']
+type Settings = MemorySettings['embedding']
 
 export interface RerankCall {
   /** JSON, as a client of `/v1/rerankings` sends it. */
@@ -14,7 +15,7 @@ export interface RerankCall {
 }
 
 const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024
-const { rerank_gateway_url: own } = svcConfigSchema.parse({}).memory.embedding
+const { rerank_gateway_url: own } = memorySettings.schema.parse({}).embedding
 
 /** Whether another gateway reranks than this one. Pure. */
 export function reranksElsewhere ({ rerank_gateway_url: url }: Settings): boolean {

@@ -1,4 +1,4 @@
-import { core, definePlugin } from 'svc-gateway/plugin'
+import { core, definePlugin, settingsOf } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { embeddedMemoryRef } from '../memory-engine/ref.js'
 import { memoryError } from './errors.js'
@@ -8,6 +8,7 @@ import { Memory } from './memory.js'
 import { Notes } from './notes/notes.js'
 import { SecondPass } from './notes/second-pass.js'
 import { memoryRef, type MemoryService } from './ref.js'
+import { memorySettings } from './settings.js'
 
 const seconds = z.number().min(0.1).max(86_400)
 const REFLECT_TIMEOUT = 'SVC_MEMORY_REFLECT_TIMEOUT_S'
@@ -31,6 +32,7 @@ export default definePlugin({
   kind: 'service',
   apiVersion: 1,
   errors: memoryError,
+  settings: memorySettings,
   configSchema,
   requires: { clock: core.clock, config: core.config, dispatch: core.dispatch, embedded: embeddedMemoryRef },
   provides: [memoryRef],
@@ -43,7 +45,7 @@ export default definePlugin({
       lookMs: ctx.config.look_timeout_s * 1000
     }
     const hindsight = new HindsightEngine(() => {
-      const { url, auth_value_env: keyName } = config.snapshot.svc.memory
+      const { url, auth_value_env: keyName } = settingsOf(config.snapshot.svc, memorySettings)
       return { url: config.secret('SVC_HINDSIGHT_URL') ?? url, key: keyName === '' ? undefined : config.secret(keyName), keyName }
     }, times)
     const memory = new Memory({ config, clock, log: ctx.log, engines: { embedded: () => embedded, hindsight: () => hindsight } })

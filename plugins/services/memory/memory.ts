@@ -1,8 +1,9 @@
-import { isSvcError, messageOf, type Clock, type ConfigService, type Logger, type SvcConfig } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, settingsOf, type Clock, type ConfigService, type Logger } from 'svc-gateway/plugin'
 import type { EngineRequest, EngineStatus, MemoryEngine } from './engine.js'
 import { memoryError } from './errors.js'
+import { memorySettings, type MemorySettings } from './settings.js'
 
-type Settings = SvcConfig['memory']
+type Settings = MemorySettings
 
 export interface MemoryDeps {
   readonly config: ConfigService
@@ -88,7 +89,7 @@ export class Memory {
     await engine?.close?.()
   }
 
-  get #settings (): Settings { return this.#deps.config.snapshot.svc.memory }
+  get #settings (): Settings { return settingsOf(this.#deps.config.snapshot.svc, memorySettings) }
 
   #forget (): void {
     const engine = this.#current?.engine

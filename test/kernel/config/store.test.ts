@@ -2,10 +2,11 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import type { ConfigSnapshot, Diagnostic } from '../../../kernel/contract/index.js'
+import { settingsOf, type ConfigSnapshot, type Diagnostic } from '../../../kernel/contract/index.js'
 import type { FileOps } from '../../../kernel/config/atomic-file.js'
 import { ownIdentity } from '../../../kernel/config/process-identity.js'
 import type { Table } from '../../../kernel/config/toml-file.js'
+import { memorySettings } from '../../../plugins/services/memory/settings.js'
 import { laid, shippedProviders } from '../../providers.js'
 import { providerOf } from '../slots/launch-input.js'
 import { openHome, writeTree } from './support.js'
@@ -252,7 +253,7 @@ t.test('a patch of svc.toml keeps comments and order, and refuses a broken file'
   for (const [patch, expect] of refused) await t.rejects(config.patchSvc(patch), expect)
   t.notMatch(readFileSync(path, 'utf8'), /8200|secret|rel/)
   await config.patchSvc({ memory: { graph: { anything: 'goes' } } })
-  t.match(config.snapshot.svc.memory.graph, { anything: 'goes' })
+  t.match(settingsOf(config.snapshot.svc, memorySettings).graph, { anything: 'goes' })
 
   writeFileSync(path, '[slots')
   await t.rejects(config.patchSvc({ slots: { max_slots: 5 } }), { code: 'config.parse_error' }, 'a broken file is not written over')

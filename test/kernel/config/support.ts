@@ -7,6 +7,7 @@ import type { WithLock } from '../../../kernel/config/locker.js'
 import { shippedProviders } from '../../providers.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import { SerialQueue } from '../../../kernel/async/serial-queue.js'
+import { settingsTables } from '../../../plugins/index.js'
 import { capabilitiesFile } from '../../../plugins/services/capabilities/capabilities-file.js'
 import { stacksFile } from '../../../plugins/services/stack-catalog/stacks-file.js'
 
@@ -68,7 +69,7 @@ export async function openHome (
   writeTree(paths.etc, files)
   const log = recordingLog()
   const config = await createConfigService({
-    paths, env: {}, log, clock: manualClock(), withLock: processLock(), providers: shippedProviders,
+    paths, env: {}, log, clock: manualClock(), withLock: processLock(), tables: settingsTables, providers: shippedProviders,
     owned: [wordsFile, capabilitiesFile, stacksFile],
     ...options
   })

@@ -388,9 +388,11 @@ t.test('a package owns a configuration file: it is read, checked, written and to
 
   it.write('svc-plugin-rival', { 'index.js': parrot('rival') })
   it.write('svc-plugin-greedy', { 'index.js': parrot('greedy').replace('parrot.toml', 'upstreams.toml') })
-  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = ["svc-plugin-parrot", "svc-plugin-rival", "svc-plugin-greedy"]\n')
+  it.write('svc-plugin-keen', { 'index.js': parrot('keen').replace('parrot.toml', 'keen.toml').replace('register', `settings: { name: 'keen', schema: z.strictObject({}) }, register`) })
+  writeFileSync(join(it.gateway.home, 'etc/svc/svc.toml'), '[plugins]\nallow = ["svc-plugin-parrot", "svc-plugin-rival", "svc-plugin-greedy", "svc-plugin-keen"]\n')
   await it.reload()
   t.match(it.report('rival'), { state: 'failed', code: 'plugin.conflict', message: /configuration file 'parrot.toml' belongs to plugin 'svc-plugin-parrot'; choose another name/ })
+  t.match(it.report('keen'), { state: 'failed', code: 'plugin.conflict', message: /a package cannot own the table \[keen\] of svc.toml; give it a `configSchema`/ })
   t.match(it.report('greedy'), { state: 'failed', code: 'plugin.conflict', message: /configuration file 'upstreams.toml' is the gateway's own/ })
 
   writeFileSync(path, 'volume = 99\n')

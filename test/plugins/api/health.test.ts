@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'libsql'
 import t from 'tap'
-import { svcConfigSchema, definePlugin, hardwareSchema, type PluginStanding } from '../../../kernel/contract/index.js'
+import { svcSchema } from '../../../cli/offline/svc-schema.js'
+import { definePlugin, hardwareSchema, type PluginStanding } from '../../../kernel/contract/index.js'
 import { featuresOf } from '../../../plugins/api/status/features.js'
 import { writeTree } from '../../kernel/config/support.js'
 import { strixHalo } from '../../kernel/hardware/machines/strix-halo.js'
@@ -80,7 +81,7 @@ t.test('features say what this host and its plugins offer', async t => {
   writeTree(root, strixHalo.tree)
   const gateway = await api(t, { machine: { root } })
   t.match((await gateway.call('GET', '/api/features')).json, { npu: true, mcp_supervisor: false })
-  const config = svcConfigSchema.parse({ memory: { enabled: true } })
+  const config = svcSchema.parse({ memory: { enabled: true } })
   const plugins = (state: string, ...routes: string[]): readonly PluginStanding[] =>
     [{ name: 'it', state, routes }] as unknown as readonly PluginStanding[]
   const none = hardwareSchema.parse({})
@@ -88,6 +89,6 @@ t.test('features say what this host and its plugins offer', async t => {
     comfyui_switchover: true, memory: true, mcp_supervisor: false, memory_engine: 'embedded', npu: false
   })
   t.match(featuresOf(plugins('failed', 'POST /api/comfyui/switchover', 'GET /api/memory'), config, none), { comfyui_switchover: false, memory: false, memory_engine: null })
-  t.match(featuresOf(plugins('active', 'GET /api/memory/graph'), svcConfigSchema.parse({ memory: { enabled: false } }), none), { memory: false, memory_engine: null })
+  t.match(featuresOf(plugins('active', 'GET /api/memory/graph'), svcSchema.parse({ memory: { enabled: false } }), none), { memory: false, memory_engine: null })
   t.match(featuresOf(plugins('active', 'GET /api/memorable'), config, none), { memory: false })
 })

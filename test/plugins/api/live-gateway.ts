@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { svcSchema } from '../../../cli/offline/svc-schema.js'
 import type { PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import {
   createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type EngineScript, type TestGateway, type TestGatewayOptions
@@ -112,7 +113,7 @@ export class Proofs {
   }
 
   complete (t: Test, ofTable: (table: string) => boolean, elsewhere: readonly string[] = []): void {
-    const live = [...settingKeys(settingsSchema([]))].filter(([key, apply]) => apply === 'live' && ofTable(key.split('.', 1)[0]!))
+    const live = [...settingKeys(settingsSchema(svcSchema, []))].filter(([key, apply]) => apply === 'live' && ofTable(key.split('.', 1)[0]!))
     t.same([...this.#keys, ...elsewhere].sort(), live.map(([key]) => key).sort())
   }
 }

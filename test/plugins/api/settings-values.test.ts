@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { z } from 'zod'
+import { svcSchema } from '../../../cli/offline/svc-schema.js'
 import { checkShape } from '../../../kernel/config/shape-check.js'
 import { noProviders } from '../../../kernel/config/laid-providers.js'
 import { checkSlotFile } from '../../../kernel/config/schema/slot-file.js'
@@ -11,7 +12,7 @@ import { mergeTables } from '../../../kernel/config/svc-writer.js'
 import { parseToml, type Table } from '../../../kernel/config/toml-file.js'
 import { patchToml } from '../../../kernel/config/toml-patch.js'
 import {
-  externalProviderSchema, isSvcError, modelRowSchema, slotConfigSchema, svcConfigSchema, upstreamSchema
+  externalProviderSchema, isSvcError, modelRowSchema, slotConfigSchema, upstreamSchema
 } from '../../../kernel/contract/index.js'
 import fc from '../../property.js'
 import text from '../../../plugins/v1/text/index.js'
@@ -56,14 +57,14 @@ async function isTaken (gateway: Api, [method, path]: readonly [string, string],
 t.test('every key of settings and slot files takes every JSON value, or refuses it by its path', async t => {
   const quiet = (): void => {}
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-  const settings = leaves(z.toJSONSchema(svcConfigSchema, { io: 'input' }) as Schema)
+  const settings = leaves(z.toJSONSchema(svcSchema, { io: 'input' }) as Schema)
   const slot = leaves(z.toJSONSchema(slotConfigSchema, { io: 'input', unrepresentable: 'any' }) as Schema)
   t.ok(settings.length > 60 && slot.length > 40, `${settings.length} and ${slot.length} keys`)
   let written = 0
   for (const value of values) {
     for (const [path] of settings) {
       const next = mergeTables({}, nested(path, value) as Table)
-      if (checkShape(svcConfigSchema, next, { audience: 'client', written: true }).value === null) continue
+      if (checkShape(svcSchema, next, { audience: 'client', written: true }).value === null) continue
       const text = patchToml('# mine\n', next, quiet)
       if (!isDeepStrictEqual(parseToml(text), next)) throw new Error(`${path.join('.')}: ${JSON.stringify(value)} became ${text}`)
       written++
@@ -142,7 +143,7 @@ function bounded (schema: z.ZodType, bound: 'least' | 'most'): ReadonlyArray<rea
 }
 
 t.test('every number that can be configured has bounds that arithmetic survives', async t => {
-  for (const schema of [svcConfigSchema, slotConfigSchema, upstreamSchema, externalProviderSchema, modelRowSchema]) {
+  for (const schema of [svcSchema, slotConfigSchema, upstreamSchema, externalProviderSchema, modelRowSchema]) {
     for (const [path, leaf] of leaves(jsonSchema(schema))) {
       const number = numberIn(leaf)
       // what a file weighs is measured, and adds up to nothing
@@ -153,7 +154,7 @@ t.test('every number that can be configured has bounds that arithmetic survives'
   }
   for (const bound of ['least', 'most'] as const) {
     const gateway = await api(t, { group: [...apiPlugins, text] })
-    const settings = bounded(svcConfigSchema, bound).filter(([path]) => !/port/.test(path.at(-1)!) && path[1] !== 'max_slots')
+    const settings = bounded(svcSchema, bound).filter(([path]) => !/port/.test(path.at(-1)!) && path[1] !== 'max_slots')
     t.ok(settings.length > 25, `${settings.length} settings`)
     for (const [path, value] of settings) {
       t.ok(await isTaken(gateway, ['PATCH', '/api/settings'], nested(path, value)), `${path.join('.')} = ${value}`)
@@ -202,4 +203,12 @@ t.test('the slot that extracts the graph is an enabled llm slot, and the status 
   t.equal((await gateway.call('PUT', '/api/settings', graph('agent'))).status, 200)
   t.equal((await gateway.call('PUT', '/api/settings', graph(null))).status, 200, 'the default is named by nobody')
   t.match((await gateway.call('GET', '/api/status')).json, { memory_enabled: false })
+
+  // the table is its plugin's, and means the same while that is away
+  t.equal((await gateway.call('PATCH', '/api/settings', { plugins: { disabled: ['memory'] } })).status, 200)
+  await refused(t, gateway, ['PATCH', '/api/settings', graph('off')], 400, 'config.invalid', /an enabled llm slot: one of agent/)
+  await refused(t, gateway, ['PATCH', '/api/settings', { memory: { engin: 'x' } }], 400, 'config.invalid', /memory.engin is not a known key; did you mean engine\?/)
+  t.equal((await gateway.call('PATCH', '/api/settings', { memory: { engine: 'hindsight' } })).status, 200)
+  t.match((await gateway.call('GET', '/api/settings')).json.memory, { enabled: false, engine: 'hindsight', graph: { extraction_slot: 'utility' } })
+  t.match((await gateway.call('GET', '/api/settings/schema')).json.properties.memory.properties.engine, { apply_class: 'live', default: 'embedded' })
 })

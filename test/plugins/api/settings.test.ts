@@ -2,7 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { z } from 'zod'
-import { applyClasses, definePlugin, svcConfigSchema, type PluginSetting } from '../../../kernel/contract/index.js'
+import { svcSchema } from '../../../cli/offline/svc-schema.js'
+import { applyClasses, definePlugin, type PluginSetting } from '../../../kernel/contract/index.js'
 import { createFakeProviderPlugin } from '../../../kernel/testing/index.js'
 import { applyPlan, warningsOf } from '../../../plugins/api/settings/apply-plan.js'
 import { changedKeys, isTable, pick } from '../../../plugins/api/settings/changes.js'
@@ -142,7 +143,7 @@ t.test('settings of plugins are checked by the plugin, and their secrets are not
 })
 
 t.test('each setting says what a change of it takes', async t => {
-  const keys = settingKeys(settingsSchema([{ plugin: 'p', key: 'a.b', schema: z.boolean(), description: 'd', apply: 'slot-restart' } as PluginSetting]))
+  const keys = settingKeys(settingsSchema(svcSchema, [{ plugin: 'p', key: 'a.b', schema: z.boolean(), description: 'd', apply: 'slot-restart' } as PluginSetting]))
   t.equal(keys.get('plugins.config.p.a.b'), 'slot-restart')
   t.equal(applyClassOf(keys, 'plugins.config.p.other'), 'gateway-restart')
   t.equal(applyClassOf(keys, 'memory.graph.unknown'), null)
@@ -151,12 +152,12 @@ t.test('each setting says what a change of it takes', async t => {
     const at = [...path, key]
     return isTable(inner) && Object.keys(inner).length > 0 ? leaves(inner, at) : [at.join('.')]
   })
-  for (const key of leaves(svcConfigSchema.parse({}))) t.ok(keys.has(key), `${key} has an apply class`)
+  for (const key of leaves(svcSchema.parse({}))) t.ok(keys.has(key), `${key} has an apply class`)
   const described = (schema: SettingsSchema, path: string): void => {
     if (schema.apply_class !== undefined) t.match(schema.description, /^[A-Z].{8,}[^.]$/, `${path} is described`)
     for (const [key, inner] of Object.entries(schema.properties ?? {})) described(inner, `${path}.${key}`)
   }
-  described(settingsSchema([]), '')
+  described(settingsSchema(svcSchema, []), '')
 
   t.same(changedKeys({ a: 1, b: { c: [1], d: 2 }, e: { f: 1 } }, { a: 1, b: { c: [2], d: 2 }, g: { h: 1 } }), ['b.c', 'e.f', 'g.h'])
   t.same(pick({ a: 1, b: { c: [2], d: 2 } }, ['b.c', 'e.f', 'a']), { b: { c: [2] }, a: 1 })
@@ -166,8 +167,8 @@ t.test('each setting says what a change of it takes', async t => {
   t.same(withoutMasks({ a: { ...mask.a, n: 2 } }, settings), { a: { n: 2, keys: {} } })
   t.same(withoutMasks({ a: { token: 'z', other: '***' } }, settings), { a: { token: 'z', other: '***' } })
   t.same(applyPlan(['slots.max_slots', 'x.y'], keys, ['s']), { live: ['slots.max_slots'], slot_restart: [], gateway_restart: [], unknown: ['x.y'], slots: ['s'] })
-  t.same(warningsOf(svcConfigSchema.parse({})), [])
-  t.equal(warningsOf(svcConfigSchema.parse({
+  t.same(warningsOf(svcSchema.parse({})), [])
+  t.equal(warningsOf(svcSchema.parse({
     server: { host: '0.0.0.0', allowed_hosts: ['*'], allowed_origins: ['*'] }, slots: { publish_host: '10.0.0.1' }, models: { pull_root: '/m' }
   })).length, 5)
 })

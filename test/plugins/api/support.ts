@@ -46,6 +46,8 @@ import updates from '../../../plugins/services/updates/index.js'
 import hub from '../../../plugins/services/hub/index.js'
 import library from '../../../plugins/services/library/index.js'
 import capabilityFile from '../../../plugins/services/capabilities/index.js'
+import memoryEngine from '../../../plugins/services/memory-engine/index.js'
+import memory from '../../../plugins/services/memory/index.js'
 import stackCatalog from '../../../plugins/services/stack-catalog/index.js'
 import pull from '../../../plugins/services/pull/index.js'
 
@@ -67,6 +69,8 @@ export const apiPlugins: readonly AnyPlugin[] = [
   journal,
   library,
   logs,
+  memory,
+  memoryEngine,
   meta,
   models,
   modelStore,

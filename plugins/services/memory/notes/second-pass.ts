@@ -1,5 +1,6 @@
-import { messageOf, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
+import { messageOf, settingsOf, type Clock, type ConfigService, type DispatchService, type Logger } from 'svc-gateway/plugin'
 import { askReranker, rerankBody, rerankerOf, scoresIn } from '../../memory-engine/ref.js'
+import { memorySettings } from '../settings.js'
 import type { Note } from './note.js'
 import type { RerankBounds, Reranker } from './reranker.js'
 
@@ -32,7 +33,7 @@ export class SecondPass implements Reranker {
     const { clock, config: { snapshot }, dispatch, log } = this.#deps
     const { model } = rerankerOf(snapshot, (name, surface) => dispatch.target(name, surface))
     if (model === null || notes.length < 2 || clock.monotonic() < this.#sparedUntilMs) return notes
-    const { embedding } = snapshot.svc.memory
+    const { embedding } = settingsOf(snapshot.svc, memorySettings)
     const patienceMs = withinMs ?? (embedding.rerank_connect_timeout_s + embedding.rerank_read_timeout_s) * 1000
     const top = notes.slice(0, MOST_CANDIDATES)
     const body = Buffer.from(JSON.stringify(rerankBody(model, query, top.map(({ text }) => text))))

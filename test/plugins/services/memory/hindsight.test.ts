@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { svcConfigSchema, type ConfigService } from '../../../../kernel/contract/index.js'
+import { svcSchema } from '../../../../cli/offline/svc-schema.js'
+import type { ConfigService } from '../../../../kernel/contract/index.js'
 import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
 import type { MemoryEngine } from '../../../../plugins/services/memory/engine.js'
 import { Memory } from '../../../../plugins/services/memory/memory.js'
@@ -190,7 +191,7 @@ t.test('a server is looked at once a second, however many requests get through t
       return Promise.resolve({ reachable: true, version: null, features: {}, banks: null, degraded: !isWell, detail })
     }
   }
-  const config = { snapshot: { svc: svcConfigSchema.parse({ memory: { enabled: true } }) } } as ConfigService
+  const config = { snapshot: { svc: svcSchema.parse({ memory: { enabled: true } }) } } as ConfigService
   const log = { info: () => {}, warn: () => {} }
   const memory = new Memory({ config, clock, log, engines: { embedded: () => engine, hindsight: () => engine } })
   t.teardown(() => memory.close())
