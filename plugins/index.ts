@@ -29,6 +29,7 @@ const builtins = [
   { name: 'api-agents', load: () => import('./api/agents/index.js') },
   { name: 'api-approvals', load: () => import('./api/approvals/index.js') },
   { name: 'api-backends', load: () => import('./api/backends/index.js') },
+  { name: 'board-agents', load: () => import('./services/board-agents/index.js') },
   { name: 'api-board', load: () => import('./api/board/index.js') },
   { name: 'api-board-chat', load: () => import('./api/board-chat/index.js') },
   { name: 'api-capabilities', load: () => import('./api/capabilities/index.js') },

@@ -88,6 +88,17 @@ export interface AgentProbe {
   readonly expect: RegExp
 }
 
+/** One run of its program for one task, without a terminal: it asks nothing back, and its last line says what came of it. */
+export interface AgentErrand {
+  /**
+   * Arguments after those of its wiring.
+   * @param report absolute path of a file that it may write how it went to
+   */
+  readonly args: (prompt: string, report: string) => readonly string[]
+  /** Where its exit code does not tell: why it failed, by its report (null: it wrote none); null when it did not. Pure. */
+  readonly problem?: (report: string | null) => string | null
+}
+
 /** An agent: a program that people run on a model. Its wiring points it at this gateway. */
 export interface AgentDescriptor {
   /** kebab-case, unique, at most 32 characters; also its name in `X-svc-Agent` and of its file in `agents/`. */
@@ -114,6 +125,8 @@ export interface AgentDescriptor {
   readonly install?: AgentInstall
   readonly server?: AgentServer
   readonly probe?: AgentProbe
+  /** How it is given a task. Without: the task board gives it none. */
+  readonly task?: AgentErrand
 }
 
 const ID = /^[a-z][a-z0-9-]{0,31}$/

@@ -15,7 +15,8 @@ export type { SettingsChange, SettingsProblem, SettingsTable } from './settings-
 export { defineAgent, isAgent } from './agent.js'
 export { agentOf } from './agent-of.js'
 export type {
-  AgentCatalog, AgentDescriptor, AgentInstall, AgentPersona, AgentProbe, AgentServer, AgentSetting, AgentWiring, AgentWorld, NpmProgram
+  AgentCatalog, AgentDescriptor, AgentErrand, AgentInstall, AgentPersona, AgentProbe, AgentServer, AgentSetting, AgentWiring,
+  AgentWorld, NpmProgram
 } from './agent.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
 export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'

@@ -83,6 +83,7 @@ export class EngineProcess {
   takePipes (): ProgramPipes | null {
     const pipes = this.#pipes
     this.#pipes = null
+    for (const stream of pipes === null ? [] : [pipes.stdout, pipes.stderr]) stream.off('readable', keepUnread)
     return pipes
   }
 
@@ -161,6 +162,8 @@ export class EngineProcess {
       child.unref()
       this.#child = child
       if (child.stdin !== null && child.stdout !== null && child.stderr !== null) {
+        // Node throws away what has no reader when a process ends, and its reader comes later than a short one ends
+        for (const stream of [child.stdout, child.stderr]) stream.on('readable', keepUnread)
         this.#pipes = { stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, pid: child.pid ?? null }
       }
       this.#askedToStop = false
@@ -236,6 +239,8 @@ export class EngineProcess {
     await writeRecord(this.#deps.store, this.#record)
   }
 }
+
+function keepUnread (): void {}
 
 function isTaken (pid: number | undefined): boolean {
   try {

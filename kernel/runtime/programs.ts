@@ -70,7 +70,8 @@ export class RuntimePrograms implements Programs {
     if (form.kind === 'process') {
       const command = await findProgram(form.command, this.#deps.path())
       if (command === null) throw noProgram(form.command)
-      return { ...common, form: { kind: 'process', command, args: form.args, workingDir: null, bindHost: '127.0.0.1', label: basename(command), piped: true } }
+      const { args, workingDir = null } = form
+      return { ...common, form: { kind: 'process', command, args, workingDir, bindHost: '127.0.0.1', label: basename(command), piped: true } }
     }
     return {
       ...common,

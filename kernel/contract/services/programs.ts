@@ -10,8 +10,11 @@ export interface ProgramSpec {
   readonly purpose: string
   readonly env: Readonly<Record<string, string>>
   readonly form:
-    /** `command`: a path, or a name that is looked up in PATH. No shell ever sees it or its arguments. */
-    | { readonly kind: 'process', readonly command: string, readonly args: readonly string[] }
+    /**
+     * `command`: a path, or a name that is looked up in PATH. No shell ever sees it or its arguments. It runs in `workingDir`,
+     * which is there already; default is the gateway's.
+     */
+    | { readonly kind: 'process', readonly command: string, readonly args: readonly string[], readonly workingDir?: string }
     /** With a port it is spoken to over HTTP, published on loopback; without one over its standard streams. */
     | { readonly kind: 'container', readonly image: string, readonly args: readonly string[], readonly port: number | null }
 }

@@ -164,6 +164,11 @@ export class Lifecycle implements AgentLifecycle {
     return await this.#work.socket(agent, record)
   }
 
+  errands (id: string): ReturnType<AgentLifecycle['errands']> {
+    const [record, agent] = [this.#records.get(id), this.#deps.known.find(id)]
+    return record === undefined || agent === undefined || isUnderWay(record) ? null : this.#work.errands(agent, record)
+  }
+
   async log (id: string): ReturnType<AgentLifecycle['log']> {
     this.#recordOf(id)
     const folder = logsOf(this.#work.folderOf(id))

@@ -1,14 +1,16 @@
-import { appendFile, mkdir } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { appendFile, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  createLineSplitter, pause, type AgentDescriptor, type Clock, type DaemonService, type GatewayInfo, type Programs
+  createLineSplitter, pause, type AgentDescriptor, type AgentErrand,
+  type Clock, type DaemonService, type GatewayInfo, type Programs
 } from 'svc-gateway/plugin'
 import type { Environments, PackageOrder } from '../../api/services/ref.js'
 import { dataOf, logsOf, makeData, secretOf, writeFiles } from './data.js'
 import { agentError } from './errors.js'
 import { runOf, type KnownAgents } from './known-agents.js'
 import type { AgentRecord } from './record.js'
-import type { AgentPhase, AgentRun, InstallForm } from './ref.js'
+import type { AgentPhase, AgentRun, Errand, InstallForm } from './ref.js'
 
 export interface PhaseDeps {
   readonly clock: Clock
@@ -143,6 +145,30 @@ export class PhaseWork {
       await daemons.run({ ...place, env: this.#envOf(command, data, run.env), form }, { signal })
     }
     return { server: true, port }
+  }
+
+  /** Runs of its program for one task each; null where it takes none. */
+  errands (agent: AgentDescriptor, record: AgentRecord): ((prompt: string) => Promise<Errand>) | null {
+    const isWhole = record.installed_at !== null && record.problem === null && this.programOf(agent, record) !== null
+    return agent.task === undefined || !isWhole ? null : prompt => this.#errand(agent, agent.task!, record, prompt)
+  }
+
+  async #errand (agent: AgentDescriptor, task: AgentErrand, record: AgentRecord, prompt: string): Promise<Errand> {
+    const { args, env } = await this.#wire(agent, record)
+    const folder = dataOf(this.folderOf(agent.id))
+    const program = this.programOf(agent, record)!
+    const report = join(folder, `report-${randomBytes(6).toString('hex')}`)
+    return {
+      program,
+      args: [...args, ...task.args(prompt, report)],
+      env: this.#envOf(program, folder, env),
+      folder,
+      problem: async () => {
+        const written = await readFile(report, 'utf8').catch(() => null)
+        await rm(report, { force: true })
+        return task.problem?.(written) ?? null
+      }
+    }
   }
 
   /** Asks whether it works. Throws `agent.restart_failed`. */

@@ -93,6 +93,17 @@ export interface InstallOrder {
   readonly dryRun?: boolean | undefined
 }
 
+/** One run of an installed agent for one task. */
+export interface Errand {
+  readonly program: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** Its own folder, which is where it runs unless it is told otherwise. */
+  readonly folder: string
+  /** To be asked once it has ended, or was not started: why it failed by its own account, null if it does not say so. */
+  readonly problem: () => Promise<string | null>
+}
+
 /**
  * Agents that the gateway brings, one at a time. What it does goes on when the caller leaves and after a restart; how far it
  * is, the status tells. All but `list` throw `agent.unknown`.
@@ -123,6 +134,8 @@ export interface AgentLifecycle {
    * is not installed, does not run at the moment, or speaks none. Never throws for an unknown one.
    */
   socket (id: string): Promise<URL | null>
+  /** Runs of it for one task each, wired anew. Null for one that can be given none now, by its descriptor or as it is. Quick. */
+  errands (id: string): ((prompt: string) => Promise<Errand>) | null
   /** Resolves when no work on it is under way. */
   settled (id: string): Promise<void>
 }

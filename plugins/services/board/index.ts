@@ -38,15 +38,15 @@ export default definePlugin({
   apiVersion: 1,
   errors: boardError,
   configSchema,
-  requires: { clock: core.clock, dispatch: core.dispatch, info: core.info },
+  requires: { clock: core.clock, dispatch: core.dispatch, info: core.info, programs: core.programs },
   provides: [boardRef],
   databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await openDatabase(path)).close() }],
   register (ctx) {
     const { config, log } = ctx
-    const { clock, dispatch, info } = ctx.services
+    const { clock, dispatch, info, programs } = ctx.services
     const { tick_interval_s: tick, claim_ttl_s: ttl, failure_limit: failures, max_in_flight: most } = config
     const settings = { tick_interval: tick, failure_limit: failures, claim_ttl: ttl, max_in_flight: most }
-    const runners: AgentRunner[] = [commandRunner({ clock, agents: config.agents, baseUrl: () => info.baseUrl })]
+    const runners: AgentRunner[] = [commandRunner({ clock, programs, agents: config.agents, baseUrl: () => info.baseUrl })]
     const path = join(ctx.stateDir, FILE)
     const open = async (): Promise<BoardData> => {
       const now = (): number => Math.floor(clock.now()) / 1000

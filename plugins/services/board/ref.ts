@@ -1,8 +1,12 @@
 import { createServiceRef } from 'svc-gateway/plugin'
+import type { AgentRunner } from './agent-runner.js'
 import type { BoardPlans } from './plan/planning.js'
 import type { BoardEventKind, RunView, Task, TaskStatus } from './task.js'
 
+export type { AgentOutcome, AgentRunner, AgentTask, AgentWorld } from './agent-runner.js'
 export { boardError } from './errors.js'
+export { runProgram } from './program-run.js'
+export type { AgentProgram, ProgramEnd } from './program-run.js'
 export type { BoardPlans, PlanCall } from './plan/planning.js'
 export { boardEventKinds, runStates, taskStatuses } from './task.js'
 export type { BoardEventKind, RunState, RunView, Task, TaskStatus } from './task.js'
@@ -65,40 +69,6 @@ export interface Orchestration {
 }
 
 export type OrchestrationPatch = { readonly [K in keyof Orchestration]?: Orchestration[K] | undefined }
-
-/** What the agent of a run is given. */
-export interface AgentTask {
-  /** Id of the run, which is also its claim. */
-  readonly run: string
-  readonly agent: string
-  readonly board: string
-  readonly task: Task
-}
-
-export interface AgentWorld {
-  /** Aborts when the claim is over: end the agent, then settle. */
-  readonly signal: AbortSignal
-  /** A line of the log of the run. Never throws. */
-  readonly log: (line: string) => void
-  /** Keeps what `AgentRunner.end` needs to find the agent again in another run of the gateway, at most 4 KiB. */
-  readonly keep: (handle: string) => void
-}
-
-export interface AgentOutcome {
-  readonly ok: boolean
-  /** The summary of a task that is done, why one is not. */
-  readonly message: string
-}
-
-/** Brings agents to life for tasks. */
-export interface AgentRunner {
-  /** Agents that can be given tasks now. Quick. */
-  readonly agents: () => ReadonlyArray<{ readonly id: string, readonly label: string }>
-  /** Resolves when the agent has ended. Rejects when it could not be started. */
-  readonly run: (task: AgentTask, world: AgentWorld) => Promise<AgentOutcome>
-  /** Resolves when nothing is left of a run of an earlier gateway, by what `keep` was given. */
-  readonly end: (handle: string) => Promise<void>
-}
 
 export interface DispatchSettings {
   /** Seconds between two looks for ready tasks; changes of the board are looked at at once. */

@@ -22,6 +22,8 @@ export const hermes = defineAgent({
     args: ({ port }) => ['dashboard', '--host', '127.0.0.1', '--port', String(port), '--no-open'],
     socket: ({ secret }) => `/api/ws?token=${secret}`
   },
+  // it ends with 0 although its model was not reached
+  task: { args: (prompt, report) => ['-z', prompt, '--usage-file', report], problem: problemOf },
   wiring: world => ({
     env: { HERMES_HOME: world.dataDir, HERMES_DASHBOARD_SESSION_TOKEN: world.secret },
     files: { 'config.yaml': configOf(world) }
@@ -34,6 +36,15 @@ export const hermes = defineAgent({
     value: { provider: 'custom', base_url: `${gateway}/v1`, default: model, api_key: 'none', context_length: contextLength ?? LEAST_CONTEXT }
   }]
 })
+
+function problemOf (report: string | null): string | null {
+  try {
+    const { failed } = JSON.parse(report ?? '{}') as { readonly failed?: unknown }
+    return failed === true ? 'its report says that the run failed' : null
+  } catch {
+    return 'its report cannot be read'
+  }
+}
 
 /** With the length of the window told and installs forbidden, nothing goes out and it does not probe forty paths. */
 function configOf ({ agent, gateway, model, contextLength, personas, persona }: AgentWorld): string {
