@@ -8,6 +8,7 @@ import apiBoard from '../../../../plugins/api/board/index.js'
 import { environmentsRef } from '../../../../plugins/api/services/ref.js'
 import agents from '../../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle } from '../../../../plugins/services/agents/ref.js'
+import personas from '../../../../plugins/services/agent-personas/index.js'
 import boardAgents from '../../../../plugins/services/board-agents/index.js'
 import board from '../../../../plugins/services/board/index.js'
 
@@ -81,7 +82,7 @@ t.test('programs take tasks of the board', async t => {
     }
   })
   const gateway = await createTestGateway({
-    plugins: [environments, agents, board, boardAgents, apiBoard, crew],
+    plugins: [environments, personas, agents, board, boardAgents, apiBoard, crew],
     pluginConfig: { board: { failure_limit: 1, agents: { leaves: command('leaves'), endless: command('endless'), fails: command('fails'), lost: { command: ['/nowhere/x'] } } } },
     files: { 'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n' }
   })
