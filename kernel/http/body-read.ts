@@ -129,9 +129,12 @@ export class BodyRead {
   #stop (): void {
     const request = this.#request
     this.#all.remove(this)
-    request.off('data', this.#unpacking?.push ?? this.#onData)
-    request.off('end', this.#onEnd)
-    request.off('close', this.#onClose)
+    // behind its end nothing comes any more, and to take the listeners back would cost as much as to set them
+    if (!this.#hasEnded) {
+      request.off('data', this.#unpacking?.push ?? this.#onData)
+      request.off('end', this.#onEnd)
+      request.off('close', this.#onClose)
+    }
     this.#unpacking?.close()
     this.#first = EMPTY
     this.#pieces = null

@@ -3,7 +3,7 @@ import type { TokenCount } from '../requests/active-requests.js'
 import type { Throughput } from '../../slots/life/throughput.js'
 
 /** Members whose text counts as generated: chat, reasoning, legacy completions, tool calls, the Messages API. */
-const TEXT_KEYS = ['content":', 'text":', 'arguments":', 'thinking":', 'partial_json":'].map(key => Buffer.from(key))
+const TEXT_KEYS = ['content', 'text', 'arguments', 'thinking', 'partial_json'].map(key => Buffer.from(key))
 const EMPTY = Buffer.alloc(0)
 const QUOTE = 0x22
 const SPACE = 0x20
@@ -47,16 +47,29 @@ export class SseMeter {
   }
 }
 
+/**
+ * Members whose name ends in one of the keys and whose value is a text that is not empty. Each byte is looked at once: a
+ * search for every key costs more.
+ */
 export function contentDeltas (events: Buffer): number {
   let count = 0
-  for (const key of TEXT_KEYS) {
-    for (let at = events.indexOf(key); at !== -1; at = events.indexOf(key, at)) {
-      at += key.length
-      if (events[at] === SPACE) at++
-      if (events[at] === QUOTE && events[at + 1] !== undefined && events[at + 1] !== QUOTE) count++
-    }
+  // a value that is a text has three bytes at least behind the quote of its name
+  for (let at = 0, last = events.length - 3; at < last; at++) {
+    if (events[at] !== QUOTE || events[at + 1] !== COLON) continue
+    const value = events[at + 2] === SPACE ? at + 3 : at + 2
+    if (events[value] !== QUOTE || value + 1 >= events.length || events[value + 1] === QUOTE) continue
+    if (endsInKey(events, at)) count++
   }
   return count
+}
+
+function endsInKey (bytes: Buffer, end: number): boolean {
+  for (const key of TEXT_KEYS) {
+    let i = key.length
+    while (i > 0 && bytes[end - key.length + i - 1] === key[i - 1]) i--
+    if (i === 0) return true
+  }
+  return false
 }
 
 /** Credits the tokens that the `usage` block of a whole answer names. Keeps the last 4 KiB and no more. */

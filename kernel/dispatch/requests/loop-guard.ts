@@ -17,6 +17,7 @@ export function gatewaysOf (header: string | readonly string[] | undefined): rea
 
 /** What the next gateway is told. Throws `dispatch.loop` for a request that was here before, or goes on for ever. Pure. */
 export function viaFor (header: string | readonly string[] | undefined, token: string): string {
+  if (header === undefined) return token
   const passed = gatewaysOf(header)
   if (passed.includes(token)) throw loop('came back to this gateway: its upstreams, or theirs, lead here again')
   if (passed.length >= MOST_GATEWAYS) throw loop(`came through ${passed.length} gateways already, and ${MOST_GATEWAYS} is the most`)

@@ -2,7 +2,7 @@ import { slotRoleOf, type Clock, type ConfigService, type ModelObject, type Mode
 import { needsModel } from '../../slots/plan/needs-model.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
 import { modelRows } from './model-rows.js'
-import { meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
+import { isRoute, meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
 import { spellingsOf, type Spellings } from './spellings.js'
 import type { UpstreamPool } from '../upstream/upstream-pool.js'
 
@@ -17,12 +17,17 @@ export interface CatalogDeps {
 /** Names that mean the same slot, where only one of the two is a slot's. */
 const otherNames: Readonly<Record<string, string>> = { 'agent': 'primary', 'primary': 'agent', 'rerank': 'embed-rerank', 'embed-rerank': 'rerank' }
 
+/** Names of each kind of request: as many as clients use, and not as many as they could make up. */
+const MOST_KNOWN = 256
+
 /** What can be asked for, as one immutable snapshot that is rebuilt at the first look after a change. */
 export class Catalog {
   readonly #deps: CatalogDeps
   #snapshot: RouteSnapshot | null = null
   #rows: readonly ModelObject[] | null = null
   #spellings: Spellings | null = null
+  /** Where names led to, by kind of request. */
+  readonly #known = new Map<SurfaceName, Map<string, Route>>()
   readonly #since: number
 
   constructor (deps: CatalogDeps) {
@@ -35,13 +40,25 @@ export class Catalog {
     this.#snapshot = null
     this.#rows = null
     this.#spellings = null
+    this.#known.clear()
   }
 
   get snapshot (): RouteSnapshot {
     return this.#snapshot ??= this.#build()
   }
 
+  /** A name that leads somewhere is looked up once between two changes. */
   resolve (model: string, surface: SurfaceName): Resolution {
+    let known = this.#known.get(surface)
+    if (known === undefined) this.#known.set(surface, known = new Map<string, Route>())
+    const route = known.get(model)
+    if (route !== undefined) return route
+    const found = this.#resolve(model, surface)
+    if (known.size < MOST_KNOWN && isRoute(found)) known.set(model, found)
+    return found
+  }
+
+  #resolve (model: string, surface: SurfaceName): Resolution {
     const found = resolveModel(this.snapshot, model, surface)
     const spelling = found.kind === 'not-found' ? this.spelling(model) : null
     if (spelling === null) return found

@@ -79,6 +79,11 @@ t.test('meters count and change nothing', async t => {
     ['{"delta":{"content":"a \\"content\\":\\"b\\""}}', 1], ['{"delta":{"content":"a"}}{"delta":{"content":"b"}}', 2], ['[DONE]', 0], ['', 0]
   ]
   for (const [event, count] of cases) t.equal(contentDeltas(Buffer.from(`data: ${event}\n\n`)), count, event)
+  const word = fc.constantFrom('"', ':', ' ', '"content":', 'text":', '"', 'arguments', 'thinking":', '"partial_json": "a', 'n', 'é', '"x"')
+  fc.assert(fc.property(fc.array(word, { maxLength: 12 }).map(words => words.join('')), text => {
+    const found = text.match(/(?:content|text|arguments|thinking|partial_json)":(?= ?"[^"])/g) ?? []
+    assert.equal(contentDeltas(Buffer.from(text)), found.length, text)
+  }), { numRuns: 3_000 })
   const clock = new FakeClock(1_000_000)
   const throughput = new Throughput(clock)
   const meter = new SseMeter(throughput, { tokens: 0 }, clock, clock.monotonic())
