@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici'
 import {
   isSvcError, redactLine, svcError, type ChangeOptions, type Convergence, type Device, type EngineAddress, type EngineClient,
-  type EngineProvider, type ImagePullStatus, type LaunchTrouble, type LogQuery, type NamedProfile, type NamedSlotConfig,
+  type EngineProvider, type ImagePullStatus, type LaunchDifference, type LaunchTrouble, type LogQuery, type NamedProfile,
+  type NamedSlotConfig,
   type ProfileOutlook, type RequestPriority, type ResolvedArgv, type SlotDraft, type SlotLease, type SlotMetrics,
   type SlotGate, type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
   type UnreadSlot
@@ -68,6 +69,10 @@ export class SlotManager implements SlotService {
   status (name: string): SlotStatus {
     const shadow = this.#deps.shadows.find(name)
     return shadow === null ? this.#deps.fleet.status(name) : this.#deps.shadows.status(shadow)
+  }
+
+  differences (name: string): readonly LaunchDifference[] {
+    return this.#deps.shadows.find(name) === null ? this.#deps.fleet.differences(name) : []
   }
 
   resolved (name: string): ResolvedArgv {

@@ -5,6 +5,7 @@ import type { ApiClient } from '../../client.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../help.js'
 import { followUpdate, updateJobSchema } from './follow.js'
+import { restartDrifted, showDrift } from './slots.js'
 import { updateCheckSchema, updateStateSchema, type UpdateCheck } from './update-record.js'
 
 interface UpdateOptions {
@@ -12,6 +13,8 @@ interface UpdateOptions {
   readonly rollback?: true
   readonly channel?: string
   readonly target?: string
+  readonly drift?: true
+  readonly restartSlots?: true
   readonly json?: true
 }
 
@@ -29,12 +32,15 @@ export function addUpdateCommand (program: Command, cli: Cli): void {
     .option('--rollback', 'go back to the release before this one; twice is where you began')
     .addOption(new Option('--channel <name>', 'use this channel from now on').choices(['stable', 'nightly']))
     .option('--target <version>', 'this version in place of the newest; an older one is taken only when it is named')
+    .option('--drift', 'list the slots that run otherwise than they would be started now')
+    .option('--restart-slots', 'restart those slots; like --drift, it installs nothing')
     .option('--json', 'print the answer of the API')
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples('svc update --check', 'svc update', 'svc update --channel nightly', 'svc update --rollback'))
     .action(async (options: UpdateOptions, command: Command) => {
       const client = cli.client(command)
       const { channel, target, json, check, rollback } = options
+      if (options.drift === true || options.restartSlots === true) return await lookAtSlots(cli, client, options)
       if (rollback === true && (check === true || target !== undefined)) throw usageFailure('--rollback goes with neither --check nor --target')
       if (channel !== undefined) await client.raw({ method: 'PUT', path: '/api/updates/channel', body: { channel } })
       if (rollback === true) return await goBack(cli, client, json === true)
@@ -46,6 +52,13 @@ export function addUpdateCommand (program: Command, cli: Cli): void {
       const begun = await client.call({ method: 'POST', path: '/api/updates/apply', body: query }, updateJobSchema)
       await end(cli, client, begun.id, json === true)
     })
+}
+
+async function lookAtSlots (cli: Cli, client: ApiClient, { json, drift, restartSlots, ...others }: UpdateOptions): Promise<void> {
+  if (Object.keys(others).length > 0 || (drift === true && restartSlots === true)) {
+    throw usageFailure('--drift and --restart-slots each go with --json only')
+  }
+  await (restartSlots === true ? restartDrifted : showDrift)(cli, client, json === true)
 }
 
 async function goBack (cli: Cli, client: ApiClient, json: boolean): Promise<void> {

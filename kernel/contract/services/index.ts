@@ -41,9 +41,9 @@ export type {
 export type { RuntimeInfo, RuntimeView } from './runtime.js'
 export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
 export type {
-  Convergence, HeldEngine, ImagePullStatus, LaunchTrouble, LogQuery, ProfileOutlook, PullState, ResolvedArgv, SlotDraft,
-  SlotFailure, SlotLease, SlotMetrics,
-  SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus, SlotVoices, SlotWish, UnreadSlot
+  Convergence, HeldEngine, ImagePullStatus, LaunchDifference, LaunchTrouble, LogQuery, ProfileOutlook, PullState,
+  ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics, SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus,
+  SlotVoices, SlotWish, UnreadSlot
 } from './slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
 export type {

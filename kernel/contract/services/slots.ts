@@ -109,6 +109,14 @@ export interface ResolvedArgv {
   readonly removed: number
 }
 
+/** One thing that the running engine of a slot has otherwise than an engine that would be started now; null: not at all. */
+export interface LaunchDifference {
+  /** A flag (`--ctx-size`), `env.NAME` (whose value is not told), or a part of the launch (`image`, `mounts`). */
+  readonly key: string
+  readonly running: string | null
+  readonly rendered: string | null
+}
+
 /** What the next launch of a slot uses, with everything its file leaves open filled in. */
 export interface SlotOutlook {
   readonly profile: string | null
@@ -232,6 +240,8 @@ export interface SlotService {
   unread (): readonly UnreadSlot[]
   config (name: string): NamedSlotConfig
   status (name: string): SlotStatus
+  /** Where `configDrift` is set, how the engine differs from one that would be started now; none where that is not known. */
+  differences (name: string): readonly LaunchDifference[]
   provider (name: string): EngineProvider | null
   device (name: string): Device
   /** Null while no engine runs. */

@@ -1,10 +1,11 @@
-import { messageOf, svcError, type EngineProvider } from '../../contract/index.js'
+import { messageOf, svcError, type EngineProvider, type LaunchDifference } from '../../contract/index.js'
 import type { Beat } from '../../async/beat.js'
 import { abortable } from '../../async/waiting.js'
 import { LABEL_CONFIG, type EngineInspection } from '../../contract/engine-runtime.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import type { EnginePorts } from '../plan/engine-ports.js'
 import type { PreparedLaunch } from '../plan/prepared-launch.js'
+import { launchDifferences, renderedLaunch, type RenderedLaunch } from '../plan/rendered-launch.js'
 import { idleTimeoutMs, SOFT_IDLE_MS } from '../schedule/idle-policy.js'
 import type { Engine } from '../schedule/scheduled-slot.js'
 import type { FleetDeps } from './fleet-deps.js'
@@ -30,6 +31,7 @@ interface LaunchedAs {
   readonly provider: EngineProvider
   readonly modelId: string | null
   readonly placed: PlacedSlot
+  readonly rendered: RenderedLaunch
 }
 
 /** The engine of one slot, as its owner has it started, watched and stopped, and what it was started with. */
@@ -75,7 +77,7 @@ export class SlotEngine implements SlotActions {
     // a file system that is gone answers nothing, and cannot be told to stop
     const prepared = await abortable(plans.prepare(this.#name, ports, generation), signal)
     assertMayRun(this.#name)
-    this.#launched = { provider: prepared.provider, modelId: prepared.modelId, placed }
+    this.#launched = { provider: prepared.provider, modelId: prepared.modelId, placed, rendered: prepared.rendered }
     return prepared
   }
 
@@ -86,8 +88,10 @@ export class SlotEngine implements SlotActions {
     const provider = plans.provider(name)
     if (provider === null) throw svcError('slot.config_error', `no provider '${plans.slot(name).provider}'`)
     const modelId = plans.modelId(name)
-    this.#launched = { provider, modelId, placed: this.#place() }
-    const { workers, headers } = plans.plan(name, ports.latest(name))
+    const plan = plans.plan(name, ports.latest(name))
+    const { workers, headers } = plan
+    // it is adopted because it would be started alike
+    this.#launched = { provider, modelId, placed: this.#place(), rendered: renderedLaunch(plan) }
     const launched = { provider, modelId, configHash: found.labels[LABEL_CONFIG] ?? '', workers, headers }
     return await launcher.adopt(name, found, launched, signal, report)
   }
@@ -145,6 +149,13 @@ export class SlotEngine implements SlotActions {
   /** @param engine that runs */
   checkDrift (engine: Engine | null): void {
     this.#hasDrifted = engine !== null && engine.configHash !== this.wantedHash()
+  }
+
+  /** How it runs otherwise than it would be started now; empty where it does not, and where it could not be started. */
+  differences (): readonly LaunchDifference[] {
+    const { plans, ports } = this.#deps
+    if (!this.#hasDrifted || this.#launched === null || this.wantedHash() === null) return []
+    return launchDifferences(this.#launched.rendered, renderedLaunch(plans.plan(this.#name, ports.latest(this.#name))))
   }
 
   /**

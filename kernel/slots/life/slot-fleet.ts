@@ -1,4 +1,4 @@
-import { messageOf, redactLine, type ConfigSnapshot, type SlotStatus } from '../../contract/index.js'
+import { messageOf, redactLine, type ConfigSnapshot, type LaunchDifference, type SlotStatus } from '../../contract/index.js'
 import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../contract/engine-runtime.js'
 import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
@@ -152,6 +152,10 @@ export class SlotFleet {
 
   status (name: string): SlotStatus {
     return this.#statusOf(this.#member(name))
+  }
+
+  differences (name: string): readonly LaunchDifference[] {
+    return this.#member(name).engine.differences()
   }
 
   #statusOf (member: Member): SlotStatus {

@@ -1,5 +1,6 @@
 import type { EngineProvider } from '../../contract/index.js'
 import type { EngineSpec } from '../../contract/engine-runtime.js'
+import type { RenderedLaunch } from './rendered-launch.js'
 
 /** A launch ready to run: everything decided, nothing done. */
 export interface PreparedLaunch {
@@ -12,6 +13,7 @@ export interface PreparedLaunch {
   readonly workers: number | null
   /** What every request to the engine carries; null: nothing. */
   readonly headers: Readonly<Record<string, string>> | null
+  readonly rendered: RenderedLaunch
   readonly image: { readonly ref: string, readonly digest: string | null, readonly warning: string | null } | null
 }
 

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { basename, isAbsolute, join } from 'node:path'
 import {
   svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
-  type LaunchTrouble,
-  type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog,
-  type ResolvedArgv, type SlotWish
+  type LaunchTrouble, type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
+  type ProviderCatalog, type ResolvedArgv, type SlotWish
 } from '../../contract/index.js'
 import { makeFolders } from '../../config/make-folders.js'
 import { invalid } from '../../config/shape-check.js'
@@ -21,6 +20,7 @@ import { makeMountPoints } from './mount-points.js'
 import { foldersOf } from './launch-folders.js'
 import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './launch-plan.js'
 import type { PreparedLaunch } from './prepared-launch.js'
+import { renderedLaunch } from './rendered-launch.js'
 import { KeptPlans } from './kept-plans.js'
 import { missingFiles, projectorOf, type MissingFile } from './missing-files.js'
 import { mtpEffective } from './mtp.js'
@@ -263,7 +263,7 @@ export class SlotPlans {
       form
     }
     const { configHash, workers, headers, image } = plan
-    return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image }
+    return { spec, provider, modelId: this.modelId(name), configHash, workers, headers, image, rendered: renderedLaunch(plan) }
   }
 
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, ports: EnginePorts): LaunchInput {

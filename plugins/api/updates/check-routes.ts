@@ -1,4 +1,4 @@
-import { defineRoute, type ActivityLog, type AnyRoute, type ConfigService, type GatewayInfo } from 'svc-gateway/plugin'
+import { defineRoute, type ActivityLog, type AnyRoute, type ConfigService, type GatewayInfo, type SlotService } from 'svc-gateway/plugin'
 import { channels, type Channel, type Updates } from '../../services/updates/ref.js'
 import { channelError } from './errors.js'
 import { channelBodySchema, channelSchema, checkQuerySchema, checkSchema, stateSchema } from './schemas.js'
@@ -7,6 +7,7 @@ export interface UpdatesApi {
   readonly activity: ActivityLog
   readonly config: ConfigService
   readonly info: GatewayInfo
+  readonly slots: SlotService
   readonly updates: Updates
 }
 

@@ -3,6 +3,7 @@ import { updatesRef } from '../../services/updates/ref.js'
 import { applyRoutes } from './apply-routes.js'
 import { checkRoutes } from './check-routes.js'
 import { channelError } from './errors.js'
+import { slotRoutes } from './slot-routes.js'
 
 /** `/api/updates`: releases of the gateway itself. */
 export default definePlugin({
@@ -10,8 +11,9 @@ export default definePlugin({
   kind: 'routes',
   apiVersion: 1,
   errors: channelError,
-  requires: { activity: core.activity, config: core.config, info: core.info, updates: updatesRef },
+  requires: { activity: core.activity, config: core.config, info: core.info, slots: core.slots, updates: updatesRef },
   register (ctx) {
-    for (const route of [...checkRoutes(ctx.services), ...applyRoutes(ctx.services)]) ctx.addRoute(route)
+    const { services } = ctx
+    for (const route of [...checkRoutes(services), ...applyRoutes(services), ...slotRoutes(services)]) ctx.addRoute(route)
   }
 })

@@ -66,6 +66,28 @@ export const jobSchema = z.strictObject({
   updated_at: z.string()
 }).meta({ title: 'UpdateJob' })
 
+export const slotDriftSchema = z.strictObject({
+  count: z.int(),
+  slots: z.array(z.strictObject({
+    slot: z.string(),
+    diffs: z.array(z.strictObject({
+      key: z.string().meta({ description: 'A flag, `env.NAME`, or a part of the launch such as `image`' }),
+      running: z.string().nullable().meta({ description: 'What its engine was started with; null: without' }),
+      rendered: z.string().nullable().meta({ description: 'What it would be started with now; null: without' })
+    })).meta({ description: 'Empty where it cannot be told, as for a slot that could not be started now' })
+  }))
+}).meta({ title: 'SlotDrift' })
+
+export const restartBodySchema = z.strictObject({
+  slots: z.array(z.string().max(64)).max(1000).optional().meta({ description: 'Only these; default is all that have drifted' })
+}).meta({ title: 'SlotRestart' })
+
+export const restartedSchema = z.strictObject({
+  restarted: z.array(z.string()),
+  failed: z.array(z.strictObject({ slot: z.string(), error: z.string() })),
+  count: z.int().meta({ description: 'How many were restarted' })
+}).meta({ title: 'SlotsRestarted' })
+
 export const rolledBackSchema = z.strictObject({
   rolled_back: z.literal(true),
   channel: channelField,

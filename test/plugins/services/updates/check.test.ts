@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { createTestGateway, FakeClock, settle } from '../../../../kernel/testing/index.js'
+import { createFakeProviderPlugin, createTestGateway, FakeClock, FakeEngineRuntime, settle } from '../../../../kernel/testing/index.js'
 import { version } from '../../../../kernel/version.js'
+import slotsApi from '../../../../plugins/api/slots/index.js'
 import updatesApi from '../../../../plugins/api/updates/index.js'
 import { decide } from '../../../../plugins/services/updates/decision.js'
 import updates from '../../../../plugins/services/updates/index.js'
@@ -162,4 +163,55 @@ t.test('of several orders at one instant one begins, and the others are told tha
   t.strictSame(await together('rollback'), [...others, 'system.update_trial_failed'], 'the release before this one is tried once')
   t.strictSame(await together('apply', '{}'), ['begun', ...others], 'a rollback that failed blocks nothing')
   t.strictSame(await together('rollback'), [...others, 'system.update_busy'], 'and there is no rollback while a release is being fetched')
+})
+
+t.test('slots that run otherwise than they would be started now are listed with what differs, and restarted on demand', async t => {
+  const runtime = new FakeEngineRuntime()
+  const slot = (port: number): string => `type = "llm"\nprovider = "fake"\ndevice = "cpu"\nport = ${port}\n[model]\ndefault = "fake-model"\n`
+  const provider = createFakeProviderPlugin({ argvSegments: ({ port }) => ({ base: ['--port', String(port), '--fast', 'no'] }) })
+  const gateway = await createTestGateway({
+    plugins: [updates, updatesApi, slotsApi, provider], runtime,
+    files: {
+      'etc/svc/svc.toml': '[slots]\nautostart = false\n',
+      'etc/svc/slots/agent.toml': slot(8081),
+      'etc/svc/slots/other.toml': slot(8082),
+      'etc/svc/slots/idle.toml': slot(8083),
+      'var/lib/svc/registry/registry.toml': '[models.fake-model]\npath = "/dev/null"\n'
+    }
+  })
+  t.teardown(async () => {
+    await gateway.close()
+    await runtime.destroy()
+  })
+  const svc = (...args: string[]): ReturnType<typeof run> => run(['update', ...args, '--url', gateway.baseUrl])
+  const call = async (method: string, path: string, body?: unknown): Promise<{ status: number, json: unknown }> => {
+    const answer = await gateway.fetch(path, {
+      method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+    })
+    return { status: answer.status, json: await answer.json() as unknown }
+  }
+  for (const name of ['agent', 'other']) t.match(await call('POST', `/api/slots/${name}/load`), { status: 200 })
+  t.match(await svc('--drift'), { code: 0, stdout: 'Every slot that runs does so as it would be started now.\n' })
+  for (const name of ['agent', 'idle']) {
+    t.match(await call('PUT', `/api/slots/${name}/config`, { server: { extra_args: '--fast yes', env: { LICENCE: 'secret' } } }), { status: 200 })
+  }
+  t.strictSame(await call('GET', '/api/updates/slot-drift'), {
+    status: 200,
+    json: {
+      count: 1,
+      slots: [{ slot: 'agent', diffs: [{ key: '--fast', running: 'no', rendered: 'yes' }, { key: 'env.LICENCE', running: null, rendered: 'set' }] }]
+    }
+  }, 'one that does not run has not drifted')
+  t.match(await svc('--drift'), { code: 0, stdout: /agent +--fast +no +yes\nagent +env\.LICENCE +- +set\n/ })
+  t.match(await svc('--drift', '--check'), { code: 2 })
+  t.match(await call('POST', '/api/updates/restart-slots', { slots: ['agent', 'none'] }), { status: 404, json: { error: { code: 'slot.not_found' } } })
+  t.strictSame(await call('POST', '/api/updates/restart-slots', { slots: ['other'] }), { status: 200, json: { restarted: [], failed: [], count: 0 } })
+  const started = runtime.started.length
+  t.match(await svc('--restart-slots'), { code: 0, stdout: 'Restarted: agent.\n' })
+  t.equal(runtime.started.length, started + 1, 'and no other')
+  t.match(await call('GET', '/api/updates/slot-drift'), { json: { count: 0, slots: [] } })
+
+  await call('PUT', '/api/slots/agent/config', { provider: 'nobody', server: { extra_args: '' } })
+  const failed = await svc('--restart-slots')
+  t.match(failed, { code: 1, stdout: 'No slot was restarted.\n', stderr: /1 could not be restarted\nagent: / }, failed.stderr)
 })
