@@ -45,6 +45,16 @@ export interface ServiceImage {
   readonly command?: (world: ServiceWorld) => readonly string[]
 }
 
+/** How a service was when it was looked at. */
+export interface ServiceLook {
+  /** It answered, and works. */
+  readonly up: boolean
+  /** One sentence: where it is and how, or what is wrong. */
+  readonly detail: string
+  /** A number or word to show; null for none. */
+  readonly stat: { readonly label: string, readonly value: string | number } | null
+}
+
 /**
  * A program beside the gateway that is useful with it: a chat page, an agent. Where systemd has its unit, systemd runs it;
  * elsewhere the gateway does, as it runs engines.
@@ -79,7 +89,13 @@ export interface ServiceDescriptor {
   /** Environment variables of the gateway that replace the address shown to people, and the one that is probed. */
   readonly publicUrlVariable?: string
   readonly probeUrlVariable?: string
-  readonly hints?: readonly string[]
+  /** What an operator should know of it here; a function is asked each time. */
+  readonly hints?: readonly string[] | (() => readonly string[])
+  /**
+   * Looks at it in place of `probe` and `stat`, where its plugin has the address of one that runs elsewhere. Null for the look at
+   * `port`. Never rejects, and ends within a few seconds.
+   */
+  readonly look?: () => Promise<ServiceLook | null>
   /** Runs as the first enabled slot of this type: the verbs are the slot's. */
   readonly slot?: SlotType
   readonly python?: PythonProgram

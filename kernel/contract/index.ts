@@ -19,7 +19,9 @@ export type {
   AgentWorld, NpmProgram
 } from './agent.js'
 export { defineService, isService, serviceVerbs } from './companion.js'
-export type { PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceVerb, ServiceWorld } from './companion.js'
+export type {
+  PythonProgram, ServiceCatalog, ServiceDescriptor, ServiceImage, ServiceLook, ServiceVerb, ServiceWorld
+} from './companion.js'
 export type {
   BaseContext, KindMethods, PluginContext, PluginKind, ProviderMethods, RouteMethods, RuntimeMethods, ServiceMethods, ToolMethods
 } from './context.js'

@@ -84,6 +84,8 @@ export class ServiceManager implements Companions {
   /** Asks it how it is. Never rejects. */
   async probe (service: ServiceDescriptor): Promise<Probed> {
     const { config, slots } = this.#deps
+    const looked = await service.look?.() ?? null
+    if (looked !== null) return looked
     const replaced = service.probeUrlVariable === undefined ? undefined : config.secret(service.probeUrlVariable)
     if (service.slot === undefined || replaced !== undefined) {
       const { host, port } = placeOf(this.#deps, service)

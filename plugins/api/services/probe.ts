@@ -1,11 +1,7 @@
-import { messageOf, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, type ServiceDescriptor, type ServiceLook } from 'svc-gateway/plugin'
 
-export interface Probed {
-  /** True only after it answered. */
-  readonly up: boolean
-  readonly detail: string
-  readonly stat: { readonly label: string, readonly value: string | number } | null
-}
+/** `up` only after it answered. */
+export type Probed = ServiceLook
 
 const PROBE_MS = 2_000
 /** More than any status page says. */

@@ -50,7 +50,7 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
       licence,
       installation: { ...installation, settings: [...installation.settings] },
       hints: [
-        ...hints,
+        ...typeof hints === 'function' ? hints() : hints,
         ...form === null && installation.state === 'absent' && (service.python ?? service.container) !== undefined ? [`\`svc service install ${id}\` brings it`] : []
       ]
     }

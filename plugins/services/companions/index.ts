@@ -33,26 +33,12 @@ const hermes = defineService({
   publicUrlVariable: 'SVC_HERMES_PUBLIC_URL'
 })
 
-const hindsight = defineService({
-  id: 'hindsight',
-  name: 'Hindsight',
-  description: 'The memory engine of agents',
-  licence: { name: 'MIT', note: null, url: null },
-  unit: 'hindsight-api.service',
-  port: 9177,
-  verbs: ['start', 'stop', 'restart', 'enable', 'disable'],
-  probe: '/health',
-  page: null,
-  mdns: false,
-  loopback: true
-})
-
 /** The programs that are useful beside this gateway, as descriptors; api-services runs them. */
 export default definePlugin({
   name: 'companions',
   kind: 'service',
   apiVersion: 1,
   register (ctx) {
-    for (const service of [openWebui, comfyui, hermes, hindsight]) ctx.addService(service)
+    for (const service of [openWebui, comfyui, hermes]) ctx.addService(service)
   }
 })

@@ -4,6 +4,7 @@ import { embeddedMemoryRef } from '../memory-engine/ref.js'
 import { memoryError } from './errors.js'
 import { BankNames } from './bank-names.js'
 import { HindsightEngine } from './hindsight/hindsight-engine.js'
+import { hindsightService } from './hindsight/service.js'
 import { Memory } from './memory.js'
 import { Notes } from './notes/notes.js'
 import { SecondPass } from './notes/second-pass.js'
@@ -44,9 +45,10 @@ export default definePlugin({
       get reflectMs () { return reflectTimeoutS(config.secret(REFLECT_TIMEOUT), ctx.config.reflect_timeout_s) * 1000 },
       lookMs: ctx.config.look_timeout_s * 1000
     }
+    const url = (): string => config.secret('SVC_HINDSIGHT_URL') ?? settingsOf(config.snapshot.svc, memorySettings).url
     const hindsight = new HindsightEngine(() => {
-      const { url, auth_value_env: keyName } = settingsOf(config.snapshot.svc, memorySettings)
-      return { url: config.secret('SVC_HINDSIGHT_URL') ?? url, key: keyName === '' ? undefined : config.secret(keyName), keyName }
+      const { auth_value_env: keyName } = settingsOf(config.snapshot.svc, memorySettings)
+      return { url: url(), key: keyName === '' ? undefined : config.secret(keyName), keyName }
     }, times)
     const memory = new Memory({ config, clock, log: ctx.log, engines: { embedded: () => embedded, hindsight: () => hindsight } })
     const names = new BankNames(clock)
@@ -60,6 +62,7 @@ export default definePlugin({
       status: () => memory.status(),
       onChange: listener => memory.onChange(listener)
     })
+    ctx.addService(hindsightService(memory, url))
     ctx.addHealth(() => ({ ...memory.health }))
     let unfollow = (): void => {}
     ctx.onStart(() => {

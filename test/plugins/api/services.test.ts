@@ -13,6 +13,8 @@ import logs from '../../../plugins/api/logs/index.js'
 import services from '../../../plugins/api/services/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 import companions from '../../../plugins/services/companions/index.js'
+import memory from '../../../plugins/services/memory/index.js'
+import memoryEngine from '../../../plugins/services/memory-engine/index.js'
 import { AheadClock } from '../../ahead-clock.js'
 import { freePort } from '../../ports.js'
 import { until } from './support.js'
@@ -53,7 +55,7 @@ async function gatewayOf (
   }
   const gateway = await createTestGateway({
     ...(real ? {} : { runtime: new FakeEngineRuntime({ form: 'process' }) }),
-    plugins: [services, companions, logs, slots, ...plugins],
+    plugins: [services, companions, memory, memoryEngine, logs, slots, ...plugins],
     pluginConfig: { 'api-services': { systemctl: tool, downloads: false, ...settings } },
     files: {
       // whatever runs on this machine is not asked

@@ -1,16 +1,22 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { svcSchema } from '../../../../cli/offline/svc-schema.js'
 import type { ConfigService } from '../../../../kernel/contract/index.js'
 import { FakeClock } from '../../../../kernel/testing/fake-clock.js'
 import type { MemoryEngine } from '../../../../plugins/services/memory/engine.js'
 import { Memory } from '../../../../plugins/services/memory/memory.js'
+import services from '../../../../plugins/api/services/index.js'
 import { fakeHindsight } from './fake-hindsight.js'
-import { memoryHost } from './host.js'
+import { memoryHost, type HostOptions, type MemoryHost } from './host.js'
 
 const PASSAGE = '/api/memory/hindsight'
+
+/** With the list of services, on a machine without systemd. */
+const listed = (t: Test, options: HostOptions = {}): Promise<MemoryHost> =>
+  memoryHost(t, { plugins: [services], pluginConfig: { 'api-services': { systemctl: 'no-systemctl', downloads: false } }, ...options })
+const row = async (host: MemoryHost): Promise<unknown> => (await host.call('GET', '/api/services')).json.services[0]
 
 t.test('the wire passes byte for byte, below the prefix of unmodified clients', async t => {
   const fake = await fakeHindsight(t)
@@ -144,25 +150,39 @@ t.test('the memory is switched on and off while the gateway runs, and says befor
 t.test('the key is really tried, and a server that is away is told, seen and taken up again', async t => {
   const fake = await fakeHindsight(t)
   fake.key = 'right'
-  const host = await memoryHost(t, { url: fake.url })
+  const host = await listed(t, { url: fake.url })
+  t.match(await row(host), { id: 'hindsight', up: false, detail: /wants a key/ }, 'among the services, too')
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, version: '1.1.0', degraded: true, detail: /wants a key; put it into api.env as HINDSIGHT_API_TENANT_API_KEY/ })
   t.match((await host.call('GET', '/api/status')).json, { memory_degraded: true })
   await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'wrong' })
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, detail: /refuses the key/ })
   await host.call('PUT', '/api/secrets/HINDSIGHT_API_TENANT_API_KEY', { value: 'right' })
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
+  t.match(await row(host), {
+    up: true, detail: `${fake.url} answers as version 1.1.0`, stat: { label: 'banks', value: Number }, hints: [new RegExp(`is kept there.*${fake.url}`)]
+  })
+  t.match((await host.call('GET', '/api/services/health')).json.services[0], { id: 'hindsight', up: true })
 
   fake.instead.set('/v1/default/banks', (_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome</h1>') })
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: false, degraded: true, detail: /is no Hindsight server; see \[memory\] url/ })
   fake.instead.clear()
   t.match((await host.call('GET', '/api/memory/engine')).json, { reachable: true, degraded: false })
 
+  const { url } = fake
   await fake.stop()
   const { status, json } = await host.call('POST', '/api/memory/add', { text: 'it must not be lost' })
   t.match({ status, json }, { status: 503, json: { error: { code: 'memory.engine_unreachable' } } }, 'refused, not swallowed')
   t.equal((await host.call('GET', `${PASSAGE}/v1/default/banks/b/stats`)).status, 503)
   await host.until('/api/status', ({ memory_degraded: degraded }) => degraded === true)
   t.match((await host.call('GET', '/api/memory/engine')).json, { enabled: true, reachable: false, degraded: true, detail: /127\.0\.0\.1/ })
+  t.match(await row(host), { up: false, detail: new RegExp(url), stat: null })
+})
+
+t.test('a memory that needs no server is not shown as one that is down', async t => {
+  const host = await listed(t)
+  t.match(await row(host), { id: 'hindsight', up: false, detail: /9177/, hints: [/is the embedded engine, which runs within it/] })
+  await host.call('PUT', '/api/settings', { memory: { enabled: false } })
+  t.match(await row(host), { hints: [/is off: svc memory enable/] })
 })
 
 t.test('a model that writes an answer has the time of its own variable', async t => {

@@ -1,0 +1,39 @@
+import { defineService, type ServiceDescriptor, type ServiceLook } from 'svc-gateway/plugin'
+import type { MemoryService } from '../ref.js'
+
+/** A Hindsight server as `/api/services` shows it: the one that the memory uses, wherever that runs, else one on this machine. */
+export function hindsightService (memory: Pick<MemoryService, 'health' | 'status'>, urlOf: () => string): ServiceDescriptor {
+  const isUsed = (): boolean => memory.health.engine === 'hindsight'
+  const look = async (): Promise<ServiceLook | null> => {
+    const status = isUsed() ? await memory.status() : null
+    if (status === null) return null
+    const { reachable, degraded, version, banks } = status
+    return {
+      up: reachable && !degraded,
+      detail: status.detail ?? `${urlOf()} answers${version === null ? '' : ` as version ${version}`}`,
+      stat: banks === null ? null : { label: 'banks', value: banks }
+    }
+  }
+  const hints = (): readonly string[] => {
+    const { enabled } = memory.health
+    if (isUsed()) return [`the memory of this gateway is kept there: [memory] url is ${urlOf()}`]
+    return [enabled
+      ? 'the memory of this gateway is the embedded engine, which runs within it and needs no server: svc memory status'
+      : 'the memory of this gateway is off: svc memory enable']
+  }
+  return defineService({
+    id: 'hindsight',
+    name: 'Hindsight',
+    description: 'The memory engine of agents',
+    licence: { name: 'MIT', note: null, url: null },
+    unit: 'hindsight-api.service',
+    port: 9177,
+    verbs: ['start', 'stop', 'restart', 'enable', 'disable'],
+    probe: '/health',
+    page: null,
+    mdns: false,
+    loopback: true,
+    look,
+    hints
+  })
+}
