@@ -156,7 +156,8 @@ t.test('no files import each other in a circle, types included', async t => {
 /** Makers' names of what providers and services run, besides the names of the providers themselves. */
 const productNames = [
   'flm', 'FastFlowLM', 'XDNA2', 'ComfyUI', 'Kokoro', 'Moonshine', 'Qwen3-?TTS', 'llama-server', 'llama\\.?cpp', 'whisper\\.?cpp', 'whisper-server',
-  'speaches', 'node-llama-cpp', 'Open ?WebUI', 'OpenRouter', 'DeepSeek', 'MiniMax', 'Ollama', 'Google AI Studio'
+  'speaches', 'node-llama-cpp', 'Open ?WebUI', 'OpenRouter', 'DeepSeek', 'MiniMax', 'Ollama', 'Google AI Studio',
+  'Hindsight', 'Cognee', 'Hermes', 'Codex', 'OpenCode', 'claude-code', 'Open-WebUI'
 ]
 
 t.test('the kernel names no provider and no product, in code, in texts and in comments', async t => {
@@ -170,6 +171,46 @@ t.test('the kernel names no provider and no product, in code, in texts and in co
   t.strictSame(naming, [], 'an engine says itself what is to be known of it')
   const [, ...others] = product.find(({ path }) => path === enums)!.text.split('\n').filter(line => names.test(line))
   t.strictSame(others, [], 'and the enums have one')
+})
+
+t.test('the kernel names no file and no table of svc.toml that a plugin owns', async t => {
+  const ofPlugins = product.filter(({ path }) => path.startsWith('plugins/'))
+  // those of agents are below the user's home
+  const files = ofPlugins.filter(({ path }) => !path.startsWith('plugins/services/agents/'))
+    .flatMap(({ text }) => [...text.matchAll(/(?:file: |FILE = )'([a-z][a-z0-9-]*\.toml)'/g)].map(([, file]) => file!))
+  t.strictSame(files.toSorted(), ['capabilities.toml', 'personas.toml', 'prices.toml', 'stacks.toml'])
+  const tables = ofPlugins.flatMap(({ text }) => [...text.matchAll(/: SettingsTable<[^=]*= \{\s*name: '([a-z]+)'/g)].map(([, table]) => table!))
+  t.strictSame(tables, ['memory'])
+  const owned = new RegExp([...files.map(file => file.replace('.', '\\.')), ...tables.map(table => `\\bsvc\\.${table}\\b|'\\[${table}\\]`)].join('|'))
+  const naming = product.filter(({ path }) => path.startsWith('kernel/')).flatMap(({ path, text }) => owned.exec(text)?.map(word => `${path}: ${word}`) ?? [])
+  t.strictSame(naming, [])
+})
+
+/** What of the command line knows an engine's or a maker's name, and what for. */
+const cliNaming: Readonly<Record<string, string>> = {
+  'cli/commands/engine/index.ts': 'the engine that it installs',
+  'cli/commands/model/search.ts': 'an example, and the format of a search',
+  'cli/commands/service/install.ts': 'an example',
+  'cli/commands/service/list.ts': 'an example',
+  'cli/commands/service/verbs.ts': 'an example',
+  'cli/commands/slot/create.ts': 'an example',
+  'cli/commands/slot/slot-options.ts': 'the providers that its help offers',
+  'cli/offline/doctor/facts.ts': 'a binary that it looks for',
+  'cli/offline/doctor/verdicts.ts': 'a binary that it looks for',
+  'cli/offline/engines/engine-store.ts': 'the engine that it installs',
+  'cli/offline/engines/engines.ts': 'the engine that it installs',
+  'cli/offline/layout/classify.ts': 'folders of stores of other releases',
+  'cli/offline/uninstall/home-files.ts': 'folders that go with the home',
+  'cli/serve/bring-engine.ts': 'the engine that it installs',
+  'cli/setup/offline-engine.ts': 'the engine that it installs',
+  'cli/setup/questions.ts': 'what it offers'
+}
+
+t.test('no further file of the command line knows an engine by its name', async t => {
+  const engines = [...readdirSync(join(root, 'plugins/providers')).filter(name => name !== 'remote-catalog'), ...productNames.slice(0, productNames.indexOf('OpenRouter'))]
+  const names = new RegExp(`(?<![\\w-])(${engines.join('|')})(?![\\w-])`, 'i')
+  const naming = product.filter(({ path, text }) => path.startsWith('cli/') && text.split('\n').some(line => names.test(line))).map(({ path }) => path)
+  t.strictSame(naming.toSorted(), Object.keys(cliNaming).toSorted(), 'ask the gateway, whose plugins know')
 })
 
 /**

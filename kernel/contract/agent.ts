@@ -38,7 +38,7 @@ export interface AgentWiring {
 
 /** One value in a configuration file that belongs to the user; the rest of the file stays as it is. */
 export interface AgentSetting {
-  /** Path below the user's home, such as `.codex/config.toml`. */
+  /** Path below the user's home, such as `.tool/config.toml`. */
   readonly file: string
   /** A variable of the user's environment that names the folder instead, and the file's name in that folder. */
   readonly folder?: { readonly variable: string, readonly file: string }

@@ -21,7 +21,7 @@ export interface ServiceWorld {
 
 /** A package of the Python registry, in an environment of its own. */
 export interface PythonProgram {
-  /** `open-webui`; the version is the one that is installed, and no other. */
+  /** As its registry has it; the version is the one that is installed, and no other. */
   readonly package: string
   readonly version: string
   /** Further requirements that are installed with it. */

@@ -1,4 +1,3 @@
-import type { ErrorCode } from '../error-codes.js'
 import type { Diagnostic } from './config.js'
 
 export const findingSeverities = ['error', 'warning'] as const
@@ -8,7 +7,7 @@ export interface Finding extends Diagnostic {
   /** `warning`: the gateway works as it is configured, and probably not as it was meant. */
   readonly severity: typeof findingSeverities[number]
   /** What a request that runs into it is refused with. */
-  readonly code: ErrorCode
+  readonly code: string
 }
 
 export interface ConfigCheck {

@@ -1,13 +1,13 @@
-import { messageOf, svcError, isSvcError, type Device, type MemoryFit, type SvcError } from 'svc-gateway/plugin'
-import type { CapabilityChild } from '../../services/capabilities/ref.js'
+import { messageOf, isSvcError, type Device, type MemoryFit, type SvcError } from 'svc-gateway/plugin'
+import { selectionError, type CapabilityChild } from '../../services/capabilities/ref.js'
 import { capabilityError } from './errors.js'
 
 export function invalidSelection (child: CapabilityChild, reason: string, param?: string): SvcError {
-  return svcError('capability.invalid_selection', `${child}: ${reason}`, { details: { child }, ...(param === undefined ? {} : { param }) })
+  return selectionError('capability.invalid_selection', `${child}: ${reason}`, { details: { child }, ...(param === undefined ? {} : { param }) })
 }
 
 export function unknownModel (child: CapabilityChild, model: string): SvcError {
-  return svcError('capability.unknown_model', `'${model}' is not a model for ${child}; see GET /api/capabilities for those that are`,
+  return selectionError('capability.unknown_model', `'${model}' is not a model for ${child}; see GET /api/capabilities for those that are`,
     { param: 'model', details: { child, model } })
 }
 
@@ -18,7 +18,7 @@ export function illegalPair (
 ): SvcError {
   const where = [device, provider].filter(part => part !== null).join(' with ')
   const choice = legal.length === 0 ? 'nothing on this host runs it' : `it runs on ${legal.join(', ')}`
-  return svcError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}${reasons.map(reason => `: ${reason}`).join('')}; ${choice}`,
+  return selectionError('capability.illegal_backend_model_pair', `${child}: model '${model}' does not run on ${where || 'this host'}${reasons.map(reason => `: ${reason}`).join('')}; ${choice}`,
     { param: device === null ? 'provider' : 'device', details: { child, model, device, provider, legal_backends: legal, reasons } })
 }
 

@@ -17,7 +17,7 @@ function findingsOf (
   child: CapabilityChild, { device, provider: name, model, enabled }: CapabilitySelection, world: FileWorld
 ): Found[] {
   const found: Found[] = []
-  const tell = (key: string, severity: Finding['severity'], code: Finding['code'], message: string): void => {
+  const tell = (key: string, severity: Finding['severity'], code: string, message: string): void => {
     found.push({ path: `selections.${capabilityGroupOf(child)}.${child}.${key}`, message, code, severity })
   }
   const provider = name === null ? undefined : world.providers.get(name)

@@ -1,6 +1,7 @@
 import { createServiceRef } from 'svc-gateway/plugin'
 import { putSelection, selectionsOf } from './selections.js'
 
+export { selectionError } from './errors.js'
 export { capabilitySelectionSchema, type CapabilitySelection, type CapabilitySelections } from './schema.js'
 export {
   capabilityChildren, capabilityGroupOf, capabilityGroups, type CapabilityChild, type CapabilityGroup
