@@ -20,6 +20,7 @@ export class VerbCaller {
   total = 0
   readonly #agent = new Agent({ connections: 32 })
   readonly #counts = new Map<string, VerbCounts>()
+  readonly #slowest = new Map<string, { ms: number, answer: string }>()
   readonly #broken: (problem: string) => void
 
   constructor (broken: (problem: string) => void) {
@@ -31,6 +32,7 @@ export class VerbCaller {
   ): Promise<Answered> {
     const route = `${method} ${path.replace(/\?.*/, '').replace(/t_[0-9a-f]{8}/g, '{id}').replace(/(approvals|boards)\/[^/]+/, '$1/{id}')}`
     const leaving = new AbortController()
+    const from = performance.now()
     if (leaves) setTimeout(() => leaving.abort(), 20)
     try {
       const answer = await undiciFetch(`${url}${path}`, {
@@ -44,6 +46,7 @@ export class VerbCaller {
       const json = (text === '' ? null : JSON.parse(text)) as { error?: { code?: string, message?: string } } | null
       const code = json?.error?.code ?? ''
       this.#count(route, `${answer.status} ${code}`.trim())
+      this.#timed(route, performance.now() - from, text)
       if (answer.status >= 500 && !ABROAD.has(code)) this.#broken(`${route}: ${answer.status} ${text.slice(0, 400)}`)
       return { status: answer.status, code, json, requestId: answer.headers.get('x-request-id') ?? '' }
     } catch (error) {
@@ -61,8 +64,18 @@ export class VerbCaller {
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => a < b ? -1 : 1))
   }
 
+  /** The longest answers, longest first. */
+  slowest (): ReadonlyArray<{ readonly route: string, readonly ms: number, readonly answer: string }> {
+    return [...this.#slowest].map(([route, { ms, answer }]) => ({ route, ms: Math.round(ms), answer }))
+      .sort((a, b) => b.ms - a.ms).slice(0, 12)
+  }
+
   close (): Promise<void> {
     return this.#agent.destroy()
+  }
+
+  #timed (route: string, ms: number, text: string): void {
+    if (ms > (this.#slowest.get(route)?.ms ?? 0)) this.#slowest.set(route, { ms, answer: text.slice(0, 200) })
   }
 
   #count (route: string, outcome: string): void {

@@ -26,6 +26,8 @@ export interface VerbsReport {
   readonly engine: 'docker' | 'process'
   /** By method and route: how often each status was the answer. */
   readonly answers: Readonly<Record<string, VerbCounts>>
+  /** The longest answers, longest first. */
+  readonly slowest: ReturnType<VerbCaller['slowest']>
   readonly left: readonly string[]
   readonly violations: readonly string[]
 }
@@ -94,6 +96,7 @@ export async function verbs (options: VerbsOptions): Promise<VerbsReport> {
     seconds: Math.round((performance.now() - from) / 1000),
     engine: host === null ? 'process' : 'docker',
     answers: caller.counts(),
+    slowest: caller.slowest(),
     left,
     violations
   }

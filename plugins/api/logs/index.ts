@@ -32,7 +32,10 @@ export default definePlugin({
     /** What the gateway runs in place of a unit; null for what only the journal knows. */
     const programOf = (unit: string): string | null => {
       const service = companions.list().find(each => each.unit === unit || each.unit === `${unit}.service`)
-      return service !== undefined && daemons.status(service.id).form !== null ? service.id : null
+      // an agent that the gateway installed runs under a name of its own
+      const agent = /^svc-agent@([a-z][a-z0-9-]*)(?:\.service)?$/.exec(unit)?.[1]
+      return [service?.id, agent === undefined ? undefined : `agent-${agent}`]
+        .find(id => id !== undefined && daemons.status(id).form !== null) ?? null
     }
     const journal = new Journal(ctx.services, ctx.config.journalctl)
     ctx.onStop(() => journal.close())

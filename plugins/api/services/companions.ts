@@ -4,13 +4,14 @@ import {
 import { servicesError } from './errors.js'
 import { ServiceInstaller, type InstallerDeps } from './installer.js'
 import { probe, type Probed } from './probe.js'
-import type { Companions, InstallForm, InstallStatus, ServiceForm, ServiceOffer } from './ref.js'
+import type { Companions, FindRunner, InstallForm, InstallStatus, ServiceForm, ServiceOffer, ServiceRunner } from './ref.js'
 import { verbTimeoutMs, type Systemd, type UnitState, type VerbOutcome } from './systemd.js'
 import { placeOf, programOf } from './world.js'
 
 export interface CompanionDeps extends InstallerDeps {
   readonly catalog: ServiceCatalog
   readonly systemd: Systemd
+  readonly runners: readonly FindRunner[]
   readonly clock: Clock
   readonly log: Logger
 }
@@ -72,7 +73,22 @@ export class ServiceManager implements Companions {
     const { kept, daemons } = this.#deps
     if (service.slot !== undefined) return 'slot'
     if (units.has(service.unit)) return 'unit'
+    if (this.runnerOf(service)?.installed() != null) return 'agent'
     return kept.get(service.id).form ?? (service.container !== undefined && daemons.hasContainers ? 'container' : null)
+  }
+
+  /** Id of its program among those that the gateway runs. */
+  daemonOf (service: ServiceDescriptor): string {
+    return this.runnerOf(service)?.daemon ?? service.id
+  }
+
+  /** The plugin that installs and runs it; undefined for what this one does. */
+  runnerOf ({ id }: ServiceDescriptor): ServiceRunner | undefined {
+    for (const find of this.#deps.runners) {
+      const runner = find(id)
+      if (runner !== undefined) return runner
+    }
+    return undefined
   }
 
   /** The first enabled slot that it runs as; null where it is no slot, or there is none. */
@@ -106,7 +122,9 @@ export class ServiceManager implements Companions {
       const form = this.formOf(service, await this.units())
       try {
         if (form === 'unit') return await this.#actOnUnit(service, verb)
-        const done = form === 'slot' ? await this.#actOnSlot(service, verb) : await this.#actOnProgram(service, verb, form)
+        const done = form === 'slot' ? await this.#actOnSlot(service, verb)
+          : form === 'agent' ? await this.#actOnAgent(service, verb)
+            : await this.#actOnProgram(service, verb, form)
         return { ...done, problem: done.ok ? null : 'failed' }
       } catch (error) {
         return { ok: false, active: this.#runs(service), message: messageOf(error), problem: 'failed' }
@@ -174,6 +192,11 @@ export class ServiceManager implements Companions {
     return { ok: true, active: verb !== 'stop', message: `${verb} of slot ${own} is done` }
   }
 
+  async #actOnAgent (service: ServiceDescriptor, verb: ServiceVerb): Promise<ProgramOutcome> {
+    const message = await this.runnerOf(service)!.act(verb)
+    return { ok: true, active: this.#runs(service), message }
+  }
+
   async #actOnProgram (service: ServiceDescriptor, verb: ServiceVerb, form: ServiceForm | null): Promise<ProgramOutcome> {
     const { daemons, kept, signal } = this.#deps
     const { id, name } = service
@@ -223,6 +246,8 @@ export class ServiceManager implements Companions {
     const { id, name, unit } = service
     const canBring = service.python !== undefined || service.container !== undefined
     const systemd = `systemd has no unit ${unit}`
+    const runner = this.runnerOf(service)
+    if (runner !== undefined) return new Error(`${name} is not here: ${systemd}; \`${runner.brings}\` brings it`)
     if (!canBring) return new Error(`${name} is not here: ${systemd}`)
     const forms = await this.installer.forms(service)
     return new Error(forms.length > 0
@@ -230,8 +255,8 @@ export class ServiceManager implements Companions {
       : `${name} is not installed, and neither a Python that fits nor a container engine is here`)
   }
 
-  #runs ({ id }: ServiceDescriptor): boolean {
-    return this.#deps.daemons.status(id).state === 'running'
+  #runs (service: ServiceDescriptor): boolean {
+    return this.#deps.daemons.status(this.daemonOf(service)).state === 'running'
   }
 
   /** Verbs of one service come one after the other, and after its installation. */

@@ -6,7 +6,7 @@ import { servicesError } from './errors.js'
 import { KeptServices } from './kept.js'
 import { mdnsRoutes } from './mdns-routes.js'
 import { createEnvironments } from './environments.js'
-import { companionsRef, environmentsRef } from './ref.js'
+import { companionsRef, environmentsRef, runnersRef, type FindRunner } from './ref.js'
 import { serviceRoutes } from './routes.js'
 import { Systemd } from './systemd.js'
 
@@ -38,15 +38,16 @@ export default definePlugin({
     daemons: core.daemons,
     slots: core.slots
   },
-  provides: [companionsRef, environmentsRef],
+  provides: [companionsRef, environmentsRef, runnersRef],
   configSchema,
   register (ctx) {
     const { services: settings, systemctl, downloads, installer_env: own, announce_on: interfaces = null } = ctx.config
     const systemd = new Systemd(systemctl, ctx.services.clock)
     const kept = new KeptServices(ctx.table)
     const folder = (): string => ctx.stateDir
+    const runners: FindRunner[] = []
     const deps = {
-      ...ctx.services, settings, systemd, kept, downloads, log: ctx.log, signal: ctx.signal, interfaces,
+      ...ctx.services, settings, systemd, kept, runners, downloads, log: ctx.log, signal: ctx.signal, interfaces,
       env: { ...process.env, ...own },
       get folder () { return folder() }
     }
@@ -55,6 +56,7 @@ export default definePlugin({
     const api = { ...ctx.services, settings, kept, manager, announcements }
     for (const route of [...serviceRoutes(api), ...mdnsRoutes(api)]) ctx.addRoute(route)
     ctx.provide(companionsRef, manager)
+    ctx.provide(runnersRef, { add: find => { runners.push(find) } })
     const clean = (text: string): string => deps.config.withoutSecrets(text)
     ctx.provide(environmentsRef, createEnvironments({ env: deps.env, downloads, clean }))
     ctx.onStart(async signal => {

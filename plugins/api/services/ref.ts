@@ -1,7 +1,7 @@
-import { createServiceRef, type NpmProgram, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { createServiceRef, type NpmProgram, type PythonProgram, type ServiceDescriptor, type ServiceVerb } from 'svc-gateway/plugin'
 
-/** How a service runs here: by systemd, in an environment or a container of the gateway's, or as a slot. */
-export const serviceForms = ['unit', 'python', 'container', 'slot'] as const
+/** How a service runs here: by systemd, in an environment or a container of the gateway's, as a slot, or as an agent. */
+export const serviceForms = ['unit', 'python', 'container', 'slot', 'agent'] as const
 export type ServiceForm = typeof serviceForms[number]
 
 export const installForms = ['python', 'container'] as const
@@ -40,6 +40,27 @@ export interface Companions {
 }
 
 export const companionsRef = createServiceRef<Companions>('api-services.companions')
+
+/** What another plugin installs and runs, and shows as a service. */
+export interface ServiceRunner {
+  /** Id of its program among those that the gateway runs. */
+  readonly daemon: string
+  /** Command that brings it. */
+  readonly brings: string
+  /** Null while it is not here. */
+  installed (): { readonly version: string | null } | null
+  /** Rejects with what went wrong; else says how it is now. */
+  act (verb: ServiceVerb): Promise<string>
+}
+
+/** Finds what runs a service that has no unit, by its id. */
+export type FindRunner = (service: string) => ServiceRunner | undefined
+
+export interface ServiceRunners {
+  add (find: FindRunner): void
+}
+
+export const runnersRef = createServiceRef<ServiceRunners>('api-services.runners')
 
 /** One of the two. */
 export interface PackageOrder {

@@ -27,8 +27,11 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
     const form = manager.formOf(service, units)
     const { up, detail, stat } = await manager.probe(service)
     const installation = manager.installer.status(service)
-    const isOurs = form === 'python' || form === 'container'
-    const { problem } = deps.daemons.status(id)
+    const isOurs = form === 'python' || form === 'container' || form === 'agent'
+    const daemon = manager.daemonOf(service)
+    const { problem } = deps.daemons.status(daemon)
+    const runner = manager.runnerOf(service)
+    const own = runner?.installed() ?? null
     const { port } = placeOf(deps, service)
     return {
       id,
@@ -37,7 +40,7 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
       managed: slot === undefined ? form !== null : manager.slotOf(service) !== null,
       runs_as: form,
       unit,
-      unit_state: units.get(unit) ?? (isOurs ? ownState(deps, id) : null),
+      unit_state: units.get(unit) ?? (isOurs ? ownState(deps, daemon, form === 'agent' || deps.kept.get(id).enabled) : null),
       up,
       detail: up || problem === null ? detail : problem,
       stat,
@@ -48,10 +51,11 @@ export async function serviceRows (deps: RowDeps, announced: Promise<Announced>)
       mdns_capable: capable,
       wired: isOurs || slot !== undefined ? true : null,
       licence,
-      installation: { ...installation, settings: [...installation.settings] },
+      installation: own === null ? { ...installation, settings: [...installation.settings] } : { state: 'installed', form: null, version: own.version, message: '', settings: [] },
       hints: [
         ...typeof hints === 'function' ? hints() : hints,
-        ...form === null && installation.state === 'absent' && (service.python ?? service.container) !== undefined ? [`\`svc service install ${id}\` brings it`] : []
+        ...form === null && installation.state === 'absent' && (service.python ?? service.container) !== undefined ? [`\`svc service install ${id}\` brings it`] : [],
+        ...form === null && runner !== undefined ? [`\`${runner.brings}\` brings it`] : []
       ]
     }
   }))
@@ -67,13 +71,13 @@ export async function healthRows (deps: RowDeps, hostname: string): Promise<Heal
 }
 
 /** As systemd would word it. */
-function ownState ({ daemons, kept }: RowDeps, id: string): UnitState {
-  const { state, since, problem } = daemons.status(id)
+function ownState ({ daemons }: RowDeps, daemon: string, enabled: boolean): UnitState {
+  const { state, since, problem } = daemons.status(daemon)
   const words = state === 'running' ? ['active', 'running'] : state === 'waiting' ? ['activating', 'auto-restart'] : problem === null ? ['inactive', 'dead'] : ['failed', 'failed']
   return {
     active_state: words[0]!,
     sub_state: words[1]!,
-    unit_file_state: kept.get(id).enabled ? 'enabled' : 'disabled',
+    unit_file_state: enabled ? 'enabled' : 'disabled',
     since: since === null ? null : new Date(since).toISOString()
   }
 }

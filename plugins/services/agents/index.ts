@@ -1,6 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { environmentsRef } from '../../api/services/ref.js'
+import { environmentsRef, runnersRef } from '../../api/services/ref.js'
 import { agentPersonasRef } from '../agent-personas/ref.js'
 import { agentPrograms } from './builtin/programs.js'
 import { hermes } from './builtin/hermes.js'
@@ -9,6 +9,7 @@ import { agentError } from './errors.js'
 import { KnownAgents } from './known-agents.js'
 import { Lifecycle } from './lifecycle.js'
 import { agentLifecycleRef, agentsRef } from './ref.js'
+import { serviceRunner } from './service-runner.js'
 
 const configSchema = z.strictObject({
   model: z.string().min(1).max(256).default('svc/agent').meta({ description: 'The model that agents are told to ask for' })
@@ -31,6 +32,7 @@ export default definePlugin({
     jobs: core.jobs,
     personas: agentPersonasRef,
     programs: core.programs,
+    runners: runnersRef,
     slots: core.slots
   },
   provides: [agentsRef, agentLifecycleRef],
@@ -50,6 +52,9 @@ export default definePlugin({
     })
     ctx.provide(agentsRef, known)
     ctx.provide(agentLifecycleRef, lifecycle)
+    const { catalog, daemons, runners } = ctx.services
+    // those with a server are services as well, where a plugin describes them as such
+    runners.add(id => catalog.get(id)?.server === undefined ? undefined : serviceRunner(lifecycle, daemons, id))
     let forget = (): void => {}
     ctx.onStart(async () => {
       forget = personas.findRunning(async agent => (await lifecycle.socket(agent))?.href ?? null)

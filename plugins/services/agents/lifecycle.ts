@@ -169,6 +169,13 @@ export class Lifecycle implements AgentLifecycle {
     return record === undefined || agent === undefined || isUnderWay(record) ? null : this.#work.errands(agent, record)
   }
 
+  /** Ends its server until it, or the gateway, is started again. Throws `agent.not_installed` and `agent.busy`. */
+  async halt (id: string): Promise<void> {
+    this.#recordOf(id)
+    this.#requireFree(id)
+    await this.#track(id, () => this.#deps.daemons.end(daemonOf(id)))
+  }
+
   async log (id: string): ReturnType<AgentLifecycle['log']> {
     this.#recordOf(id)
     const folder = logsOf(this.#work.folderOf(id))

@@ -97,7 +97,9 @@ function pluginOf (descriptor: Partial<ServiceDescriptor> & { readonly id: strin
 }
 
 t.test('a machine without systemd and without any of the services is listed as what it is, and nothing is a 500', async t => {
-  const gateway = await gatewayOf(t)
+  // whatever runs at their usual ports on this machine is not asked
+  const [agentPort, memoryPort] = [await freePort(), await freePort()]
+  const gateway = await gatewayOf(t, { settings: { services: { hermes: { port: agentPort }, hindsight: { port: memoryPort } } } })
   const { status, json } = await gateway.call('GET', '/services')
   t.equal(status, 200)
   t.strictSame(json.services.map(({ id }: { id: string }) => id), ['openwebui', 'comfyui', 'hermes', 'hindsight'])
@@ -108,7 +110,7 @@ t.test('a machine without systemd and without any of the services is listed as w
     unit: 'svc-openwebui.service', runs_as: null, url: 'http://127.0.0.1:3001/', actions: ['start', 'stop', 'restart', 'enable', 'disable'],
     licence: { note: /branding/ }, installation: { state: 'absent' }, detail: /nothing listens|cannot be asked/
   })
-  t.match(json.services[2], { url: null, loopback_port: 9119, mdns_capable: false }, 'an agent on loopback has no address for others')
+  t.match(json.services[2], { url: null, loopback_port: agentPort, mdns_capable: false }, 'an agent on loopback has no address for others')
   t.match(json.mdns, { hostname: 'box.local', base_advertised: false, advertised: [] })
   t.match(await gateway.call('GET', '/services/health'), { status: 200, json: { services: [{ id: 'openwebui', up: false, stat: null }] } })
 

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
-import { abortable, core, defineAgent, definePlugin, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
+import { abortable, core, defineAgent, definePlugin, defineService, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
 import apiAgents from '../../../plugins/api/agents/index.js'
+import logs from '../../../plugins/api/logs/index.js'
 import services from '../../../plugins/api/services/index.js'
-import { environmentsRef } from '../../../plugins/api/services/ref.js'
+import slots from '../../../plugins/api/slots/index.js'
+import { environmentsRef, runnersRef } from '../../../plugins/api/services/ref.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
 import personas from '../../../plugins/services/agent-personas/index.js'
@@ -43,6 +45,10 @@ const serves: AgentDescriptor = defineAgent({
     ({ env: { GATEWAY: gateway, PLACE: dataDir, SECRET: secret }, files: { 'conf/who': JSON.stringify({ persona, personas }) } })
 })
 const plain = defineAgent({ ...base, id: 'plain', name: 'Plain', description: 'is not asked', install: { npm }, wiring: () => ({ files: { 'conf/a': 'a' } }) })
+const asService = defineService({
+  id: 'serves', name: 'Serves', description: 'has a server', licence: { name: 'MIT', note: null, url: null }, unit: 'svc-agent@serves.service',
+  port, verbs: ['start', 'stop', 'restart', 'enable', 'disable'], probe: '/', page: '/', mdns: false, loopback: true
+})
 const wide = defineAgent({ ...base, id: 'wide', name: 'Wide', description: 'wants much', minContext: 64_000, install: { npm }, wiring: () => ({}) })
 const outside = defineAgent({ ...base, id: 'outside', name: 'Outside', description: 'leaves its folder', install: { npm }, wiring: () => ({ files: { '../x': '' } }) })
 
@@ -52,24 +58,27 @@ const environments = definePlugin({
   name: 'svc-environments',
   kind: 'service',
   apiVersion: 1,
-  provides: [environmentsRef],
-  register: ctx => ctx.provide(environmentsRef, {
-    check: async () => undefined,
-    async install ({ npm: wanted }, { folder, signal, onMessage }) {
-      brought.times++
-      onMessage(`installing ${wanted!.package}@${wanted!.version}`)
-      const name = `env-${randomBytes(4).toString('hex')}`
-      const bin = join(folder, name, 'node_modules/.bin')
-      await mkdir(bin, { recursive: true })
-      await abortable(brought.hold ?? Promise.resolve(), signal)
-      await writeFile(join(bin, 'tiny'), tinyProgram(wanted!.version), { mode: 0o755 })
-      return name
-    },
-    async sweep (folder, but) {
-      const names = await readdir(folder).catch(() => [])
-      for (const name of names) if (name.startsWith('env-') && name !== but) await rm(join(folder, name), { recursive: true })
-    }
-  })
+  provides: [environmentsRef, runnersRef],
+  register (ctx) {
+    ctx.provide(runnersRef, { add: () => undefined })
+    ctx.provide(environmentsRef, {
+      check: async () => undefined,
+      async install ({ npm: wanted }, { folder, signal, onMessage }) {
+        brought.times++
+        onMessage(`installing ${wanted!.package}@${wanted!.version}`)
+        const name = `env-${randomBytes(4).toString('hex')}`
+        const bin = join(folder, name, 'node_modules/.bin')
+        await mkdir(bin, { recursive: true })
+        await abortable(brought.hold ?? Promise.resolve(), signal)
+        await writeFile(join(bin, 'tiny'), tinyProgram(wanted!.version), { mode: 0o755 })
+        return name
+      },
+      async sweep (folder, but) {
+        const names = await readdir(folder).catch(() => [])
+        for (const name of names) if (name.startsWith('env-') && name !== but) await rm(join(folder, name), { recursive: true })
+      }
+    })
+  }
 })
 
 interface Agents extends TestGateway {
@@ -95,11 +104,15 @@ async function gatewayOf (
       lifecycle = ctx.services.lifecycle
       jobs = ctx.services.jobs
       for (const agent of [asks, plain, serves, wide, outside]) ctx.addAgent(agent)
+      ctx.addService(asService)
     }
   })
   const gateway = await createTestGateway({
     ...home === undefined ? {} : { home },
-    plugins: [settings === undefined ? environments : services, agents, apiAgents, personas, personaRoutes, llmServer, crew],
+    plugins: [
+      ...settings === undefined ? [environments] : [services, logs, slots],
+      agents, apiAgents, personas, personaRoutes, llmServer, crew
+    ],
     pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...settings } },
     files: {
       'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n',
@@ -331,7 +344,7 @@ t.test('a gateway that stops in the middle of an installation goes on with it at
   await next.close()
 })
 
-t.test('npm brings the version that was asked for, or the installation fails', async t => {
+t.test('npm brings the version that was asked for, or the installation fails; an agent with a server is a service as well', async t => {
   const cache = await mkdtemp(join(tmpdir(), 'svc-agents-npm-'))
   t.teardown(() => rm(cache, { recursive: true, force: true }))
   const registry = await tinyRegistry(t)
@@ -341,6 +354,24 @@ t.test('npm brings the version that was asked for, or the installation fails', a
   await gateway.call('POST', '/api/agents/asks/upgrade', { to: '3.0.0' })
   t.match(await gateway.ended('asks'), { version: '1.0.0', problem: /2\.9\.0 was installed where 3\.0\.0 was asked for/ })
   t.strictSame(registry.asked.filter(path => path.endsWith('.tgz')).length, 2)
+
+  const row = async (): Promise<unknown> => (await gateway.call('GET', '/api/services')).json.services[0]
+  const act = (action: string): ReturnType<Agents['call']> => gateway.call('POST', '/api/services/serves/action', { action })
+  t.match(await row(), { id: 'serves', managed: false, runs_as: null, up: false, hints: ['`svc agent install serves` brings it'] })
+  t.match(await act('start'), { status: 200, json: { ok: false, problem: 'failed', message: /no unit svc-agent@serves\.service; `svc agent install serves` brings it/ } })
+  await gateway.call('POST', '/api/agents/install', { name: 'serves', switch: true })
+  await gateway.ended('serves')
+  const isUp = { managed: true, runs_as: 'agent', up: true, wired: true, installation: { state: 'installed', version: '1.0.0' }, unit_state: { active_state: 'active', unit_file_state: 'enabled' } }
+  t.match(await row(), isUp)
+  t.match(await act('stop'), { json: { ok: true, active: false, message: /until it is started, or the gateway is/ } })
+  t.match(await row(), { up: false, runs_as: 'agent', unit_state: { active_state: 'inactive' } })
+  for (const verb of ['start', 'restart', 'enable']) t.match(await act(verb), { json: { ok: true, active: true } }, verb)
+  t.match(await act('disable'), { json: { ok: false, active: true, message: /svc agent uninstall serves/ } })
+  t.match(await row(), isUp)
+  t.match(await gateway.call('GET', '/api/logs?unit=svc-agent@serves.service'), { status: 200, json: { count: 0 } })
+  await gateway.call('DELETE', '/api/agents/serves')
+  await gateway.lifecycle.settled('serves')
+  t.match(await row(), { up: false, runs_as: null, installation: { state: 'absent' }, unit_state: null })
 })
 
 t.test('svc agent install, status, log, upgrade and uninstall do it at the prompt', async t => {
