@@ -96,7 +96,10 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
     device: (slot: NamedSlotConfig) => slot.device ?? 'cpu',
     provider: (name: string) => slotOf(name) && provider,
     modelId,
-    plan: (name: string, { port }: EnginePorts) => ({ configHash: hash(name, port), workers: workers(), headers: null }),
+    plan: (name: string, { port }: EnginePorts) => ({
+      argv: { argv: [], provenance: [], removed: 0 }, env: {}, form: { kind: 'candidates', candidates: [] },
+      configHash: hash(name, port), workers: workers(), headers: null
+    }),
     prepare: (name: string, { port }: EnginePorts, generation: number) => prepared().then(() => ({
       provider,
       modelId: modelId(name),
@@ -104,6 +107,7 @@ export function createFleetHarness (options: FleetOptions): FleetHarness {
       workers: workers(),
       headers: null,
       image: null,
+      rendered: new Map(),
       spec: {
         name,
         port,
