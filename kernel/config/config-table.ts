@@ -3,7 +3,7 @@ import {
 } from '../contract/index.js'
 import { loadJson, loadRows } from './load-file.js'
 import type { LaidProviders } from './laid-providers.js'
-import { configFiles, type ConfigParts } from './parts.js'
+import { configFiles, type ConfigParts } from './config-parts.js'
 import { readProfiles, readProviders, readUpstreams } from './schema/catalog-files.js'
 import { layManifest, readHardware, readManifest } from './schema/json-files.js'
 

@@ -1,7 +1,7 @@
 import { svcError, toolServerIdSchema, type ConfigDraft, type Logger, type NamedToolServer, type SvcError } from '../contract/index.js'
 import type { DraftFiles } from './draft-files.js'
 import { checkToolServer } from './load-tool-servers.js'
-import { toolServerFile } from './parts.js'
+import { toolServerFile } from './config-parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { mergeTables } from './svc-writer.js'
 import type { Table } from './toml-file.js'

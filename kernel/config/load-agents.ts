@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { AGENT_NAME_PATTERN, agentFileSchema, type AgentFile, type AgentRules, type Paths } from '../contract/index.js'
 import { located } from './load-file.js'
 import { loadFolder, unlistable } from './load-folder.js'
-import { agentFile, agentFolder, type ConfigParts, type Part } from './parts.js'
+import { agentFile, agentFolder, type ConfigParts, type Part } from './config-parts.js'
 import { checkShape, type Problem } from './shape-check.js'
 import { readToml } from './toml-file.js'
 

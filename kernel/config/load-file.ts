@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Diagnostic } from '../contract/index.js'
-import type { Part } from './parts.js'
+import type { Part } from './config-parts.js'
 import { toDiagnostics, type Problem } from './shape-check.js'
 import { readText } from './read-file.js'
 import { parseJson, type Whole } from './schema/json-files.js'

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import type { Diagnostic } from '../contract/index.js'
-import type { Part } from './parts.js'
+import type { Part } from './config-parts.js'
 
 /** Open files at a time; a folder with thousands of files must not use up the descriptors of the process. */
 const PARALLEL_READS = 32

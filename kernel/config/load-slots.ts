@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { NAME_PATTERN, type Paths, type WrittenSlot } from '../contract/index.js'
 import { located } from './load-file.js'
 import { loadFolder, unlistable } from './load-folder.js'
-import { slotFile, type ConfigParts, type SlotPart } from './parts.js'
+import { slotFile, type ConfigParts, type SlotPart } from './config-parts.js'
 import { checkSlotFile, foldSlotFile, wordsForReading, type SlotWords } from './schema/slot-file.js'
 import { readToml } from './toml-file.js'
 

@@ -5,7 +5,7 @@ import {
 import type { Audience } from './issue-text.js'
 import { located } from './load-file.js'
 import { loadFolder, unlistable } from './load-folder.js'
-import { toolServerFile, type ConfigParts, type Part } from './parts.js'
+import { toolServerFile, type ConfigParts, type Part } from './config-parts.js'
 import { isReservedVariable } from './reserved-variables.js'
 import { checkShape, type Checked, type Problem } from './shape-check.js'
 import { readToml, type Table } from './toml-file.js'

@@ -3,7 +3,7 @@ import type {
   ConfigFile, ConfigFileDefinition, ConfigRowsDefinition, ConfigService, Paths, ProviderWords
 } from '../contract/index.js'
 import { located } from './load-file.js'
-import type { ConfigParts, Part } from './parts.js'
+import type { ConfigParts, Part } from './config-parts.js'
 import { readNamed } from './schema/catalog-files.js'
 import { readFormat } from './file-format.js'
 import { checkShape } from './shape-check.js'

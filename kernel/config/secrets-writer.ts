@@ -1,6 +1,6 @@
 import { ENV_NAME_PATTERN, svcError } from '../contract/index.js'
 import { writeFileAtomic } from './atomic-file.js'
-import { configFiles } from './parts.js'
+import { configFiles } from './config-parts.js'
 import { readText } from './read-file.js'
 import { isReservedVariable } from './reserved-variables.js'
 import { removeSecretLines, setSecretLine } from './secrets-env.js'

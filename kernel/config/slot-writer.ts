@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { nameSchema, svcError, type Logger, type Paths, type SvcError, type WrittenSlot } from '../contract/index.js'
 import type { FileOps } from './atomic-file.js'
-import { slotFile } from './parts.js'
+import { slotFile } from './config-parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { checkSlotFile, foldSlotFile, type SlotWords } from './schema/slot-file.js'
 import { patchSlotFile } from './schema/slot-patch.js'

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ConfigSnapshot, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
 import { layTable } from './config-table.js'
 import { agentRulesOf } from './load-agents.js'
-import { allDiagnostics, type ConfigParts } from './parts.js'
+import { allDiagnostics, type ConfigParts } from './config-parts.js'
 import type { LaidProviders } from './laid-providers.js'
 
 /**

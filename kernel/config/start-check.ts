@@ -1,5 +1,5 @@
 import { svcError } from '../contract/index.js'
-import { allDiagnostics, type ConfigParts } from './parts.js'
+import { allDiagnostics, type ConfigParts } from './config-parts.js'
 import { parseFailed } from './write-errors.js'
 
 /**

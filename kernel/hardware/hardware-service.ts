@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { hardwareSchema, messageOf, type Clock, type HardwareInfo, type HardwareService, type Logger, type Paths } from '../contract/index.js'
 import { writeFileAtomic } from '../config/atomic-file.js'
-import { configFiles } from '../config/parts.js'
+import { configFiles } from '../config/config-parts.js'
 import { SerialQueue } from '../async/serial-queue.js'
 import { defaultDeviceOf } from './default-device.js'
 import { HardwareMonitor } from './hardware-monitor.js'

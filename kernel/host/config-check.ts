@@ -3,7 +3,7 @@ import {
   type Finding, type GpuInfo, type ModelRegistry, type ProviderCatalog, type ToolCatalogue
 } from '../contract/index.js'
 import { requireModelStore } from '../config/model-store-check.js'
-import { configFiles } from '../config/parts.js'
+import { configFiles } from '../config/config-parts.js'
 import { aliasFindings } from '../dispatch/route/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream/upstream-findings.js'
 import { policyFindings } from '../tools/policy-findings.js'

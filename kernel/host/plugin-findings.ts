@@ -1,5 +1,5 @@
 import type { AnyPlugin, ErrorCode, Finding, SvcConfig } from '../contract/index.js'
-import { configFiles } from '../config/parts.js'
+import { configFiles } from '../config/config-parts.js'
 import { checkShape, dotted, type Checked } from '../config/shape-check.js'
 import { suggest } from '../config/suggest.js'
 

@@ -1,5 +1,5 @@
 import type { ConfigSnapshot, Finding, ToolCatalogue, ToolEntry } from '../contract/index.js'
-import { agentFile, configFiles } from '../config/parts.js'
+import { agentFile, configFiles } from '../config/config-parts.js'
 import { suggest } from '../config/suggest.js'
 
 /** Every tool, for every agent. */

@@ -1,7 +1,7 @@
 import type { ConfigFileDefinition, ConfigSnapshot, Finding, Logger, Paths } from '../../../kernel/contract/index.js'
 import { loadParts, type LoadOptions } from '../../../kernel/config/load-parts.js'
 import { noProviders, type LaidProviders } from '../../../kernel/config/laid-providers.js'
-import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/parts.js'
+import { allDiagnostics, configFiles, type ConfigParts } from '../../../kernel/config/config-parts.js'
 import { snapshotOf } from '../../../kernel/config/snapshot.js'
 import { defaultDeviceOf } from '../../../kernel/hardware/default-device.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Logger, Paths } from '../../../kernel/contract/index.js'
 import { configLock } from '../../../kernel/config/locker.js'
-import { configFiles } from '../../../kernel/config/parts.js'
+import { configFiles } from '../../../kernel/config/config-parts.js'
 import { readText } from '../../../kernel/config/read-file.js'
 import { commitFiles, recoverFiles } from '../../../kernel/config/transaction.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'

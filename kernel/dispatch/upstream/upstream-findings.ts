@@ -1,5 +1,5 @@
 import type { ConfigSnapshot, ErrorCode, ExternalProvider, Finding, ModelRegistry, Upstream, UpstreamTemplate } from '../../contract/index.js'
-import { configFiles } from '../../config/parts.js'
+import { configFiles } from '../../config/config-parts.js'
 import { suggest } from '../../config/suggest.js'
 import { upstreamOfProvider, upstreamsOf } from './upstream-rows.js'
 

@@ -3,7 +3,7 @@ import {
   type ProviderCatalog
 } from '../../contract/index.js'
 import { rowsOf } from '../../config/owned-files.js'
-import { configFiles } from '../../config/parts.js'
+import { configFiles } from '../../config/config-parts.js'
 import { checkProfileFlags, flagRules } from '../plan/argv/flag-texts.js'
 
 /**
