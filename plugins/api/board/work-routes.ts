@@ -1,10 +1,11 @@
 import { defineRoute, type AnyRoute } from 'svc-gateway/plugin'
-import { boardError } from '../../services/board/ref.js'
+import { boardError, type Board } from '../../services/board/ref.js'
 import { audited, tagged, type BoardApi } from './board-call.js'
 import { boardQuerySchema, taskParamsSchema, taskSchema } from './schemas.js'
 import { moreTools } from './tools.js'
 import {
-  agentsSchema, assigneesSchema, configSchema, dispatchedSchema, dispatchQuerySchema, logQuerySchema, orchestrationPatchSchema,
+  agentParamsSchema, agentSchema, agentsSchema, assigneesSchema, configSchema, dispatchedSchema, dispatchQuerySchema, labelSchema,
+  logQuerySchema, orchestrationPatchSchema,
   orchestrationSchema, runAnswerSchema, runParamsSchema, workersSchema
 } from './work-schemas.js'
 
@@ -75,9 +76,23 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
       tool: moreTools.agents,
       handler: async ({ query }) => {
         const board = await service.open()
-        const counts = board.assignees(board.slugOf(query.board))
-        return board.work.agents().map(({ id, label }) => ({ id, label, count: counts[id] ?? 0 }))
+        return agentsOf(board, board.slugOf(query.board))
       }
+    }),
+    defineRoute({
+      method: 'PATCH',
+      url: '/api/board/profiles/:name',
+      tag,
+      summary: 'Change what an agent is called on the board',
+      schema: { params: agentParamsSchema, querystring: boardQuerySchema, body: labelSchema, response: agentSchema },
+      bodyError: boardError.kind('board.invalid_body'),
+      example: { label: 'The painter' },
+      handler: call => audited(api, call, 'profile.update', call.params.name, board => {
+        const { params: { name }, query, body: { label } } = call
+        const slug = board.slugOf(query.board)
+        board.work.label(name, label)
+        return agentsOf(board, slug).find(({ id }) => id === name)!
+      })
     }),
     defineRoute({
       method: 'GET',
@@ -125,4 +140,9 @@ export function workRoutes (api: BoardApi): AnyRoute[] {
         ({ ...board.setOrchestration(call.body), ...board.work.settings }))
     })
   ]
+}
+
+function agentsOf (board: Board, slug: string): Array<{ readonly id: string, readonly label: string, readonly count: number }> {
+  const counts = board.assignees(slug)
+  return board.work.agents().map(({ id, label }) => ({ id, label, count: counts[id] ?? 0 }))
 }

@@ -17,7 +17,14 @@ export const runAnswerSchema = runSchema.extend({ task_id: taskId }).meta({ titl
 export const workersSchema = z.array(z.strictObject({
   id: taskId, status: z.literal('running'), claimed: z.number().meta({ description: 'Epoch seconds' }), run: z.string(), profile: z.string()
 }))
-export const agentsSchema = z.array(z.strictObject({ id: z.string(), label: z.string(), count: z.int() }))
+export const agentSchema = z.strictObject({ id: z.string(), label: z.string(), count: z.int() }).meta({ title: 'BoardAgent' })
+export const agentsSchema = z.array(agentSchema)
+export const agentParamsSchema = z.strictObject({
+  name: z.string().min(1).max(64).meta({ description: 'Id of the agent', pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', examples: ['pi'] })
+})
+export const labelSchema = z.strictObject({
+  label: z.string().trim().min(1).max(100).nullable().meta({ description: 'What it is called on the board; null is its own name' })
+})
 export const assigneesSchema = z.array(z.string())
 export const configSchema = z.strictObject({
   tick_interval: seconds, failure_limit: z.int(), claim_ttl: seconds, max_in_flight: z.int()

@@ -3,6 +3,7 @@ import { defineErrors } from 'svc-gateway/plugin'
 export const boardError = defineErrors('board', {
   task_not_found: { status: 404, when: 'no task of the board has this id' },
   run_not_found: { status: 404, when: 'no run has this id' },
+  profile_not_found: { status: 404, when: 'no agent that can be given tasks has this id' },
   not_found: { status: 404, when: 'no board has this slug' },
   stale_write: { status: 409, when: 'the task was changed since the revision that If-Match names' },
   invalid_status: { status: 409, when: 'the task cannot be moved to that lane' },

@@ -95,6 +95,8 @@ export interface BoardWork {
   readonly settings: DispatchSettings
   /** Agents that can be given tasks now. */
   agents (): ReadonlyArray<{ readonly id: string, readonly label: string }>
+  /** What it is called on the board; null: as its runner calls it. Throws `board.profile_not_found`. */
+  label (agent: string, label: string | null): void
   /** Starts agents for ready tasks. Returns how many. */
   dispatch (max: number): number
   /** Ends the agent of a task, waits for that, and makes the task ready. Throws `board.invalid_status` where none works at it. */

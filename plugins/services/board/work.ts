@@ -20,8 +20,23 @@ export class Work implements BoardWork {
   get settings (): DispatchSettings { return this.#deps.settings }
 
   agents (): ReadonlyArray<{ readonly id: string, readonly label: string }> {
+    const labels = this.#labels()
     const byId = new Map(this.#deps.runners().flatMap(runner => runner.agents()).map(agent => [agent.id, agent]))
-    return [...byId.values()]
+    return [...byId.values()].map(({ id, label }) => ({ id, label: labels[id] ?? label }))
+  }
+
+  label (agent: string, label: string | null): void {
+    const known = this.agents().map(({ id }) => id)
+    if (!known.includes(agent)) {
+      throw boardError('board.profile_not_found', `no agent '${agent}' can be given tasks; there are ${known.join(', ') || 'none'}`, { details: { agent, known } })
+    }
+    const labels = { ...this.#labels(), [agent]: label }
+    this.#board.database.run('INSERT OR REPLACE INTO settings (key, value) VALUES (\'labels\', ?)', JSON.stringify(labels))
+  }
+
+  #labels (): Readonly<Record<string, string | null>> {
+    const row = this.#board.database.get<{ value: string }>('SELECT value FROM settings WHERE key = \'labels\'')
+    return row === undefined ? {} : JSON.parse(row.value) as Record<string, string | null>
   }
 
   dispatch (max: number): number { return this.#dispatch.dispatch(max) }

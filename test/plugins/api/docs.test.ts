@@ -77,6 +77,7 @@ const about: Readonly<Record<string, readonly [status: number, code: string | nu
   'POST /api/board/tasks/t_0123abcd/comments': [404, 'board.task_not_found'],
   'POST /api/board/tasks/t_0123abcd/reassign': [404, 'board.task_not_found'],
   'POST /api/board/tasks/t_0123abcd/reclaim': [404, 'board.task_not_found'],
+  'PATCH /api/board/profiles/pi': [404, 'board.profile_not_found'],
   'POST /api/board/tasks/t_0123abcd/specify': [404, 'board.task_not_found'],
   'POST /api/board/tasks/t_0123abcd/decompose': [404, 'board.task_not_found'],
   'POST /api/board/tasks/t_0123abcd/undo': [404, 'board.task_not_found'],
