@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { fakeHindsight } from '../plugins/services/memory/fake-hindsight.js'
 import { memoryHost } from '../plugins/services/memory/host.js'
+import { bin } from '../program.js'
 import { FakeProcess, run, type Finished } from './support.js'
 
 t.test('the memory is switched on, filled, searched, moved and emptied at the prompt', async t => {
@@ -80,6 +83,47 @@ t.test('the memory is switched on, filled, searched, moved and emptied at the pr
   t.match(await svc('graph', 'enable', '--slot', 'none'), { code: 1, stderr: /no enabled llm slot/ })
   t.match(await svc('graph', 'enable', '--slot', 'chat'), { code: 0, stdout: /extraction +on\nslot +chat\n/ })
   t.match(JSON.parse((await svc('graph', 'disable', '--json')).stdout), { enabled: false, extraction_slot: 'chat' })
+
+  await t.test('a migration that is killed is brought to its end by the next one, and makes nothing twice', async t => {
+    const legacy = join(folder, 'large')
+    await mkdir(legacy)
+    await writeFile(join(legacy, 'all.jsonl'), Array.from({ length: 300 }, (_, i) => `"Number ${i} of the former engine."\n`).join(''))
+    const kept = async (): Promise<number> => (await host.call('GET', '/api/memory/banks/project__old/memories?limit=1')).json.total ?? 0
+    const args = [bin, 'memory', 'migrate', '--legacy-dir', legacy, '--dataset', 'project:old', '--apply', '--url', host.baseUrl]
+    const killed = spawn(process.execPath, args, { stdio: 'ignore' })
+    const gone = once(killed, 'exit')
+    while (await kept() === 0) if (killed.exitCode !== null) throw new Error(`it ended with ${killed.exitCode}`)
+    killed.kill('SIGKILL')
+    await gone
+    const before = await kept()
+    t.ok(before > 0 && before < 300, `${before} were kept`)
+    t.match(await svc('migrate', '--legacy-dir', legacy, '--dataset', 'project:old', '--apply'), { code: 0, stdout: '300 memories of 1 files are in project:old.\n' })
+    t.equal(await kept(), 300)
+    t.match(await svc('migrate', '--legacy-dir', legacy, '--dataset', 'project:old', '--json'), { stdout: /"memories": 300,[^]*"applied": false/ })
+  })
+
+  await t.test('each verb answers a program with one JSON document and nothing else', async t => {
+    const file = join(folder, 'json.zip')
+    const verbs: ReadonlyArray<readonly [args: readonly string[], answer: object]> = [
+      [['add', 'Eve likes milk.', '-d', 'project:json', '--id', 'eve'], { id: 'eve' }],
+      [['search', 'who likes milk', '-d', 'project:json'], { items: [{ id: 'eve', text: 'Eve likes milk.', score: Number }] }],
+      [['list', '-d', 'project:json'], { items: [{ id: 'eve', dataset: 'project:json' }] }],
+      [['banks'], { banks: Array, total: Number }],
+      [['export', 'project__json', '-o', file], { bank: 'project__json', file, bytes: Number }],
+      [['import', 'project__second', file], { status: 'completed' }],
+      [['delete', 'eve', '-d', 'project:json', '-y'], { deleted: 1 }],
+      [['graph', 'status'], { enabled: false, extraction_slot: 'chat' }],
+      [['graph', 'enable', '--slot', 'chat'], { enabled: true, extraction_slot: 'chat' }],
+      [['graph', 'disable'], { enabled: false }],
+      [['disable'], { enabled: false }],
+      [['enable'], { enabled: true, engine: 'embedded' }]
+    ]
+    for (const [args, answer] of verbs) {
+      const { code, stdout, stderr } = await svc(...args, '--json')
+      t.match({ code, stderr, json: JSON.parse(stdout) as unknown }, { code: 0, stderr: '', json: answer }, args.join(' '))
+    }
+    t.match(await svc('delete', 'eve', '-d', 'project:json', '-y', '--json'), { code: 1, stdout: /"deleted": 0/ })
+  })
 
   t.match(await svc('delete', id, '-d', 'project:web', '-y'), { code: 0, stdout: 'One memory is forgotten.\n' })
   t.match(await svc('delete', id, '-d', 'project:web'), { code: 1, stderr: /no such memory/ })
