@@ -21,10 +21,14 @@ interface Facts {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pid: number
   readonly ppid: number
+  /** Files that only a container has. */
+  readonly marks?: readonly string[]
 }
 
+const MARKS = ['/.dockerenv', '/run/.containerenv']
+
 /** Looks at the folders around the package. Never rejects. */
-export async function standingOf ({ root, env, pid, ppid }: Facts): Promise<Standing> {
+export async function standingOf ({ root, env, pid, ppid, marks = MARKS }: Facts): Promise<Standing> {
   const base = dirname(root)
   const link = await realpath(join(base, CURRENT)).catch(() => null)
   if (link === await realpath(root).catch(() => root) && await exists(join(base, LAUNCHER))) {
@@ -36,7 +40,7 @@ export async function standingOf ({ root, env, pid, ppid }: Facts): Promise<Stan
   if (await exists(join(root, '.git')) || await exists(join(root, 'tsconfig.json'))) {
     return { kind: 'checkout', advice: `it is a checkout: git pull && npm ci in ${root}, and start it again` }
   }
-  if (await exists('/.dockerenv') || await exists('/run/.containerenv')) {
+  if ((await Promise.all(marks.map(exists))).includes(true)) {
     return { kind: 'container', advice: 'it runs in a container: pull the newer image, and make the container anew with the same volumes' }
   }
   return { kind: 'other', advice: 'unpack the archive of a release as the README says, and start that' }

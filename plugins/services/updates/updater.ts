@@ -147,7 +147,10 @@ export class Updater {
     const { from, to: after } = report.database
     const job = await this.jobs.create({ kind: 'rollback', channel: releases.channel, version })
     await this.jobs.update(job.id, { resolved_version: version })
-    const { restart_required: required } = await this.#hand(job.id, tree, to, report)
+    const { restart_required: required } = await this.#hand(job.id, tree, to, report).catch(async (error: unknown) => {
+      await this.fail(job.id, error)
+      throw error
+    })
     return {
       job: job.id,
       to: version,

@@ -1,3 +1,4 @@
+import { symlinkSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +9,9 @@ import updatesApi from '../../../../plugins/api/updates/index.js'
 import { decide } from '../../../../plugins/services/updates/decision.js'
 import updates from '../../../../plugins/services/updates/index.js'
 import { parseManifest, type Manifest } from '../../../../plugins/services/updates/manifest.js'
+import { standingOf } from '../../../../plugins/services/updates/standing.js'
 import { run } from '../../../cli/support.js'
+import { readOnly } from '../../../mounts.js'
 import { channelServer, manifestText } from './channel-server.js'
 
 const manifestOf = (fields: Readonly<Record<string, unknown>> = {}): Manifest => parseManifest(manifestText(fields), 'here', 'stable')
@@ -214,4 +217,60 @@ t.test('slots that run otherwise than they would be started now are listed with 
   await call('PUT', '/api/slots/agent/config', { provider: 'nobody', server: { extra_args: '' } })
   const failed = await svc('--restart-slots')
   t.match(failed, { code: 1, stdout: 'No slot was restarted.\n', stderr: /1 could not be restarted\nagent: / }, failed.stderr)
+})
+
+t.test('an installation by npm, a container and what was unpacked by hand say what to do instead of an update', async t => {
+  const folder = t.testdir({
+    'lib': { node_modules: { 'svc-gateway': {} } }, '.dockerenv': '', 'app': {}, 'releases': { 'svc-2.0.0': {}, 'launch.mjs': '' }
+  })
+  symlinkSync('svc-2.0.0', join(folder, 'releases/current'))
+  const facts = { env: {}, pid: 1, ppid: 1, marks: [join(folder, 'none')] }
+  const cases: ReadonlyArray<readonly [root: string, marks: readonly string[], expected: object]> = [
+    ['lib/node_modules/svc-gateway', [], { kind: 'npm', advice: /npm install -g svc-gateway@latest/ }],
+    ['app', [join(folder, 'none'), join(folder, '.dockerenv')], { kind: 'container', advice: /pull the newer image/ }],
+    ['app', [], { kind: 'other', advice: /unpack the archive of a release/ }],
+    ['releases/svc-2.0.0', [], { kind: 'unlaunched', advice: /start it with \S+launch\.mjs in place of svc/ }]
+  ]
+  for (const [root, marks, expected] of cases) t.match(await standingOf({ ...facts, root: join(folder, root), marks }), expected, root)
+
+  const channel = await channelServer(t)
+  channel.files.set('/stable.json', manifestText())
+  const root = join(folder, 'lib/node_modules/svc-gateway')
+  const installation = { root, restart: null }
+  const gateway = await createTestGateway({ plugins: [updates, updatesApi], pluginConfig: from(channel), installation })
+  t.teardown(() => gateway.close())
+  const order = async (path: string): Promise<unknown> => await (await gateway.fetch(`/api/updates/${path}`, {
+    method: 'POST', body: '{}', headers: { 'content-type': 'application/json' }
+  })).json()
+  for (const path of ['apply', 'rollback']) {
+    const { error } = await order(path) as { error: unknown }
+    t.match(error, { code: 'system.update_editable_install', message: /npm install -g svc-gateway@latest/, details: { kind: 'npm' } }, path)
+  }
+  t.match(await run(['update', '--url', gateway.baseUrl]), { code: 1, stderr: /npm installed it: npm install -g svc-gateway@latest/ })
+})
+
+t.test('a rollback in a folder of releases that cannot be written fails with its reason, and the next one is not kept waiting', async t => {
+  const report = { version: '1.0.0', config: { ok: true, problems: [] }, database: { ok: true, from: 1, to: 1, message: null }, plugins: [] }
+  const base = join(t.testdir({
+    releases: {
+      'launch.mjs': '',
+      'svc-2.0.0': {},
+      'svc-1.0.0': {
+        'package.json': '{ "name": "svc-gateway", "version": "1.0.0" }',
+        'dist': { lib: { 'svc.cjs': `console.log(${JSON.stringify(JSON.stringify(report))})` } }
+      }
+    }
+  }), 'releases')
+  symlinkSync('svc-2.0.0', join(base, 'current'))
+  process.env.SVC_LAUNCHED = String(process.pid)
+  t.teardown(() => { delete process.env.SVC_LAUNCHED })
+  const gateway = await createTestGateway({ plugins: [updates, updatesApi], installation: { root: join(base, 'svc-2.0.0'), restart: null } })
+  t.teardown(() => gateway.close())
+  await writeFile(join(gateway.gateway.kernel().config.paths.state, 'svc.previous'), join(base, 'svc-1.0.0'))
+  const rollBack = async (): Promise<unknown> => await (await gateway.fetch('/api/updates/rollback', { method: 'POST' })).json()
+  const release = readOnly(t, base)
+  if (release === null) return void t.comment('SKIPPED: nothing may be mounted here')
+  t.match(await rollBack(), { error: { code: 'system.update_swap_failed' } })
+  release()
+  t.match(await rollBack(), { rolled_back: true, rolled_back_to: '1.0.0', restart_required: true })
 })

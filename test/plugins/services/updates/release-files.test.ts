@@ -15,7 +15,7 @@ import { ReleaseTransport } from '../../../../plugins/services/updates/transport
 import { migratedFiles, objection, type TrialReport } from '../../../../plugins/services/updates/trial.js'
 import { unpackRelease } from '../../../../plugins/services/updates/unpack.js'
 import { bundleOf } from '../../../bundle/release.js'
-import { smallDisk } from '../../../mounts.js'
+import { readOnly, smallDisk } from '../../../mounts.js'
 import { channelServer, send, type ChannelServer } from './channel-server.js'
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
@@ -172,6 +172,11 @@ t.test('an archive is unpacked beside and takes its place whole; one that would 
   t.equal(readFileSync(join(base, 'svc-9.1.0/notes.txt'), 'utf8'), 'mine', 'a folder of someone else stays')
   t.equal(readFileSync(join(base, 'outside'), 'utf8'), 'mine')
   t.notOk(readdirSync(base).some(name => name.endsWith('.new')), 'nothing half-unpacked is left')
+  writeFileSync(archive, await tarOf(good))
+  const release = readOnly(t, base)
+  if (release === null) return void t.comment('SKIPPED: nothing may be mounted here')
+  await t.rejects(unpack(base, archive, '9.0.0'), { code: 'system.update_extract_failed', message: /read-only file system/ })
+  release()
 })
 
 const pemOf = (t: Test): { readonly key: string, readonly publicKey: string } => {
