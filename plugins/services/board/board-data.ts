@@ -46,7 +46,12 @@ export class BoardData implements Board {
   boards (): readonly BoardView[] { return this.#boards.list() }
   slugOf (board: string | undefined): string { return this.#boards.slugOf(board) }
   switchBoard (slug: string): void { this.#boards.switch(slug) }
-  deleteBoard (slug: string): void { this.#boards.remove(slug) }
+
+  deleteBoard (slug: string): void {
+    this.#boards.remove(slug)
+    // its readers and its agents have nothing more to do there
+    this.log.tell()
+  }
 
   createBoard (slug: string, words: BoardWords): BoardView { return this.#boards.create(slug, words) }
   changeBoard (slug: string, words: BoardWords): BoardView { return this.#boards.change(slug, words) }

@@ -32,6 +32,11 @@ export class EventLog {
     const insert = 'INSERT INTO events (board, task, kind, at, json) VALUES (?, ?, ?, ?, ?) RETURNING id'
     const { id } = this.#database.get<{ id: number }>(insert, ...values)!
     if (id % SWEPT_EVERY === 0) this.#database.run('DELETE FROM events WHERE id <= ?', id - KEPT)
+    this.tell()
+  }
+
+  /** Has the listeners look again soon. */
+  tell (): void {
     if (this.#isTelling) return
     this.#isTelling = true
     // transactions do not wait, so by then it is committed or undone

@@ -180,6 +180,11 @@ t.test('every reader of the events sees all of its board, in order, from where i
   t.equal(new Set(seen).size, ids.length)
   t.strictSame(seen, seen.toSorted((a, b) => a - b))
   t.match(await frames(t, gateway.baseUrl, `${query}&since=${cursor + 1_000_000}`).next(), { events: [], gap: true })
+  const closed = once(late.socket, 'close') as Promise<[number, Buffer]>
+  await ask('DELETE', '/boards/watched')
+  const [code, reason] = await closed
+  t.equal(code, 1011)
+  t.match(reason.toString(), /^board\.not_found: /)
   const page = new WebSocket(`${gateway.baseUrl.replace('http', 'ws')}/api/board/events`, { origin: 'https://evil.example' })
   const [, refusal] = await once(page, 'unexpected-response') as [unknown, { statusCode: number }]
   t.equal(refusal.statusCode, 403)

@@ -149,6 +149,16 @@ t.test('an agent ends when its task is taken from it, and may move its own task'
   t.equal(it.works.length, 4)
 })
 
+t.test('an agent ends when the board of its task is deleted', async t => {
+  const it = await rig(t)
+  await it.api('POST', '/boards', { slug: 'shed' })
+  await it.api('POST', '/tasks?board=shed', { title: 'door', status: 'ready', assignee: 'painter' })
+  await until(() => it.works.length === 1, 'it begins')
+  await it.api('DELETE', '/boards/shed')
+  await until(() => it.works[0]!.signal.aborted, 'it ends')
+  t.match((it.works[0]!.signal.reason as Error).message, 'the task was deleted')
+})
+
 t.test('a scheduled task is ready when its time has come', async t => {
   const it = await rig(t, { tick_interval_s: 10 })
   const id = await it.add({ title: 'tomorrow', status: 'scheduled', schedule: it.clock.now() / 1000 + 15 })
