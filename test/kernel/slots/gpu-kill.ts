@@ -40,7 +40,7 @@ async function gpuHome (t: Test): Promise<string> {
     await rm(home, { recursive: true, force: true, maxRetries: 5 })
   })
   const files = {
-    ...sharedGpu,
+    ...sharedGpu(ports.end),
     'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${ports.toml}`,
     ...Object.fromEntries(CHECKPOINTS.map(name => [`var/lib/svc/comfyui/models/checkpoints/${name}`, '']))
   }

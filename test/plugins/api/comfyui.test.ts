@@ -49,11 +49,12 @@ interface ComfyGateway extends ImageGateway {
 }
 
 async function comfy (t: Test, options: ImageGatewayOptions = {}): Promise<ComfyGateway> {
+  const { files = {} } = options
   const gateway = await imageGateway(t, {
     plugins: [...imagePlugins, comfyui, hub, pull, text, chatProvider],
     deviceNodes: GPU_NODES,
     ...options,
-    files: { ...sharedGpu, ...options.files }
+    files: port => ({ ...sharedGpu(port), ...(typeof files === 'function' ? files(port) : files) })
   })
   const send = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const response = await gateway.fetch(path, {
@@ -100,7 +101,7 @@ t.test('the GPU goes to the image engine and back', async t => {
   const gateway = await comfy(t)
   t.equal((await gateway.chat()).status, 200)
   t.match((await gateway.call('GET', '/status')).json, {
-    mode: 'inference', slot: 'img', reachable: false, engine: 'stopped', container: { name: null, state: 'absent' }, endpoint: null, memory: null,
+    mode: 'inference', slot: 'img', reachable: false, engine: 'stopped', container: { name: null, state: 'absent' }, endpoint: /^:\d+$/, memory: null,
     queue: { running: 0, pending: 0 }, util: null, it_s: null, eta: null, step: null, inference: {},
     inventory: { checkpoints: 2, diffusion: 0, loras: 0, vae: 0, controlnet: 0, upscale: 0, text_encoders: 0 },
     switchover: { active: false, target: null, error: null },

@@ -11,7 +11,7 @@ import imagegen from '../../../../plugins/providers/imagegen/index.js'
 import imageRoutes from '../../../../plugins/v1/images/index.js'
 import library from '../../../../plugins/services/library/index.js'
 import modelRoutes from '../../../../plugins/v1/models/index.js'
-import { reservePorts } from '../../../ports.js'
+import { freePort, reservePorts } from '../../../ports.js'
 
 export const FAKE_MAIN = fileURLToPath(new URL('./fake/main.js', import.meta.url))
 export const CHECKPOINTS = ['sd_xl_turbo_1.0_fp16.safetensors', 'v1-5-pruned-emaonly.safetensors']
@@ -37,7 +37,9 @@ export interface ImageGateway extends TestGateway {
   dataRoot: string
 }
 
-export interface ImageGatewayOptions extends TestGatewayOptions {
+export interface ImageGatewayOptions extends Omit<TestGatewayOptions, 'files'> {
+  /** Also by the port that the image engine should have. */
+  readonly files?: TestGatewayOptions['files'] | ((imagePort: number) => TestGatewayOptions['files'])
   readonly svc?: string
   /** Lines of img.toml beyond the usual. */
   readonly img?: string
@@ -49,12 +51,19 @@ export interface ImageGatewayOptions extends TestGatewayOptions {
 const IMG = 'type = "image"\nprovider = "imagegen"\ndevice = "cpu"\n'
 
 const pool = await reservePorts()
+/**
+ * The same for each gateway of a home. Without one an image engine takes the port that ComfyUI usually has, which two
+ * engines of tests that run beside each other may both find free: one of them then answers for the other.
+ */
+const portOfHome = new Map<string, number>()
 
 /** A gateway that runs the fake ComfyUI as a child process for slot `img`. */
 export async function imageGateway (t: Test, options: ImageGatewayOptions = {}): Promise<ImageGateway> {
   const { svc = '', img = '', checkpoints = CHECKPOINTS, imagegen: config = {}, files = {}, plugins = imagePlugins, home: given, pluginConfig = {}, ...rest } = options
   // not a testdir: that goes before the gateway does
   const home = given ?? await mkdtemp(join(tmpdir(), 'svc-image-'))
+  const port = portOfHome.get(home) ?? await freePort()
+  portOfHome.set(home, port)
   const dataRoot = join(home, 'var/lib/svc/comfyui')
   await mkdir(join(dataRoot, 'models/checkpoints'), { recursive: true })
   for (const name of checkpoints) await writeFile(join(dataRoot, 'models/checkpoints', name), '')
@@ -65,8 +74,8 @@ export async function imageGateway (t: Test, options: ImageGatewayOptions = {}):
     pluginConfig: { imagegen: { python: process.execPath, main: FAKE_MAIN, ...config }, ...pluginConfig },
     files: {
       'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${pool.toml}${svc}`,
-      'etc/svc/slots/img.toml': `${IMG}${img}`,
-      ...files
+      'etc/svc/slots/img.toml': `${IMG}port = ${port}\n${img}`,
+      ...(typeof files === 'function' ? files(port) : files)
     },
     ...rest
   })

@@ -14,9 +14,11 @@ export const chatProvider: AnyPlugin = createFakeProviderPlugin({
 })
 
 /** A language model and an image engine on one GPU. */
-export const sharedGpu: Readonly<Record<string, string>> = {
-  'etc/svc/slots/chat.toml': 'type = "llm"\nprovider = "fake"\ndevice = "gpu-vulkan"\n',
-  'etc/svc/slots/img.toml': 'type = "image"\nprovider = "imagegen"\ndevice = "gpu-rocm"\n'
+export function sharedGpu (imagePort: number): Readonly<Record<string, string>> {
+  return {
+    'etc/svc/slots/chat.toml': 'type = "llm"\nprovider = "fake"\ndevice = "gpu-vulkan"\n',
+    'etc/svc/slots/img.toml': `type = "image"\nprovider = "imagegen"\ndevice = "gpu-rocm"\nport = ${imagePort}\n`
+  }
 }
 
 export function chatBody (model = 'chat'): string {
