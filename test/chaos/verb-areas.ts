@@ -14,7 +14,7 @@ const services: VerbArea = async (world, caller, random) => {
   const dice = random.int(20)
   if (dice < 3) return await caller.call(world, 'GET', random.pick(['/api/services', '/api/services/health', '/api/services/mdns', '/api/install/services']))
   if (dice < 4) return await caller.call(world, 'POST', '/api/services/mdns', { body: { advertise: random.chance(0.5) } })
-  if (dice < 5) return await caller.call(world, 'POST', `/api/services/${id}/install`, { body: random.chance(0.5) ? {} : { form: 'container' } })
+  if (dice < 5) return await caller.call(world, 'POST', `/api/services/${id}/install`, { body: random.chance(0.2) ? {} : { form: 'container' } })
   if (dice < 6) return await caller.call(world, 'DELETE', `/api/services/${id}/install?data=${random.chance(0.5)}`)
   if (dice < 7) return await caller.call(world, 'GET', `/api/logs?unit=${random.pick(['svc-openwebui.service', 'hindsight-api.service'])}&n=5`)
   const leaves = random.chance(0.1)

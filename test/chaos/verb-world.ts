@@ -116,7 +116,8 @@ export async function createVerbWorld ({ home, folder, host, registry, port, age
     pluginConfig: {
       'api-services': {
         systemctl: tool, services: { openwebui: { port } },
-        installer_env: { NPM_CONFIG_REGISTRY: registry, NPM_CONFIG_CACHE: join(folder, 'npm'), NPM_CONFIG_USERCONFIG: '/dev/null' }
+        // an installation from the Python registry is one that fails
+        installer_env: { PIP_NO_INDEX: '1', NPM_CONFIG_REGISTRY: registry, NPM_CONFIG_CACHE: join(folder, 'npm'), NPM_CONFIG_USERCONFIG: '/dev/null' }
       },
       'updates': { releases_url: 'http://127.0.0.1:9/' },
       'board': { agents: { painter: { command: ['/bin/sh', '-c', 'cat > /dev/null; sleep 0.$(($$ % 10)); [ $(($$ % 5)) != 0 ]'], folder: join(folder, 'work') } } }

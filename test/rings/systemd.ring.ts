@@ -18,11 +18,15 @@ interface Machine {
   /** As root, or another user. */
   readonly run: (command: string, options?: { readonly user?: string, readonly input?: string }) => Promise<Ended>
   readonly svc: (...args: readonly string[]) => Promise<Ended>
+  /** The command line as it is on macOS, called by sudo. */
+  readonly macSvc: (...args: readonly string[]) => Promise<Ended>
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers of every shape
   readonly api: (path: string, body?: unknown) => Promise<any>
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const DARWIN = '--import=data:text/javascript,Object.defineProperty(process,`platform`,{value:`darwin`})'
 
 /** A machine whose first process is systemd. */
 async function machine (t: Test): Promise<Machine> {
@@ -51,6 +55,7 @@ async function machine (t: Test): Promise<Machine> {
   return {
     run,
     svc: (...args) => run(`/opt/node ${program} ${args.map(arg => `'${arg}'`).join(' ')}`),
+    macSvc: (...args) => run(`SUDO_USER=daemon NODE_OPTIONS='${DARWIN}' /opt/node ${program} ${args.join(' ')}`),
     api: async (path, body) => {
       const sent = body === undefined ? '' : '-H content-type:application/json -d @-'
       const { stdout, stderr } = await run(`curl -sS http://127.0.0.1:8080${path} ${sent}`, body === undefined ? {} : { input: JSON.stringify(body) })
@@ -103,7 +108,7 @@ const OPEN_WEBUI = 'svc-openwebui.service'
 const why = await missing()
 
 t.test('the gateway is a unit of a real systemd and drives the units of its services, and no others', { skip: why ?? false }, async t => {
-  const { run, svc, api } = await machine(t)
+  const { run, svc, macSvc, api } = await machine(t)
   for (const [name, port] of [[OPEN_WEBUI, 3001], ['hindsight-api.service', 9177], ['other.service', 9999], ['extra.service', 9998]] as const) {
     await run(`cat > /etc/systemd/system/${name}`, { input: unit(port) })
   }
@@ -180,5 +185,23 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     t.equal((await run('systemctl is-active svc-api')).stdout.trim(), 'inactive')
     t.match((await run('ls /var/lib/svc')).stdout, /svc\.db/, 'its home stays')
     t.equal((await run('systemctl --failed --no-legend')).stdout, '')
+  })
+
+  await t.test('on macOS it becomes a job of launchd, which runs as who called sudo', async t => {
+    const [plist, log] = ['/Library/LaunchDaemons/dev.svc.gateway.plist', '/var/log/svc.log']
+    await run('cat > /usr/local/bin/launchctl && chmod +x /usr/local/bin/launchctl', { input: '#!/bin/sh\necho "$*" >> /root/told\n[ ! -e /root/refuses ] || { echo "Bootstrap failed: 5" >&2; exit 1; }\n' })
+    const installed = await macSvc('service', 'install')
+    t.match(installed, {
+      code: 0,
+      stdout: `${plist} is written.\nThe gateway runs as a job of launchd and starts with the machine: sudo launchctl print system/dev.svc.gateway\nWhat it writes is in ${log}\n`
+    }, installed.stderr)
+    t.equal((await run('cat /root/told')).stdout, `bootout system/dev.svc.gateway\nbootstrap system ${plist}\n`)
+    t.match((await run(`cat ${plist}`)).stdout, /<key>UserName<\/key><string>daemon<[^]*\/opt\/homebrew\/bin:/)
+    t.equal((await run(`stat -c %U ${log} /etc/svc /var/lib/svc`)).stdout, 'daemon\ndaemon\ndaemon\n')
+    t.match(await macSvc('service', 'install', '--user', 'nobody-here'), { code: 1, stderr: /this machine has no user nobody-here/ })
+    await run('touch /root/refuses')
+    t.match(await macSvc('service', 'install'), { code: 1, stderr: /launchd does not take .*: Bootstrap failed: 5/ })
+    t.match(await macSvc('service', 'uninstall'), { code: 0, stdout: /is removed/ })
+    t.not((await run(`ls ${plist}`)).code, 0)
   })
 })
