@@ -334,7 +334,12 @@ t.test('the embedded engine keeps the same promises', async t => {
   t.match(await ok('GET', '/api/memory/banks/shared/profile'), { bank_id: 'shared', disposition: { skepticism: 3 } })
   t.match(await ok('GET', '/api/memory/banks/shared/stats'), { bank_id: 'shared', total_nodes: 1 })
   t.match(await ok('GET', '/api/memory/banks/shared/graph/subgraph'), { total_units: 1, returned_nodes: 1, truncated: false })
-  t.match(await ok('GET', '/api/memory/graph'), { enabled: false, last_error: null })
+  for (const path of ['/api/memory/graph', '/api/memory/graph/status']) {
+    t.match(await ok('GET', path), { enabled: false, slot_resolves: false, in_flight: 0, errors: 0, last_error: null })
+  }
+  t.match(await ok('PUT', '/api/memory/graph', { llm_timeout_s: 60 }), { enabled: false, llm_timeout_s: 60, status: { llm_timeout_s: 60 } })
+  t.match(await ok('POST', '/api/memory/graph/retry'), { queued: 0, skipped: 0, banks: {} })
+  t.match(await host.audit(), [{ action: 'memory.graph.retry_failed', outcome: 'ok' }])
   const refused = await host.call('POST', '/api/memory/banks/shared/reflect', { query: 'who?' })
   t.match([refused.status, refused.json], [501, { error: { code: 'memory.engine_unsupported' }, detail: String }])
   t.strictSame(await ok('POST', '/api/memory/delete', { ids: [shared.id] }), { deleted: 1 })
