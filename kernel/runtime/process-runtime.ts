@@ -177,9 +177,10 @@ class ProcessRuntime implements ContainerRuntime {
     const now = this.#deps.clock.monotonic()
     const measures = now - this.#measuredAt >= LOOK_MS - LIVENESS_LOOK_MS / 2
     if (measures) this.#measuredAt = now
-    await Promise.all([...this.#engines.values()].filter(engine => engine.running).map(async engine => {
+    const engines = [...this.#engines.values()].filter(engine => engine.running && (measures || !engine.isThere()))
+    await Promise.all(engines.map(async engine => {
       try {
-        if (measures || !engine.isThere()) await engine.refresh()
+        await engine.refresh()
         if (measures) await engine.boundLog()
       } catch (error) {
         this.#deps.log.warn({ err: error, engine: engine.record.id }, 'an engine process cannot be watched')

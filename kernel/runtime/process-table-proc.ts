@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProcessEntry, ProcessTable } from './process-entry.js'
@@ -11,7 +12,16 @@ export function procTable (root: string): ProcessTable {
   const bootId = (): Promise<string> => boot ??= readFile(join(root, 'sys/kernel/random/boot_id'), 'utf8')
     .then(text => text.trim(), () => 'unknown-boot')
 
+  /** Adopted engines are looked for every second, which must cost nothing: no disk is read, so no thread has to wait for one. */
   async function find (pid: number): Promise<ProcessEntry | null> {
+    try {
+      return parseStat(readFileSync(join(root, String(pid), 'stat'), 'utf8'), await bootId())
+    } catch {
+      return null // gone, or never was
+    }
+  }
+
+  async function findOfMany (pid: number): Promise<ProcessEntry | null> {
     const text = await readFile(join(root, String(pid), 'stat'), 'utf8').catch(() => null) // gone, or never was
     return text === null ? null : parseStat(text, await bootId())
   }
@@ -29,7 +39,7 @@ export function procTable (root: string): ProcessTable {
   return {
     find,
     async all () {
-      return (await Promise.all((await pids()).map(find))).filter(entry => entry !== null)
+      return (await Promise.all((await pids()).map(findOfMany))).filter(entry => entry !== null)
     },
     withEnv (assignment) {
       const wanted = Buffer.from(assignment).toString('latin1')
