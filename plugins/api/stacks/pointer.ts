@@ -76,10 +76,10 @@ export function stackState (pointer: StackPointer | null, config: Configured): S
   return { active, drift: pointer.converge_ok && !pointer.pending ? 'clean' : 'degraded' }
 }
 
-const defaults = slotConfigSchema.parse({})
+const slotDefaults = slotConfigSchema.parse({})
 
 function toldOf (slot: NamedSlotConfig | undefined): unknown {
-  return slot === undefined ? null : withoutDefaults(slot, defaults)
+  return slot === undefined ? null : withoutDefaults(slot, slotDefaults)
 }
 
 /** Two levels deep, as slot files are. */
