@@ -25,6 +25,7 @@ const builtins = [
   { name: 'v1-vectors', load: () => import('./v1/vectors/index.js') },
   { name: 'api-activity', load: () => import('./api/activity/index.js') },
   { name: 'api-agent-budgets', load: () => import('./api/agent-budgets/index.js') },
+  { name: 'api-agent-chat', load: () => import('./api/agent-chat/index.js') },
   { name: 'api-agent-personas', load: () => import('./api/agent-personas/index.js') },
   { name: 'api-agents', load: () => import('./api/agents/index.js') },
   { name: 'api-approvals', load: () => import('./api/approvals/index.js') },

@@ -260,6 +260,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/agents/lifecycle.ts': 'stored',
   'plugins/services/agents/phases.ts': 'shown',
   'plugins/services/approvals/deadlines.ts': 'compared',
+  'plugins/api/agent-chat/cookie.ts': 'stored',
   'plugins/services/board/index.ts': 'stored',
   'plugins/services/hub/transport.ts': 'compared',
   'plugins/services/library/library.ts': 'stored',

@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { once } from 'node:events'
 import { mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { api, liveHome, startLive } from '../e2e/live-gateway.js'
+import { WebSocket } from 'ws'
+import { api, liveHome, startLive, type LiveGateway } from '../e2e/live-gateway.js'
 import { root } from '../repository.js'
 import { lacking } from './clients.js'
-import { LAST_WORDS, scriptedModel } from './scripted-model.js'
+import { LAST_WORDS, scriptedModel, type ScriptedModel } from './scripted-model.js'
 
 t.setTimeout(600_000)
 
@@ -20,6 +22,8 @@ interface Agent {
   /** Its exit code when the model refuses it. */
   readonly refused: number
   readonly unreached: RegExp
+  /** What else it can, once it is installed. */
+  readonly also?: (t: Test, gateway: LiveGateway, model: ScriptedModel) => Promise<void>
 }
 
 const pi: Agent = {
@@ -35,15 +39,44 @@ const hermes: Agent = {
   version: '0.19.0',
   asks: ['-z'],
   refused: 0,
-  unreached: /No matching distribution|Failed to establish a new connection|NewConnectionError|Temporary failure in name resolution|timed out|no Python/
+  unreached: /No matching distribution|Failed to establish a new connection|NewConnectionError|Temporary failure in name resolution|timed out|no Python/,
+  also: talks
 }
 
 const PROMPT = 'Which slots are there? Ask the tool slot_list.'
+const LATE_PROMPT = 'And is that all?'
 
 /** What an answer of the scripted model may cost is reserved before it is asked: no request of these costs a dollar. */
 const PRICES = '[prices."ring/scripted"]\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 1\n'
 
-async function fromInstallToUninstall (t: Test, { name, version, asks, refused, unreached }: Agent): Promise<void> {
+/** As a persona that it is told of while it runs, over the chat of the gateway. */
+async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel): Promise<void> {
+  const path = '/api/agents/hermes'
+  await api(gateway, 'PUT', `${path}/personas/keeper`, { system_prompt: 'You keep "the ring": # \u{1f4ad}\u2028no more.', tone: 'concise' })
+  t.match(await api(gateway, 'POST', `${path}/personas/keeper/activate`, {}), { json: { active: 'keeper', reloaded: true, reload_error: null } })
+  const cookie = (await fetch(`${gateway.url}${path}/session/handshake`)).headers.get('set-cookie')!.split(';', 1)[0]!
+  const [events, submits] = ['events', 'submit'].map(end => {
+    const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}${path}/${end}`, { headers: { cookie } })
+    t.teardown(() => socket.terminate())
+    return socket
+  }) as [WebSocket, WebSocket]
+  const said = new Promise<string>(resolve => {
+    events.on('message', data => {
+      const { type, payload } = JSON.parse((data as Buffer).toString()) as { type: string, payload: { text?: string } }
+      if (type === 'message.complete') resolve(payload.text ?? '')
+    })
+  })
+  await Promise.all([once(events, 'open'), once(submits, 'open')])
+  const created = await fetch(`${gateway.url}${path}/session/create`, { method: 'POST', headers: { cookie } })
+  const { session_id: session } = await created.json() as { session_id: string }
+  let asked = ''
+  model.asked = async body => { asked += JSON.stringify(JSON.parse(body)) }
+  submits.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'prompt.submit', params: { session_id: session, text: PROMPT } }))
+  t.equal(await said, LAST_WORDS, 'a page talks to it')
+  t.ok(asked.includes(JSON.stringify('You keep "the ring": # \u{1f4ad}').slice(1, -1)), 'and it is who it was told to be')
+}
+
+async function fromInstallToUninstall (t: Test, { name, version, asks, refused, unreached, also }: Agent): Promise<void> {
   const model = await scriptedModel(t, 'slot_list')
   const home = await liveHome(t, {
     'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[plugins.config.agents]\nmodel = "scripted"\n',
@@ -80,17 +113,21 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   const activity = await api(gateway, 'GET', `/api/activity?action=mcp.tool.invoked&actor=mcp:${name}`)
   t.match(activity.json, { records: [{ target: 'admin/slot_list', outcome: 'ok' }] }, 'the call is in the audit under its name')
 
+  model.asked = () => Promise.resolve()
+  await also?.(t, gateway, model)
+  await api(gateway, 'POST', `/api/agents/${name}/personas/${name}/activate`, { reload: false })
   const { json: spent } = await api(gateway, 'GET', budget) as { json: { remaining: { daily_usd: number }, spend: { today_usd: number } } }
   t.ok(spent.spend.today_usd > 0, 'and was charged')
   const rest = { surface: 'chat', model: 'scripted', cost_usd: spent.remaining.daily_usd, request_id: 'rest' }
   t.match(await api(gateway, 'POST', `${budget}/charge`, rest), { status: 200 })
-  const before = { ...model.counts }
-  seen.clear()
-  const capped = await svc('run', name, '--', ...asks, PROMPT)
+  let again = 0
+  // a program that runs has chores of its own
+  model.asked = async body => { if (body.includes(LATE_PROMPT)) again++ }
+  const capped = await svc('run', name, '--', ...asks, LATE_PROMPT)
   t.equal(capped.code, refused, 'at its cap', capped)
   t.notMatch(capped.stdout, LAST_WORDS)
   t.match(`${capped.stdout}${capped.stderr}`, /the cap of a day is \$1/, 'it is told why')
-  t.strictSame({ counts: model.counts, seen: seen.size }, { counts: before, seen: 0 }, 'and the model is not asked')
+  t.equal(again, 0, 'and the model is not asked')
 
   t.match(await svc('uninstall', name), { code: 0, stdout: `${name} is gone.\n` })
   t.notOk(existsSync(dirname(status.data_dir)), 'nothing is left on the gateway')

@@ -17,7 +17,7 @@ export interface ScriptedModel {
   /** How often it called the tool, and how often it was given an answer of it. */
   readonly counts: { calls: number, answers: number }
   /** Awaited before each answer of a script. */
-  asked: () => Promise<void>
+  asked: (body: string) => Promise<void>
 }
 
 /**
@@ -41,8 +41,9 @@ export async function scriptedModel (t: Test, tool: string): Promise<ScriptedMod
       unknown.push(`${request.method} ${path}`)
       return void response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{"message":"not here"}}')
     }
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as Json
-    await model.asked()
+    const text = Buffer.concat(chunks).toString()
+    const body = JSON.parse(text) as Json
+    await model.asked(text)
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
     const did = script(body, { isStream, whole: json => send(response, json), events: events => stream(response, events) }, tool)
     if (did === 'called') counts.calls++

@@ -9,5 +9,11 @@ export const agentError = defineErrors('agent', {
   cannot_install: { status: 409, when: 'the agent cannot be brought to this machine' },
   window_too_small: { status: 409, when: 'the context window of the agents\' model is smaller than the agent needs' },
   install_failed: { status: 500, when: 'a step of an installation failed' },
-  restart_failed: { status: 502, when: 'the agent does not answer after it was started' }
+  restart_failed: { status: 502, when: 'the agent does not answer after it was started' },
+  chat_unavailable: { status: 409, when: 'the agent does not run, or has no server that can be talked to' },
+  session_required: { status: 403, when: 'a chat with an agent comes without the cookie of its handshake' },
+  chats_full: { status: 503, when: 'as many chats with agents are open as may be', heals: true },
+  unreachable: { status: 502, when: 'the agent cannot be talked to, or has gone', heals: true },
+  refused: { status: 502, when: 'the agent answered with an error' },
+  bad_response: { status: 502, when: 'the answer of the agent is of another shape' }
 })

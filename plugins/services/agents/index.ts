@@ -57,7 +57,7 @@ export default definePlugin({
     runners.add(id => catalog.get(id)?.server === undefined ? undefined : serviceRunner(lifecycle, daemons, id))
     let forget = (): void => {}
     ctx.onStart(async () => {
-      forget = personas.findRunning(async agent => (await lifecycle.socket(agent))?.href ?? null)
+      forget = personas.findRunning(async agent => (await lifecycle.socket(agent, true))?.href ?? null)
       await lifecycle.start()
     })
     ctx.onStop(async () => {

@@ -157,11 +157,11 @@ export class Lifecycle implements AgentLifecycle {
     return this.status(id)
   }
 
-  async socket (id: string): Promise<URL | null> {
+  async socket (id: string, anew: boolean): Promise<URL | null> {
     const record = this.#records.get(id)
     const agent = this.#deps.known.find(id)
     if (record === undefined || agent === undefined || isUnderWay(record) || this.#shown(record).unit_active !== true) return null
-    return await this.#work.socket(agent, record)
+    return await this.#work.socket(agent, record, anew)
   }
 
   errands (id: string): ReturnType<AgentLifecycle['errands']> {

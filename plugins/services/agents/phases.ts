@@ -102,7 +102,13 @@ export class PhaseWork {
     return join(this.folderOf(id), environment, form === 'npm' ? 'node_modules/.bin' : 'bin', program)
   }
 
-  async #wire (agent: AgentDescriptor, { form }: AgentRecord): Promise<WiredRun> {
+  async #wire (agent: AgentDescriptor, record: AgentRecord): Promise<WiredRun> {
+    const run = await this.#planned(agent, record)
+    await writeFiles(dataOf(this.folderOf(agent.id)), run.files)
+    return run
+  }
+
+  async #planned (agent: AgentDescriptor, { form }: AgentRecord): Promise<WiredRun> {
     const { info, known, port, signal } = this.#deps
     const folder = this.folderOf(agent.id)
     const data = dataOf(folder)
@@ -110,16 +116,15 @@ export class PhaseWork {
     const seen = form === 'container' ? agent.install?.container?.data ?? data : data
     const world = await known.world(agent, { gateway, folder: seen, secret: await secretOf(folder) }, signal)
     const run = runOf(agent, world)
-    await writeFiles(data, run.files)
     const { args, socket, port: at } = agent.server ?? {}
     return {
       ...run, serverArgs: args?.(world) ?? [], socket: socket === undefined ? null : new URL(socket(world), `ws://127.0.0.1:${at}`)
     }
   }
 
-  /** Where its server speaks JSON-RPC; null for one that does not. Its files are written anew first. */
-  async socket (agent: AgentDescriptor, record: AgentRecord): Promise<URL | null> {
-    return (await this.#wire(agent, record)).socket
+  /** Where its server speaks JSON-RPC; null for one that does not. */
+  async socket (agent: AgentDescriptor, record: AgentRecord, anew: boolean): Promise<URL | null> {
+    return (await (anew ? this.#wire(agent, record) : this.#planned(agent, record))).socket
   }
 
   /** Wires it, and starts its server where it has one. What runs already from the same wiring goes on. */

@@ -130,10 +130,11 @@ export interface AgentLifecycle {
   /** What the phases wrote, in their order. Throws `agent.not_installed`. */
   log (id: string): Promise<ReadonlyArray<{ readonly phase: AgentPhase, readonly lines: readonly string[] }>>
   /**
-   * Writes its files anew, and tells where its server speaks JSON-RPC over a WebSocket, its token in it. Null for an agent that
-   * is not installed, does not run at the moment, or speaks none. Never throws for an unknown one.
+   * Where its server speaks JSON-RPC over a WebSocket, its token in it. Null for an agent that is not installed, does not run at
+   * the moment, or speaks none. Never throws for an unknown one.
+   * @param anew its files are written first
    */
-  socket (id: string): Promise<URL | null>
+  socket (id: string, anew: boolean): Promise<URL | null>
   /** Runs of it for one task each, wired anew. Null for one that can be given none now, by its descriptor or as it is. Quick. */
   errands (id: string): ((prompt: string) => Promise<Errand>) | null
   /** Resolves when no work on it is under way. */

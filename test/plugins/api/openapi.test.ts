@@ -21,7 +21,7 @@ interface OpenApi extends Record<string, unknown> {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-const webSockets = new Set(['GET /api/board/events'])
+const webSockets = new Set(['GET /api/board/events', 'GET /api/agents/{agent}/events', 'GET /api/agents/{agent}/submit'])
 
 let gateway: TestGateway
 let document: OpenApi

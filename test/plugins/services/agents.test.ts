@@ -1,11 +1,14 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
 import { randomBytes } from 'node:crypto'
 import { abortable, core, defineAgent, definePlugin, defineService, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
+import chatRoutes from '../../../plugins/api/agent-chat/index.js'
 import apiAgents from '../../../plugins/api/agents/index.js'
 import logs from '../../../plugins/api/logs/index.js'
 import services from '../../../plugins/api/services/index.js'
@@ -111,7 +114,7 @@ async function gatewayOf (
     ...home === undefined ? {} : { home },
     plugins: [
       ...settings === undefined ? [environments] : [services, logs, slots],
-      agents, apiAgents, personas, personaRoutes, llmServer, crew
+      agents, apiAgents, chatRoutes, personas, personaRoutes, llmServer, crew
     ],
     pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...settings } },
     files: {
@@ -395,4 +398,113 @@ t.test('svc agent install, status, log, upgrade and uninstall do it at the promp
   t.match(await svc('uninstall', 'asks'), { code: 0, stdout: 'asks is gone.\n' })
   t.match(await svc('uninstall', 'asks'), { code: 0, stdout: 'asks was not installed.\n' })
   t.strictSame(await readdir(join(user, '.local/state/svc/agents')), [], 'nothing is left of its runs')
+})
+
+interface Page {
+  readonly socket: WebSocket
+  readonly send: (message: object | string) => void
+  /** The next message for which this holds; others before it are left out. */
+  readonly next: (holds: (message: Record<string, unknown>) => boolean) => Promise<Record<string, unknown>>
+  readonly closed: Promise<number>
+}
+
+function pageOn (t: Test, url: string, headers: Readonly<Record<string, string>>): Page {
+  const socket = new WebSocket(url.replace('http', 'ws'), { headers })
+  t.teardown(() => socket.terminate())
+  const closed = new Promise<number>(resolve => { socket.once('close', resolve) })
+  socket.on('error', () => undefined)
+  const came: Array<Record<string, unknown>> = []
+  let wake = (): void => {}
+  socket.on('message', data => {
+    came.push(JSON.parse((data as Buffer).toString()) as Record<string, unknown>)
+    wake()
+  })
+  return {
+    socket,
+    closed,
+    send: message => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    next: async holds => {
+      for (;;) {
+        const message = came.shift()
+        if (message === undefined) await new Promise<void>(resolve => { wake = resolve })
+        else if (holds(message)) return message
+      }
+    }
+  }
+}
+
+t.test('pages talk to an agent over one socket to it; approvals get ids, and its end is a close code', async t => {
+  const gateway = await gatewayOf(t)
+  const at = `${gateway.baseUrl}/api/agents/serves`
+  t.match(await gateway.call('GET', '/api/agents/serves/session/handshake'), { status: 404, json: { error: { code: 'agent.not_installed' } } })
+  await gateway.call('POST', '/api/agents/install', { name: 'serves' })
+  await gateway.ended('serves')
+  t.match(await gateway.call('POST', '/api/agents/serves/session/create'), { status: 403, json: { error: { code: 'agent.session_required' } } })
+
+  const handshake = await fetch(`${at}/session/handshake`)
+  const given = handshake.headers.get('set-cookie')!
+  t.match(given, /^svc_session=[0-9a-f]{32}\.\d+\.[\w-]{43}; Path=\/api\/agents\/serves; Max-Age=86400; HttpOnly; SameSite=Strict$/)
+  t.strictSame(await handshake.json(), { agent_id: 'serves', ok: true })
+  const cookie = given.split(';', 1)[0]!
+  t.equal((await fetch(`${at}/session/handshake`, { headers: { cookie } })).headers.get('set-cookie'), null, 'it is known by it then')
+  const forged = `${cookie.slice(0, -1)}${cookie.endsWith('A') ? 'B' : 'A'}`
+  for (const wrong of ['', 'svc_session=x', cookie.replace('=', '=0'), forged.replace(/\.\d+\./, '.99999999999.')]) {
+    t.equal(await pageOn(t, `${at}/events`, { cookie: wrong }).closed, 4403, wrong)
+  }
+  const elsewhere = pageOn(t, `${at}/submit`, { cookie, origin: 'http://evil.example' })
+  const [, { statusCode }] = await once(elsewhere.socket, 'unexpected-response') as [unknown, { statusCode: number }]
+  t.equal(statusCode, 403, 'nor is the page of another site let in')
+
+  const ask = async (method: string, path: string, body?: object): Promise<{ status: number, json: unknown }> => {
+    const answer = await fetch(`${at}/session/${path}`, {
+      method, headers: { cookie, 'content-type': 'application/json' }, ...body === undefined ? {} : { body: JSON.stringify(body) }
+    })
+    return { status: answer.status, json: await answer.json() }
+  }
+  const [events, submits] = [pageOn(t, `${at}/events`, { cookie }), pageOn(t, `${at}/submit`, { cookie })]
+  await Promise.all([once(events.socket, 'open'), once(submits.socket, 'open')])
+  t.match(await ask('POST', 'create'), { status: 200, json: { session_id: '0123abcd', stored_session_id: 'kept' } })
+  t.match(await ask('POST', 'resume', { session_id: 'kept' }), { status: 200, json: { session_id: '0123abcd' } })
+  t.match(await ask('POST', 'resume', { session_id: 'gone' }), { status: 502, json: { error: { code: 'agent.refused', message: /refused session\.resume: not found/, details: { code: 4001 } } } })
+  t.match(await ask('GET', 'history?session_id=0123abcd'), { json: { count: 1, messages: [{ content: 'hello' }] } })
+
+  let last = 0
+  const told = async (method: string, params: object): Promise<Record<string, unknown>> => {
+    const id = ++last
+    submits.send({ jsonrpc: '2.0', id, method, params })
+    return await submits.next(message => message.id === id)
+  }
+  const session = { session_id: '0123abcd' }
+  t.match(await told('prompt.submit', { ...session, text: 'hello' }), { result: { status: 'streaming' } })
+  t.match(await events.next(({ type }) => type === 'thinking.delta'), { payload: { text: '' } }, 'the last thought')
+  t.strictSame(await events.next(() => true), { type: 'message.delta', ...session, payload: { text: 'one' } }, 'three pieces are one')
+  t.match(await events.next(() => true), { type: 'message.complete' }, 'in their order')
+
+  const isAsked = ({ type }: Record<string, unknown>): boolean => type === 'approval.request'
+  await told('prompt.submit', { ...session, text: 'ask' })
+  const { payload } = await events.next(isAsked) as { payload: { id: string } }
+  t.match(payload, { id: /^[0-9a-f-]{36}$/, command: 'rm -r x' })
+  t.strictSame((await pageOn(t, `${at}/events`, { cookie }).next(isAsked)).payload, payload, 'a page that comes later is asked as well')
+  t.match(await told('approval.respond', { id: 'another', choice: 'approve' }), { error: { code: -32_001 } })
+  t.match(await told('approval.respond', { id: payload.id, choice: 'perhaps' }), { error: { code: -32_602 } })
+  t.match(await told('approval.respond', { id: payload.id, choice: 'approve' }), { result: { resolved: 1 } })
+  t.match(await events.next(({ type }) => type === 'message.complete'), { payload: { text: JSON.stringify({ ...session, choice: 'once' }) } })
+  t.match(await told('approval.respond', { id: payload.id, choice: 'deny' }), { error: { code: -32_001 } }, 'once')
+  await told('prompt.submit', { ...session, text: 'unclear' })
+  t.match(await events.next(({ type }) => type === 'clarify.request'), { payload: { question: 'Which?', request_id: 'q1' } })
+  t.match(await told('clarify.respond', { ...session, request_id: 'q1', answer: 'a' }), { result: { status: 'ok' } })
+  t.match(await told('config.set', { ...session, key: 'model', value: 'x' }), { error: { code: -32_601 } }, 'nothing else is passed on')
+  submits.send('{')
+  t.match(await submits.next(() => true), { id: null, error: { code: -32_700 } })
+
+  submits.send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text: 'die' } })
+  t.strictSame(await Promise.all([events.closed, submits.closed]), [1011, 1011])
+
+  await gateway.call('DELETE', '/api/agents/serves')
+  await gateway.call('POST', '/api/agents/install', { name: 'plain' })
+  await gateway.ended('plain')
+  const other = (await fetch(`${gateway.baseUrl}/api/agents/plain/session/handshake`)).headers.get('set-cookie')!.split(';', 1)[0]!
+  const create = (with_: string): Promise<Response> => fetch(`${gateway.baseUrl}/api/agents/plain/session/create`, { method: 'POST', headers: { cookie: with_ } })
+  t.match(await (await create(other)).json(), { error: { code: 'agent.chat_unavailable' } })
+  t.equal((await create(cookie)).status, 403, 'a cookie is for one agent')
 })

@@ -35,6 +35,7 @@ else {
       if (params.text === 'die') process.exit(1)
       if (params.text === 'ask') return event('approval.request', { command: 'rm -r x', choices: ['once', 'session', 'always', 'deny'] })
       if (params.text === 'unclear') return event('clarify.request', { question: 'Which?', choices: ['a', 'b'], request_id: 'q1' })
+      for (const text of ['hm', 'well', '']) event('thinking.delta', { text })
       for (const text of ['o', 'n', 'e']) event('message.delta', { text })
       event('message.complete', { text: 'one' })
     })

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import type { AgentEvent } from './coalesce.js'
+
+interface Question {
+  readonly kind: 'approval' | 'clarify'
+  readonly id: string
+  readonly event: AgentEvent
+}
+
+/** Ends a turn, and with it all that the agent has asked in it. */
+const ENDS: ReadonlySet<string> = new Set(['message.complete', 'error'])
+
+/**
+ * What an agent waits to be told. Approvals come without an id and are answered in their order: each gets an id here, so that an
+ * answer is for the call that was shown and for no other.
+ */
+export class OpenQuestions {
+  #open: readonly Question[] = []
+
+  /** For those who come later. */
+  get events (): readonly AgentEvent[] {
+    return this.#open.map(({ event }) => event)
+  }
+
+  /** The event as it is shown. */
+  take (event: AgentEvent): AgentEvent {
+    if (ENDS.has(event.type)) this.#open = this.#open.filter(({ event: asked }) => asked.session_id !== event.session_id)
+    if (event.type === 'approval.request') {
+      const id = randomUUID()
+      const shown = { ...event, payload: { ...event.payload, id } }
+      this.#open = [...this.#open, { kind: 'approval', id, event: shown }]
+      return shown
+    }
+    const { request_id: id } = event.payload
+    if (event.type === 'clarify.request' && typeof id === 'string') this.#open = [...this.#open, { kind: 'clarify', id, event }]
+    return event
+  }
+
+  /** The approval to be answered next in its session; undefined for another one, and for one that is over. */
+  approval (id: string): AgentEvent | undefined {
+    const asked = this.#open.find(question => question.kind === 'approval' && question.id === id)
+    const first = this.#open.find(({ kind, event }) => kind === 'approval' && event.session_id === asked?.event.session_id)
+    return asked === first ? asked?.event : undefined
+  }
+
+  answered (id: string): void {
+    this.#open = this.#open.filter(question => question.id !== id)
+  }
+}

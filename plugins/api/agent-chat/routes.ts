@@ -1,0 +1,73 @@
+import { defineRoute, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import type { z } from 'zod'
+import { agentError, type AgentLifecycle } from '../../services/agents/ref.js'
+import type { Chats } from './chats.js'
+import type { SessionCookies } from './cookie.js'
+import {
+  agentParamsSchema, handshakeSchema, historyQuerySchema, historySchema, resumeBodySchema, sessionSchema
+} from './schemas.js'
+
+export interface ChatDeps {
+  readonly chats: Chats
+  readonly cookies: SessionCookies
+  readonly lifecycle: Pick<AgentLifecycle, 'status'>
+}
+
+const tag = 'Agents'
+
+export function chatRoutes ({ chats, cookies, lifecycle }: ChatDeps): AnyRoute[] {
+  const asked = async <S extends z.ZodType>(
+    { params: { agent }, request }: RouteCall<{ agent: string }>, method: string, params: object, shape: S
+  ): Promise<z.output<S>> => {
+    // whether it is there at all is told without a cookie
+    lifecycle.status(agent)
+    const browser = await cookies.read(agent, request.headers.cookie)
+    if (browser === null) {
+      throw agentError('agent.session_required', `a chat needs the cookie of GET /api/agents/${agent}/session/handshake`, { details: { agent } })
+    }
+    const answer = shape.safeParse(await chats.with(agent, browser, link => link.call(method, params)))
+    if (answer.success) return answer.data
+    throw agentError('agent.bad_response', `${agent} gave an answer to ${method} that is of another shape`, { details: { agent } })
+  }
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:agent/session/handshake',
+      tag,
+      summary: 'Begin to chat with an agent: gives the cookie that a browser is known by',
+      description: 'The cookie is signed, holds for a day, and goes to no page of another site.',
+      schema: { params: agentParamsSchema, response: handshakeSchema },
+      handler: async ({ params: { agent }, request, reply }) => {
+        lifecycle.status(agent)
+        if (await cookies.read(agent, request.headers.cookie) === null) void reply.header('set-cookie', await cookies.issue(agent))
+        return { agent_id: agent, ok: true as const }
+      }
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:agent/session/create',
+      tag,
+      summary: 'Begin a session of an agent',
+      description: 'Its events come on the socket `/api/agents/{agent}/events` of the same browser.',
+      schema: { params: agentParamsSchema, response: sessionSchema },
+      handler: call => asked(call, 'session.create', {}, sessionSchema)
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/agents/:agent/session/resume',
+      tag,
+      summary: 'Go on with a session of an agent',
+      schema: { params: agentParamsSchema, body: resumeBodySchema, response: sessionSchema },
+      example: { session_id: '20261123_203326_3b478c' },
+      handler: call => asked(call, 'session.resume', { session_id: call.body.session_id }, sessionSchema)
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/:agent/session/history',
+      tag,
+      summary: 'What was said in a session of an agent',
+      schema: { params: agentParamsSchema, querystring: historyQuerySchema, response: historySchema },
+      handler: call => asked(call, 'session.history', { session_id: call.query.session_id }, historySchema)
+    })
+  ]
+}
