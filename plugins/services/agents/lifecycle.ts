@@ -60,6 +60,8 @@ export class Lifecycle implements AgentLifecycle {
     if (cutOff !== undefined) this.#resume(cutOff)
     for (const record of this.#records.values()) {
       const agent = known.find(record.name)
+      // a row that could not be written then, as on a full disk, would say for good that the work is under way
+      if (!isUnderWay(record)) this.#tellEnd(record)
       if (isUnderWay(record) || agent?.server === undefined || record.installed_at === null) continue
       this.#work.launch(agent, record).catch((error: unknown) => {
         log.warn({ agent: record.name }, `${agent.name} could not be started: ${messageOf(error)}`)
@@ -277,8 +279,8 @@ export class Lifecycle implements AgentLifecycle {
     const at = this.#now()
     const { installed_at: installedAt } = this.#recordOf(id)
     await this.#deps.environments.sweep(this.#work.folderOf(id), this.#recordOf(id).environment)
-    this.#tellJob(id, { state: 'completed', progress: 1, message: '' })
     await this.#write({ ...this.#recordOf(id), installed_at: installedAt ?? at, completed_at: at, previous: null })
+    this.#tellEnd(this.#recordOf(id))
   }
 
   /** What ran before runs again where the new one does not work. */
@@ -293,8 +295,8 @@ export class Lifecycle implements AgentLifecycle {
       })
       await this.#deps.environments.sweep(this.#work.folderOf(id), previous.environment)
     }
-    this.#tellJob(id, { state: 'failed', error: problem })
     await this.#write({ ...this.#recordOf(id), previous: null, problem, completed_at: this.#now() })
+    this.#tellEnd(this.#recordOf(id))
   }
 
   async #replace ({ replaces }: AgentRecord): Promise<void> {
@@ -369,6 +371,10 @@ export class Lifecycle implements AgentLifecycle {
     } catch (error) {
       log.warn({ agent: id }, `the job of ${id} cannot be kept: ${messageOf(error)}`)
     }
+  }
+
+  #tellEnd ({ name, problem }: AgentRecord): void {
+    this.#tellJob(name, problem === null ? { state: 'completed', progress: 1, message: '' } : { state: 'failed', error: problem })
   }
 
   #now (): string {

@@ -343,8 +343,17 @@ t.test('a gateway that stops in the middle of an installation goes on with it at
   release()
   t.match(JSON.parse(await readFile(join(dirname((json as AgentStatus).data_dir), 'provision.json'), 'utf8')), { phases: { packages: { status: 'running' } } })
   const next = await gatewayOf(t, { home })
-  t.match(await next.ended('plain'), { status: 'installed', version: '1.0.0' })
+  const done = await next.ended('plain')
+  t.match(done, { status: 'installed', version: '1.0.0' })
+
+  // as a disk leaves it that was full when the end was to be written
+  const { id: job } = next.jobs.create({ kind: 'agent', target: 'plain', state: 'running', message: 'install' })
   await next.close()
+  const record = join(dirname(done.data_dir), 'provision.json')
+  await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')) as object, job }))
+  const last = await gatewayOf(t, { home })
+  t.match(last.jobs.get(job), { state: 'completed', progress: 1 }, 'a job that is over is not under way after the next start')
+  await last.close()
 })
 
 t.test('npm brings the version that was asked for, or the installation fails; an agent with a server is a service as well', async t => {
