@@ -52,7 +52,7 @@ export function addPersonaCommands (agent: Command, cli: Cli): void {
     })
 
   command('activate <id>', 'make a persona the one that is active')
-    .option('--reload-url <url>', 'tell a running agent at once: the address of its JSON-RPC socket, on this machine')
+    .option('--reload-url <url>', 'tell an agent that the gateway does not run: its JSON-RPC socket on this machine')
     .addHelpText('after', examples('svc agent personas activate coder', 'svc agent personas activate coder --reload-url "ws://127.0.0.1:9119/api/ws?token=…"'))
     .action(async (id: string, { agent: name, json, reloadUrl }: Options & { readonly reloadUrl?: string }, self: Command) => {
       const answer = await cli.client(self).raw({
