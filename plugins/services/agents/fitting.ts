@@ -46,6 +46,11 @@ export async function fittingForm (
   throw cannotInstall(agent, why)
 }
 
-export function cannotInstall ({ id }: AgentDescriptor, why: string): SvcError {
+function cannotInstall ({ id }: AgentDescriptor, why: string): SvcError {
   return agentError('agent.cannot_install', why, { details: { agent: id } })
+}
+
+/** For an order that may bring nothing. */
+export function nothingHere (agent: AgentDescriptor): SvcError {
+  return cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
 }

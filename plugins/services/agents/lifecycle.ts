@@ -5,7 +5,7 @@ import {
 } from 'svc-gateway/plugin'
 import { dataOf, logsOf, removeAll } from './data.js'
 import { agentError } from './errors.js'
-import { cannotInstall, fittingForm } from './fitting.js'
+import { fittingForm, nothingHere } from './fitting.js'
 import { daemonOf, PhaseWork, type PhaseDeps, type PhaseOutcome } from './phases.js'
 import { agentFolders, isUnderWay, nextPhase, readRecord, writeRecord, type AgentRecord } from './record.js'
 import {
@@ -391,10 +391,6 @@ export class Lifecycle implements AgentLifecycle {
       isUp: daemons.status(daemonOf(name)).state === 'running'
     })
   }
-}
-
-function nothingHere (agent: AgentDescriptor): Error {
-  return cannotInstall(agent, `nothing of ${agent.name} is here, and nothing may be brought`)
 }
 
 function isFile (file: string): Promise<boolean> {

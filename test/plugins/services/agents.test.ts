@@ -4,7 +4,6 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'ws'
 import { randomBytes } from 'node:crypto'
 import { abortable, core, defineAgent, definePlugin, defineService, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
@@ -21,6 +20,7 @@ import agents from '../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle, type AgentStatus } from '../../../plugins/services/agents/ref.js'
 import { run } from '../../cli/support.js'
 import { freePort } from '../../ports.js'
+import { pageOn } from './page-socket.js'
 import { tinyProgram, tinyRegistry } from './tiny-registry.js'
 
 t.setTimeout(180_000)
@@ -408,39 +408,6 @@ t.test('svc agent install, status, log, upgrade and uninstall do it at the promp
   t.match(await svc('uninstall', 'asks'), { code: 0, stdout: 'asks was not installed.\n' })
   t.strictSame(await readdir(join(user, '.local/state/svc/agents')), [], 'nothing is left of its runs')
 })
-
-interface Page {
-  readonly socket: WebSocket
-  readonly send: (message: object | string) => void
-  /** The next message for which this holds; others before it are left out. */
-  readonly next: (holds: (message: Record<string, unknown>) => boolean) => Promise<Record<string, unknown>>
-  readonly closed: Promise<number>
-}
-
-function pageOn (t: Test, url: string, headers: Readonly<Record<string, string>>): Page {
-  const socket = new WebSocket(url.replace('http', 'ws'), { headers })
-  t.teardown(() => socket.terminate())
-  const closed = new Promise<number>(resolve => { socket.once('close', resolve) })
-  socket.on('error', () => undefined)
-  const came: Array<Record<string, unknown>> = []
-  let wake = (): void => {}
-  socket.on('message', data => {
-    came.push(JSON.parse((data as Buffer).toString()) as Record<string, unknown>)
-    wake()
-  })
-  return {
-    socket,
-    closed,
-    send: message => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
-    next: async holds => {
-      for (;;) {
-        const message = came.shift()
-        if (message === undefined) await new Promise<void>(resolve => { wake = resolve })
-        else if (holds(message)) return message
-      }
-    }
-  }
-}
 
 t.test('pages talk to an agent over one socket to it; approvals get ids, and its end is a close code', async t => {
   const gateway = await gatewayOf(t)
