@@ -231,7 +231,9 @@ t.test('an installation by npm, a container and what was unpacked by hand say wh
     ['app', [], { kind: 'other', advice: /unpack the archive of a release/ }],
     ['releases/svc-2.0.0', [], { kind: 'unlaunched', advice: /start it with \S+launch\.mjs in place of svc/ }]
   ]
-  for (const [root, marks, expected] of cases) t.match(await standingOf({ ...facts, root: join(folder, root), marks }), expected, root)
+  for (const [name, marks, expected] of cases) {
+    t.match(await standingOf({ ...facts, root: join(folder, name), marks }), expected, name)
+  }
 
   const channel = await channelServer(t)
   channel.files.set('/stable.json', manifestText())
