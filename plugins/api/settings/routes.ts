@@ -13,7 +13,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       method: 'GET',
       url: '/api/settings',
       summary: 'Effective settings of svc.toml, without secrets',
-      schema: { response: schemas.settings },
+      schema: { get response () { return schemas.settings } },
       tool: settingTools.get,
       handler: () => ({ ...settings.read(), _svc: { served: servedAt(services.info.baseUrl) } })
     }),
@@ -22,7 +22,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       url: '/api/settings',
       summary: 'Change settings; all of them or none',
       description: 'What is not in the body stays. `_svc.apply_plan` tells what is in force and what needs a restart.',
-      schema: { body: schemas.patch, response: schemas.saved },
+      schema: { get body () { return schemas.patch }, get response () { return schemas.saved } },
       example: { slots: { idle_timeout_s: 600 } },
       ...(method === 'PUT' ? { tool: settingTools.write } : {}),
       handler: call => settings.save(call, call.body)
@@ -47,7 +47,7 @@ export function settingsRoutes (services: SettingsServices & { readonly info: Ga
       method: 'POST',
       url: '/api/settings/reload',
       summary: 'Read the configuration files again',
-      schema: { response: schemas.reloaded },
+      schema: { get response () { return schemas.reloaded } },
       tool: settingTools.reload,
       handler: call => settings.reload(call)
     })

@@ -48,17 +48,26 @@ const reloadedPart = z.strictObject({
 export type Saved = SvcConfig & { readonly _svc: z.output<typeof savedPart> }
 export type Reloaded = SvcConfig & { readonly _svc: z.output<typeof reloadedPart> }
 
-/** @param file the schema of svc.toml, tables of plugins included */
+/**
+ * Each is made when it is first read, and kept.
+ * @param file the schema of svc.toml, tables of plugins included
+ */
 export function schemasOf (file: ConfigService['schema']): SettingsSchemas {
+  const made: Partial<Record<'settings' | 'saved' | 'reloaded', z.ZodObject>> = {}
+  let patch: SettingsSchemas['patch'] | null = null
   return {
-    settings: file.extend({ _svc: z.strictObject({ served: servedSchema }) }).meta({ title: 'Settings' }),
-    saved: file.extend({ _svc: savedPart }),
-    reloaded: file.extend({ _svc: reloadedPart }),
+    get settings () {
+      return made.settings ??= file.extend({ _svc: z.strictObject({ served: servedSchema }) }).meta({ title: 'Settings' })
+    },
+    get saved () { return made.saved ??= file.extend({ _svc: savedPart }) },
+    get reloaded () { return made.reloaded ??= file.extend({ _svc: reloadedPart }) },
     // the config service checks a patch, together with what is there; here it is only described
-    patch: z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
-      description: 'Tables merge, everything else replaces, null takes a key back to its default',
-      ...patchShape(file)
-    })))
+    get patch () {
+      return patch ??= z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
+        description: 'Tables merge, everything else replaces, null takes a key back to its default',
+        ...patchShape(file)
+      })))
+    }
   }
 }
 
