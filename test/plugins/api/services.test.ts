@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -348,7 +348,7 @@ chmod +x "$3/bin/pip"
 })
 
 t.test('services are announced by files of avahi, and files that are not ours stay', async t => {
-  const gateway = await gatewayOf(t, { systemctl: '[ "$1" != is-active ] || echo active' })
+  const gateway = await gatewayOf(t, { systemctl: '[ "$1" != is-active ] || [ -e "${0%/*}/away" ] || echo active', settings: { announce_on: ['none0'] } })
   const folder = join(gateway.folder, 'avahi')
   await mkdir(folder)
   for (const name of ['svc.service', 'printer.service']) await writeFile(join(folder, name), 'somebody\'s')
@@ -360,6 +360,12 @@ t.test('services are announced by files of avahi, and files that are not ours st
   t.equal((await gateway.row('openwebui')).mdns_url, 'http://box.local:3001/')
   t.match((await gateway.call('POST', '/services/mdns', { advertise: false })).json, { ok: true, advertised: [], base_advertised: true })
   await gateway.call('POST', '/services/mdns', { advertise: true })
+  await writeFile(join(gateway.folder, 'away'), '')
+  // this machine may have a daemon of its own, whose socket tells
+  const isHere = await access('/run/avahi-daemon/socket').then(() => true, () => false)
+  t.match(await gateway.call('GET', '/services/mdns'), { status: 200, json: isHere ? {} : { available: false, advertised: [] } }, 'a daemon that went away announces nothing')
+  t.match(await gateway.call('POST', '/services/mdns', { advertise: true }), { status: 200, json: { ok: isHere } })
+  t.equal((await gateway.call('GET', '/services')).status, 200)
   await gateway.gateway.stop()
   t.strictSame((await readdir(folder)).sort(), ['printer.service', 'svc.service'], 'a gateway that stops withdraws its own')
 
