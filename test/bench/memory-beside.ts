@@ -39,6 +39,8 @@ interface Running {
   readonly models: string
   readonly pids: readonly number[] | null
   readonly readyMs: number | null
+  /** A list below a bank that tells how many vectors are made after the answers; null where they are made before. */
+  readonly vectors: '/embeddings' | null
   stop (): Promise<void>
 }
 
@@ -46,13 +48,13 @@ async function hindsight (): Promise<Running | string> {
   const { SVC_BENCH_HINDSIGHT: url, SVC_BENCH_MODELS: models, SVC_TEST_CLIENTS_DIR, XDG_CACHE_HOME } = process.env
   if (url !== undefined) {
     if (models === undefined) return 'SVC_BENCH_HINDSIGHT needs SVC_BENCH_MODELS: the server that both take their vectors from'
-    return { url, models, pids: null, readyMs: null, stop: () => Promise.resolve() }
+    return { url, models, pids: null, readyMs: null, vectors: null, stop: () => Promise.resolve() }
   }
   const clients = SVC_TEST_CLIENTS_DIR ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-test/clients')
   if (!existsSync(join(clients, 'hindsight/installed'))) return 'none is here; test/engines/hindsight.sh install brings one'
   const begun = performance.now()
   const server = await startHindsight()
-  return typeof server === 'string' ? server : { ...server, readyMs: performance.now() - begun }
+  return typeof server === 'string' ? server : { ...server, readyMs: performance.now() - begun, vectors: null }
 }
 
 /** The gateway as it ships, its memory on, which takes its vectors from `models` as the other server does. */
@@ -74,7 +76,7 @@ async function gateway (home: string, models: string): Promise<Running> {
     child.kill('SIGTERM')
     await gone
   }
-  return { url, models, pids: [child.pid!], readyMs, stop }
+  return { url, models, pids: [child.pid!], readyMs, vectors: '/embeddings', stop }
 }
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
@@ -111,6 +113,8 @@ async function measured (
   for (const status of ['pending', 'processing']) {
     while ((await call('GET', `/operations?status=${status}`)).total > 0) await new Promise(resolve => { setTimeout(resolve, 200) })
   }
+  // a recall is measured of memories that have their vectors, on both sides
+  while (running.vectors !== null && (await call('GET', running.vectors)).pending > 0) await new Promise(resolve => { setTimeout(resolve, 200) })
   const { total } = await call('GET', '/memories/list?limit=1')
   if (total < BANK_SIZE * 0.95) throw new Error(`the bank has ${total} memories`)
   const queries = sentences.slice(BANK_SIZE, BANK_SIZE + RECALLS + WARM)
