@@ -8,7 +8,7 @@ export interface WireHead {
   readonly framing: Framing
   /** Of the body, where `framing` is `length`. */
   readonly length: number
-  /** Milliseconds that the connection may be idle behind the answer; 0 when it is not to be used again, -1 when nothing is said. */
+  /** Milliseconds that the connection may be idle behind the answer; 0 if not to be used again, -1 if nothing is said. */
   readonly keepMs: number
 }
 
