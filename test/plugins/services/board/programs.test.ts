@@ -5,7 +5,7 @@ import t from 'tap'
 import { defineAgent, definePlugin } from '../../../../kernel/contract/index.js'
 import { createTestGateway } from '../../../../kernel/testing/index.js'
 import apiBoard from '../../../../plugins/api/board/index.js'
-import { environmentsRef } from '../../../../plugins/api/services/ref.js'
+import { environmentsRef, runnersRef } from '../../../../plugins/api/services/ref.js'
 import agents from '../../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle } from '../../../../plugins/services/agents/ref.js'
 import personas from '../../../../plugins/services/agent-personas/index.js'
@@ -41,17 +41,20 @@ const environments = definePlugin({
   name: 'test-environments',
   kind: 'service',
   apiVersion: 1,
-  provides: [environmentsRef],
-  register: ctx => ctx.provide(environmentsRef, {
-    check: async () => undefined,
-    async install (_order, { folder }) {
-      const name = `env-${randomBytes(4).toString('hex')}`
-      await mkdir(join(folder, name, 'node_modules/.bin'), { recursive: true })
-      await writeFile(join(folder, name, 'node_modules/.bin/tiny'), tiny, { mode: 0o755 })
-      return name
-    },
-    sweep: async () => undefined
-  })
+  provides: [environmentsRef, runnersRef],
+  register (ctx) {
+    ctx.provide(runnersRef, { add: () => undefined })
+    ctx.provide(environmentsRef, {
+      check: async () => undefined,
+      async install (_order, { folder }) {
+        const name = `env-${randomBytes(4).toString('hex')}`
+        await mkdir(join(folder, name, 'node_modules/.bin'), { recursive: true })
+        await writeFile(join(folder, name, 'node_modules/.bin/tiny'), tiny, { mode: 0o755 })
+        return name
+      },
+      sweep: async () => undefined
+    })
+  }
 })
 
 interface Task {
@@ -91,6 +94,7 @@ t.test('programs take tasks of the board', async t => {
     const init = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
     return await (await gateway.fetch(`/api/board${path}`, { method, ...init })).json()
   }
+  if (lifecycle === undefined) throw new Error('the plugins of this test are not all up')
   const add = async (task: object): Promise<string> => (await call('POST', '/tasks', { status: 'ready', ...task }) as { task: Task }).task.id
   const task = async (id: string): Promise<Task> => await call('GET', `/tasks/${id}`) as Task
   /** Once its run is over. */
