@@ -52,7 +52,7 @@ t.test('a command is spelled as this user calls it', async t => {
 /** Nothing in the command line does what these do. */
 const withoutCommand = [
   /\/api\/comfyui\//, /(GET|POST) \/api\/mcp\//, /GET \/api\/tools\//, /PUT \/api\/secrets\//, /GET \/api\/chat-templates/, /GET \/api\/slots\/x is something else/,
-  /GET \/api\/updates\/status\//, /GET \/api\/board\/boards/
+  /GET \/api\/updates\/status\//, /GET \/api\/board\/boards/, /GET \/api\/agents\/x\/session\/handshake/
 ]
 
 t.test('every route that a message of the gateway names has a command', async t => {

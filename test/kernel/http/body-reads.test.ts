@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
@@ -5,7 +6,11 @@ import type { SvcError } from '../../../kernel/contract/index.js'
 import { BodyReads } from '../../../kernel/http/body-reads.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 
-interface Read { readonly stream: PassThrough, readonly outcome: Promise<{ error: SvcError | null, body: string | null }> }
+interface Read {
+  readonly stream: PassThrough
+  readonly outcome: Promise<{ error: SvcError | null, body: string | null }>
+  readonly answers: () => number
+}
 
 const clock = new FakeClock()
 const reads = new BodyReads({ clock, memoryBytes: 1024, idleMs: () => 1000 })
@@ -13,11 +18,14 @@ const KIB_64 = 64 * 1024
 
 function read (limit: number, headers: Record<string, string> = {}): Read {
   const stream = new PassThrough()
+  let answers = 0
   const outcome = new Promise<{ error: SvcError | null, body: string | null }>(resolve => {
-    reads.read(Object.assign(stream, { headers, socket: stream }) as unknown as IncomingMessage, null, limit,
-      (error, body) => resolve({ error, body: body?.toString() ?? null }))
+    reads.read(Object.assign(stream, { headers, socket: stream }) as unknown as IncomingMessage, null, limit, (error, body) => {
+      answers++
+      resolve({ error, body: body?.toString() ?? null })
+    })
   })
-  return { stream, outcome }
+  return { stream, outcome, answers: () => answers }
 }
 
 function listeners (stream: PassThrough): number {
@@ -26,11 +34,14 @@ function listeners (stream: PassThrough): number {
 
 t.test('a body in one piece, in many, and none', async t => {
   for (const pieces of [['abc'], ['a', 'b', 'c'], []]) {
-    const { stream, outcome } = read(3)
+    const { stream, outcome, answers } = read(3)
+    const closed = once(stream, 'close')
     for (const piece of pieces) stream.write(piece)
     stream.end()
     t.strictSame(await outcome, { error: null, body: pieces.join('') })
-    t.equal(listeners(stream), 0, 'nothing listens any more')
+    await closed
+    t.equal(answers(), 1, 'the connection that ends behind it tells nothing more')
+    t.equal(reads.open, 0)
   }
 })
 
