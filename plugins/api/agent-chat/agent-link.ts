@@ -98,7 +98,8 @@ export class AgentLink {
     }
     const waiting = this.#waiting.get(message.id as number)
     if (waiting === undefined) return
-    if (message.error === undefined) return waiting.resolve(message.result)
+    // agents of the first JSON-RPC say with every answer that it has no error
+    if (message.error === undefined || message.error === null) return waiting.resolve(message.result)
     const { code = null, message: said = 'it gives no reason' } = message.error as { code?: unknown, message?: unknown }
     waiting.reject(agentError('agent.refused', `the agent refused ${waiting.method}: ${String(said).slice(0, 300)}`, { details: { code } }))
   }

@@ -29,7 +29,7 @@ else {
         'clarify.respond': () => ({ status: 'ok' })
       }
       const result = answers[method]?.() ?? null
-      say(result === null ? { id, error: { code: 4001, message: 'not found: ' + method } } : { id, result })
+      say(result === null ? { id, error: { code: 4001, message: 'not found: ' + method } } : { id, result, ...method === 'session.history' ? { error: null } : {} })
       if (method === 'approval.respond' || method === 'clarify.respond') event('message.complete', { text: JSON.stringify(params) })
       if (method !== 'prompt.submit') return
       if (params.text === 'die') process.exit(1)
