@@ -8,7 +8,7 @@ import { Cli } from '../../cli/cli.js'
 import { exitCodes } from '../../cli/failure.js'
 import { createProgram } from '../../cli/program.js'
 import { shellWords } from '../../kernel/contract/shell-words.js'
-import { root, sources } from '../repository.js'
+import { documents, root, sources } from '../repository.js'
 import { bin, FakeProcess, run } from './support.js'
 
 const nobody = ['--url', 'http://127.0.0.1:9']
@@ -71,6 +71,31 @@ t.test('every example is a command line that makes sense', async t => {
       t.strictSame(called, [path], line!)
     }
   }
+})
+
+t.test('every command that a message or a README names exists, with its options', t => {
+  const named = [...sources('cli', 'kernel', 'plugins'), ...documents()].flatMap(({ path, text }) =>
+    [...text.matchAll(/`svc ([a-z][^`\\\n]*)/g)].map(([, words]) => ({ file: path, words: words!.replaceAll(/\$\{[^}]*\}/g, 'x') })))
+    // a text in a text
+    .filter(({ words }) => !words.includes('${'))
+  t.ok(named.length > 100, `${named.length} are named`)
+  const program = tree[0]!.command
+  const unknown = named.flatMap(({ file, words }) => {
+    let command = program
+    const missing: string[] = []
+    for (const word of words.split(/[\s,/()]+/)) {
+      const below = command.commands.find(each => each.name() === word || each.aliases().includes(word))
+      const option = /^--?[a-z][\w-]*/.exec(word)?.[0]
+      if (below !== undefined) command = below
+      else if (option !== undefined) {
+        const options = [...command.options, ...program.options]
+        if (option !== '--help' && !options.some(({ long, short }) => option === long || option === short)) missing.push(option)
+      } else if (command === program) missing.push(word)
+    }
+    return missing.map(word => `${file}: svc ${words}: no ${word}`)
+  })
+  t.strictSame(unknown, [])
+  t.end()
 })
 
 t.test('README.md names every command, and no other', t => {

@@ -24,7 +24,7 @@ export async function fittingForm (
   const window = await known.window(signal)
   if (window !== null && window < minContext) {
     throw agentError('agent.window_too_small', `${name} needs a context window of ${minContext} tokens, and that of ${known.model} has ${window}: ` +
-      'give its slot a larger one (`svc slot edit <slot> --context-size`)', { details: { agent: id, needs: minContext, has: window } })
+      'give its slot a larger one (`svc slot edit <slot> --ctx-size`)', { details: { agent: id, needs: minContext, has: window } })
   }
   if (offline) return forms[0]!
   await mkdir(root(), { recursive: true, mode: 0o700 })
