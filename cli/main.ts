@@ -6,6 +6,8 @@ import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
 import { problemText } from '../kernel/contract/problem-text.js'
 
+const LONGEST_INTERVAL_MS = 2 ** 31 - 1
+
 /** Runs one command line to its end and says with what code to exit. Never rejects. */
 export async function main (argv: readonly string[], process: CliProcess, usual?: Usual): Promise<number> {
   let command: OwnCommand | undefined
@@ -15,12 +17,15 @@ export async function main (argv: readonly string[], process: CliProcess, usual?
       if (error.code === 'EPIPE') cli.interrupts.abort(new PipeClosed())
     })
   }
+  // the clock's timers keep no process alive: a command that waits for nothing else would end in the middle, with 0
+  const awake = setInterval(() => {}, LONGEST_INTERVAL_MS)
   try {
     await (await createProgram(cli, argv.slice(2))).parseAsync(argv)
     return exitCodes.ok
   } catch (error) {
     return await report(cli, error)
   } finally {
+    clearInterval(awake)
     cli.interrupts.close()
     await Promise.all([process.stdout, process.stderr].map(flushed))
   }

@@ -4,8 +4,12 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemdUnit, sysusersFile } from '../../cli/unit/gateway-unit.js'
 import { polkitRule, switchTemplate } from '../../cli/unit/unit-access.js'
+import { openProcessRuntime } from '../../kernel/runtime/process-runtime.js'
+import { tinyProcess } from '../../kernel/testing/tiny-engine.js'
 import { FakeDocker, json } from '../kernel/runtime/fake-docker.js'
+import { realClock, recordingLogger } from '../kernel/runtime/support.js'
 import { readOnly } from '../mounts.js'
+import { freePort } from '../ports.js'
 import { shippedProgram } from '../program.js'
 import { root as repository } from '../repository.js'
 import { FakeProcess, run, spawnSvc, type Finished } from './support.js'
@@ -209,6 +213,19 @@ t.test('containers and images of the home go, those of others stay; killed in th
   t.strictSame([...docker.containers.values()].map(({ labels }) => labels['svc.instance']), ['of another home'])
   t.strictSame([...images], ['registry.example/other:1'])
   t.strictSame(files(), others)
+})
+
+t.test('a program that the gateway left running is ended first, and then all else goes', async t => {
+  const root = mkdtempSync(join(tmpdir(), 'svc-left-'))
+  t.teardown(() => rmSync(root, { recursive: true, force: true }))
+  write(root, { 'var/lib/svc/instance-id': INSTANCE, 'etc/svc/svc.toml': '' })
+  const runtime = await openProcessRuntime({ stateDir: join(root, 'var/lib/svc'), env: process.env, clock: realClock, log: recordingLogger(), reason: 'test' })
+  const { signal } = new AbortController()
+  const id = await runtime.create(tinyProcess({ name: 'left', port: await freePort(), labels: {}, env: {} }), signal)
+  await runtime.start(id, signal)
+  await runtime.close()
+  t.match(await spawnSvc(['uninstall', '--purge', '--force', '--home', root]).finished, { code: 0, stdout: /engine +left[^]*All of it is removed/, stderr: '' })
+  t.notOk(isThere(root))
 })
 
 t.test('--dev removes the homes of a development tree and nothing of others; a gateway that runs there is a refusal', async t => {
