@@ -52,6 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
   readonly #sink: AnswerSink
   readonly #target: ExchangeTarget
   readonly #settled: (outcome: ExchangeOutcome) => void
+  #isRepeated = false
   #abort: ((reason?: Error) => void) | null = null
   /** What may be sent once more; null when nothing may. */
   #request: ExchangeRequest | null = null
@@ -95,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
 
   #post (connections: Wires, { method, alone, origin, connectTimeoutMs, path, headers, body }: ExchangeRequest): boolean {
     if (method !== 'POST' || alone === true || !Buffer.isBuffer(body)) return false
-    return connections.plain(origin, connectTimeoutMs)?.post(path, headers, body, this) === true
+    return connections.plain(origin, connectTimeoutMs)?.post(path, headers, body, this, this.#isRepeated) === true
   }
 
   #dispatch (connections: Wires, request: ExchangeRequest, isStream: boolean): void {
@@ -165,6 +166,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
       const request = this.#request!
       this.#request = null
       this.#abort = null
+      this.#isRepeated = true
       // the engine may have seen it and fallen over it, so it is not asked a third time
       return this.send(this.#connections!, { ...request, resend: false, mayReturn: false })
     }

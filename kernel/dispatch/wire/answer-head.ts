@@ -13,6 +13,9 @@ export interface WireHead {
 }
 
 const GRAMMAR = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)*$/
+/** Of `Connection`, options between commas. */
+const ENDS = /(?:^|[,\t ])(?:close|upgrade)(?:[,\t ]|$)/i
+const KEEPS = /(?:^|[,\t ])keep-alive(?:[,\t ]|$)/i
 const SPACE = 0x20
 const TAB = 0x09
 /** `HTTP/1.1 ` */
@@ -29,6 +32,7 @@ export function readHead (text: string): WireHead | string {
   let length = -1
   let chunked: boolean | null = null
   let isKept = text.charCodeAt(7) === 0x31
+  let isClosing = false
   let hintMs = -1
   let at = text.indexOf('\r\n')
   while (at !== -1) {
@@ -41,8 +45,11 @@ export function readHead (text: string): WireHead | string {
     // by length first: only four names are of interest
     switch (name.length) {
       case 10:
-        if (isNamed(name, 'connection')) isKept = keeps(value, isKept)
-        else if (isNamed(name, 'keep-alive')) hintMs = keepAliveMs(value)
+        if (isNamed(name, 'connection')) {
+          isClosing ||= ENDS.test(value)
+          isKept ||= KEEPS.test(value)
+        }
+        if (isNamed(name, 'keep-alive')) hintMs = keepAliveMs(value)
         break
       case 14:
         if (!isNamed(name, 'content-length')) break
@@ -59,7 +66,7 @@ export function readHead (text: string): WireHead | string {
   }
   if (chunked !== null && length !== -1) return 'the answer says a length and a transfer coding'
   const framing = framingOf(status, chunked, length)
-  const keepMs = framing === 'close' || !isKept ? 0 : hintMs
+  const keepMs = framing === 'close' || isClosing || !isKept ? 0 : hintMs
   return { status, headers, framing, length: Math.max(0, length), keepMs }
 }
 
@@ -82,14 +89,6 @@ function isBlank (code: number): boolean {
 
 function isNamed (name: string, lower: string): boolean {
   return name === lower || name.toLowerCase() === lower
-}
-
-function keeps (value: string, isKept: boolean): boolean {
-  const lower = value.toLowerCase()
-  if (lower === 'keep-alive') return true
-  const tokens = lower.split(',').map(token => token.trim())
-  if (tokens.includes('close') || tokens.includes('upgrade')) return false
-  return isKept || tokens.includes('keep-alive')
 }
 
 /** A second less than said: the other side's time began earlier. */

@@ -17,6 +17,7 @@ export class ChunkedBody {
   #digits = 0
   #lineBytes = 0
   #trailerBytes = 0
+  #isReturned = false
   /** Position behind the last byte that was looked at. */
   at = 0
 
@@ -83,6 +84,9 @@ export class ChunkedBody {
 
   /** What stands behind the last chunk is dropped, up to its blank line. */
   #trailer (byte: number): boolean {
+    // both of a line's end, always: where this side and one in between disagreed on the end, the rest would be the next answer
+    if (this.#isReturned !== (byte === LINE_FEED)) return false
+    this.#isReturned = byte === CARRIAGE_RETURN
     if (byte === LINE_FEED) {
       if (this.#lineBytes === 0) this.#state = 'end'
       this.#lineBytes = 0

@@ -58,7 +58,7 @@ export class PlainConnection {
     this.#owner = owner
     const socket = this.#socket = connect({
       host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
-      onread: { buffer: SHARED, callback: bytes => this.#read(bytes) }
+      onread: { buffer: SHARED, callback: count => this.#guarded(count) }
     })
     socket.on('connect', this.#connected)
     socket.on('error', this.#failed)
@@ -111,6 +111,16 @@ export class PlainConnection {
     this.#timer = null
     this.#isConnected = true
     if (this.#reader !== null) this.#send()
+  }
+
+  /** A reader that throws has its call ended, as any other failure would, not the process. */
+  #guarded (count: number): boolean {
+    try {
+      return this.#read(count)
+    } catch (error) {
+      this.#stop(error as Error)
+      return true
+    }
   }
 
   /** False pauses the connection. */

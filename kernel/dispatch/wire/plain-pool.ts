@@ -32,11 +32,16 @@ export class PlainPool implements ConnectionOwner {
     this.#connectTimeoutMs = connectTimeoutMs
   }
 
-  /** False, and nothing was done, for a request that is unusual. */
-  post (path: string, headers: readonly string[], body: Buffer, reader: WireReader): boolean {
+  /**
+   * False, and nothing was done, for a request that is unusual.
+   * @param isFresh on a connection that was not used before: one that met a closed connection may meet another, since a
+   *   server that restarts closes all of them at once
+   */
+  post (path: string, headers: readonly string[], body: Buffer, reader: WireReader, isFresh = false): boolean {
     const head = postHead(this.#host, path, headers, body.length)
     if (head === null) return false
-    this.#take().post(head, body, reader)
+    const connection = isFresh ? this.#make() : this.#take()
+    connection.post(head, body, reader)
     return true
   }
 
@@ -70,6 +75,10 @@ export class PlainPool implements ConnectionOwner {
     const free = this.#idle.pop()
     if (free?.isOpen === true && free.idleUntil > performance.now()) return free
     free?.destroy(idled())
+    return this.#make()
+  }
+
+  #make (): PlainConnection {
     const fresh = new PlainConnection(this, this.#hostname, this.#port, this.#connectTimeoutMs)
     this.#all.add(fresh)
     return fresh

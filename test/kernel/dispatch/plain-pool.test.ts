@@ -2,8 +2,11 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Pool } from 'undici'
+import { Connections } from '../../../kernel/dispatch/call/connections.js'
+import { Exchange } from '../../../kernel/dispatch/call/exchange.js'
 import type { WireReader } from '../../../kernel/dispatch/wire/plain-connection.js'
 import { PlainPool } from '../../../kernel/dispatch/wire/plain-pool.js'
+import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 
 interface Told {
   status?: number
@@ -100,6 +103,9 @@ const answers: Readonly<Record<string, readonly [text: string, ends?: boolean]>>
   'a chunk of no number': [`${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n`, true],
   'a chunk that is longer than its size': [`${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n`, true],
   'a chunk beyond all numbers': [`${ok}Transfer-Encoding: chunked\r\n\r\n${'f'.repeat(20)}\r\nhello`, true],
+  'trailers without a return': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\n\n`, true],
+  'an end without a return': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n`, true],
+  'a return inside of a trailer': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r2\r\n\r\n`, true],
   'a blank before the colon': [`${ok}X-A : 1\r\nContent-Length: 2\r\n\r\nhi`, true],
   'a zero in a value': [`${ok}X-A: a\0b\r\nContent-Length: 2\r\n\r\nhi`, true],
   'a head without end': [`${ok}X-A: ${'a'.repeat(40_000)}\r\n`, true],
@@ -147,7 +153,7 @@ t.test('what an engine says is read as a general client reads it, however it is 
 })
 
 t.test('a connection takes one request after the other, until either side ends it', async t => {
-  const heads = ['', '', 'Keep-Alive: timeout=1\r\n', 'Connection: close\r\n', '', '']
+  const heads = ['', '', 'Keep-Alive: timeout=1\r\n', 'Connection: close\r\nConnection: keep-alive\r\n', '', '']
   const { origin, requests, sockets } = await scripted(t, (socket, _request, n) => {
     socket.write(`${ok}${heads[n] ?? ''}Content-Length: 1\r\n\r\n${n}${n === 4 ? 'more' : ''}`)
   })
@@ -165,6 +171,37 @@ t.test('a connection takes one request after the other, until either side ends i
   const ended = Promise.all(sockets.slice(3).map(async socket => { if (!socket.destroyed) await once(socket, 'close') }))
   pool.close()
   await ended
+})
+
+t.test('a reader that throws has its call ended with what it threw', async t => {
+  const { origin, sockets } = await scripted(t, socket => socket.write(`${ok}Content-Length: 5\r\n\r\nhello`))
+  const pool = new PlainPool(origin, 0)
+  t.teardown(() => pool.destroy())
+  const fail = (): never => { throw new RangeError('not to be read') }
+  for (const part of [{ onHeaders: fail }, { onData: fail }]) {
+    const told = await new Promise<Told>(resolve => { pool.post('/', [], Buffer.from('ask'), { ...reader(resolve), ...part }) })
+    t.equal(told.outcome, 'RangeError')
+  }
+  t.equal((await post(pool)).body, 'hello', 'others go on')
+  t.equal(sockets.length, 3, 'on connections of their own')
+})
+
+t.test('a request that met a closed connection is not sent into another one that closes as well', async t => {
+  const { origin, sockets, requests } = await scripted(t, (socket, request) => {
+    if (request.startsWith('POST /restart') && sockets.length === 2) return [socket, ...sockets].forEach(each => each.end())
+    return socket.write(`${ok}Content-Length: 2\r\n\r\nhi`)
+  })
+  const connections = new Connections(new FakeClock(), () => 0)
+  t.teardown(() => connections.close())
+  const send = (path: string): Promise<string> => new Promise(resolve => {
+    const sink = { head: () => {}, data: () => true, onDrain: () => {}, end: () => resolve('ended'), fail: (error: Error) => resolve(error.message) }
+    new Exchange(sink as never, { label: 'slot', details: {} }, () => {}).send(connections, {
+      origin, path, method: 'POST', headers: [], body: Buffer.from('ask'), headersTimeoutMs: 0, bodyTimeoutMs: 0, resend: true
+    })
+  })
+  await Promise.all([send('/'), send('/')])
+  t.equal(await send('/restart'), 'ended')
+  t.strictSame([sockets.length, requests.length], [3, 4], 'sent twice, the second time on a connection of its own')
 })
 
 t.test('what is unusual in a request is left to the general client', async t => {
