@@ -66,6 +66,7 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
   const home = await liveHome(t, { 'etc/svc/upstreams.toml': `[[upstream]]\nname = "models"\nurl = "${between}/v1"\n`, 'demo.gguf': bigramGguf() })
   await writeHome(home, settings(home, 'models/teller'))
   const gateway = await startLive(t, home)
+  t.teardown(() => gateway.kill('SIGTERM'))
   const v1 = `${gateway.url}/v1`
   const server = await startHindsight({
     SVC_TEST_HINDSIGHT_MODELS_PORT: String(modelsPort),
