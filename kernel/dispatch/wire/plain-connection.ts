@@ -233,7 +233,7 @@ export class PlainConnection {
   }
 
   readonly #ended = (): void => {
-    if (this.#answer?.framing === 'close') this.#complete(false)
+    if (this.#answer?.framing === 'close' && this.#reader !== null) this.#complete(false)
     else this.#stop(this.#socketError('other side closed'))
   }
 

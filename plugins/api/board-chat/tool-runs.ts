@@ -23,9 +23,10 @@ export async function runTool (
     if (tool === undefined) throw new Error(`there is no tool '${name}'`)
     const { server, name: own } = tool.entry
     const outcome = await tools.call(server, own, tool.args(argumentsOf(text)), caller)
+    // also for a client that has left meanwhile: it takes its call back
+    if (outcome.kind === 'pending') return await decided(outcome.approvalId, { tools, inbox, clock }, caller)
     signal.throwIfAborted()
-    if (outcome.kind !== 'pending') return resultOf(outcome)
-    return await decided(outcome.approvalId, { tools, inbox, clock }, caller)
+    return resultOf(outcome)
   } catch (error) {
     signal.throwIfAborted()
     return { error: error instanceof z.ZodError ? `the arguments do not fit: ${z.prettifyError(error)}` : messageOf(error) }
