@@ -4,6 +4,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const BAD_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const PATH = /^\/[\x21-\x7e]*$/
 const MOST_NAMES = 1024
+const LONGEST_NAME = 64
 
 /** Names as clients spell them: few, so each is judged once. Bounded against made-up names. */
 const judged = new Map<string, boolean>()
@@ -12,7 +13,7 @@ function isUsual (name: string): boolean {
   const known = judged.get(name)
   if (known !== undefined) return known
   const verdict = TOKEN.test(name) && !notTaken.has(name.toLowerCase())
-  if (judged.size < MOST_NAMES) judged.set(name, verdict)
+  if (judged.size < MOST_NAMES && name.length <= LONGEST_NAME) judged.set(name, verdict)
   return verdict
 }
 
