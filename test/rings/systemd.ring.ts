@@ -163,7 +163,7 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
   })
 
   await t.test('without the rule it says what is missing', async t => {
-    await run('mv /etc/polkit-1/rules.d/50-svc-gateway.rules /root/rule')
+    await run('mv /etc/polkit-1/rules.d/50-svc-gateway.rules /run/rule')
     const refused = /may not restart svc-openwebui\.service: `sudo (npx )?svc service install --allow svc-openwebui\.service` lets it/
     const answer = await until('polkit has seen it', async () => {
       const answer = await act('restart') as { ok: boolean }
@@ -172,7 +172,7 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     t.match(answer, { ok: false, problem: 'not_permitted', message: refused })
     t.match(await act('enable'), { ok: false, problem: 'not_permitted' })
     t.match(await svc('service', 'restart', 'openwebui'), { code: 1, stderr: refused })
-    await run('mv /root/rule /etc/polkit-1/rules.d/50-svc-gateway.rules')
+    await run('mv /run/rule /etc/polkit-1/rules.d/50-svc-gateway.rules')
   })
 
   await t.test('systemd starts it again when it is killed, and uninstalling takes all of it away', async t => {

@@ -88,7 +88,7 @@ t.test('a repeated retain makes no second memory, and readers of other tags have
   t.same(await texts(call, 'b', 'document_id=d'), ['Another text.'])
 })
 
-t.test('a large retain holds nobody else up, and of one whose client leaves what was not begun is not kept', async t => {
+t.test('a large retain holds no other call up, and of one whose client leaves what was not begun is not kept', async t => {
   const { call, engine } = openEngine(t)
   const items = Array.from({ length: 2000 }, (_, i) => ({ content: `${i}. ${'word '.repeat(20)}` }))
   await call('POST', 'other/memories', { items: [{ content: 'A dog sleeps.' }] })
