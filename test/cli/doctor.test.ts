@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { watch } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -165,8 +166,12 @@ t.test('what an upgrade would do to the databases of plugins is tried on copies,
     const { databases } = JSON.parse(stdout) as { databases: Array<{ file: string }> }
     return { code, stdout, told: Object.fromEntries(databases.map(each => [each.file, each])) }
   }
+  const copy = (async () => {
+    for await (const { filename } of watch(state)) if (filename?.startsWith('upgrade-') === true) return filename
+  })()
   const fine = await tried()
   t.equal(fine.code, 0, fine.stdout)
+  t.match(await copy, `upgrade-${process.pid}-`, 'a gateway that starts meanwhile sees whose copy it is')
   t.match(fine.told, {
     'plugin-state/board/board.db': { ok: true, changed: true },
     'plugin-state/agent-budgets/ledger.db': { ok: true, changed: false }

@@ -34,8 +34,8 @@ interface PluginDatabaseVerdict extends DatabaseVerdict {
 /** Runs what a start of this release would do first, on a copy of the home. Rejects when it cannot take the home over. */
 export async function checkUpgrade (cli: Cli, paths: Paths, { json }: UpgradeOptions): Promise<void> {
   await mkdir(paths.state, { recursive: true })
-  // beside the home: a copy of secrets does not leave its disk
-  const folder = await mkdtemp(join(paths.state, 'upgrade-'))
+  // beside the home: a copy of secrets does not leave its disk; the pid keeps a gateway that starts from sweeping it away
+  const folder = await mkdtemp(join(paths.state, `upgrade-${process.pid}-`))
   try {
     const copy = await copyHome(paths, folder)
     const [checked, database] = await Promise.all([checkConfig(copy, cli), checkDatabase(paths.database, copy.database)])

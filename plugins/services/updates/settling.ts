@@ -38,9 +38,22 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   }
 }
 
-/** Copies of the home, secrets among them, whose trial was killed with the gateway. */
+/** Copies of the home, secrets among them, whose trial was killed. One that still runs, as an operator's may, keeps its copy. */
 async function sweepTrials ({ config: { paths: { state } } }: SettlingDeps): Promise<void> {
-  for (const name of await readdir(state)) if (name.startsWith('upgrade-')) await rm(join(state, name), { recursive: true, force: true })
+  for (const name of await readdir(state)) {
+    // earlier releases name no process
+    const copy = /^upgrade-(?:(\d+)-)?/.exec(name)
+    if (copy === null || (copy[1] !== undefined && isRunning(Number(copy[1])))) continue
+    await rm(join(state, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning (pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 /** Confirms once it has run for a while and answers. The launcher goes back where that takes too long. */

@@ -1,4 +1,5 @@
-import { symlinkSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, symlinkSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -251,7 +252,7 @@ t.test('an installation by npm, a container and what was unpacked by hand say wh
   t.match(await run(['update', '--url', gateway.baseUrl]), { code: 1, stderr: /npm installed it: npm install -g svc-gateway@latest/ })
 })
 
-t.test('a rollback in a folder of releases that cannot be written fails with its reason, and the next one is not kept waiting', async t => {
+t.test('a rollback in a folder of releases that cannot be written fails with its reason, and the next one is not kept waiting; a start sweeps copies of dead trials', async t => {
   const report = { version: '1.0.0', config: { ok: true, problems: [] }, database: { ok: true, from: 1, to: 1, message: null }, plugins: [] }
   const base = join(t.testdir({
     releases: {
@@ -266,9 +267,16 @@ t.test('a rollback in a folder of releases that cannot be written fails with its
   symlinkSync('svc-2.0.0', join(base, 'current'))
   process.env.SVC_LAUNCHED = String(process.pid)
   t.teardown(() => { delete process.env.SVC_LAUNCHED })
-  const gateway = await createTestGateway({ plugins: [updates, updatesApi], installation: { root: join(base, 'svc-2.0.0'), restart: null } })
+  const { pid: dead } = spawnSync(process.execPath, ['--version'])
+  const copies = [`upgrade-${process.pid}-aB3dE6`, `upgrade-${dead}-aB3dE6`, 'upgrade-aB3dE6']
+  const gateway = await createTestGateway({
+    plugins: [updates, updatesApi], installation: { root: join(base, 'svc-2.0.0'), restart: null },
+    files: Object.fromEntries(copies.map(name => [`var/lib/svc/${name}/etc/svc/api.env`, 'HF_TOKEN=x']))
+  })
   t.teardown(() => gateway.close())
-  await writeFile(join(gateway.gateway.kernel().config.paths.state, 'svc.previous'), join(base, 'svc-1.0.0'))
+  const { state } = gateway.gateway.kernel().config.paths
+  t.strictSame(readdirSync(state).filter(name => name.startsWith('upgrade-')), copies.slice(0, 1), 'a check that still runs keeps its copy')
+  await writeFile(join(state, 'svc.previous'), join(base, 'svc-1.0.0'))
   const rollBack = async (): Promise<unknown> => await (await gateway.fetch('/api/updates/rollback', { method: 'POST' })).json()
   const release = readOnly(t, base)
   if (release === null) return void t.comment('SKIPPED: nothing may be mounted here')
