@@ -35,8 +35,8 @@ export class AgentLink {
   private constructor (socket: WebSocket, clock: Clock) {
     this.#socket = socket
     this.#clock = clock
-    this.#coalescer = new Coalescer(clock, event => { for (const listener of this.#listeners) listener(event) })
-    socket.on('message', data => this.#hear(data))
+    this.#coalescer = new Coalescer(clock, event => this.#guarded(() => this.#listeners.forEach(listener => listener(event))))
+    socket.on('message', data => this.#guarded(() => this.#hear(data)))
     socket.on('close', code => this.#end(`the agent closed the connection (${code})`))
     socket.on('error', error => this.#end(messageOf(error)))
   }
@@ -83,9 +83,18 @@ export class AgentLink {
     return () => { this.#listeners.delete(listener) }
   }
 
-  close (): void {
+  close (why = 'the connection is no longer used'): void {
     this.#socket.terminate()
-    this.#end('nobody follows it any more')
+    this.#end(why)
+  }
+
+  /** A message that cannot be handled, such as one nested too deep to be written out, ends this connection and nothing else. */
+  #guarded (work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.close(`the agent sent what cannot be passed on: ${messageOf(error)}`)
+    }
   }
 
   #hear (data: WebSocket.RawData): void {
@@ -93,7 +102,9 @@ export class AgentLink {
     if (message === null) return
     if (message.method === 'event') {
       const event = eventOf(message.params)
-      if (event !== null) this.#coalescer.push(this.questions.take(event))
+      if (event === null) return
+      this.#coalescer.push(this.questions.take(event))
+      if (this.questions.isFull) this.close('the agent asks more than is kept for it')
       return
     }
     const waiting = this.#waiting.get(message.id as number)
@@ -101,7 +112,8 @@ export class AgentLink {
     // agents of the first JSON-RPC say with every answer that it has no error
     if (message.error === undefined || message.error === null) return waiting.resolve(message.result)
     const { code = null, message: said = 'it gives no reason' } = message.error as { code?: unknown, message?: unknown }
-    waiting.reject(agentError('agent.refused', `the agent refused ${waiting.method}: ${String(said).slice(0, 300)}`, { details: { code } }))
+    const why = typeof said === 'string' ? said : JSON.stringify(said)
+    waiting.reject(agentError('agent.refused', `the agent refused ${waiting.method}: ${why.slice(0, 300)}`, { details: { code } }))
   }
 
   #end (why: string): void {

@@ -5,8 +5,12 @@ interface Question {
   readonly kind: 'approval' | 'clarify'
   readonly id: string
   readonly event: AgentEvent
+  /** Characters of the event. */
+  readonly size: number
 }
 
+const MOST_QUESTIONS = 256
+const MOST_SIZE = 16 * 1024 * 1024
 /** Ends a turn, and with it all that the agent has asked in it. */
 const ENDS: ReadonlySet<string> = new Set(['message.complete', 'error'])
 
@@ -16,6 +20,11 @@ const ENDS: ReadonlySet<string> = new Set(['message.complete', 'error'])
  */
 export class OpenQuestions {
   #open: readonly Question[] = []
+
+  /** More than are kept. None is dropped: an answer to the next one in a session would be given to the one that was dropped. */
+  get isFull (): boolean {
+    return this.#open.length > MOST_QUESTIONS || this.#open.reduce((sum, { size }) => sum + size, 0) > MOST_SIZE
+  }
 
   /** For those who come later. */
   get events (): readonly AgentEvent[] {
@@ -28,11 +37,11 @@ export class OpenQuestions {
     if (event.type === 'approval.request') {
       const id = randomUUID()
       const shown = { ...event, payload: { ...event.payload, id } }
-      this.#open = [...this.#open, { kind: 'approval', id, event: shown }]
+      this.#add('approval', id, shown)
       return shown
     }
     const { request_id: id } = event.payload
-    if (event.type === 'clarify.request' && typeof id === 'string') this.#open = [...this.#open, { kind: 'clarify', id, event }]
+    if (event.type === 'clarify.request' && typeof id === 'string') this.#add('clarify', id, event)
     return event
   }
 
@@ -45,5 +54,9 @@ export class OpenQuestions {
 
   answered (id: string): void {
     this.#open = this.#open.filter(question => question.id !== id)
+  }
+
+  #add (kind: Question['kind'], id: string, event: AgentEvent): void {
+    this.#open = [...this.#open, { kind, id, event, size: JSON.stringify(event).length }]
   }
 }

@@ -63,7 +63,7 @@ async function approve (link: AgentLink, { id: asked, choice }: z.output<typeof 
   if (event === undefined) throw new Refused(NOT_FOUND, 'this approval is answered, void, or behind an earlier one of its session')
   const wanted = choice === 'approve' ? 'once' : choice
   const { choices } = event.payload
-  if (Array.isArray(choices) && !choices.includes(wanted)) throw new Refused(NO_PARAMS, `the agent takes one of ${choices.join(', ')}`)
+  if (Array.isArray(choices) && !choices.includes(wanted)) throw new Refused(NO_PARAMS, `the agent takes one of ${choices.join(', ').slice(0, 300)}`)
   link.questions.answered(asked)
   return await link.call('approval.respond', { session_id: event.session_id, choice: wanted })
 }

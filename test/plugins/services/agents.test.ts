@@ -442,6 +442,7 @@ t.test('pages talk to an agent over one socket to it; approvals get ids, and its
   t.match(await ask('POST', 'create'), { status: 200, json: { session_id: '0123abcd', stored_session_id: 'kept' } })
   t.match(await ask('POST', 'resume', { session_id: 'kept' }), { status: 200, json: { session_id: '0123abcd' } })
   t.match(await ask('POST', 'resume', { session_id: 'gone' }), { status: 502, json: { error: { code: 'agent.refused', message: /refused session\.resume: not found/, details: { code: 4001 } } } })
+  t.match(await ask('POST', 'resume', { session_id: 'odd' }), { status: 502, json: { error: { message: /refused session\.resume: {"toString":1}/ } } })
   t.match(await ask('GET', 'history?session_id=0123abcd'), { json: { count: 1, messages: [{ content: 'hello' }] } })
 
   let last = 0
@@ -472,6 +473,15 @@ t.test('pages talk to an agent over one socket to it; approvals get ids, and its
   t.match(await told('config.set', { ...session, key: 'model', value: 'x' }), { error: { code: -32_601 } }, 'nothing else is passed on')
   submits.send('{')
   t.match(await submits.next(() => true), { id: null, error: { code: -32_700 } })
+
+  for (const text of ['ask on', 'deep']) {
+    const browser = (await fetch(`${at}/session/handshake`)).headers.get('set-cookie')!.split(';', 1)[0]!
+    const pages = [pageOn(t, `${at}/events`, { cookie: browser }), pageOn(t, `${at}/submit`, { cookie: browser })] as const
+    await Promise.all(pages.map(({ socket }) => once(socket, 'open')))
+    pages[1].send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text } })
+    t.strictSame(await Promise.all(pages.map(({ closed }) => closed)), [1011, 1011], `an agent that sends what cannot be kept: ${text}`)
+  }
+  t.match(await told('prompt.submit', { ...session, text: 'hello' }), { result: { status: 'streaming' } }, 'others go on')
 
   submits.send({ jsonrpc: '2.0', id: 0, method: 'prompt.submit', params: { ...session, text: 'die' } })
   t.strictSame(await Promise.all([events.closed, submits.closed]), [1011, 1011])

@@ -29,11 +29,13 @@ else {
         'clarify.respond': () => ({ status: 'ok' })
       }
       const result = answers[method]?.() ?? null
-      say(result === null ? { id, error: { code: 4001, message: 'not found: ' + method } } : { id, result, ...method === 'session.history' ? { error: null } : {} })
+      say(result === null ? { id, error: { code: 4001, message: params.session_id === 'odd' ? { toString: 1 } : 'not found: ' + method } } : { id, result, ...method === 'session.history' ? { error: null } : {} })
       if (method === 'approval.respond' || method === 'clarify.respond') event('message.complete', { text: JSON.stringify(params) })
       if (method !== 'prompt.submit') return
       if (params.text === 'die') process.exit(1)
       if (params.text === 'ask') return event('approval.request', { command: 'rm -r x', choices: ['once', 'session', 'always', 'deny'] })
+      if (params.text === 'ask on') for (let i = 0; i < 257; i++) event('approval.request', { command: 'rm -r x' })
+      if (params.text === 'deep') return socket.send('{"method":"event","params":{"type":"a","payload":{"b":' + '['.repeat(200_000) + ']'.repeat(200_000) + '}}}')
       if (params.text === 'unclear') return event('clarify.request', { question: 'Which?', choices: ['a', 'b'], request_id: 'q1' })
       for (const text of ['hm', 'well', '']) event('thinking.delta', { text })
       for (const text of ['o', 'n', 'e']) event('message.delta', { text })
