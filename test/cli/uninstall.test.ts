@@ -228,7 +228,7 @@ t.test('a program that the gateway left running is ended first, and then all els
   t.notOk(isThere(root))
 })
 
-t.test('--dev removes the homes of a development tree and nothing of others; a gateway that runs there is a refusal', async t => {
+t.test('--dev removes the homes of a development tree and nothing of others; a gateway that runs there is a refusal, of which a dry run warns', async t => {
   const cwd = mkdtempSync(join(tmpdir(), 'svc-dev-'))
   t.teardown(() => rmSync(cwd, { recursive: true, force: true }))
   const home = join(cwd, '.svc/demo')
@@ -237,7 +237,7 @@ t.test('--dev removes the homes of a development tree and nothing of others; a g
   await firstLine
   const svc = (...args: string[]): Promise<Finished> => run(['uninstall', '--dev', ...args], { cwd })
   t.match(await svc(), { code: 1, stderr: /a gateway runs on \S+\.svc\/demo \(process \d+\), so nothing is removed\nStop it first/ })
-  t.match(await svc('--dry-run'), { code: 0, stdout: /dry run/ })
+  t.match(await svc('--dry-run'), { code: 0, stdout: /dry run/, stderr: /^Warning: a gateway runs on \S+\.svc\/demo \(process \d+\), so nothing is removed\nStop it first/ }, 'a dry run lists all the same')
   child.kill('SIGTERM')
   await finished
   t.match(await svc('--keep-data'), { code: 0, stdout: /There is nothing to remove/ })

@@ -15,22 +15,22 @@ export interface Extent extends SystemPlace {
   readonly purge: boolean
   /** Of a development tree: its configuration and data stay. */
   readonly keepData: boolean
-  /** It is only looked: a gateway that runs is no obstacle. */
-  readonly dryRun: boolean
+  /** Is told of a gateway that runs on a home and that no unit stops. Returns where that keeps nothing from being listed. */
+  readonly onRunning: (failure: unknown) => void
 }
 
 const none: Found = { things: [], kept: [] }
 
 /**
  * What an installation on this machine has: the unit, engines, files of the system, releases, and for a purge configuration,
- * data, images and the user. Throws when a gateway runs on the home that the unit does not stop.
+ * data, images and the user.
  */
-export async function machineThings ({ env, root, home, purge, dryRun }: Extent): Promise<Found> {
+export async function machineThings ({ env, root, home, purge, onRunning }: Extent): Promise<Found> {
   const place: SystemPlace = { root, env }
   const paths = pathsOf(env, root, home)
   const unit = await unitOf(place, home)
   const stopped = (): Promise<void> => requireStopped(paths)
-  if (!dryRun && (unit === null || root !== '')) await stopped()
+  if (unit === null || root !== '') await stopped().catch(onRunning)
   const isSystem = home === null
   const folders = [...isSystem ? [await ownReleases(), join(root, '/usr/lib/svc')] : [join(home, 'usr-lib/svc')], unit === null ? null : releasesOf(unit)]
   const path = isSystem ? ['/usr/local/bin', '/usr/bin', ...(env.PATH ?? '').split(delimiter).filter(each => each !== '')].map(each => join(root, each)) : []
@@ -46,13 +46,13 @@ export async function machineThings ({ env, root, home, purge, dryRun }: Extent)
   )
 }
 
-/** The homes below a folder, and releases in it: what a checkout made for itself. Throws when a gateway runs on one of them. */
-export async function developmentThings ({ env, home: prefix, purge, keepData, dryRun }: Extent): Promise<Found> {
+/** The homes below a folder, and releases in it: what a checkout made for itself. */
+export async function developmentThings ({ env, home: prefix, purge, keepData, onRunning }: Extent): Promise<Found> {
   const below = await readdir(prefix!).catch(() => [])
   const candidates = [prefix!, ...below.map(name => join(prefix!, name))]
   const are = await Promise.all(candidates.map(isHome))
   const homes = candidates.filter((_, i) => are[i]).map(home => resolvePaths(env, { home }))
-  if (!dryRun) await Promise.all(homes.map(requireStopped))
+  await Promise.all(homes.map(paths => requireStopped(paths).catch(onRunning)))
   const found = await Promise.all(homes.map(async paths => merged(
     await enginesOf(paths, env, { images: purge }),
     keepData ? await stays(paths.etc, paths.state) : await homeFiles(paths, env)

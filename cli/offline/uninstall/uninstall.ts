@@ -34,8 +34,12 @@ export async function uninstall (cli: Cli, command: Command, options: UninstallO
   const target = targetOf(askedBy(command, cli.env))
   const named = target.kind === 'home' ? resolve(cli.process.cwd(), target.home) : null
   const home = dev === true ? named ?? join(cli.process.cwd(), '.svc') : named ?? cli.usual.home
+  const onRunning = (failure: unknown): void => {
+    if (dryRun !== true || !(failure instanceof CliFailure)) throw failure
+    cli.out.note([`Warning: ${failure.message}`, ...failure.hints].join('\n'))
+  }
   const take = (purge: boolean): Promise<Found> => {
-    const extent: Extent = { env: cli.env, root: options.root ?? '', home, purge, keepData: options.keepData === true, dryRun: dryRun === true }
+    const extent: Extent = { env: cli.env, root: options.root ?? '', home, purge, keepData: options.keepData === true, onRunning }
     return dev === true ? developmentThings(extent) : machineThings(extent)
   }
   let purge = asksPurge
