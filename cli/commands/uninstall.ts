@@ -4,8 +4,8 @@ import { examples } from '../help.js'
 import type { UninstallOptions } from '../offline/uninstall/uninstall.js'
 import { homeOption } from './serve.js'
 
-const NOTE = 'It lists what goes and what stays before it removes anything. Configuration and data stay unless --purge is given, ' +
-  'which asks for the word DELETE; any other answer keeps them. Links are removed and never followed, and folders with files of others stay. ' +
+const NOTE = 'It lists what goes and what stays before it removes anything, and asks at a terminal; without one, as in a script, it goes on. Configuration and data stay unless --purge is given, ' +
+  'which asks for the word DELETE; any other answer keeps them, and without a terminal it needs --force. Links are removed and never followed, and folders with files of others stay. ' +
   'It ends with 1 when something could not be removed; run it again then.'
 
 export function addUninstallCommand (program: Command, cli: Cli): void {

@@ -117,6 +117,7 @@ t.test('svc uninstall lists what goes, removes that and no more, keeps configura
   t.match(done.stdout, /This stays:[^]*bash_completion\.d\/svc: svc did not write it[^]*\/etc\/svc: --purge removes it/)
   t.notOk(existsSync(join(root, 'usr/lib/svc')))
   t.match(await svc(), { code: 0, stdout: /There is nothing to remove\./ }, 'a second run is harmless')
+  t.match((await svc('--help')).stdout.replaceAll(/\s+/g, ' '), /asks at a terminal; without one, as in a script, it goes on/, 'that it did not ask here is said')
 })
 
 t.test('--purge takes configuration, data and the user too, follows no link, and leaves a folder that holds files of others', async t => {
