@@ -15,6 +15,8 @@ export interface BudgetBookDeps {
   readonly watching: (isOn: boolean) => void
 }
 
+/** A ledger that cannot be read is tried again no sooner: where it is locked, each try may take seconds. */
+const RETRY_MS = 60_000
 const NONE: Budget = { daily_usd: null, monthly_usd: null, lifetime_usd: null, per_call_max_usd: null, hard_cap: true }
 const NO_TOTALS: Totals = { daily: 0, monthly: 0, lifetime: 0 }
 const CAPS = { daily: 'daily_usd', monthly: 'monthly_usd', lifetime: 'lifetime_usd' } as const
@@ -26,6 +28,8 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
   /** Open; null before, and where it cannot be read. */
   #open: Ledger | null = null
   #budgets = new Map<string, Budget>()
+  /** Monotonic; when it may be tried again. */
+  #retryAt = 0
   /** Windows whose cap was told of. */
   readonly #told = new Set<string>()
 
@@ -38,6 +42,7 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
     if (!existsSync(this.#deps.path())) return
     await this.#opened().catch((error: unknown) => {
       this.#deps.log.error({ err: error }, 'the ledger of budgets cannot be read: requests of agents to upstreams are refused')
+      this.#retryAt = this.#deps.clock.monotonic() + RETRY_MS
       this.#deps.watching(true)
     })
   }
@@ -48,9 +53,12 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
     ledger?.close()
   }
 
-  /** Undefined where there is none. Quick. Throws `budget.ledger_failed` while the ledger cannot be read. */
+  /** Undefined where there is none. Quick. Throws `budget.ledger_failed` while the ledger cannot be read, and tries it again. */
   of (agent: string, persona: string): Budget | undefined {
-    if (this.#open === null) throw budgetError('budget.ledger_failed', 'the ledger of budgets cannot be read; the log of the gateway says why')
+    if (this.#open === null) {
+      this.#retry()
+      throw budgetError('budget.ledger_failed', 'the ledger of budgets cannot be read; the log of the gateway says why')
+    }
     return this.#budgets.get(keyOf({ agent, persona }))
   }
 
@@ -155,9 +163,22 @@ export class BudgetBook implements Omit<AgentBudgets, 'prices' | 'setPrices'> {
     return this.#ledger !== null || existsSync(this.#deps.path()) ? await this.#opened() : null
   }
 
+  /** In the background: a request waits for nothing. A ledger that is gone is not made anew, which would end all budgets. */
+  #retry (): void {
+    const now = this.#deps.clock.monotonic()
+    if (now < this.#retryAt) return
+    this.#retryAt = now + RETRY_MS
+    this.#existing().catch((error: unknown) => this.#deps.log.error({ err: error }, 'the ledger of budgets still cannot be read'))
+  }
+
   #opened (): Promise<Ledger> {
     this.#ledger ??= Ledger.open(this.#deps.path()).then(ledger => {
-      this.#budgets = new Map(ledger.budgets().map(row => [keyOf(row), row.limits]))
+      try {
+        this.#budgets = new Map(ledger.budgets().map(row => [keyOf(row), row.limits]))
+      } catch (error) {
+        ledger.close()
+        throw error
+      }
       this.#open = ledger
       this.#deps.watching(this.#budgets.size > 0)
       return ledger

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -154,10 +154,10 @@ const START = Date.UTC(2026, 10, 29, 12)
 /** A tenth of a cent for each token of an answer, nothing for those of the request. */
 const PRICES = '# of November\n[prices."up/gpt-9"]\noutput_usd_per_mtok = 1000\n'
 
-async function spending (t: Test, more: Readonly<Record<string, unknown>> = {}) {
+async function spending (t: Test, more: Readonly<Record<string, unknown>> = {}, files: Readonly<Record<string, string>> = {}) {
   const up = await fakeUpstream(t, ['gpt-9', 'gpt-8'])
   const clock = new FakeClock(START)
-  const gateway = await rig(t, { clock, files: { 'etc/svc/upstreams.toml': upstreamTable('up', up.url, more), 'etc/svc/prices.toml': PRICES } })
+  const gateway = await rig(t, { clock, files: { 'etc/svc/upstreams.toml': upstreamTable('up', up.url, more), 'etc/svc/prices.toml': PRICES, ...files } })
   const answer = (tokens: number) => ({
     headers: { 'content-type': 'application/json' }, chunks: [JSON.stringify({ choices: [], usage: { prompt_tokens: 9, completion_tokens: tokens } })]
   })
@@ -317,6 +317,28 @@ t.test('a ledger whose gateway is killed at any moment has every entry that was 
     t.equal(ledger.entries(purse, 100_000).length, rows.length, 'a second settlement does nothing')
     ledger.close()
   }
+})
+
+t.test('a ledger that could not be read at the start is tried again with the requests it refuses, once a minute', async t => {
+  const place = 'var/lib/svc/plugin-state/agent-budgets/ledger.db'
+  const { chat, clock, gateway, up, answer } = await spending(t, {}, { [place]: 'no database' })
+  const [broken, good] = [join(gateway.home, place), join(t.testdir(), 'ledger.db')]
+  const ledger = await Ledger.open(good)
+  ledger.setBudget({ agent: 'hermes', persona: 'hermes' }, { daily_usd: 0.1, monthly_usd: null, lifetime_usd: null, per_call_max_usd: null, hard_cap: true })
+  ledger.close()
+  const code = async (): Promise<unknown> => (await chat({})).json?.error?.code
+  t.equal(await code(), 'budget.ledger_failed')
+  rmSync(broken)
+  await clock.advance(60_000)
+  t.equal(await code(), 'budget.ledger_failed')
+  t.notOk(existsSync(broken), 'one that is gone is not made anew')
+  for (const part of ['-wal', '']) copyFileSync(`${good}${part}`, `${broken}${part}`)
+  t.equal(await code(), 'budget.ledger_failed', 'not before the minute is over')
+  await clock.advance(60_000)
+  t.equal(await code(), 'budget.ledger_failed', 'the request that finds it waits for nothing')
+  up.play(answer(100))
+  await untilAsync(async () => await code() !== 'budget.ledger_failed', 'the ledger is read')
+  t.equal(await code(), 'budget.exceeded', 'its caps hold again')
 })
 
 t.test('svc agent personas, budget and prices do what their routes do', async t => {
