@@ -9,10 +9,9 @@ const run = promisify(execFile)
 /** Says what it was started with, how often its data saw a start, and what its gateway offers it. */
 const PAGE = `
 const { createServer } = require('http')
-const { readFileSync, writeFileSync } = require('fs')
+const { existsSync, readFileSync, writeFileSync } = require('fs')
 const file = process.env.DATA_DIR + '/starts'
-let starts = 1
-try { starts += Number(readFileSync(file, 'utf8')) } catch {}
+const starts = existsSync(file) ? Number(readFileSync(file, 'utf8')) + 1 : 1
 writeFileSync(file, String(starts))
 createServer(async (request, reply) => {
   const models = await fetch(process.env.OPENAI_API_BASE_URL + '/models').then(answer => answer.json()).catch(error => String(error))
