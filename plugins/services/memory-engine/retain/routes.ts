@@ -18,7 +18,7 @@ async function retainItems ({ core, params, body, headers, ignored, signal }: Wi
   const { async, items } = request
   const answer = { success: true, bank_id: bank.bank_id, items_count: items.length, async, operation_ids: null }
   if (!async) {
-    await retainNow(core, bank.bank_id, items, signal)
+    await inTurn(core, bank.bank_id, () => retainNow(core, bank.bank_id, items, signal))
     return json({ ...answer, operation_id: null, usage: noTokens })
   }
   const { retainLater } = core.hooks
@@ -37,5 +37,21 @@ async function retainNow (core: Core, bankId: string, items: readonly RetainItem
     const bank = findBank(core.store, bankId)
     if (bank === undefined) throw bankNotFound(bankId)
     retain(core, bank, slice)
+  }
+}
+
+const lastEnds = new WeakMap<Core, Map<string, Promise<void>>>()
+
+/** After the retains of the bank that came before: another one between its slices would mix two texts of one document. */
+async function inTurn (core: Core, bankId: string, work: () => Promise<void>): Promise<void> {
+  const ends = lastEnds.get(core) ?? new Map<string, Promise<void>>()
+  lastEnds.set(core, ends)
+  const done = (ends.get(bankId) ?? Promise.resolve()).then(work)
+  const end = done.catch(() => {})
+  ends.set(bankId, end)
+  try {
+    await done
+  } finally {
+    if (ends.get(bankId) === end) ends.delete(bankId)
   }
 }

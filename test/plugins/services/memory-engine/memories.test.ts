@@ -116,6 +116,15 @@ t.test('a large retain holds no other call up, and of one whose client leaves wh
   t.equal((await call('GET', 'c/memories/list?limit=1')).body.total, 2000, 'asked again, none is there twice')
 })
 
+t.test('of two large retains of one document at the same time the later one stands, and nothing of the other', async t => {
+  const { call } = openEngine(t)
+  const itemsOf = (word: string): object[] => Array.from({ length: 40 }, (_, i) => ({ content: `${i}. ${`${word} `.repeat(500)}`, document_id: 'd' }))
+  const answers = await Promise.all(['first', 'second'].map(word => call('POST', 'b/memories', { items: itemsOf(word) })))
+  t.same(answers.map(({ status }) => status), [200, 200])
+  const { original_text: text } = (await call<{ original_text: string }>('GET', 'b/documents/d')).body
+  t.same([/first/g, /second/g].map(word => text.match(word)?.length ?? 0), [0, 40 * 500])
+})
+
 t.test('a text is cut at its paragraphs and sentences, and its pieces are the text again', async t => {
   const { call } = openEngine(t)
   const sentence = (i: number): string => `Sentence number ${i} tells of the sea. `
