@@ -22,7 +22,7 @@ export class Work implements BoardWork {
   agents (): ReadonlyArray<{ readonly id: string, readonly label: string }> {
     const labels = this.#labels()
     const byId = new Map(this.#deps.runners().flatMap(runner => runner.agents()).map(agent => [agent.id, agent]))
-    return [...byId.values()].map(({ id, label }) => ({ id, label: Object.hasOwn(labels, id) ? labels[id]! : label }))
+    return [...byId.values()].map(({ id, label }) => ({ id, label: (Object.hasOwn(labels, id) ? labels[id] : null) ?? label }))
   }
 
   label (agent: string, label: string | null): void {
