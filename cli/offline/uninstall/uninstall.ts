@@ -1,10 +1,9 @@
 import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import { messageOf } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
-import { confirm, endsInput } from '../../confirm.js'
-import { CliFailure, Interrupted, usageFailure } from '../../failure.js'
+import { ask, confirm } from '../../confirm.js'
+import { CliFailure, usageFailure } from '../../failure.js'
 import { askedBy, targetOf } from '../../target.js'
 import { developmentThings, machineThings, type Extent } from './inventory.js'
 import type { Found, Thing } from './thing.js'
@@ -106,24 +105,10 @@ function requireRoot ({ dev, dryRun, root }: UninstallOptions, home: string | nu
 
 /** Without a terminal there is no word to wait for. Throws then, and at Ctrl-C; any other answer is a no. */
 async function typesWord (cli: Cli): Promise<boolean> {
-  const { stdin, stderr } = cli.process
-  if (stdin.isTTY !== true) {
+  if (cli.process.stdin.isTTY !== true) {
     throw new CliFailure('nothing was removed: --purge deletes configuration and data, and there is no terminal to confirm it at', {
       hints: ['Add --force, or set SVC_FORCE=1.']
     })
   }
-  const prompt = createInterface({ input: stdin, output: stderr })
-  try {
-    // the terminal is in raw mode, where Ctrl-C is a key and not a signal
-    prompt.on('SIGINT', () => cli.interrupts.abort(new Interrupted('SIGINT')))
-    const answer = await prompt.question(`Type ${WORD} to remove configuration and data too; anything else keeps them: `, { signal: cli.signal })
-    return answer.trim() === WORD
-  } catch (error) {
-    cli.signal.throwIfAborted()
-    if (!endsInput(error)) throw error
-    stderr.write('\n')
-    return false
-  } finally {
-    prompt.close()
-  }
+  return await ask(cli, `Type ${WORD} to remove configuration and data too; anything else keeps them: `) === WORD
 }
