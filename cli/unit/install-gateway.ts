@@ -13,7 +13,7 @@ import { COMPANION_UNITS, isUnitName } from './unit-access.js'
 
 export interface GatewayServiceOptions {
   readonly print?: true
-  /** Default: `svc`; on macOS, where no user is made, whoever called sudo. */
+  /** Default: `svc`; on macOS, where no user is made, the account that called sudo. */
   readonly user?: string
   /** Further units that it may start and stop. */
   readonly allow?: readonly string[]

@@ -33,7 +33,7 @@ export function launchdPlist ({ node, program, home, user, path }: GatewayUnit, 
   <key>ExitTimeOut</key><integer>120</integer>
   <!-- engines that run as processes outlive a crash of the gateway, and the next one takes them over -->
   <key>AbandonProcessGroup</key><true/>
-  <!-- otherwise it is slowed down as what nobody waits for -->
+  <!-- otherwise it is throttled like background work -->
   <key>ProcessType</key><string>Interactive</string>
   <key>SoftResourceLimits</key>
   <dict><key>NumberOfFiles</key><integer>65536</integer></dict>
