@@ -74,7 +74,7 @@ function configOf ({ agent, gateway, model, contextLength, personas, persona }: 
     '  personalities:',
     ...personas.flatMap(personality),
     'display:',
-    `  personality: ${persona}`,
+    `  personality: ${yamlText(persona)}`,
     ''
   ].join('\n')
 }
@@ -86,7 +86,8 @@ function overlayOf (persona: AgentPersona | undefined): string {
 
 function personality ({ id, summary, systemPrompt, tone }: AgentPersona): string[] {
   return [
-    `    ${id}:`,
+    // a name such as `no` or `007` would be another kind of value
+    `    ${yamlText(id)}:`,
     `      description: ${yamlText(summary)}`,
     `      system_prompt: ${yamlText(systemPrompt)}`,
     ...tone === null ? [] : [`      tone: ${yamlText(tone)}`]
