@@ -16,8 +16,8 @@ export function isUnitName (name: string): boolean {
 
 /**
  * A rule of polkit: the gateway's user may start, stop and restart these units, and restart its own, without a password.
- * To enable units is never granted: polkit is not told which ones, and an account that may enable any unit is as good as root. Switches of
- * their own, which it may start for these units, do that. Pure.
+ * To enable units is never granted: polkit is not told which ones, and an account that may enable any unit is as good as
+ * root. Switches of their own, which it may start for these units, do that. Pure.
  */
 export function polkitRule (user: string, own: string, units: readonly string[]): string {
   const switches = units.flatMap(unit => SWITCHES.map(verb => switchUnit(verb).replace('@.', `@${unit}.`)))
