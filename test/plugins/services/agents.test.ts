@@ -4,7 +4,6 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { randomBytes } from 'node:crypto'
 import { abortable, core, defineAgent, definePlugin, defineService, type AgentDescriptor, type JobStore } from '../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../kernel/testing/index.js'
 import chatRoutes from '../../../plugins/api/agent-chat/index.js'
@@ -12,7 +11,6 @@ import apiAgents from '../../../plugins/api/agents/index.js'
 import logs from '../../../plugins/api/logs/index.js'
 import services from '../../../plugins/api/services/index.js'
 import slots from '../../../plugins/api/slots/index.js'
-import { environmentsRef, runnersRef } from '../../../plugins/api/services/ref.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
 import personas from '../../../plugins/services/agent-personas/index.js'
@@ -21,6 +19,7 @@ import { agentLifecycleRef, type AgentLifecycle, type AgentStatus } from '../../
 import { run } from '../../cli/support.js'
 import { freePort } from '../../ports.js'
 import { pageOn } from './page-socket.js'
+import { tinyEnvironments } from './tiny-environments.js'
 import { tinyProgram, tinyRegistry } from './tiny-registry.js'
 
 t.setTimeout(180_000)
@@ -57,31 +56,10 @@ const outside = defineAgent({ ...base, id: 'outside', name: 'Outside', descripti
 
 /** Installs at once, or when it is let. */
 const brought = { times: 0, hold: null as Promise<void> | null }
-const environments = definePlugin({
-  name: 'svc-environments',
-  kind: 'service',
-  apiVersion: 1,
-  provides: [environmentsRef, runnersRef],
-  register (ctx) {
-    ctx.provide(runnersRef, { add: () => undefined })
-    ctx.provide(environmentsRef, {
-      check: async () => undefined,
-      async install ({ npm: wanted }, { folder, signal, onMessage }) {
-        brought.times++
-        onMessage(`installing ${wanted!.package}@${wanted!.version}`)
-        const name = `env-${randomBytes(4).toString('hex')}`
-        const bin = join(folder, name, 'node_modules/.bin')
-        await mkdir(bin, { recursive: true })
-        await abortable(brought.hold ?? Promise.resolve(), signal)
-        await writeFile(join(bin, 'tiny'), tinyProgram(wanted!.version), { mode: 0o755 })
-        return name
-      },
-      async sweep (folder, but) {
-        const names = await readdir(folder).catch(() => [])
-        for (const name of names) if (name.startsWith('env-') && name !== but) await rm(join(folder, name), { recursive: true })
-      }
-    })
-  }
+const environments = tinyEnvironments(tinyProgram, async ({ npm: wanted }, { signal, onMessage }) => {
+  brought.times++
+  onMessage(`installing ${wanted!.package}@${wanted!.version}`)
+  await abortable(brought.hold ?? Promise.resolve(), signal)
 })
 
 interface Agents extends TestGateway {

@@ -1,16 +1,15 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { defineAgent, definePlugin } from '../../../../kernel/contract/index.js'
 import { createTestGateway } from '../../../../kernel/testing/index.js'
 import apiBoard from '../../../../plugins/api/board/index.js'
-import { environmentsRef, runnersRef } from '../../../../plugins/api/services/ref.js'
 import agents from '../../../../plugins/services/agents/index.js'
 import { agentLifecycleRef, type AgentLifecycle } from '../../../../plugins/services/agents/ref.js'
 import personas from '../../../../plugins/services/agent-personas/index.js'
 import boardAgents from '../../../../plugins/services/board-agents/index.js'
 import board from '../../../../plugins/services/board/index.js'
+import { tinyEnvironments } from '../tiny-environments.js'
 
 /** Does what the title of its task says. */
 const tiny = `#!/bin/sh
@@ -34,26 +33,6 @@ const describe = defineAgent({
   task: {
     args: (prompt, report) => ['do', prompt, report],
     problem: report => report === null ? null : (JSON.parse(report) as { failed: boolean }).failed ? 'its report says so' : null
-  }
-})
-
-const environments = definePlugin({
-  name: 'test-environments',
-  kind: 'service',
-  apiVersion: 1,
-  provides: [environmentsRef, runnersRef],
-  register (ctx) {
-    ctx.provide(runnersRef, { add: () => undefined })
-    ctx.provide(environmentsRef, {
-      check: async () => undefined,
-      async install (_order, { folder }) {
-        const name = `env-${randomBytes(4).toString('hex')}`
-        await mkdir(join(folder, name, 'node_modules/.bin'), { recursive: true })
-        await writeFile(join(folder, name, 'node_modules/.bin/tiny'), tiny, { mode: 0o755 })
-        return name
-      },
-      sweep: async () => undefined
-    })
   }
 })
 
@@ -85,7 +64,7 @@ t.test('programs take tasks of the board', async t => {
     }
   })
   const gateway = await createTestGateway({
-    plugins: [environments, personas, agents, board, boardAgents, apiBoard, crew],
+    plugins: [tinyEnvironments(() => tiny), personas, agents, board, boardAgents, apiBoard, crew],
     pluginConfig: { board: { failure_limit: 1, agents: { leaves: command('leaves'), endless: command('endless'), fails: command('fails'), lost: { command: ['/nowhere/x'] } } } },
     files: { 'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n' }
   })
