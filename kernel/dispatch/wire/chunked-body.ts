@@ -1,7 +1,9 @@
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
-/** More than any size, with an extension. */
-const LONGEST_LINE = 4096
+const SEMICOLON = 0x3b
+/** What may stand behind a size: what the general client takes, which is more than the standard allows. */
+const EXTENSIONS = /^(?:;+(?=[^;])[\w!#$%&'*+\-.^`|~]*(?:=[\w!#$%&'*+\-.^`|~]*(?:"(?:[\t\x20!\x23-\x5b\x5d-\xff]|\\[\t\x20-\x7e\x80-\xff])*")?)?)+$/
+const LONGEST_EXTENSIONS = 4096
 const LONGEST_TRAILERS = 16 * 1024
 const MOST_DIGITS = 13
 
@@ -17,6 +19,7 @@ export class ChunkedBody {
   #digits = 0
   #lineBytes = 0
   #trailerBytes = 0
+  #extensions = ''
   #isReturned = false
   /** Position behind the last byte that was looked at. */
   at = 0
@@ -58,16 +61,17 @@ export class ChunkedBody {
         }
         if (this.#digits === 0) return false
         if (byte === CARRIAGE_RETURN) this.#state = 'size-end'
-        else if (byte === 0x3b || byte === 0x20 || byte === 0x09) this.#state = 'extension'
+        else if (byte === SEMICOLON) [this.#state, this.#extensions] = ['extension', ';']
         else return false
         return true
       }
       case 'extension':
-        if (byte === CARRIAGE_RETURN) this.#state = 'size-end'
-        return byte !== LINE_FEED && ++this.#lineBytes <= LONGEST_LINE
+        if (byte !== CARRIAGE_RETURN) return (this.#extensions += String.fromCharCode(byte)).length <= LONGEST_EXTENSIONS
+        this.#state = 'size-end'
+        return EXTENSIONS.test(this.#extensions)
       case 'size-end':
         this.#state = this.#left === 0 ? 'trailer' : 'data'
-        this.#digits = this.#lineBytes = 0
+        this.#digits = 0
         return byte === LINE_FEED
       case 'data-end':
         this.#state = 'data-feed'

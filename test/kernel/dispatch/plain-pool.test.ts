@@ -75,6 +75,7 @@ function post (pool: PlainPool, path = '/', body = 'ask'): Promise<Told> {
 }
 
 const ok = 'HTTP/1.1 200 OK\r\n'
+const chunkWith = (behindSize: string): string => `${ok}Transfer-Encoding: chunked\r\n\r\n5${behindSize}\r\nhello\r\n0\r\n\r\n`
 
 /** What an engine may say, and whether it ends the connection behind it. */
 const answers: Readonly<Record<string, readonly [text: string, ends?: boolean]>> = {
@@ -103,6 +104,22 @@ const answers: Readonly<Record<string, readonly [text: string, ends?: boolean]>>
   'a chunk of no number': [`${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n`, true],
   'a chunk that is longer than its size': [`${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n`, true],
   'a chunk beyond all numbers': [`${ok}Transfer-Encoding: chunked\r\n\r\n${'f'.repeat(20)}\r\nhello`, true],
+  'extensions of every kind': [chunkWith(';a;b=c;d=;e="f; g\\"h"')],
+  'a blank behind the size': [chunkWith(' '), true],
+  'a tab behind the size': [chunkWith('\t'), true],
+  'a blank in front of an extension': [chunkWith(' ;a=b'), true],
+  'an extension without a name': [chunkWith(';'), true],
+  'a value without a name': [chunkWith(';=a'), true],
+  'a blank before the name of an extension': [chunkWith('; a=b'), true],
+  'a blank in an extension': [chunkWith(';a =b'), true],
+  'letters behind a quoted value': [chunkWith(';a="b"c'), true],
+  'a quote without end': [chunkWith(';a="b'), true],
+  'a colon in an extension': [chunkWith(';a:b'), true],
+  'a feed in an extension': [chunkWith(';a\nb'), true],
+  'a quote inside of a value': [chunkWith(';a=b"c"'), true],
+  'two extensions with nothing between': [chunkWith(';;a'), true],
+  'a letter beyond ASCII in a quoted value': [chunkWith(';a="\xe9"'), true],
+  'a letter beyond ASCII in a name': [chunkWith(';\xe9'), true],
   'trailers without a return': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\n\n`, true],
   'an end without a return': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\n`, true],
   'a return inside of a trailer': [`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r2\r\n\r\n`, true],
