@@ -32,6 +32,9 @@ export function slotRoutes ({ activity, slots }: UpdatesApi): AnyRoute[] {
         const restarted: string[] = []
         const failed: Array<{ slot: string, error: string }> = []
         for (const name of names) {
+          signal.throwIfAborted()
+          // an order that came meanwhile may have restarted it
+          if (!drifted(slots).includes(name)) continue
           const row = { category: 'updates', action: 'updates.restart_slot', target: name, actor, request_id: requestId }
           await activity.audited(row, async () => await slots.restart(name, { signal }))
             .then(() => restarted.push(name), (error: unknown) => failed.push({ slot: name, error: messageOf(error) }))

@@ -129,7 +129,14 @@ export class Dispatch {
     const timer = clock.setTimer(settings.claim_ttl * 1000, () => {
       abort.abort(ending('timed_out', `the agent was not done after ${settings.claim_ttl} seconds`))
     })
-    const lines = new LogWriter(clock, text => board.runs.addLog(run, text))
+    const lines = new LogWriter(clock, text => {
+      try {
+        board.runs.addLog(run, text)
+      } catch (error) {
+        // as on a full disk: the run goes on without these lines, and its end is still written down
+        log.warn({ run, err: error }, 'lines of a run could not be kept')
+      }
+    })
     let result: Ending
     try {
       const { ok, message } = await runner.run({ run, agent, board: task.board, task: board.task(task.board, task.id) }, {

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import Database from 'libsql'
 import t, { type Test } from 'tap'
 import { definePlugin } from '../../../../kernel/contract/index.js'
 import { createTestGateway, FakeClock, settle, type TestGateway } from '../../../../kernel/testing/index.js'
@@ -123,6 +125,21 @@ t.test('a run that fails or takes too long gives the task back, until it has fai
   await until(() => it.works.length === 3, 'an operator may say that it can go on')
   it.works[2]!.end({ ok: false, message: 'still none' })
   await until(() => it.works.length === 4, 'and the count begins anew')
+})
+
+t.test('a run whose lines cannot be kept, as on a full disk, goes on to its end', async t => {
+  const it = await rig(t)
+  const id = await it.add({ title: 'wall' })
+  await until(() => it.works.length === 1, 'it begins')
+  const database = new Database(join(it.home, 'var/lib/svc/plugin-state/board/board.db'))
+  t.teardown(() => database.close())
+  database.exec('CREATE TRIGGER full BEFORE UPDATE OF log ON runs BEGIN SELECT RAISE(FAIL, \'disk is full\'); END')
+  it.works[0]!.log('one more brick')
+  await it.clock.advance(60_000)
+  it.works[0]!.log('and one more')
+  it.works[0]!.end({ ok: true, message: 'it stands' })
+  while ((await it.task(id)).status === 'running') await settle()
+  t.match(await it.task(id), { status: 'done', summary: 'it stands', runs: [{ state: 'done' }] })
 })
 
 t.test('an agent ends when its task is taken from it, and may move its own task', async t => {
