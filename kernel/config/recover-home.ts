@@ -1,6 +1,6 @@
 import { leftBehind, sweepTempFiles } from './atomic-file.js'
 import { isUnfinished } from './journal.js'
-import type { WriterContext } from './slot-writer.js'
+import type { WriterContext } from './writer-context.js'
 import { recoverFiles } from './transaction.js'
 import { writtenFolders } from './written-folders.js'
 

@@ -4,7 +4,7 @@ import { configFiles } from './config-parts.js'
 import { readText } from './read-file.js'
 import { isReservedVariable } from './reserved-variables.js'
 import { removeSecretLines, setSecretLine } from './secrets-env.js'
-import type { WriterContext } from './slot-writer.js'
+import type { WriterContext } from './writer-context.js'
 import { parseFailed, writeFailed } from './write-errors.js'
 
 /** Longest value, in characters: keys are far shorter, and programs take no variable of any length. */

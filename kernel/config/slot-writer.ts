@@ -1,19 +1,11 @@
 import { join } from 'node:path'
 import { nameSchema, svcError, type Logger, type Paths, type SvcError, type WrittenSlot } from '../contract/index.js'
-import type { FileOps } from './atomic-file.js'
 import { slotFile } from './config-parts.js'
 import { checkShape, invalid } from './shape-check.js'
 import { checkSlotFile, foldSlotFile, type SlotWords } from './schema/slot-file.js'
 import { patchSlotFile } from './schema/slot-patch.js'
 import { readToml, type Table } from './toml-file.js'
 import { parseFailed } from './write-errors.js'
-
-/** Writers of the files under the configuration root. All of them are called with the configuration lock held. */
-export interface WriterContext {
-  readonly paths: Paths
-  readonly log: Logger
-  readonly ops?: FileOps
-}
 
 export function slotPath (paths: Paths, name: string): string {
   return join(paths.slots, `${name}.toml`)

@@ -6,7 +6,7 @@ import type { ConfigMigration } from './migrations/index.js'
 import { configFiles } from './config-parts.js'
 import { checkShape, invalid, type Problem } from './shape-check.js'
 import { isKnownPath } from './schema-keys.js'
-import type { WriterContext } from './slot-writer.js'
+import type { WriterContext } from './writer-context.js'
 import { isTable, readToml, type Table } from './toml-file.js'
 import { parseFailed, writeFailed } from './write-errors.js'
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { messageOf, type Paths } from '../contract/index.js'
 import { removeFile, statOrNull, syncFolder, writeFileAtomic, type FileOps } from './atomic-file.js'
 import { readJournal, removeJournal, turnJournal, writeJournal, type Journal, type JournalEntry } from './journal.js'
-import type { WriterContext } from './slot-writer.js'
+import type { WriterContext } from './writer-context.js'
 import { presentHash, stagedPath, stageFile, unstage } from './staged-file.js'
 import { writeFailed } from './write-errors.js'
 
