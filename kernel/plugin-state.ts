@@ -1,4 +1,4 @@
-import { ownedFile } from './config/owned-files.js'
+import { ownedFile } from './config/load/owned-files.js'
 import { pluginFolder } from './host/plugin-home.js'
 import type { PluginState } from './host/stage.js'
 import type { KernelServices } from './kernel-services.js'

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import t from 'tap'
-import { ownTempWriters, tempWriters } from '../kernel/config/written-folders.js'
+import { ownTempWriters, tempWriters } from '../kernel/config/files/written-folders.js'
 import { documents, root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
@@ -40,41 +40,55 @@ t.test('kernel: no layer imports one to its right', async t => {
   }
 })
 
-/** What the files of a room may import of the layer that the room is in; those beside the rooms put all of it together. */
+/**
+ * What the files of a room may import of the house that the room is in: rooms above it in the table, and the files beside
+ * the rooms that are named. The other files beside the rooms put all of it together.
+ */
 const rooms: Readonly<Record<string, readonly string[]>> = {
-  'dispatch/requests': [],
-  'dispatch/body': [],
-  'dispatch/wire': [],
-  'dispatch/answer': ['requests'],
-  'dispatch/upstream': ['requests', 'answer'],
-  'dispatch/route': ['body', 'upstream'],
-  'dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route', 'wire'],
-  'dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
-  'slots/schedule': [],
-  'slots/plan': ['schedule'],
-  'slots/shadows': ['schedule'],
-  'slots/write': ['plan', 'shadows'],
-  'slots/gpu': [],
-  'slots/life': ['schedule', 'plan', 'shadows', 'gpu']
+  'kernel/config/files': [],
+  'kernel/config/toml': ['files'],
+  'kernel/config/parts': [],
+  'kernel/config/check': ['files', 'toml', 'parts'],
+  'kernel/config/schema': ['toml', 'check'],
+  'kernel/config/migrations': ['toml'],
+  'kernel/config/load': ['files', 'toml', 'parts', 'check', 'schema', 'migrations'],
+  'kernel/config/write': ['files', 'toml', 'parts', 'check', 'schema', 'migrations', 'load', 'snapshot.ts'],
+  'kernel/dispatch/requests': [],
+  'kernel/dispatch/body': [],
+  'kernel/dispatch/wire': [],
+  'kernel/dispatch/answer': ['requests'],
+  'kernel/dispatch/upstream': ['requests', 'answer'],
+  'kernel/dispatch/route': ['body', 'upstream'],
+  'kernel/dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route', 'wire'],
+  'kernel/dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
+  'kernel/slots/schedule': [],
+  'kernel/slots/plan': ['schedule'],
+  'kernel/slots/shadows': ['schedule'],
+  'kernel/slots/write': ['plan', 'shadows'],
+  'kernel/slots/gpu': [],
+  'kernel/slots/life': ['schedule', 'plan', 'shadows', 'gpu']
 }
+const allRooms = Object.keys(rooms)
 
-t.test('kernel: a room imports the rooms that it stands on, and nothing that stands beside the rooms', async t => {
-  const roomOf = (path: string): string | undefined => {
-    const [, layer, room, file] = path.split('/')
-    return file === undefined ? undefined : `${layer}/${room}`
+t.test('a room imports the rooms that it stands on, and nothing that stands beside the rooms', async t => {
+  /** What of the house it is, if it is not in the room: another room, or a file beside them. */
+  const elsewhere = (path: string, room: string): string | null => {
+    const house = `${dirname(room)}/`
+    return path.startsWith(house) && !path.startsWith(`${room}/`) ? path.slice(house.length).split('/')[0]! : null
   }
-  const across = imports.filter(isLocal).filter(({ from }) => roomOf(from) !== undefined && rooms[roomOf(from)!] !== undefined)
-  t.ok(across.length > 100, `${across.length} imports`)
-  const wrong = across.filter(entry => {
-    const [layer, room] = roomOf(entry.from)!.split('/')
-    const to = target(entry).split('/')
-    return to[1] === layer && to[2] !== room && !rooms[`${layer}/${room}`]!.includes(to[2]!)
-  })
-  t.strictSame(wrong.map(entry => `${entry.from} -> ${target(entry)}`), [])
-  const folders = ['dispatch', 'slots'].flatMap(layer => readdirSync(join(root, 'kernel', layer), { withFileTypes: true })
-    .filter(entry => entry.isDirectory()).map(({ name }) => `${layer}/${name}`))
-  t.strictSame(folders.toSorted(), Object.keys(rooms).toSorted(), 'every room has its row')
-  const used = new Set(across.map(entry => `${roomOf(entry.from)!} ${target(entry).split('/')[2]!}`))
+  const across = imports.filter(isLocal).flatMap(entry => allRooms.filter(room => entry.from.startsWith(`${room}/`)).flatMap(room => {
+    const other = elsewhere(target(entry), room)
+    return other === null ? [] : [{ room, other, what: `${entry.from} -> ${target(entry)}` }]
+  }))
+  t.ok(across.length > 300, `${across.length} imports`)
+  t.strictSame(across.filter(({ room, other }) => !rooms[room]!.includes(other)).map(({ what }) => what), [])
+  const below = allRooms.flatMap((room, at) => rooms[room]!.filter(other => !other.endsWith('.ts') && !allRooms.slice(0, at).includes(`${dirname(room)}/${other}`))
+    .map(other => `${room} ${other}`))
+  t.strictSame(below, [], 'a room stands on those above it in the table')
+  const folders = [...new Set(allRooms.map(dirname))].flatMap(house => readdirSync(join(root, house), { withFileTypes: true })
+    .filter(entry => entry.isDirectory()).map(({ name }) => `${house}/${name}`))
+  t.strictSame(folders.toSorted(), allRooms.toSorted(), 'every room has its row')
+  const used = new Set(across.map(({ room, other }) => `${room} ${other}`))
   t.strictSame(Object.entries(rooms).flatMap(([room, others]) => others.map(other => `${room} ${other}`)).filter(each => !used.has(each)), [],
     'and may import no more than it does')
 })
@@ -82,7 +96,7 @@ t.test('kernel: a room imports the rooms that it stands on, and nothing that sta
 t.test('whoever writes through temporary files stands in the list of those whose leavings are swept', async t => {
   const others = product.filter(({ path }) => !/\/(atomic-file|process-identity)\.ts$/.test(path) && !path.startsWith('kernel/testing/'))
   const through = others.filter(({ text }) => /\b(writeFileAtomic|uniqueToken) ?\(/.test(text)).map(({ path }) => path)
-  t.strictSame(through.toSorted(), Object.keys(tempWriters).toSorted(), 'kernel/config/written-folders.ts names them, and the folders')
+  t.strictSame(through.toSorted(), Object.keys(tempWriters).toSorted(), 'kernel/config/files/written-folders.ts names them, and the folders')
   const own = others.filter(({ path, text }) => !through.includes(path) && /\.tmp`/.test(text)).map(({ path }) => path)
   t.strictSame(own.toSorted(), Object.keys(ownTempWriters).toSorted(), 'and those with names of their own')
 })

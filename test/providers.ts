@@ -1,5 +1,5 @@
 import type { AnyPlugin, EngineProvider, ProviderFacts } from '../kernel/contract/index.js'
-import { LaidProviders } from '../kernel/config/laid-providers.js'
+import { LaidProviders } from '../kernel/config/parts/laid-providers.js'
 import imagegen from '../plugins/providers/imagegen/index.js'
 import llmServer from '../plugins/providers/llm-server/index.js'
 import npuRt from '../plugins/providers/npu-rt/index.js'

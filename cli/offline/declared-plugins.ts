@@ -3,7 +3,7 @@ import {
   core, type AnyPlugin, type Clock, type ConfigFileDefinition, type ConfigService, type EngineProvider, type ErrorCode,
   type Logger, type RuntimeDefinition, type UpstreamTemplate
 } from '../../kernel/contract/index.js'
-import { LaidProviders } from '../../kernel/config/laid-providers.js'
+import { LaidProviders } from '../../kernel/config/parts/laid-providers.js'
 import { createEventBus } from '../../kernel/events/event-bus.js'
 import { withDeadline } from '../../kernel/host/deadline.js'
 import { failureText } from '../../kernel/host/failure-text.js'

@@ -1,6 +1,6 @@
 import { svcConfigSchema, type Logger, type Paths } from '../../kernel/contract/index.js'
-import { noProviders, type LaidProviders } from '../../kernel/config/laid-providers.js'
-import { loadParts } from '../../kernel/config/load-parts.js'
+import { noProviders, type LaidProviders } from '../../kernel/config/parts/laid-providers.js'
+import { loadParts } from '../../kernel/config/load/load-parts.js'
 import { snapshotOf } from '../../kernel/config/snapshot.js'
 import { createSystemClock } from '../../kernel/state/system-clock.js'
 import { declaredPlugins, layPlugins } from './declared-plugins.js'

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ConfigSnapshot, NamedSlotConfig, NamedToolServer, SvcConfig, WrittenSlot } from '../contract/index.js'
-import { layTable } from './config-table.js'
-import { agentRulesOf } from './load-agents.js'
-import { allDiagnostics, type ConfigParts } from './config-parts.js'
-import type { LaidProviders } from './laid-providers.js'
+import { layTable } from './load/config-table.js'
+import { agentRulesOf } from './load/load-agents.js'
+import { allDiagnostics, type ConfigParts } from './parts/config-parts.js'
+import type { LaidProviders } from './parts/laid-providers.js'
 
 /**
  * What the parts say, as one immutable value. Everything that is equal to what `previous` had is the same object, so

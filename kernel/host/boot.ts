@@ -1,7 +1,7 @@
 import {
   isSvcError, messageOf, svcError, type AnyPlugin, type BootPhase, type Clock, type ConfigService, type ErrorCode, type Logger
 } from '../contract/index.js'
-import { dotted } from '../config/shape-check.js'
+import { dotted } from '../config/check/shape-check.js'
 import type { MountDeps } from '../http/mount-route.js'
 import { errorsOf, findConflicts, routeKey, type Claim } from './conflicts.js'
 import { definitionOf, failureText, placed } from './failure-text.js'

@@ -2,8 +2,8 @@ import {
   isSvcError, type Clock, type ConfigCheck, type ConfigFileDefinition, type ConfigSnapshot, type Diagnostic, type ErrorCode,
   type Finding, type GpuInfo, type ModelRegistry, type ProviderCatalog, type ToolCatalogue
 } from '../contract/index.js'
-import { requireModelStore } from '../config/model-store-check.js'
-import { configFiles } from '../config/config-parts.js'
+import { requireModelStore } from '../config/check/model-store-check.js'
+import { configFiles } from '../config/parts/config-parts.js'
 import { aliasFindings } from '../dispatch/route/alias-findings.js'
 import { upstreamFindings } from '../dispatch/upstream/upstream-findings.js'
 import { policyFindings } from '../tools/policy-findings.js'

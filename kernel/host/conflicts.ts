@@ -2,7 +2,7 @@ import {
   errorCodes, type AnyPlugin, type AnyRoute, type ConfigFileDefinition, type EngineProvider, type PluginErrors,
   type SettingsTable
 } from '../contract/index.js'
-import { configFiles } from '../config/config-parts.js'
+import { configFiles } from '../config/parts/config-parts.js'
 import { ADMIN } from '../tools/route-tool.js'
 import type { Stage } from './stage.js'
 

@@ -2,8 +2,8 @@ import {
   definePlugin, defineProvider, descriptorPlaceholders, type AnyPlugin, type EngineProvider,
   type EngineRequirements, type LaunchSpecInput, type ProviderDescriptor
 } from '../contract/index.js'
-import type { Problem } from '../config/shape-check.js'
-import { suggest } from '../config/suggest.js'
+import type { Problem } from '../config/check/shape-check.js'
+import { suggest } from '../config/check/suggest.js'
 
 /** A provider made from data alone: templates are filled in, nothing else runs. */
 export function providerOfDescriptor (descriptor: ProviderDescriptor): EngineProvider {

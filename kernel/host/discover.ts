@@ -5,9 +5,9 @@ import {
   API_VERSION, messageOf, pluginKinds, providerDescriptorSchema, svcError, type AnyPlugin, type Diagnostic,
   type ProviderDescriptor, type SettingsTable, type SvcError
 } from '../contract/index.js'
-import { located as withLines } from '../config/load-file.js'
-import { checkShape, toDiagnostics, type Problem } from '../config/shape-check.js'
-import { readToml } from '../config/toml-file.js'
+import { located as withLines } from '../config/load/load-file.js'
+import { checkShape, toDiagnostics, type Problem } from '../config/check/shape-check.js'
+import { readToml } from '../config/toml/toml-file.js'
 import { pluginOfDescriptor, unknownPlaceholders } from './descriptor-provider.js'
 import { gatewayMisfit, jsonProblem, keyPlace } from './gateway-fit.js'
 import { importFrom, type Generations } from './generations.js'

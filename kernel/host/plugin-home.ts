@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { mkdir, readlink, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '../config/atomic-file.js'
+import { writeFileAtomic } from '../config/files/atomic-file.js'
 import { hostPackage } from '../config/package-root.js'
 
 const LOADER = 'export const load = name => import(name)\n'

@@ -5,8 +5,8 @@ import {
   type PluginSetting, type PluginStanding, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
   type ServiceDescriptor
 } from '../contract/index.js'
-import { LaidProviders, noProviders } from '../config/laid-providers.js'
-import { checkShape, dotted } from '../config/shape-check.js'
+import { LaidProviders, noProviders } from '../config/parts/laid-providers.js'
+import { checkShape, dotted } from '../config/check/shape-check.js'
 import type { DocumentedRoute } from '../http/openapi.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './boot.js'
 import { blamedByStack, leaveScopes, placeAmong } from './plugin-scope.js'

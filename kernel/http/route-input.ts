@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { SvcError, svcError, type AnyRoute, type BodyKind, type ErrorCode, type ErrorKind } from '../contract/index.js'
-import { checkShape, invalid } from '../config/shape-check.js'
+import { checkShape, invalid } from '../config/check/shape-check.js'
 
 export function bodyKindOf (route: AnyRoute): BodyKind {
   return route.bodyKind ?? (hasBody(route) ? 'json' : 'none')

@@ -1,7 +1,7 @@
 import { modelRowSchema, type Model } from '../contract/index.js'
-import { checkShape, dotted, invalid, type Problem } from '../config/shape-check.js'
-import { valueAt, withoutValue, withValue } from '../config/table-path.js'
-import { isTable, type Table } from '../config/toml-file.js'
+import { checkShape, dotted, invalid, type Problem } from '../config/check/shape-check.js'
+import { valueAt, withoutValue, withValue } from '../config/toml/table-path.js'
+import { isTable, type Table } from '../config/toml/toml-file.js'
 
 export interface RegistryRows {
   /** Sorted by id. */

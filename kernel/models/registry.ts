@@ -4,13 +4,13 @@ import {
   modelRowSchema, type Clock, type Logger, type Model, type ModelRegistry, type NewModelRow, type Paths, type RegistryFile,
   type SvcConfig
 } from '../contract/index.js'
-import { writeFileAtomic, type FileOps } from '../config/atomic-file.js'
-import { isUnfinished } from '../config/journal.js'
+import { writeFileAtomic, type FileOps } from '../config/files/atomic-file.js'
+import { isUnfinished } from '../config/files/journal.js'
 import type { WithLock } from '../config/locker.js'
-import type { WriteRules } from '../config/write-rules.js'
-import { storeTemp } from '../config/written-folders.js'
-import { parseToml, tomlDiagnostic, type Table } from '../config/toml-file.js'
-import { parseFailed, writeFailed } from '../config/write-errors.js'
+import type { WriteRules } from '../config/write/write-rules.js'
+import { storeTemp } from '../config/files/written-folders.js'
+import { parseToml, tomlDiagnostic, type Table } from '../config/toml/toml-file.js'
+import { parseFailed, writeFailed } from '../config/files/write-errors.js'
 import { asTables, describeProblems, isTableForm, readRegistry, requireRow, withRows } from './registry-file.js'
 import { engineStoreOf, storeOf } from './store-folder.js'
 
@@ -116,7 +116,7 @@ export async function createModelRegistry (options: ModelRegistryOptions): Promi
       const data = isTableForm(parsed) ? parsed : asTables(parsed)
       const next = withRows(data, wanted)
       if (next === null) return
-      const { patchToml } = await import('../config/toml-patch.js')
+      const { patchToml } = await import('../config/toml/toml-patch.js')
       const written = patchToml(text, next, reason => {
         log.warn({ file: paths.registry, reason }, 'registry.toml was written anew; its comments are lost')
       })

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { messageOf, type Logger, type RuntimeInfo } from '../contract/index.js'
-import { writeFileAtomic } from '../config/atomic-file.js'
+import { writeFileAtomic } from '../config/files/atomic-file.js'
 
 const hostSchema = z.strictObject({ driver: z.enum(['docker', 'podman', 'process']), endpoint: z.string().nullable() })
 const fileSchema = z.strictObject({ version: z.literal(1), used: hostSchema, former: z.array(hostSchema) })

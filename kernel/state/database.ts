@@ -1,7 +1,7 @@
 import { chmod, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isSvcError, messageOf, svcError } from '../contract/index.js'
-import { fileTrouble } from '../config/write-errors.js'
+import { fileTrouble } from '../config/files/write-errors.js'
 import { migrations as released, type DatabaseMigration } from './migrations/index.js'
 import { migrate } from './migrations/migrate.js'
 import { inTransaction, type Connection } from './transaction.js'

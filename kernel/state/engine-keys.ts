@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '../config/atomic-file.js'
+import { writeFileAtomic } from '../config/files/atomic-file.js'
 
 /**
  * Keys that engines may ask for, one for each slot. They are derived and not stored, so that a gateway which takes an

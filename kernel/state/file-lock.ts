@@ -3,12 +3,12 @@ import { copyFile, link, rename, unlink, utimes, writeFile } from 'node:fs/promi
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { svcError } from '../contract/index.js'
-import { sweepTempFiles } from '../config/atomic-file.js'
+import { sweepTempFiles } from '../config/files/atomic-file.js'
 import type { WithLock } from '../config/locker.js'
-import { makeFolders } from '../config/make-folders.js'
-import { uniqueToken } from '../config/process-identity.js'
+import { makeFolders } from '../config/files/make-folders.js'
+import { uniqueToken } from '../config/files/process-identity.js'
 import { SerialQueue } from '../async/serial-queue.js'
-import { writeFailed } from '../config/write-errors.js'
+import { writeFailed } from '../config/files/write-errors.js'
 import { HEARTBEAT_MS, isStale, lockContent, readHolder, type LockHolder } from './lock-holder.js'
 
 export interface LockOptions {

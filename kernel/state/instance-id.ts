@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '../config/atomic-file.js'
+import { writeFileAtomic } from '../config/files/atomic-file.js'
 
 /** The id of this home: made once, kept with the state, carried by every engine it starts. */
 export async function instanceId (stateDir: string): Promise<string> {

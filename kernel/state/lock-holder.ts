@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
-import { livenessOf, parseToken } from '../config/process-identity.js'
+import { livenessOf, parseToken } from '../config/files/process-identity.js'
 
 /** Who holds a lock, as its file says. `token` names this one holding; `pid` is 0 when the file cannot be read. */
 export interface LockHolder {

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { livenessOf, parseToken } from '../../kernel/config/process-identity.js'
+import { livenessOf, parseToken } from '../../kernel/config/files/process-identity.js'
 
 /** Temporary files of a home whose writers are dead. Links are not followed: the plugin home has one to the whole gateway. */
 export function leftTempFiles (home: string): readonly string[] {

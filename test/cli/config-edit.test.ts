@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parseToml } from '../../kernel/config/toml-file.js'
+import { parseToml } from '../../kernel/config/toml/toml-file.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime } from '../../kernel/testing/index.js'
 import { api } from '../plugins/api/support.js'
 import { run, spawnSvc, type Finished } from './support.js'

@@ -1,6 +1,6 @@
 import type { Clock, ConfigService, Logger, SlotWish } from '../../../kernel/contract/index.js'
 import type { WithLock } from '../../../kernel/config/locker.js'
-import type { LaidProviders } from '../../../kernel/config/laid-providers.js'
+import type { LaidProviders } from '../../../kernel/config/parts/laid-providers.js'
 import { layManifest } from '../../../kernel/config/schema/json-files.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { createModelRegistry } from '../../../kernel/models/registry.js'

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Logger, Paths } from '../../../kernel/contract/index.js'
 import { configLock } from '../../../kernel/config/locker.js'
-import { configFiles } from '../../../kernel/config/config-parts.js'
-import { readText } from '../../../kernel/config/read-file.js'
-import { commitFiles, recoverFiles } from '../../../kernel/config/transaction.js'
+import { configFiles } from '../../../kernel/config/parts/config-parts.js'
+import { readText } from '../../../kernel/config/files/read-file.js'
+import { commitFiles, recoverFiles } from '../../../kernel/config/files/transaction.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { CliFailure } from '../../failure.js'
 

@@ -1,6 +1,6 @@
 import { isSecretKey, REDACTED, redact, redactLine } from '../../../kernel/contract/redact.js'
-import { patchToml } from '../../../kernel/config/toml-patch.js'
-import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/toml-file.js'
+import { patchToml } from '../../../kernel/config/toml/toml-patch.js'
+import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/toml/toml-file.js'
 import type { Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Finding, Paths } from '../../../kernel/contract/index.js'
-import { agentFile, configFiles, slotFile, toolServerFile } from '../../../kernel/config/config-parts.js'
+import { agentFile, configFiles, slotFile, toolServerFile } from '../../../kernel/config/parts/config-parts.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
 import { harmless } from '../../text-width.js'

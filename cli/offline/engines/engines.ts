@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { mainGpuOf, svcConfigSchema, type HardwareInfo, type Paths, type SvcConfig } from '../../../kernel/contract/index.js'
-import { loadParts } from '../../../kernel/config/load-parts.js'
+import { loadParts } from '../../../kernel/config/load/load-parts.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { runtimeCandidates } from '../../../kernel/runtime/runtime-candidates.js'
 import { tryCandidate } from '../../../kernel/runtime/select-runtime.js'

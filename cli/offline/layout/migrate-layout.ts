@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, readdir, readFile, readlink, rename, symlink, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { parseToml } from '../../../kernel/config/toml-file.js'
+import { parseToml } from '../../../kernel/config/toml/toml-file.js'
 import type { Model, Paths } from '../../../kernel/contract/index.js'
 import { readRegistry } from '../../../kernel/models/registry-file.js'
 import type { Cli } from '../../cli.js'

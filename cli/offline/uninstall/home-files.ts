@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Paths } from '../../../kernel/contract/index.js'
-import { loadSvc } from '../../../kernel/config/load-parts.js'
+import { loadSvc } from '../../../kernel/config/load/load-parts.js'
 import { storeOf } from '../../../kernel/models/store-folder.js'
 import { fileThing, removeEmpty, targetOfLink, type Found, type Kept, type Thing } from './thing.js'
 import { svcSchema } from '../svc-schema.js'

@@ -1,4 +1,4 @@
-import type { Table } from '../toml-file.js'
+import type { Table } from '../toml/toml-file.js'
 
 /**
  * One step of svc.toml's format. `up` takes the file as parsed, at the version before, and returns it at `version`.

@@ -1,4 +1,4 @@
-import { isTable, type Table } from '../toml-file.js'
+import { isTable, type Table } from '../toml/toml-file.js'
 import { configMigrations, type ConfigMigration } from './index.js'
 
 export type Migrated =

@@ -3,8 +3,8 @@ import {
   externalProviderSchema, NAME_PATTERN, profileSchema, upstreamSchema,
   type ExternalProvider, type NamedProfile, type Upstream
 } from '../../contract/index.js'
-import { checkShape, type Problem } from '../shape-check.js'
-import { isTable } from '../toml-file.js'
+import { checkShape, type Problem } from '../check/shape-check.js'
+import { isTable } from '../toml/toml-file.js'
 import { readRows, unknownTopKeys, type Rows } from './rows.js'
 
 /** upstreams.toml: `[[upstream]]`, names unique. */

@@ -1,5 +1,5 @@
 import { hardwareSchema, manifestSchema, type Diagnostic, type HardwareInfo, type Manifest } from '../../contract/index.js'
-import { checkShape, type Problem } from '../shape-check.js'
+import { checkShape, type Problem } from '../check/shape-check.js'
 
 export type Parsed = { readonly status: 'ok', readonly data: unknown } | { readonly status: 'bad', readonly diagnostic: Diagnostic }
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { checkShape, type Problem } from '../shape-check.js'
-import { isTable } from '../toml-file.js'
+import { checkShape, type Problem } from '../check/shape-check.js'
+import { isTable } from '../toml/toml-file.js'
 
 export interface Rows<T> {
   readonly rows: readonly T[]

@@ -1,4 +1,4 @@
-import { isTable, type Table } from '../toml-file.js'
+import { isTable, type Table } from '../toml/toml-file.js'
 
 /**
  * One value of a slot file: where the schema wants it, and where the user wrote it. `rank` 0 is the present spelling,

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   backendDevices, devices, slotConfigSchema, type Device, type WrittenSlot
 } from '../../contract/index.js'
-import type { Audience } from '../issue-text.js'
-import { checkShape, dotted, type Checked, type Problem } from '../shape-check.js'
-import { suggest } from '../suggest.js'
-import { isTable, type Table } from '../toml-file.js'
+import type { Audience } from '../check/issue-text.js'
+import { checkShape, dotted, type Checked, type Problem } from '../check/shape-check.js'
+import { suggest } from '../check/suggest.js'
+import { isTable, type Table } from '../toml/toml-file.js'
 import { acceptedFlatKeys, slotEntries, type SlotEntry } from './slot-entries.js'
 
 export interface FoldedSlot {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { slotConfigSchema } from '../../contract/index.js'
-import { isKnownPath } from '../schema-keys.js'
-import type { Problem } from '../shape-check.js'
-import { deleteValue, dropEmpty, setValue, tableCopy, valueAt } from '../table-path.js'
-import { isTable, type Table } from '../toml-file.js'
+import { isKnownPath } from '../check/schema-keys.js'
+import type { Problem } from '../check/shape-check.js'
+import { deleteValue, dropEmpty, setValue, tableCopy, valueAt } from '../toml/table-path.js'
+import { isTable, type Table } from '../toml/toml-file.js'
 import { slotEntries, type SlotEntry } from './slot-entries.js'
 import { foldSlotFile, type FoldedSlot, type SlotWords } from './slot-file.js'
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { writeFileAtomic } from '../../config/atomic-file.js'
+import { writeFileAtomic } from '../../config/files/atomic-file.js'
 import { gpuModes, messageOf, type Logger } from '../../contract/index.js'
 
 /** `<state>/gpu_arbiter.json`. `last_img_activity` in epoch seconds. */

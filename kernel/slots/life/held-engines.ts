@@ -1,7 +1,7 @@
 import {
   messageOf, NAME_PATTERN, svcError, type ConfigSnapshot, type HeldEngine, type Logger, type ModelRegistry
 } from '../../contract/index.js'
-import { configFiles, slotFile } from '../../config/config-parts.js'
+import { configFiles, slotFile } from '../../config/parts/config-parts.js'
 import type { ContainerRuntime, EngineInspection } from '../../contract/engine-runtime.js'
 import { placeOf } from '../plan/engine-place.js'
 import type { ExitHub } from './exit-hub.js'

@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { messageOf, slotStateSchema, type Clock, type Logger, type Timer } from '../../contract/index.js'
-import { writeFileAtomic } from '../../config/atomic-file.js'
+import { writeFileAtomic } from '../../config/files/atomic-file.js'
 
 /** `<state>/slots/<name>/state.json`. `updated_at` and `last_used_at` in epoch seconds. */
 const slotStateFileSchema = z.looseObject({

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import type { ModelFiles, ModelRegistry, NamedSlotConfig, ProviderCatalog } from '../../contract/index.js'
 import { slotEntries } from '../../config/schema/slot-entries.js'
-import { isTable, type Table } from '../../config/toml-file.js'
+import { isTable, type Table } from '../../config/toml/toml-file.js'
 import { derivedContext, hasContext } from './context-size.js'
 import { modelTable } from './model-table.js'
 

@@ -1,5 +1,5 @@
 import type { EngineProvider, NamedSlotConfig } from '../../contract/index.js'
-import { checkShape, type Checked } from '../../config/shape-check.js'
+import { checkShape, type Checked } from '../../config/check/shape-check.js'
 
 /** The `[options]` table of a slot as its provider reads it, defaults filled in; or what is wrong with it. Pure. */
 export function checkOptions (slot: NamedSlotConfig, provider: EngineProvider): Checked<NamedSlotConfig['options']> {

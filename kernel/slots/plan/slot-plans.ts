@@ -5,8 +5,8 @@ import {
   type LaunchTrouble, type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
   type ProviderCatalog, type ResolvedArgv, type SlotWish
 } from '../../contract/index.js'
-import { makeFolders } from '../../config/make-folders.js'
-import { invalid } from '../../config/shape-check.js'
+import { makeFolders } from '../../config/files/make-folders.js'
+import { invalid } from '../../config/check/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import {

@@ -2,8 +2,8 @@ import {
   isSvcError, messageOf, type ConfigFileDefinition, type ConfigSnapshot, type ErrorCode, type FileWorld, type Finding,
   type ProviderCatalog
 } from '../../contract/index.js'
-import { rowsOf } from '../../config/owned-files.js'
-import { configFiles } from '../../config/config-parts.js'
+import { rowsOf } from '../../config/load/owned-files.js'
+import { configFiles } from '../../config/parts/config-parts.js'
 import { checkProfileFlags, flagRules } from '../plan/argv/flag-texts.js'
 
 /**

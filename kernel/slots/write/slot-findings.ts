@@ -1,5 +1,5 @@
 import { isSvcError, messageOf, type ErrorCode, type Finding, type NamedSlotConfig } from '../../contract/index.js'
-import { slotFile } from '../../config/config-parts.js'
+import { slotFile } from '../../config/parts/config-parts.js'
 import { checkSlotSet, type SlotSetContext } from './slot-rules.js'
 import type { SlotPlans } from '../plan/slot-plans.js'
 

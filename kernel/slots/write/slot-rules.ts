@@ -3,7 +3,7 @@ import {
   deviceClassOf, gpuBackendOf, isSvcError, messageOf, shareGpu, svcError, type EngineProvider, type ErrorCode,
   type NamedSlotConfig, type SlotProblem, type SlotRule
 } from '../../contract/index.js'
-import { invalid } from '../../config/shape-check.js'
+import { invalid } from '../../config/check/shape-check.js'
 import { typeMisfit } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ConfigDraft } from '../../../kernel/contract/index.js'
-import type { FileOps } from '../../../kernel/config/atomic-file.js'
+import type { FileOps } from '../../../kernel/config/files/atomic-file.js'
 import { capabilityChoices } from '../../../plugins/services/capabilities/ref.js'
 
 /** A home in which every kind of file is there before. */

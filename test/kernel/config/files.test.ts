@@ -4,13 +4,13 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync
 import * as fs from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { removeFile, sweepTempFiles, writeFileAtomic, type FileOps } from '../../../kernel/config/atomic-file.js'
+import { removeFile, sweepTempFiles, writeFileAtomic, type FileOps } from '../../../kernel/config/files/atomic-file.js'
 import { resolvePaths } from '../../../kernel/config/paths.js'
-import { livenessOf, ownIdentity, parseToken, uniqueToken } from '../../../kernel/config/process-identity.js'
-import { secretCleaner } from '../../../kernel/config/secret-text.js'
-import { parseSecretsEnv, removeSecretLines, setSecretLine } from '../../../kernel/config/secrets-env.js'
-import { suggest } from '../../../kernel/config/suggest.js'
-import { parseToml, readToml } from '../../../kernel/config/toml-file.js'
+import { livenessOf, ownIdentity, parseToken, uniqueToken } from '../../../kernel/config/files/process-identity.js'
+import { secretCleaner } from '../../../kernel/config/load/secret-text.js'
+import { parseSecretsEnv, removeSecretLines, setSecretLine } from '../../../kernel/config/load/secrets-env.js'
+import { suggest } from '../../../kernel/config/check/suggest.js'
+import { parseToml, readToml } from '../../../kernel/config/toml/toml-file.js'
 
 t.test('SVC_HOME, or else the system, decides where every file is', async t => {
   t.match(resolvePaths({}), { home: null, etc: '/etc/svc', state: '/var/lib/svc', models: '/var/lib/svc/models', slots: '/etc/svc/slots' })

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { processorMs } from '../../processor-time.js'
 import fc from '../../property.js'
 import t from 'tap'
-import { lineFinder } from '../../../kernel/config/toml-index.js'
-import { patchToml, stringifyToml } from '../../../kernel/config/toml-patch.js'
-import { isTable, parseToml, type Table } from '../../../kernel/config/toml-file.js'
+import { lineFinder } from '../../../kernel/config/toml/toml-index.js'
+import { patchToml, stringifyToml } from '../../../kernel/config/toml/toml-patch.js'
+import { isTable, parseToml, type Table } from '../../../kernel/config/toml/toml-file.js'
 
 /** One `key = value` line of a generated file, with the comments that belong to it. */
 interface Line { readonly key: string, readonly literal: string, readonly above: boolean, readonly trailing: boolean }

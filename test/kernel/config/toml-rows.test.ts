@@ -3,8 +3,8 @@ import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from '../../property.js'
 import t from 'tap'
-import { parseToml, type Table } from '../../../kernel/config/toml-file.js'
-import { patchRow, rowsOf, type RowChange } from '../../../kernel/config/toml-rows.js'
+import { parseToml, type Table } from '../../../kernel/config/toml/toml-file.js'
+import { patchRow, rowsOf, type RowChange } from '../../../kernel/config/toml/toml-rows.js'
 import { openHome } from './support.js'
 
 const FILE = `# my upstreams

@@ -1,4 +1,4 @@
-import { writeFileAtomic } from '../../../kernel/config/atomic-file.js'
+import { writeFileAtomic } from '../../../kernel/config/files/atomic-file.js'
 
 /** Writes one file over and over until it is killed; tells the parent after the first time. */
 const path = process.argv[2]!

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import type { FileOps } from '../../../kernel/config/atomic-file.js'
+import type { FileOps } from '../../../kernel/config/files/atomic-file.js'
 import type { AnyPlugin, Clock } from '../../../kernel/contract/index.js'
 import type { LogOptions, PullProgress } from '../../../kernel/contract/engine-runtime.js'
 import {

@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { ownIdentity } from '../../../../kernel/config/process-identity.js'
+import { ownIdentity } from '../../../../kernel/config/files/process-identity.js'
 import { bundledTemplates } from '../../../../plugins/api/chat-templates/bundled.js'
 import { apiOf } from '../support.js'
 

@@ -6,7 +6,7 @@ import {
   core, definePlugin, deviceClassOf, devices, gpuBackendOf, isSvcError, type AnyPlugin, type NamedProfile,
   type NamedSlotConfig
 } from '../../../../kernel/contract/index.js'
-import type { FileOps } from '../../../../kernel/config/atomic-file.js'
+import type { FileOps } from '../../../../kernel/config/files/atomic-file.js'
 import { createTestGateway, FakeEngineRuntime } from '../../../../kernel/testing/index.js'
 import { overlayRef } from '../../../../plugins/api/capabilities/ref.js'
 import { capabilityChildren } from '../../../../plugins/services/capabilities/ref.js'
