@@ -4,7 +4,7 @@ import { CliFailure, exitCodes, Interrupted, PipeClosed, ProgramEnded, RestartWa
 import { ownCommand, type OwnCommand } from './own-command.js'
 import { createProgram } from './program.js'
 import { harmless } from './text-width.js'
-import { problemText } from '../kernel/contract/problem-text.js'
+import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const LONGEST_INTERVAL_MS = 2 ** 31 - 1
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { aboutText } from '../kernel/contract/engine-about.js'
+import { aboutText } from '../kernel/contract/provider/engine-about.js'
 import { asWritten } from './route-words.js'
 import { aboutSchema } from './slot-record.js'
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ApiClient } from './client.js'
 import type { Output } from './output.js'
 import { harmless } from './text-width.js'
-import { problemText } from '../kernel/contract/problem-text.js'
+import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const keys = z.array(z.string()).default([])
 const reloadedSchema = z.looseObject({

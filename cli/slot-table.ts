@@ -1,7 +1,7 @@
 import type { Colour, Output } from './output.js'
 import { isServing, modelOf, type SlotRecord } from './slot-record.js'
 import type { Column } from './table.js'
-import { problemText } from '../kernel/contract/problem-text.js'
+import { problemText } from '../kernel/contract/text/problem-text.js'
 
 export function stateColour (state: string): Colour {
   if (state === 'error') return 'red'

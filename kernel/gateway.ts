@@ -31,7 +31,7 @@ import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
 import { pluginState } from './plugin-state.js'
 import { packageRoot, version } from './version.js'
-import { problemText } from './contract/problem-text.js'
+import { problemText } from './contract/text/problem-text.js'
 
 /** What a request may take to end once it was told to: longer takes only a plugin that ignores its signal. */
 const LAST_REQUESTS_MS = 2_000

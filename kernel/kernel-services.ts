@@ -16,7 +16,7 @@ import { createModelFiles, type ClosableModelFiles } from './models/model-files.
 import { sweepTempFiles } from './config/files/atomic-file.js'
 import { storeTemp } from './config/files/written-folders.js'
 import { createModelRegistry } from './models/registry.js'
-import type { ContainerRuntime, RuntimeDefinition } from './contract/engine-runtime.js'
+import type { ContainerRuntime, RuntimeDefinition } from './contract/provider/engine-runtime.js'
 import { rememberHosts } from './runtime/engine-hosts.js'
 import { endFormerEngines } from './runtime/former-engines.js'
 import { RuntimePrograms } from './runtime/programs.js'

@@ -10,7 +10,7 @@ import { slotListSchema, type SlotRecord } from '../slot-record.js'
 import { countStates, printSlotSummary, slotProblems } from '../slot-table.js'
 import { harmless } from '../text-width.js'
 import { runtimesSchema, runtimesText } from '../runtimes.js'
-import { problemText } from '../../kernel/contract/problem-text.js'
+import { problemText } from '../../kernel/contract/text/problem-text.js'
 
 const text = z.string().nullish()
 const diagnosticSchema = z.looseObject({ file: z.string(), path: z.string().default(''), message: z.string() })

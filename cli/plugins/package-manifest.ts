@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
-import { pluginKinds } from '../../kernel/contract/context.js'
-import { API_VERSION } from '../../kernel/contract/plugin.js'
+import { pluginKinds } from '../../kernel/contract/plugin/context.js'
+import { API_VERSION } from '../../kernel/contract/plugin/plugin.js'
 import { gatewayMisfit, HOST_PACKAGE, jsonProblem, keyPlace } from '../offline/gateway-fit.js'
 import { version as gatewayVersion } from '../../kernel/version.js'
 

@@ -1,4 +1,4 @@
-import type { SvcError } from '../contract/errors.js'
+import type { SvcError } from '../contract/errors/errors.js'
 import type { Clock } from '../contract/services/clock.js'
 
 /**

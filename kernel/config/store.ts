@@ -29,7 +29,7 @@ import { refuseStart } from './check/start-check.js'
 import { patchedSvc } from './write/svc-writer.js'
 import { commitFiles, recoverFiles } from './files/transaction.js'
 import type { WriteRules } from './write/write-rules.js'
-import { problemText } from '../contract/problem-text.js'
+import { problemText } from '../contract/text/problem-text.js'
 
 export interface ConfigServiceOptions {
   readonly paths: Paths

@@ -8,7 +8,7 @@ import { SerialQueue } from '../async/serial-queue.js'
 import {
   LABEL_CONFIG, LABEL_INSTANCE, LABEL_DAEMON, type ContainerRuntime, type EngineExit, type EngineForm, type EngineInspection,
   type EngineSpec
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 
 export interface DaemonsDeps {
   readonly runtime: ContainerRuntime

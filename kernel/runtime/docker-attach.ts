@@ -1,6 +1,6 @@
 import { PassThrough, type Duplex } from 'node:stream'
 import type Docker from 'dockerode'
-import type { ProgramPipes } from '../contract/engine-runtime.js'
+import type { ProgramPipes } from '../contract/provider/engine-runtime.js'
 
 /** The standard streams of a container that was created for it. Nothing is missed when it is started afterwards. */
 export async function attachContainer (docker: Docker, id: string, signal: AbortSignal): Promise<ProgramPipes> {

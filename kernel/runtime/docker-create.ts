@@ -1,6 +1,6 @@
 import type Docker from 'dockerode'
 import { svcError, type SvcError } from '../contract/index.js'
-import { LABEL_PORT, LABEL_PORTS, type ContainerForm, type EngineSpec } from '../contract/engine-runtime.js'
+import { LABEL_PORT, LABEL_PORTS, type ContainerForm, type EngineSpec } from '../contract/provider/engine-runtime.js'
 import type { EngineFacts } from './docker-connect.js'
 import { usableReference } from './image-ref.js'
 

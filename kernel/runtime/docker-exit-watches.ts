@@ -1,4 +1,4 @@
-import type { EngineExit, EngineInspection } from '../contract/engine-runtime.js'
+import type { EngineExit, EngineInspection } from '../contract/provider/engine-runtime.js'
 import { ExitWatch, type ExitWatchDeps } from './docker-exits.js'
 import type { Labels } from './exit-ledger.js'
 

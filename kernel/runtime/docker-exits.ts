@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { messageOf, type Clock, type Logger, type Timer } from '../contract/index.js'
-import { LABEL_INSTANCE, type EngineExit, type EngineInspection } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, type EngineExit, type EngineInspection } from '../contract/provider/engine-runtime.js'
 import type { DockerEngine } from './docker-connect.js'
 import { ExitLedger, type Labels } from './exit-ledger.js'
 import { jsonLines } from './json-lines.js'

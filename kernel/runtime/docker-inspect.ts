@@ -1,7 +1,7 @@
 import type Docker from 'dockerode'
 import { z } from 'zod'
 import type { EngineAddress } from '../contract/index.js'
-import { LABEL_PORT, LABEL_PORTS, type EngineInspection, type EngineRunState } from '../contract/engine-runtime.js'
+import { LABEL_PORT, LABEL_PORTS, type EngineInspection, type EngineRunState } from '../contract/provider/engine-runtime.js'
 
 const portsSchema = z.record(z.string(), z.int())
 

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
-import type { LogOptions } from '../contract/engine-runtime.js'
+import type { LogOptions } from '../contract/provider/engine-runtime.js'
 import type { DockerEngine } from './docker-connect.js'
 import { containerGone, engineError, saysGone } from './docker-errors.js'
-import { createLineSplitter, type LineSplitter } from '../contract/line-splitter.js'
+import { createLineSplitter, type LineSplitter } from '../contract/text/line-splitter.js'
 import { linkedAbort } from '../async/waiting.js'
 
 /** A container's output as `ContainerRuntime.logs` promises it. Reads from the socket only as fast as it is read. */

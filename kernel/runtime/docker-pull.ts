@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { svcError, type SvcError } from '../contract/index.js'
-import type { PullProgress } from '../contract/engine-runtime.js'
+import type { PullProgress } from '../contract/provider/engine-runtime.js'
 import type { DockerEngine } from './docker-connect.js'
 import { engineError, engineMessage, statusOf } from './docker-errors.js'
 import { parseImageRef, pinOf, usableReference } from './image-ref.js'

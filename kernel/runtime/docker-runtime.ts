@@ -4,7 +4,7 @@ import { svcError, type Clock, type Logger, type RuntimeInfo, type SvcError } fr
 import {
   LABEL_PORT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions, type ProgramPipes,
   type PullProgress
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { cgroupMemory } from './cgroup-memory.js'
 import { attachContainer } from './docker-attach.js'
 import type { DockerEngine } from './docker-connect.js'

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../contract/index.js'
-import type { ContainerRuntime } from '../contract/engine-runtime.js'
+import type { ContainerRuntime } from '../contract/provider/engine-runtime.js'
 
 const EVERY_MS = 15_000
 const SAMPLE_MS = 5_000

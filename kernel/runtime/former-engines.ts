@@ -1,5 +1,5 @@
 import { messageOf, type Clock, type Logger, type RuntimeInfo } from '../contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, type ContainerRuntime } from '../contract/provider/engine-runtime.js'
 import { connectDocker } from './docker-connect.js'
 import { parseDockerHost } from './docker-endpoint.js'
 import { createDockerRuntime } from './docker-runtime.js'

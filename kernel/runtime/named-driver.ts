@@ -1,5 +1,5 @@
 import { messageOf, svcError, type Clock, type Logger, type RuntimeView } from '../contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime, type EngineForm, type RuntimeDefinition } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineForm, type RuntimeDefinition } from '../contract/provider/engine-runtime.js'
 import { abortable } from '../async/waiting.js'
 
 const OPEN_MS = 30_000

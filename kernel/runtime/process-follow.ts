@@ -1,6 +1,6 @@
 import type { Clock } from '../contract/index.js'
-import type { LogOptions } from '../contract/engine-runtime.js'
-import { createLineSplitter } from '../contract/line-splitter.js'
+import type { LogOptions } from '../contract/provider/engine-runtime.js'
+import { createLineSplitter } from '../contract/text/line-splitter.js'
 import type { EngineProcess } from './process-engine.js'
 import { pause } from '../async/waiting.js'
 

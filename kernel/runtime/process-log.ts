@@ -1,6 +1,6 @@
 import { open, rename, stat, truncate, type FileHandle } from 'node:fs/promises'
 import { SerialQueue } from '../async/serial-queue.js'
-import { createLineSplitter } from '../contract/line-splitter.js'
+import { createLineSplitter } from '../contract/text/line-splitter.js'
 
 /** `output.log` is cut at this size and its end kept as `output.log.1`: about twice this for each engine. */
 export const MAX_LOG_BYTES = 5 * 1024 * 1024

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { EngineSpec, ProcessForm } from '../contract/engine-runtime.js'
+import type { EngineSpec, ProcessForm } from '../contract/provider/engine-runtime.js'
 import type { ProcessEntry } from './process-table.js'
 
 const strings = z.record(z.string(), z.string())

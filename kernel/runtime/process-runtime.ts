@@ -5,7 +5,7 @@ import { svcError, type Clock, type Logger, type RuntimeInfo, type Timer } from 
 import {
   LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions,
   type ProgramPipes
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { EngineProcess, writeRecord, type ProcessDeps } from './process-engine.js'
 import { engineGone } from './process-errors.js'
 import { followOutput } from './process-follow.js'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import { svcError, type Program, type Programs, type ProgramSpec } from '../contract/index.js'
-import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineSpec } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineSpec } from '../contract/provider/engine-runtime.js'
 import { findProgram } from './program-search.js'
 
 export interface ProgramsDeps {

@@ -1,4 +1,4 @@
-import type { PullProgress } from '../contract/engine-runtime.js'
+import type { PullProgress } from '../contract/provider/engine-runtime.js'
 
 /** One line of a pull as Docker and Podman send it. */
 export interface PullLine {

@@ -2,7 +2,7 @@ import { messageOf, svcError, type Clock, type Logger, type RuntimeInfo, type Ru
 import type {
   ContainerRuntime, EngineExit, EngineForm, EngineInspection, EngineSpec, LogOptions, ProgramPipes, PullProgress,
   RuntimeDefinition
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { NamedDriver } from './named-driver.js'
 
 const ABSENT = new Error('no such engine')

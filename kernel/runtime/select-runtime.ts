@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
 import { messageOf, svcError, type Clock, type Logger, type SvcError } from '../contract/index.js'
-import type { ContainerRuntime } from '../contract/engine-runtime.js'
+import type { ContainerRuntime } from '../contract/provider/engine-runtime.js'
 import { connectDocker, type DockerEngine } from './docker-connect.js'
 import { createDockerRuntime } from './docker-runtime.js'
 import { readEngineHosts } from './engine-hosts.js'

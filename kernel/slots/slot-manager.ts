@@ -7,7 +7,7 @@ import {
   type SlotGate, type SlotOutlook, type SlotProblem, type SlotService, type SlotStatus, type SlotVoices, type SlotWish,
   type UnreadSlot
 } from '../contract/index.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/provider/engine-runtime.js'
 import type { EngineMemory } from '../runtime/engine-memory.js'
 import type { ResolvedImage } from '../runtime/image-manifest.js'
 import { createEngineClient } from './life/engine-client.js'

@@ -1,7 +1,7 @@
 import { svcError, type RuntimeInfo } from '../contract/index.js'
 import {
   LABEL_SLOT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { createFakeEngine, type FakeEngine } from './fake-engine.js'
 
 export interface StartedEngine {

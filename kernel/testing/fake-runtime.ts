@@ -1,7 +1,7 @@
 import { svcError, type Clock, type RuntimeInfo } from '../contract/index.js'
 import {
   LABEL_SLOT, type ContainerRuntime, type EngineExit, type EngineInspection, type EngineSpec, type LogOptions, type PullProgress
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { pause } from '../async/waiting.js'
 
 /** How one engine behaves. Times in milliseconds of the clock. The default is an engine that just works. */

@@ -3,7 +3,7 @@ import { request } from 'undici'
 import type { EngineAddress } from '../contract/index.js'
 import {
   LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineExit, type EngineSpec
-} from '../contract/engine-runtime.js'
+} from '../contract/provider/engine-runtime.js'
 import { claims, type Claims } from './claims.js'
 import type { EngineWish } from './tiny-engine.js'
 

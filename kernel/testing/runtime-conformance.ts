@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import type { ContainerRuntime, EngineSpec } from '../contract/engine-runtime.js'
+import type { ContainerRuntime, EngineSpec } from '../contract/provider/engine-runtime.js'
 import type { ConformanceCheck } from './provider-conformance.js'
 import { runOnBench } from './runtime-bench.js'
 import { findChecks } from './runtime-find-checks.js'

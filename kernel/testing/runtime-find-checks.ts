@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import { LABEL_INSTANCE, LABEL_SLOT } from '../contract/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT } from '../contract/provider/engine-runtime.js'
 import { STOP_S, answering, check, collect, eventually, get, quiet, uniqueName, within, type BenchCheck } from './runtime-bench.js'
 
 /** Ports, labels and ids: engines are found where they are, also by the next gateway. */

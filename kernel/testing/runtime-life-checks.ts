@@ -1,5 +1,5 @@
-import { LABEL_SLOT } from '../contract/engine-runtime.js'
-import type { EngineExit } from '../contract/engine-runtime.js'
+import { LABEL_SLOT } from '../contract/provider/engine-runtime.js'
+import type { EngineExit } from '../contract/provider/engine-runtime.js'
 import { STOP_S, answering, check, collect, eventually, get, quiet, uniqueName, within, type BenchCheck } from './runtime-bench.js'
 
 /** From its creation to its end, an engine does what it is told. */

@@ -1,4 +1,4 @@
-import type { ContainerForm, EngineSpec } from '../contract/engine-runtime.js'
+import type { ContainerForm, EngineSpec } from '../contract/provider/engine-runtime.js'
 
 /**
  * A small HTTP engine for `node -e`, the same in a container and as a process.

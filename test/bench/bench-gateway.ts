@@ -4,7 +4,7 @@ import builtins from '../../plugins/index.js'
 import { keepRequestsYoung } from '../../cli/heap-flags.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
-import type { EngineInspection } from '../../kernel/contract/engine-runtime.js'
+import type { EngineInspection } from '../../kernel/contract/provider/engine-runtime.js'
 
 /**
  * The gateway as it ships, all default plugins on. Its engines are the bench's upstream, which stands behind two remote upstreams

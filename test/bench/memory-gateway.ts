@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import builtins from '../../plugins/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
-import type { EngineInspection } from '../../kernel/contract/engine-runtime.js'
+import type { EngineInspection } from '../../kernel/contract/provider/engine-runtime.js'
 
 /**
  * The gateway as it ships, with its memory on, a chat slot and one that embeds. Asked for `held`, it tells what held its event

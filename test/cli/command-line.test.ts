@@ -7,7 +7,7 @@ import t from 'tap'
 import { Cli } from '../../cli/cli.js'
 import { exitCodes } from '../../cli/failure.js'
 import { createProgram } from '../../cli/program.js'
-import { shellWords } from '../../kernel/contract/shell-words.js'
+import { shellWords } from '../../kernel/contract/text/shell-words.js'
 import { documents, root, sources } from '../repository.js'
 import { bin, FakeProcess, run } from './support.js'
 

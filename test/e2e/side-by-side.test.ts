@@ -1,7 +1,7 @@
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_INSTANCE } from '../../kernel/contract/engine-runtime.js'
+import { LABEL_INSTANCE } from '../../kernel/contract/provider/engine-runtime.js'
 import { openDocker, testEngine } from '../kernel/runtime/engines.js'
 import { api, liveHome, startLive, type LiveGateway } from './live-gateway.js'
 

@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { ContainerRuntime, EngineInspection } from '../../kernel/contract/engine-runtime.js'
+import type { ContainerRuntime, EngineInspection } from '../../kernel/contract/provider/engine-runtime.js'
 import { FakeEngineRuntime, chatAnswer, chatStream } from '../../kernel/testing/index.js'
 import { wireGateway, type WireGateway } from './wire-gateway.js'
 

@@ -2,7 +2,7 @@ import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from 'no
 import { dirname } from 'node:path'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { messageOf } from '../../../kernel/contract/errors.js'
+import { messageOf } from '../../../kernel/contract/errors/errors.js'
 import { mergeConnection } from './config-merge.js'
 import type { Connection } from './mcp-clients.js'
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { serviceVerbs, type ServiceVerb } from '../../../kernel/contract/companion.js'
+import { serviceVerbs, type ServiceVerb } from '../../../kernel/contract/agent/companion.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
 import { CliFailure } from '../../failure.js'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { aboutText } from '../../../kernel/contract/engine-about.js'
+import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
 import { nameSchema, type SlotType } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../help.js'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { aboutText } from '../../../kernel/contract/engine-about.js'
+import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
 import type { Cli } from '../../cli.js'
 import { pathOf } from '../../client.js'
 import { CliFailure } from '../../failure.js'

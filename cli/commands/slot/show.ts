@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { aboutText } from '../../../kernel/contract/engine-about.js'
+import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
 import { pathOf, type ApiClient } from '../../client.js'
 import { examples } from '../../help.js'
 import type { Output } from '../../output.js'

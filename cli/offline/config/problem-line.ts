@@ -1,5 +1,5 @@
 import type { Finding } from '../../../kernel/contract/index.js'
-import { problemText } from '../../../kernel/contract/problem-text.js'
+import { problemText } from '../../../kernel/contract/text/problem-text.js'
 
 /**
  * `slots.port_range_end must not be below port_range_start (line 4)`. A code is told where it says more than that a value

@@ -1,4 +1,4 @@
-import { isSecretKey, REDACTED, redact, redactLine } from '../../../kernel/contract/redact.js'
+import { isSecretKey, REDACTED, redact, redactLine } from '../../../kernel/contract/text/redact.js'
 import { patchToml } from '../../../kernel/config/toml/toml-patch.js'
 import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/toml/toml-file.js'
 import type { Paths } from '../../../kernel/contract/index.js'

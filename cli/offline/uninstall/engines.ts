@@ -1,7 +1,7 @@
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, type Logger, type Paths } from '../../../kernel/contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime, type EngineInspection } from '../../../kernel/contract/engine-runtime.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineInspection } from '../../../kernel/contract/provider/engine-runtime.js'
 import { connectDocker, type DockerEngine } from '../../../kernel/runtime/docker-connect.js'
 import { parseDockerHost } from '../../../kernel/runtime/docker-endpoint.js'
 import { statusOf } from '../../../kernel/runtime/docker-errors.js'

@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import { svcError, type Diagnostic, type SvcError } from '../../contract/index.js'
-import { problemText } from '../../contract/problem-text.js'
+import { problemText } from '../../contract/text/problem-text.js'
 
 const reasons: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full; free some space and try again',

@@ -11,6 +11,7 @@ export type { Device, DeviceClass, GpuBackend, ModelCapability, SlotRole, SlotSt
 export { ENV_NAME_PATTERN, envSchema, NAME_PATTERN, nameSchema, PLUGIN_NAME_PATTERN } from './names.js'
 export { MAX_SLOT_PORT, MIN_CONTEXT_SIZE, slotConfigSchema, slotImageSchema, speechFormats } from './slot-config.js'
 export type { SlotConfig, SlotConfigInput } from './slot-config.js'
+export type { NamedSlotConfig, WrittenSlot } from './named-slot.js'
 export { profileSchema } from './profile.js'
 export type { NamedProfile, Profile } from './profile.js'
 export { modelDefaultsSchema, modelRowSchema } from './model-row.js'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ApplyClass } from '../setting.js'
+import type { ApplyClass } from './setting.js'
 import { freeTableSchema, MAX_LIST_ENTRIES } from './free-table.js'
 import { PLUGIN_NAME_PATTERN } from './names.js'
 

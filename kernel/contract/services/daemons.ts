@@ -1,4 +1,4 @@
-import type { MountSpec } from '../provider-launch.js'
+import type { MountSpec } from '../provider/provider-launch.js'
 
 /** A program that runs beside the gateway until it is ended. */
 export interface DaemonSpec {

@@ -7,20 +7,20 @@ export type {
   ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalQuery, ApprovalRow, ApprovalRows, ApprovalState, NewApproval
 } from './approvals.js'
 export type { Clock, Timer } from './clock.js'
-export type { ChangeOptions, ConfigDraft, ConfigRows } from './config-draft.js'
-export type { ConfigCheck, Finding } from './config-check.js'
-export { findingSeverities } from './config-check.js'
-export type { ConfigService, ConfigSnapshot, Diagnostic, NamedSlotConfig, Paths, WrittenSlot } from './config.js'
+export type { ChangeOptions, ConfigDraft, ConfigRows } from './config/config-draft.js'
+export type { ConfigCheck, Finding } from './config/config-check.js'
+export { findingSeverities } from './config/config-check.js'
+export type { ConfigService, ConfigSnapshot, Diagnostic, Paths } from './config/config.js'
 export { modelStatuses } from './dispatch.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
   ModelObject, ModelStatus, PluginCall, TakenAnswer, TakenRequest, UploadOptions, UpstreamView
 } from './dispatch.js'
-export type { EngineTask, EngineTaskOptions, EngineTasks } from './engine-tasks.js'
+export type { EngineTask, EngineTaskOptions, EngineTasks } from './slots/engine-tasks.js'
 export { severities } from './events.js'
 export type { EventBus, EventFilter, GatewayEvent, NewEvent, Severity } from './events.js'
-export { gpuModes } from './gpu.js'
-export type { GpuArbiter, GpuMode, GpuStatus, SlotGate } from './gpu.js'
+export { gpuModes } from './slots/gpu.js'
+export type { GpuArbiter, GpuMode, GpuStatus, SlotGate } from './slots/gpu.js'
 export type { GpuReading, HardwareReading, HardwareService } from './hardware.js'
 export type { Installation } from './installation.js'
 export { jobStates } from './jobs.js'
@@ -38,14 +38,13 @@ export { requestPhases, requestPriorities, requestSurfaces } from './requests.js
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView
 } from './requests.js'
-export type { RuntimeInfo, RuntimeView } from './runtime.js'
-export { convergences, launchNeeds, pullStates, slotRules } from './slots.js'
+export { convergences, launchNeeds, pullStates, slotRules } from './slots/slots.js'
 export type {
   Convergence, HeldEngine, ImagePullStatus, LaunchDifference, LaunchTrouble, LogQuery, ProfileOutlook, PullState,
   ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics, SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus,
   SlotVoices, SlotWish, UnreadSlot
-} from './slots.js'
-export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './throughput.js'
+} from './slots/slots.js'
+export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './slots/throughput.js'
 export type {
   AgentFiles, ApprovalGate, ApprovalRequest, JsonSchema, ToolCaller, ToolCatalogue, ToolClass, ToolContent, ToolEntry,
   ToolExposure, ToolOutcome, ToolPassage, ToolServerInfo, ToolServerParts, ToolSource, ToolTarget, ToolView, ToolViewer, ToolWire

@@ -1,4 +1,4 @@
-import type { StoreOwner } from '../engine-store.js'
+import type { StoreOwner } from '../provider/engine-store.js'
 import type { ModelCapability } from '../schemas/enums.js'
 import type { Model, ModelRow } from '../schemas/model-row.js'
 

@@ -1,4 +1,4 @@
-import type { JsonBody } from '../json-body.js'
+import type { JsonBody } from '../http/json-body.js'
 import type { SurfaceName } from '../surface-names.js'
 
 /** One try of a request at a remote upstream, before anything of it is sent. */

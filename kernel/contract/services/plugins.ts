@@ -1,7 +1,7 @@
-import type { EngineAbout } from '../engine-about.js'
-import type { ErrorRow } from '../error-codes.js'
-import type { SvcError } from '../errors.js'
-import type { SettingDefinition } from '../setting.js'
+import type { EngineAbout } from '../provider/engine-about.js'
+import type { ErrorRow } from '../errors/error-codes.js'
+import type { SvcError } from '../errors/errors.js'
+import type { SettingDefinition } from '../schemas/setting.js'
 
 export const pluginStates = ['active', 'failed', 'skipped', 'disabled'] as const
 export type PluginState = typeof pluginStates[number]

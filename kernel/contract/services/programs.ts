@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import type { EngineAddress } from '../engine-client.js'
+import type { EngineAddress } from '../provider/engine-client.js'
 
 /**
  * A third-party program that the gateway runs beside it and speaks to. Its environment is `env`, and as a process a few

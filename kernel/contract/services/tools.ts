@@ -1,4 +1,4 @@
-import type { SvcError } from '../errors.js'
+import type { SvcError } from '../errors/errors.js'
 import type { ToolAnnotations } from '../tool.js'
 
 export type JsonSchema = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 import type { Upstream } from '../schemas/upstream.js'
-import type { UpstreamTemplate } from '../upstream-template.js'
+import type { UpstreamTemplate } from '../provider/upstream-template.js'
 
 /** `closed`: requests pass. `open`: they are refused at once. `half-open`: the next one goes through as a probe. */
 export const circuitStates = ['closed', 'open', 'half-open'] as const

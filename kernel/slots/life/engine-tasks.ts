@@ -3,7 +3,7 @@ import {
   messageOf, redactLine, svcError, type ConfigService, type EngineProvider, type EngineTask, type EngineTaskOptions,
   type EngineTasks, type EventBus, type Logger, type NamedSlotConfig
 } from '../../contract/index.js'
-import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../../contract/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../../contract/provider/engine-runtime.js'
 import { imagesOf } from '../../runtime/runtime-set.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { abortable } from '../../async/waiting.js'

@@ -1,4 +1,4 @@
-import type { ContainerRuntime, EngineExit } from '../../contract/engine-runtime.js'
+import type { ContainerRuntime, EngineExit } from '../../contract/provider/engine-runtime.js'
 
 const REMEMBERED = 256
 

@@ -1,7 +1,7 @@
 import type {
   Clock, ConfigService, EngineAddress, EngineClient, EngineProvider, EventBus, Logger, ModelRegistry
 } from '../../contract/index.js'
-import type { ContainerRuntime } from '../../contract/engine-runtime.js'
+import type { ContainerRuntime } from '../../contract/provider/engine-runtime.js'
 import type { HealthProbe } from './health.js'
 import type { SlotPortsDeps } from './ports.js'
 import type { Engine } from '../schedule/scheduled-slot.js'

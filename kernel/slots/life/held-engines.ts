@@ -2,7 +2,7 @@ import {
   messageOf, NAME_PATTERN, svcError, type ConfigSnapshot, type HeldEngine, type Logger, type ModelRegistry
 } from '../../contract/index.js'
 import { configFiles, slotFile } from '../../config/parts/config-parts.js'
-import type { ContainerRuntime, EngineInspection } from '../../contract/engine-runtime.js'
+import type { ContainerRuntime, EngineInspection } from '../../contract/provider/engine-runtime.js'
 import { placeOf } from '../plan/engine-place.js'
 import type { ExitHub } from './exit-hub.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'

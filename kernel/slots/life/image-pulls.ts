@@ -1,5 +1,5 @@
 import { isSvcError, messageOf, svcError, type EventBus, type ImagePullStatus } from '../../contract/index.js'
-import type { ContainerRuntime } from '../../contract/engine-runtime.js'
+import type { ContainerRuntime } from '../../contract/provider/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { SnapshotFeed } from '../../async/snapshot-feed.js'
 

@@ -3,7 +3,7 @@ import {
   type EngineProvider, type EventBus, type Logger, type NamedSlotConfig, type SvcConfig, type SvcError
 } from '../../contract/index.js'
 import { imagesOf } from '../../runtime/runtime-set.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../contract/engine-runtime.js'
+import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../contract/provider/engine-runtime.js'
 import { abortable } from '../../async/waiting.js'
 import { withBudget } from '../../async/budget.js'
 import type { ExitHub } from './exit-hub.js'

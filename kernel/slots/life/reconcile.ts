@@ -1,5 +1,5 @@
-import type { EngineInspection } from '../../contract/engine-runtime.js'
-import { LABEL_CONFIG, LABEL_GENERATION, LABEL_SLOT } from '../../contract/engine-runtime.js'
+import type { EngineInspection } from '../../contract/provider/engine-runtime.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_SLOT } from '../../contract/provider/engine-runtime.js'
 
 export interface ReconcilePlan {
   readonly adopt: ReadonlyArray<{ readonly slot: string, readonly engine: EngineInspection }>

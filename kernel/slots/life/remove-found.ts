@@ -1,5 +1,5 @@
 import { messageOf, type Logger } from '../../contract/index.js'
-import { LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../../contract/engine-runtime.js'
+import { LABEL_SLOT, type ContainerRuntime, type EngineInspection } from '../../contract/provider/engine-runtime.js'
 import type { SlotOwner } from './slot-owner.js'
 
 export interface RemovalDeps {

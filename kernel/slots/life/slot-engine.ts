@@ -1,7 +1,7 @@
 import { messageOf, svcError, type EngineProvider, type LaunchDifference } from '../../contract/index.js'
 import type { Beat } from '../../async/beat.js'
 import { abortable } from '../../async/waiting.js'
-import { LABEL_CONFIG, type EngineInspection } from '../../contract/engine-runtime.js'
+import { LABEL_CONFIG, type EngineInspection } from '../../contract/provider/engine-runtime.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
 import type { EnginePorts } from '../plan/engine-ports.js'
 import type { PreparedLaunch } from '../plan/prepared-launch.js'

@@ -1,5 +1,5 @@
 import { messageOf, redactLine, type ConfigSnapshot, type LaunchDifference, type SlotStatus } from '../../contract/index.js'
-import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../contract/engine-runtime.js'
+import { LABEL_DAEMON, LABEL_INSTANCE, LABEL_SLOT, type EngineInspection } from '../../contract/provider/engine-runtime.js'
 import { WallTime } from '../../state/wall-time.js'
 import type { FleetDeps } from './fleet-deps.js'
 import { ExitHub } from './exit-hub.js'

@@ -1,5 +1,5 @@
 import { deviceSchema, NO_PROVIDER, slotConfigSchema, slotTypeSchema, type Device, type NamedSlotConfig } from '../../contract/index.js'
-import { LABEL_PLACE, type EngineInspection } from '../../contract/engine-runtime.js'
+import { LABEL_PLACE, type EngineInspection } from '../../contract/provider/engine-runtime.js'
 
 /** A slot and the device it runs on. */
 interface Place {

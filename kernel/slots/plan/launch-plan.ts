@@ -3,7 +3,7 @@ import {
   canonicalJson, gpuBackendOf, svcError, type EngineProvider, type LaunchInput, type LaunchSpecInput, type ProcessCandidate,
   type ProviderSegments, type SvcError
 } from '../../contract/index.js'
-import type { ContainerForm } from '../../contract/engine-runtime.js'
+import type { ContainerForm } from '../../contract/provider/engine-runtime.js'
 import { extraArgsWords, modelDefaultsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { mergeArgv, type MergedArgv } from './argv/merge.js'
 

@@ -1,5 +1,5 @@
 import type { EngineProvider } from '../../contract/index.js'
-import type { EngineSpec } from '../../contract/engine-runtime.js'
+import type { EngineSpec } from '../../contract/provider/engine-runtime.js'
 import type { RenderedLaunch } from './rendered-launch.js'
 
 /** A launch ready to run: everything decided, nothing done. */

@@ -1,6 +1,6 @@
 import { access, constants } from 'node:fs/promises'
 import { svcError, type EngineProvider, type ProcessCandidate } from '../../contract/index.js'
-import type { ProcessForm } from '../../contract/engine-runtime.js'
+import type { ProcessForm } from '../../contract/provider/engine-runtime.js'
 import { findProgram } from '../../runtime/program-search.js'
 
 /**

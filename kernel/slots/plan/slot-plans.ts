@@ -11,7 +11,7 @@ import { isMtpEligible } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import {
   LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineForm, type EngineSpec
-} from '../../contract/engine-runtime.js'
+} from '../../contract/provider/engine-runtime.js'
 import type { ResolvedImage } from '../../runtime/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { chooseCandidate } from './process-candidates.js'

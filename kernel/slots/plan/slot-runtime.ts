@@ -1,5 +1,5 @@
 import { svcError, type NamedSlotConfig, type ProviderCatalog } from '../../contract/index.js'
-import type { EngineForm } from '../../contract/engine-runtime.js'
+import type { EngineForm } from '../../contract/provider/engine-runtime.js'
 
 /** What slots can be run by. */
 export interface RuntimeChoice {

@@ -7,7 +7,7 @@ import {
 } from '../../../kernel/contract/index.js'
 import { root, sources } from '../../repository.js'
 
-const TABLE = 'kernel/contract/error-codes.ts'
+const TABLE = 'kernel/contract/errors/error-codes.ts'
 const files = sources('kernel', 'plugins', 'cli')
 
 interface Table {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { jsonBounds, jsonExcess } from '../../../kernel/contract/json-bounds.js'
+import { jsonBounds, jsonExcess } from '../../../kernel/contract/http/json-bounds.js'
 import fc from '../../property.js'
 
 const { depth, keys, values } = jsonBounds

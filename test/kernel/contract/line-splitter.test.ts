@@ -1,6 +1,6 @@
 import fc from '../../property.js'
 import t from 'tap'
-import { createLineSplitter } from '../../../kernel/contract/line-splitter.js'
+import { createLineSplitter } from '../../../kernel/contract/text/line-splitter.js'
 
 function split (chunks: readonly Buffer[], maxLength?: number): string[] {
   const splitter = createLineSplitter(maxLength)

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { LABEL_INSTANCE, type ContainerForm } from '../../../kernel/contract/engine-runtime.js'
+import { LABEL_INSTANCE, type ContainerForm } from '../../../kernel/contract/provider/engine-runtime.js'
 import { freePort } from '../../ports.js'
 import { get } from '../../../kernel/testing/runtime-bench.js'
 import { openDocker, testEngine } from './engines.js'

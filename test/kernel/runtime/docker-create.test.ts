@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ContainerForm } from '../../../kernel/contract/engine-runtime.js'
+import type { ContainerForm } from '../../../kernel/contract/provider/engine-runtime.js'
 import { factsOf, type EngineFacts } from '../../../kernel/runtime/docker-connect.js'
 import { createBody, unsupported, type ContainerSpec } from '../../../kernel/runtime/docker-create.js'
 import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import type { Clock } from '../../../kernel/contract/index.js'
-import { LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import { LABEL_INSTANCE, type ContainerRuntime, type EngineExit, type PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import { connectDocker } from '../../../kernel/runtime/docker-connect.js'
 import { parseDockerHost, type DockerEndpoint } from '../../../kernel/runtime/docker-endpoint.js'
 import { createDockerRuntime } from '../../../kernel/runtime/docker-runtime.js'

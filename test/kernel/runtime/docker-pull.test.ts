@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { ContainerRuntime, PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import type { ContainerRuntime, PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import { freePort } from '../../ports.js'
 import { connectTo, openDocker, testEngine, testRegistry } from './engines.js'
 import { deleteImage, pushImage, slowRegistry } from './registry-image.js'

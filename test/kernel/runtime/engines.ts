@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { connectDocker, type DockerEngine } from '../../../kernel/runtime/docker-connect.js'
 import { parseDockerHost } from '../../../kernel/runtime/docker-endpoint.js'
 import { createDockerRuntime } from '../../../kernel/runtime/docker-runtime.js'
-import type { ContainerRuntime } from '../../../kernel/contract/engine-runtime.js'
+import type { ContainerRuntime } from '../../../kernel/contract/provider/engine-runtime.js'
 import { realClock, recordingLogger } from './support.js'
 
 /** What `eval "$(test/engines/up.sh)"` gives: container engines, a registry and images. */

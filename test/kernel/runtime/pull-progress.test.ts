@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import type { PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import { pullErrorOf, PullTally, type PullLine } from '../../../kernel/runtime/pull-progress.js'
 
 function tally (kind: 'docker' | 'podman', lines: readonly PullLine[]): PullProgress[] {

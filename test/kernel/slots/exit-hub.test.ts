@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ContainerRuntime, EngineExit } from '../../../kernel/contract/engine-runtime.js'
+import type { ContainerRuntime, EngineExit } from '../../../kernel/contract/provider/engine-runtime.js'
 import { ExitHub } from '../../../kernel/slots/life/exit-hub.js'
 import { settle } from '../../../kernel/testing/fake-clock.js'
 

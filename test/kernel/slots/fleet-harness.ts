@@ -2,7 +2,7 @@ import {
   defineProvider, slotConfigSchema, svcConfigSchema, type ConfigService, type Logger, type NamedSlotConfig, type NewEvent,
   type SlotConfigInput
 } from '../../../kernel/contract/index.js'
-import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/contract/engine-runtime.js'
+import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/contract/provider/engine-runtime.js'
 import { placeLabel } from '../../../kernel/slots/plan/engine-place.js'
 import type { EnginePorts } from '../../../kernel/slots/plan/engine-ports.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'

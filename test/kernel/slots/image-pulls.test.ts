@@ -1,6 +1,6 @@
 import t from 'tap'
 import { svcError, type NewEvent } from '../../../kernel/contract/index.js'
-import type { ContainerRuntime, PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import type { ContainerRuntime, PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import { ImagePulls } from '../../../kernel/slots/life/image-pulls.js'
 import { settle } from '../../../kernel/testing/fake-clock.js'
 

@@ -7,7 +7,7 @@ import {
   canonicalJson, type Device, type EngineProvider, type NamedSlotConfig, type SlotConfigInput,
   type SlotType
 } from '../../../kernel/contract/index.js'
-import type { EngineInspection } from '../../../kernel/contract/engine-runtime.js'
+import type { EngineInspection } from '../../../kernel/contract/provider/engine-runtime.js'
 import { splitArgs } from '../../../kernel/slots/plan/argv/flag-texts.js'
 import { mtpFlags } from '../../../plugins/providers/llm-server/mtp-flags.js'
 import { contextSizeFor, hasContext, nativeContext } from '../../../kernel/slots/plan/context-size.js'

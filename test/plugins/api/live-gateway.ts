@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import { svcSchema } from '../../../cli/offline/svc-schema.js'
-import type { PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import type { PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import {
   createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type EngineScript, type TestGateway, type TestGatewayOptions
 } from '../../../kernel/testing/index.js'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { FileOps } from '../../../kernel/config/files/atomic-file.js'
 import type { AnyPlugin, Clock } from '../../../kernel/contract/index.js'
-import type { LogOptions, PullProgress } from '../../../kernel/contract/engine-runtime.js'
+import type { LogOptions, PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
 import {
   createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type FakeEngineRuntimeOptions, type TestGateway
 } from '../../../kernel/testing/index.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { LaunchInput, ProviderSegments } from '../../../../kernel/contract/index.js'
 import { mergeArgv } from '../../../../kernel/slots/plan/argv/merge.js'
-import { shellWords } from '../../../../kernel/contract/shell-words.js'
+import { shellWords } from '../../../../kernel/contract/text/shell-words.js'
 import { argvSegments, parallelOf } from '../../../../plugins/providers/llm-server/argv.js'
 import { llamaFlags } from '../../../../plugins/providers/llm-server/flags.js'
 import { launchInput, testModel, testProfile, type LaunchWish } from './support.js'

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { EngineClient, SlotType } from '../../../../kernel/contract/index.js'
-import type { ContainerForm, ContainerRuntime } from '../../../../kernel/contract/engine-runtime.js'
+import type { ContainerForm, ContainerRuntime } from '../../../../kernel/contract/provider/engine-runtime.js'
 import { planArgv, planLaunch } from '../../../../kernel/slots/plan/launch-plan.js'
 import { bigramChatTemplate, bigramGguf } from '../../../../plugins/services/demo/bigram-gguf.js'
 import { shippedProviders } from '../../../providers.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { LaunchSpecInput, SlotConfigInput } from '../../../../kernel/contract/index.js'
-import type { EngineSpec } from '../../../../kernel/contract/engine-runtime.js'
+import type { EngineSpec } from '../../../../kernel/contract/provider/engine-runtime.js'
 import { createTestGateway, FakeEngineRuntime, providerConformance, type TestGateway } from '../../../../kernel/testing/index.js'
 import npuRt, { provider } from '../../../../plugins/providers/npu-rt/index.js'
 import { slotOf } from '../../../kernel/slots/launch-input.js'

@@ -1,0 +1,17 @@
+import type { SvcConfig } from '../schemas/svc-config.js'
+
+/** Which folder an engine with models of its own keeps them in. Absent: one of the provider's name in the model store. */
+export interface EngineStore {
+  /** Below the model store. */
+  readonly folder: string
+  /** Variable of the gateway's environment that names another as an absolute path. It wins over `setting`. */
+  readonly variable?: string
+  /** Key of `[models]` in svc.toml that names another. */
+  readonly setting?: keyof SvcConfig['models']
+}
+
+/** A provider, as far as its store is concerned. */
+export interface StoreOwner {
+  readonly name: string
+  readonly models?: { readonly store?: EngineStore }
+}
