@@ -1,7 +1,7 @@
 import type { AnyPlugin, Clock, Installation, Logger } from './contract/index.js'
 import type { FileOps } from './config/files/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
-import type { BuiltinPlugin } from './host/discover.js'
+import type { BuiltinPlugin } from './host/packages/discover.js'
 import type { ContainerRuntime } from './contract/provider/engine-runtime.js'
 import type { HealthProbe } from './slots/life/health.js'
 

@@ -1,6 +1,6 @@
 import { ownedFile } from './config/load/owned-files.js'
-import { pluginFolder } from './host/plugin-home.js'
-import type { PluginState } from './host/stage.js'
+import { pluginFolder } from './host/packages/plugin-home.js'
+import type { PluginState } from './host/record/stage.js'
 import type { KernelServices } from './kernel-services.js'
 
 /** What a plugin has of its own in this home. */

@@ -1,2 +1,2 @@
-export { gatewayMisfit, jsonProblem, keyPlace } from '../../kernel/host/gateway-fit.js'
-export { HOST_PACKAGE } from '../../kernel/host/package-source.js'
+export { gatewayMisfit, jsonProblem, keyPlace } from '../../kernel/host/packages/gateway-fit.js'
+export { HOST_PACKAGE } from '../../kernel/host/packages/package-source.js'

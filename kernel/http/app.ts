@@ -1,11 +1,11 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { svcError, type Logger, type WireDialect } from '../contract/index.js'
-import type { BodyReads } from './body-reads.js'
+import type { BodyReads } from './body/body-reads.js'
 import { createErrorHandler, sendError } from './error-handler.js'
-import type { Guards } from './guards.js'
+import type { Guards } from './guard/guards.js'
 import { FixedPaths } from './methods.js'
-import { RefusalLog } from './refusal-log.js'
-import { requestIdOf } from './request-id.js'
+import { RefusalLog } from './guard/refusal-log.js'
+import { requestIdOf } from './server/request-id.js'
 import { schemaController } from './schema-compilers.js'
 
 export interface AppOptions {

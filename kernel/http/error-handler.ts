@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { errorEnvelope, isSvcError, retryHeader, svcError, type Logger, type SvcError, type WireDialect } from '../contract/index.js'
 import { leftRequest } from '../dispatch/answer/client-gone.js'
-import { bodyTooLarge } from './body-errors.js'
+import { bodyTooLarge } from './body/body-errors.js'
 
 /**
  * Answers every failure of a route in the one envelope, or as its dialect has it. What we did not expect

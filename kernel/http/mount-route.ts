@@ -5,13 +5,13 @@ import {
   type Logger, type RouteSchema, type SvcError
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
-import type { BodyReads } from './body-reads.js'
-import { answerCheck } from './answer-check.js'
+import type { BodyReads } from './body/body-reads.js'
+import { answerCheck } from './openapi/answer-check.js'
 import { createErrorHandler } from './error-handler.js'
 import { Call } from './route-call.js'
-import { bodyKindOf, checkPart } from './route-input.js'
-import { sendSse, type OpenStreams } from './sse-reply.js'
-import { checkHandshake } from './web-sockets.js'
+import { bodyKindOf, checkPart } from './openapi/route-input.js'
+import { sendSse, type OpenStreams } from './stream/sse-reply.js'
+import { checkHandshake } from './stream/web-sockets.js'
 
 export interface MountDeps {
   readonly log: Logger

@@ -1,8 +1,8 @@
 import { messageOf, type Clock, type Logger, type RuntimeInfo } from '../contract/index.js'
 import { LABEL_INSTANCE, type ContainerRuntime } from '../contract/provider/engine-runtime.js'
-import { connectDocker } from './docker-connect.js'
-import { parseDockerHost } from './docker-endpoint.js'
-import { createDockerRuntime } from './docker-runtime.js'
+import { connectDocker } from './docker/docker-connect.js'
+import { parseDockerHost } from './docker/docker-endpoint.js'
+import { createDockerRuntime } from './docker/docker-runtime.js'
 import { hostOf, isContainerEngine, isSameHost, readEngineHosts, writeEngineHosts, type EngineHost } from './engine-hosts.js'
 
 export interface FormerEnginesOptions {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { SvcConfig } from '../contract/index.js'
-import type { EngineKind } from './docker-connect.js'
-import { parseDockerHost, type DockerEndpoint, type Environment } from './docker-endpoint.js'
+import type { EngineKind } from './docker/docker-connect.js'
+import { parseDockerHost, type DockerEndpoint, type Environment } from './docker/docker-endpoint.js'
 
 export type DriverSetting = SvcConfig['runtime']['driver']
 

@@ -1,10 +1,10 @@
 import { access } from 'node:fs/promises'
 import { messageOf, svcError, type Clock, type Logger, type SvcError } from '../contract/index.js'
 import type { ContainerRuntime } from '../contract/provider/engine-runtime.js'
-import { connectDocker, type DockerEngine } from './docker-connect.js'
-import { createDockerRuntime } from './docker-runtime.js'
+import { connectDocker, type DockerEngine } from './docker/docker-connect.js'
+import { createDockerRuntime } from './docker/docker-runtime.js'
 import { readEngineHosts } from './engine-hosts.js'
-import { openProcessRuntime } from './process-runtime.js'
+import { openProcessRuntime } from './process/process-runtime.js'
 import { runtimeCandidates, type Candidate, type DriverSetting } from './runtime-candidates.js'
 import { pause } from '../async/waiting.js'
 

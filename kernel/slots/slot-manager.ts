@@ -9,7 +9,7 @@ import {
 } from '../contract/index.js'
 import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/provider/engine-runtime.js'
 import type { EngineMemory } from '../runtime/engine-memory.js'
-import type { ResolvedImage } from '../runtime/image-manifest.js'
+import type { ResolvedImage } from '../runtime/image/image-manifest.js'
 import { createEngineClient } from './life/engine-client.js'
 import { unreadNames } from './life/held-engines.js'
 import type { ImagePulls } from './life/image-pulls.js'

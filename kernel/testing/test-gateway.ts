@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { AnyPlugin, Logger, SlotService } from '../contract/index.js'
 import { createGateway, type Gateway, type StartedGateway } from '../gateway.js'
-import { UNDOCUMENTED } from '../http/answer-check.js'
+import { UNDOCUMENTED } from '../http/openapi/answer-check.js'
 import type { GatewayOptions } from '../gateway-options.js'
 
 export interface TestGatewayOptions extends Omit<GatewayOptions, 'home' | 'host' | 'port' | 'log'> {

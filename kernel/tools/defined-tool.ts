@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../contract/index.js'
-import { checkPart } from '../http/route-input.js'
+import { checkPart } from '../http/openapi/route-input.js'
 import { annotationsOf, type OwnTool } from './own-tool.js'
 import { objectSchema } from './tool-schema.js'
 

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import {
   handled, isJsonAnswer, isSse, svcError, type AnyRoute, type ErrorCode, type ErrorKind, type RouteTool
 } from '../contract/index.js'
-import { bodyKindOf, checkPart } from '../http/route-input.js'
+import { bodyKindOf, checkPart } from '../http/openapi/route-input.js'
 import { ProcessCall } from './process-call.js'
 import { shortened } from './short-answer.js'
 import { annotationsOf, type Args, type OwnTool } from './own-tool.js'

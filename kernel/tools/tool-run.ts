@@ -3,7 +3,7 @@ import {
   type EventBus, type Logger, type SvcError, type ToolCaller, type ToolClass, type ToolEntry, type ToolOutcome, type ToolSource
 } from '../contract/index.js'
 import { rowValue } from '../events/row-value.js'
-import { requestIdOf } from '../http/request-id.js'
+import { requestIdOf } from '../http/server/request-id.js'
 import type { Args } from './own-tool.js'
 import type { MountedTool } from './plugin-tools.js'
 

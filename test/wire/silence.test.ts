@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { createRequire } from 'node:module'
 import t, { type Test } from 'tap'
 import { Pool } from 'undici'
-import { HttpServer } from '../../kernel/http/http-server.js'
+import { HttpServer } from '../../kernel/http/server/http-server.js'
 import { chatStream, createFakeProviderPlugin, FakeClock, type FakeEngine } from '../../kernel/testing/index.js'
 import audioRoutes from '../../plugins/v1/audio/index.js'
 import { fakeUpstream, upstreamTable } from './fake-upstream.js'

@@ -4,7 +4,7 @@ import type { LaidProviders } from '../../../kernel/config/parts/laid-providers.
 import { layManifest } from '../../../kernel/config/schema/json-files.js'
 import { probeHardware } from '../../../kernel/hardware/probe.js'
 import { createModelRegistry } from '../../../kernel/models/registry.js'
-import { resolveImage } from '../../../kernel/runtime/image-manifest.js'
+import { resolveImage } from '../../../kernel/runtime/image/image-manifest.js'
 import { misfitOf } from '../../../kernel/slots/plan/slot-misfit.js'
 import type { CandidateSource } from '../../../plugins/api/capabilities/candidates.js'
 import { hostBackends } from '../../../plugins/api/capabilities/host-backends.js'

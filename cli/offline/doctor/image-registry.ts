@@ -1,5 +1,5 @@
 import { fetch, type Response } from 'undici'
-import { parseImageRef } from '../../../kernel/runtime/image-ref.js'
+import { parseImageRef } from '../../../kernel/runtime/image/image-ref.js'
 
 /** Where an image is kept, and how its registry calls it. */
 export interface ImageAddress {

@@ -21,7 +21,7 @@ export const tempWriters: Readonly<Record<string, Folders>> = {
   'kernel/config/write/svc-writer.ts': etc,
   'kernel/config/files/transaction.ts': configFolders,
   'kernel/hardware/hardware-service.ts': etc,
-  'kernel/host/plugin-home.ts': paths => [paths.plugins],
+  'kernel/host/packages/plugin-home.ts': paths => [paths.plugins],
   // of a store elsewhere `kernel-services.ts` sweeps the same folder, once the configuration says where it is
   'kernel/models/registry.ts': paths => [...registry(paths), paths.models, storeTemp(paths.models)],
   'kernel/runtime/engine-hosts.ts': state,
@@ -36,8 +36,8 @@ export const tempWriters: Readonly<Record<string, Folders>> = {
 
 /** Writers with temporary files of their own making, and who removes what they leave. */
 export const ownTempWriters: Readonly<Record<string, string>> = {
-  'kernel/runtime/process-log.ts': 'one name for each log: the next rotation writes over it',
-  'kernel/runtime/process-record.ts': 'one name for each record: the next write takes it',
+  'kernel/runtime/process/process-log.ts': 'one name for each log: the next rotation writes over it',
+  'kernel/runtime/process/process-record.ts': 'one name for each record: the next write takes it',
   'plugins/api/images/cache.ts': 'the cache itself, when it is opened',
   'plugins/services/pull/part-file.ts': 'plugins/services/pull/staging.ts, at the start',
   'plugins/services/tool-servers/catalog/catalog.ts': 'one name: the next refresh writes over it',

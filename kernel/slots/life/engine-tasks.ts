@@ -5,7 +5,7 @@ import {
 } from '../../contract/index.js'
 import { LABEL_INSTANCE, LABEL_TASK, type ContainerRuntime, type EngineForm, type EngineSpec } from '../../contract/provider/engine-runtime.js'
 import { imagesOf } from '../../runtime/runtime-set.js'
-import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { abortable } from '../../async/waiting.js'
 import { chooseCandidate } from '../plan/process-candidates.js'
 import type { SlotPlans, SlotPlansDeps } from '../plan/slot-plans.js'

@@ -1,6 +1,6 @@
 import { isSvcError, messageOf, svcError, type EventBus, type ImagePullStatus } from '../../contract/index.js'
 import type { ContainerRuntime } from '../../contract/provider/engine-runtime.js'
-import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { SnapshotFeed } from '../../async/snapshot-feed.js'
 
 type Images = Pick<ContainerRuntime, 'imagePresent' | 'pull'>

@@ -2,7 +2,7 @@ import {
   messageOf, svcError, type ImagePullStatus, type LaunchTrouble, type NamedSlotConfig, type SlotStatus, type SvcError
 } from '../../contract/index.js'
 import { abortable } from '../../async/waiting.js'
-import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { isServing } from '../schedule/slot-machine.js'
 import type { SlotPlans } from '../plan/slot-plans.js'
 import type { Swap } from '../plan/swaps.js'

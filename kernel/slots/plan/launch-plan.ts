@@ -7,7 +7,7 @@ import type { ContainerForm } from '../../contract/provider/engine-runtime.js'
 import { extraArgsWords, modelDefaultsWords, profileWords, serverEnv } from './argv/flag-texts.js'
 import { mergeArgv, type MergedArgv } from './argv/merge.js'
 
-/** What the slot's device gives the engine (kernel/runtime/gpu-visibility.ts). */
+/** What the slot's device gives the engine (kernel/runtime/device/gpu-visibility.ts). */
 export interface DeviceAccess {
   readonly devices: readonly string[]
   readonly cdiDevices: readonly string[]

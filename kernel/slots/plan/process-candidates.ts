@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { svcError, type EngineProvider, type ProcessCandidate } from '../../contract/index.js'
 import type { ProcessForm } from '../../contract/provider/engine-runtime.js'
-import { findProgram } from '../../runtime/program-search.js'
+import { findProgram } from '../../runtime/programs/program-search.js'
 
 /**
  * The first candidate whose program and files are on this host, and its own environment. Throws `runtime.unavailable`

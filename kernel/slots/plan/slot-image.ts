@@ -1,5 +1,5 @@
 import { isSvcError } from '../../contract/index.js'
-import { assertBuiltFor, type ResolvedImage } from '../../runtime/image-manifest.js'
+import { assertBuiltFor, type ResolvedImage } from '../../runtime/image/image-manifest.js'
 import type { EffectiveSlot } from './effective-slot.js'
 
 /**

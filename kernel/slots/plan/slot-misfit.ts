@@ -5,7 +5,7 @@ import {
 } from '../../contract/index.js'
 import { modelOfPath } from '../../models/path-model.js'
 import { formOfRuntime, type RuntimeChoice } from './slot-runtime.js'
-import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { slotImage } from './slot-image.js'
 import { checkOptions } from './slot-options.js'
 

@@ -12,7 +12,7 @@ import { modelOfPath } from '../../models/path-model.js'
 import {
   LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineForm, type EngineSpec
 } from '../../contract/provider/engine-runtime.js'
-import type { ResolvedImage } from '../../runtime/image-manifest.js'
+import type { ResolvedImage } from '../../runtime/image/image-manifest.js'
 import { contextSizeFor, hasContext, nativeContext } from './context-size.js'
 import { chooseCandidate } from './process-candidates.js'
 import { assertRuntime, formOfRuntime, namedDriver, runtimeOf, type RuntimeChoice } from './slot-runtime.js'

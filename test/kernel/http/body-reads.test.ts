@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { SvcError } from '../../../kernel/contract/index.js'
-import { BodyReads } from '../../../kernel/http/body-reads.js'
+import { BodyReads } from '../../../kernel/http/body/body-reads.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 
 interface Read {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { sse, svcError, type Logger, type SseEvent } from '../../../kernel/contract/index.js'
-import { OpenStreams, sendSse } from '../../../kernel/http/sse-reply.js'
+import { OpenStreams, sendSse } from '../../../kernel/http/stream/sse-reply.js'
 import { FakeClock, settle } from '../../../kernel/testing/index.js'
 import { FakeResponse } from '../dispatch/fake-response.js'
 

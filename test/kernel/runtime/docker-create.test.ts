@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { ContainerForm } from '../../../kernel/contract/provider/engine-runtime.js'
-import { factsOf, type EngineFacts } from '../../../kernel/runtime/docker-connect.js'
-import { createBody, unsupported, type ContainerSpec } from '../../../kernel/runtime/docker-create.js'
+import { factsOf, type EngineFacts } from '../../../kernel/runtime/docker/docker-connect.js'
+import { createBody, unsupported, type ContainerSpec } from '../../../kernel/runtime/docker/docker-create.js'
 import { tinyContainer } from '../../../kernel/testing/tiny-engine.js'
 
 const docker: EngineFacts = { kind: 'docker', version: '28.2.0', rootless: false, selinux: false }

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode'
 import t from 'tap'
-import { runState, toInspection } from '../../../kernel/runtime/docker-inspect.js'
+import { runState, toInspection } from '../../../kernel/runtime/docker/docker-inspect.js'
 
 interface Change {
   readonly status?: string

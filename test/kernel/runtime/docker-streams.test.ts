@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import fc from '../../property.js'
 import t from 'tap'
-import { createDemultiplexer } from '../../../kernel/runtime/docker-logs.js'
-import { jsonLines } from '../../../kernel/runtime/json-lines.js'
+import { createDemultiplexer } from '../../../kernel/runtime/docker/docker-logs.js'
+import { jsonLines } from '../../../kernel/runtime/docker/json-lines.js'
 
 function frame (stream: number, text: string): Buffer {
   const payload = Buffer.from(text)

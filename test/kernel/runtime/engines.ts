@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
-import { connectDocker, type DockerEngine } from '../../../kernel/runtime/docker-connect.js'
-import { parseDockerHost } from '../../../kernel/runtime/docker-endpoint.js'
-import { createDockerRuntime } from '../../../kernel/runtime/docker-runtime.js'
+import { connectDocker, type DockerEngine } from '../../../kernel/runtime/docker/docker-connect.js'
+import { parseDockerHost } from '../../../kernel/runtime/docker/docker-endpoint.js'
+import { createDockerRuntime } from '../../../kernel/runtime/docker/docker-runtime.js'
 import type { ContainerRuntime } from '../../../kernel/contract/provider/engine-runtime.js'
 import { realClock, recordingLogger } from './support.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { devices, hardwareSchema, type Device, type HardwareInfo } from '../../../kernel/contract/index.js'
-import { deviceAccess, deviceNodes } from '../../../kernel/runtime/device-access.js'
-import { gpuVisibility, type Visibility, type VisibilityInput } from '../../../kernel/runtime/gpu-visibility.js'
+import { deviceAccess, deviceNodes } from '../../../kernel/runtime/device/device-access.js'
+import { gpuVisibility, type Visibility, type VisibilityInput } from '../../../kernel/runtime/device/gpu-visibility.js'
 
 const AMD = { vendor: 'amd', name: 'Radeon' }
 const NVIDIA = { vendor: 'nvidia', name: 'GeForce' }

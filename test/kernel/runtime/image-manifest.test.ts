@@ -1,8 +1,8 @@
 import t from 'tap'
 import { manifestSchema } from '../../../kernel/contract/index.js'
 import { shippedProviders } from '../../providers.js'
-import { overrideVariable, resolveImage } from '../../../kernel/runtime/image-manifest.js'
-import { parseImageRef, pinOf, usableReference } from '../../../kernel/runtime/image-ref.js'
+import { overrideVariable, resolveImage } from '../../../kernel/runtime/image/image-manifest.js'
+import { parseImageRef, pinOf, usableReference } from '../../../kernel/runtime/image/image-ref.js'
 
 const D = `sha256:${'1a'.repeat(32)}`
 const E = `sha256:${'2b'.repeat(32)}`

@@ -2,7 +2,7 @@ import { open, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createLineSplitter } from '../../../kernel/contract/text/line-splitter.js'
-import { EngineLog, type LogPosition } from '../../../kernel/runtime/process-log.js'
+import { EngineLog, type LogPosition } from '../../../kernel/runtime/process/process-log.js'
 
 const MAX = 1000
 

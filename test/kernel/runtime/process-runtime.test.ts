@@ -1,4 +1,4 @@
-import { openProcessRuntime } from '../../../kernel/runtime/process-runtime.js'
+import { openProcessRuntime } from '../../../kernel/runtime/process/process-runtime.js'
 import { RuntimeSet } from '../../../kernel/runtime/runtime-set.js'
 import { FakeEngineRuntime, runtimeConformance, tinyProcess } from '../../../kernel/testing/index.js'
 import { freePort } from '../../ports.js'

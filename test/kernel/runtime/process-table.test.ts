@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { createProcessTable, engineProcesses, type ProcessEntry, type ProcessTable } from '../../../kernel/runtime/process-table.js'
-import { parseStat } from '../../../kernel/runtime/process-table-proc.js'
-import { parsePsRow, psTable } from '../../../kernel/runtime/process-table-ps.js'
+import { createProcessTable, engineProcesses, type ProcessEntry, type ProcessTable } from '../../../kernel/runtime/process/process-table.js'
+import { parseStat } from '../../../kernel/runtime/process/process-table-proc.js'
+import { parsePsRow, psTable } from '../../../kernel/runtime/process/process-table-ps.js'
 import { eventually, uniqueName } from './support.js'
 
 t.test('a line of /proc/<pid>/stat', async t => {

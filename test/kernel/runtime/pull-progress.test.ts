@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { PullProgress } from '../../../kernel/contract/provider/engine-runtime.js'
-import { pullErrorOf, PullTally, type PullLine } from '../../../kernel/runtime/pull-progress.js'
+import { pullErrorOf, PullTally, type PullLine } from '../../../kernel/runtime/image/pull-progress.js'
 
 function tally (kind: 'docker' | 'podman', lines: readonly PullLine[]): PullProgress[] {
   const sum = new PullTally(kind)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseDockerHost, publishedHost, type DockerEndpoint } from '../../../kernel/runtime/docker-endpoint.js'
+import { parseDockerHost, publishedHost, type DockerEndpoint } from '../../../kernel/runtime/docker/docker-endpoint.js'
 import { runtimeCandidates, type DriverSetting } from '../../../kernel/runtime/runtime-candidates.js'
 
 t.test('DOCKER_HOST is read in each form that Docker takes', async t => {

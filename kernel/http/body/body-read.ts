@@ -1,0 +1,192 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Transform } from 'node:stream'
+import type { SvcError } from '../../contract/index.js'
+import { isGone, onClose } from '../../dispatch/answer/client-gone.js'
+import { bodyTooLarge, brokenCoding } from './body-errors.js'
+import type { BodyMemory } from './body-memory.js'
+import { openCoding } from './content-coding.js'
+
+const EMPTY: Buffer = Buffer.alloc(0)
+/** Up to here a body does not count: its connection costs as much. */
+const UNCOUNTED_BYTES = 64 * 1024
+/** What has to come of a body within the idle time, unless it ends. Less is a client that wants to be slow. */
+const PROGRESS_BYTES = 16 * 1024
+
+/** The body, or why there is none; neither when the client has left. */
+export type BodyOutcome = (error: SvcError | null, body: Buffer | null) => void
+
+/** What a body asks of all that are on their way in. */
+export interface BodyCompany {
+  readonly memory: Pick<BodyMemory, 'take' | 'give'>
+  remove (read: BodyRead): void
+  full (): SvcError
+  linger (request: IncomingMessage): void
+}
+
+/** One body on its way in. Every inference request makes one of these, so it is made of little. */
+export class BodyRead {
+  /** Links of the list that it stands in, which is `BodyReads`' to keep. */
+  before: BodyRead | null = null
+  after: BodyRead | null = null
+  readonly #all: BodyCompany
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse | null
+  readonly #limit: number
+  readonly #done: BodyOutcome
+  #first: Buffer = EMPTY
+  #pieces: Buffer[] | null = null
+  #size = 0
+  #held = 0
+  #hasEnded = false
+  #unpacking: Unpacking | null = null
+  /** How far it was when it last got on, and when that was; -1 before the first look. */
+  #mark = 0
+  #markAt = -1
+
+  constructor (all: BodyCompany, request: IncomingMessage, response: ServerResponse | null, limit: number, done: BodyOutcome) {
+    this.#all = all
+    this.#request = request
+    this.#response = response
+    this.#limit = limit
+    this.#done = done
+  }
+
+  start (coding: string | null): void {
+    const request = this.#request
+    if (coding !== null) {
+      const failed = (error: Error): void => this.refuse(brokenCoding(coding, error))
+      this.#unpacking = new Unpacking(request, coding, this.#onData, () => this.#complete(), failed)
+    }
+    request.on('data', this.#unpacking?.push ?? this.#onData)
+    request.on('end', this.#onEnd)
+    request.on('close', this.#onClose)
+  }
+
+  isStalled (now: number, idleMs: number): boolean {
+    const came = this.#unpacking?.bytes ?? this.#size
+    if (this.#markAt === -1 || came - this.#mark >= PROGRESS_BYTES) {
+      this.#mark = came
+      this.#markAt = now
+    }
+    return !this.#hasEnded && idleMs > 0 && now - this.#markAt >= idleMs
+  }
+
+  refuse (error: SvcError): void {
+    const request = this.#request
+    const isCutOff = error.status === 503 && !this.#hasEnded
+    this.#stop()
+    this.#free()
+    if (isCutOff) this.#all.linger(request)
+    this.#done(error, null)
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    const size = this.#size += piece.length
+    if (size > this.#limit) return this.refuse(bodyTooLarge())
+    if (size > UNCOUNTED_BYTES && !this.#hold(size)) return this.refuse(this.#all.full())
+    if (this.#first === EMPTY) this.#first = piece
+    else (this.#pieces ??= [this.#first]).push(piece)
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    if (this.#unpacking === null) this.#complete()
+    else this.#unpacking.end()
+  }
+
+  readonly #onClose = (): void => {
+    // what has come whole may still be on its way through the decoder
+    if (this.#hasEnded) return
+    this.#stop()
+    this.#free()
+    this.#done(null, null)
+  }
+
+  #complete (): void {
+    const body = this.#pieces === null ? this.#first : Buffer.concat(this.#pieces, this.#size)
+    this.#stop()
+    if (this.#response === null) this.#free()
+    this.#done(null, body)
+  }
+
+  /** Counts what came so far; false when that is too much together with the others'. */
+  #hold (size: number): boolean {
+    const response = this.#response
+    // of an answer that has ended already nothing would tell when to count it back
+    if (this.#held === 0 && response !== null && isGone(response)) return true
+    if (!this.#all.memory.take(size - this.#held, this.#held)) return false
+    if (this.#held === 0 && response !== null) onClose(response, () => this.#free())
+    this.#held = size
+    return true
+  }
+
+  #free (): void {
+    if (this.#held === 0) return
+    this.#all.memory.give(this.#held)
+    this.#held = 0
+  }
+
+  #stop (): void {
+    const request = this.#request
+    this.#all.remove(this)
+    // behind its end nothing comes any more, and to take the listeners back would cost as much as to set them
+    if (!this.#hasEnded) {
+      request.off('data', this.#unpacking?.push ?? this.#onData)
+      request.off('end', this.#onEnd)
+      request.off('close', this.#onClose)
+    }
+    this.#unpacking?.close()
+    this.#first = EMPTY
+    this.#pieces = null
+  }
+}
+
+/** A compressed body. What comes out is asked for no faster than it is taken. */
+class Unpacking {
+  readonly #request: IncomingMessage
+  readonly #coding: string
+  readonly #onData: (piece: Buffer) => void
+  readonly #onEnd: () => void
+  readonly #onError: (error: Error) => void
+  #decoder: Transform | null = null
+  /** What came over the wire. */
+  bytes = 0
+
+  constructor (
+    request: IncomingMessage, coding: string, onData: (piece: Buffer) => void, onEnd: () => void, onError: (error: Error) => void
+  ) {
+    this.#request = request
+    this.#coding = coding
+    this.#onData = onData
+    this.#onEnd = onEnd
+    this.#onError = onError
+  }
+
+  readonly push = (piece: Buffer): void => {
+    if (piece.length === 0) return
+    this.bytes += piece.length
+    this.#decoder ??= this.#open(piece[0]!)
+    if (!this.#decoder.write(piece)) this.#request.pause()
+  }
+
+  end (): void {
+    if (this.#decoder === null) this.#onEnd()
+    else this.#decoder.end()
+  }
+
+  close (): void {
+    this.#decoder?.removeAllListeners().on('error', ignore).destroy()
+  }
+
+  #open (first: number): Transform {
+    const decoder = openCoding(this.#coding, first)
+    decoder.on('data', this.#onData)
+    decoder.on('drain', () => this.#request.resume())
+    decoder.on('end', this.#onEnd)
+    decoder.on('error', this.#onError)
+    return decoder
+  }
+}
+
+/** Of a decoder that was given up. */
+function ignore (): void {}
