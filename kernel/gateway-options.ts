@@ -3,7 +3,7 @@ import type { FileOps } from './config/files/atomic-file.js'
 import type { MemoryPool } from './hardware/memory-pools.js'
 import type { BuiltinPlugin } from './host/packages/discover.js'
 import type { ContainerRuntime } from './contract/provider/engine-runtime.js'
-import type { HealthProbe } from './slots/life/health.js'
+import type { HealthProbe } from './slots/life/watch/health.js'
 
 export interface GatewayOptions {
   /** The plugins that ship with the gateway; the kernel names none of them. */

@@ -78,10 +78,17 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
   'kernel/slots/schedule': [],
   'kernel/slots/plan': ['schedule'],
+  'kernel/slots/plan/argv': ['profile-provider.ts'],
+  'kernel/slots/plan/profile': ['argv', 'profile-provider.ts'],
+  'kernel/slots/plan/launch': ['argv', 'effective-slot.ts'],
+  'kernel/slots/plan/context': [],
   'kernel/slots/shadows': ['schedule'],
   'kernel/slots/write': ['plan', 'shadows'],
   'kernel/slots/gpu': [],
   'kernel/slots/life': ['schedule', 'plan', 'shadows', 'gpu'],
+  'kernel/slots/life/engine': [],
+  'kernel/slots/life/watch': [],
+  'kernel/slots/life/kept': [],
   'kernel/http/body': [],
   'kernel/http/guard': [],
   'kernel/http/openapi': [],
@@ -92,7 +99,12 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/host/watch': ['packages'],
   'kernel/host/mount': ['record', 'watch'],
   'kernel/host/start': ['record', 'watch', 'mount'],
-  'kernel/host/reload': ['record', 'mount', 'start']
+  'kernel/host/reload': ['record', 'mount', 'start'],
+  'plugins/api/slots/record': [],
+  'plugins/api/slots/log': ['record', 'ref.ts'],
+  'plugins/services/pull/file': ['errors.ts'],
+  'plugins/services/pull/engine': ['file', 'errors.ts', 'pull-work.ts', 'ref.ts'],
+  'plugins/services/pull/hub': ['file', 'errors.ts', 'pull-run.ts', 'pull-work.ts', 'record.ts', 'ref.ts', 'settings.ts']
 }
 const allRooms = Object.keys(rooms)
 
@@ -277,7 +289,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'kernel/hardware/probe.ts': 'shown',
   'kernel/jobs/job-store.ts': 'stored',
   'kernel/runtime/process/process-engine.ts': 'stored',
-  'kernel/slots/life/slot-journal.ts': 'stored',
+  'kernel/slots/life/kept/slot-journal.ts': 'stored',
   'kernel/state/approval-table.ts': 'stored',
   'kernel/state/file-lock.ts': 'compared',
   'kernel/state/home-lock.ts': 'compared',

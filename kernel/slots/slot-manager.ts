@@ -10,7 +10,7 @@ import {
 import { LABEL_INSTANCE, LABEL_SLOT, type EngineForm } from '../contract/provider/engine-runtime.js'
 import type { EngineMemory } from '../runtime/engine-memory.js'
 import type { ResolvedImage } from '../runtime/image/image-manifest.js'
-import { createEngineClient } from './life/engine-client.js'
+import { createEngineClient } from './life/engine/engine-client.js'
 import { unreadNames } from './life/held-engines.js'
 import type { ImagePulls } from './life/image-pulls.js'
 import { swapModel } from './life/model-swap.js'
@@ -19,10 +19,10 @@ import type { FleetDeps } from './life/fleet-deps.js'
 import type { SlotFleet } from './life/slot-fleet.js'
 import { isLoading, isServing } from './schedule/slot-machine.js'
 import type { SlotOwner } from './life/slot-owner.js'
-import { projectorOf } from './plan/missing-files.js'
+import { projectorOf } from './plan/launch/missing-files.js'
 import type { SlotWriter } from './write/slot-writer.js'
-import { Throughput } from './life/throughput.js'
-import { readVoices } from './life/voices.js'
+import { Throughput } from './life/engine/throughput.js'
+import { readVoices } from './life/engine/voices.js'
 
 export interface SlotManagerDeps extends Pick<FleetDeps, 'config' | 'plans' | 'runtime' | 'clock' | 'log' | 'instance'> {
   readonly fleet: SlotFleet

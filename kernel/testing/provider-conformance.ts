@@ -5,8 +5,8 @@ import {
   type EngineClient, type EngineProvider, type HealthReport, type HealthVerdict, type LaunchInput, type LaunchSpecInput,
   type SlotConfig, type SlotConfigInput
 } from '../contract/index.js'
-import { defaultVerdict } from '../slots/life/health.js'
-import { planArgv, planLaunch } from '../slots/plan/launch-plan.js'
+import { defaultVerdict } from '../slots/life/watch/health.js'
+import { planArgv, planLaunch } from '../slots/plan/launch/launch-plan.js'
 
 /**
  * One rule. Give it to the test runner of your choice:

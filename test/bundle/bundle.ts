@@ -18,7 +18,7 @@ const outside = /^(?:node:|(?:libsql|dockerode|node-llama-cpp|typescript|light-m
 /** Programs of their own: threads and child processes. */
 const programs = [
   'kernel/host/watch/loop-watcher', 'kernel/models/gguf-worker', 'plugins/api/chat-templates/lint-child', 'plugins/api/services/responder-thread',
-  'plugins/providers/llm-server/embedded/check-library', 'plugins/providers/llm-server/embedded/main', 'plugins/services/memory-engine/worker', 'plugins/services/pull/hash-worker',
+  'plugins/providers/llm-server/embedded/check-library', 'plugins/providers/llm-server/embedded/main', 'plugins/services/memory-engine/worker', 'plugins/services/pull/file/hash-worker',
   'plugins/services/updates/launcher/launch'
 ]
 /** Files that lie beside the code that reads them. */

@@ -26,7 +26,7 @@ export const tempWriters: Readonly<Record<string, Folders>> = {
   'kernel/models/registry.ts': paths => [...registry(paths), paths.models, storeTemp(paths.models)],
   'kernel/runtime/engine-hosts.ts': state,
   'kernel/slots/gpu/gpu-arbiter-file.ts': state,
-  'kernel/slots/life/slot-state-file.ts': paths => [join(paths.state, 'slots')],
+  'kernel/slots/life/kept/slot-state-file.ts': paths => [join(paths.state, 'slots')],
   'kernel/state/engine-keys.ts': state,
   'kernel/state/file-lock.ts': paths => [paths.etc, paths.state, paths.plugins, ...registry(paths)],
   'kernel/state/instance-id.ts': state,
@@ -39,9 +39,9 @@ export const ownTempWriters: Readonly<Record<string, string>> = {
   'kernel/runtime/process/process-log.ts': 'one name for each log: the next rotation writes over it',
   'kernel/runtime/process/process-record.ts': 'one name for each record: the next write takes it',
   'plugins/api/images/cache.ts': 'the cache itself, when it is opened',
-  'plugins/services/pull/part-file.ts': 'plugins/services/pull/staging.ts, at the start',
+  'plugins/services/pull/file/part-file.ts': 'plugins/services/pull/file/staging.ts, at the start',
   'plugins/services/tool-servers/catalog/catalog.ts': 'one name: the next refresh writes over it',
-  'plugins/services/pull/plan.ts': 'the same',
+  'plugins/services/pull/hub/plan.ts': 'the same',
   'cli/offline/layout/migrate-layout.ts': 'the command ends with an error that names what it left',
   'plugins/services/updates/launcher/switch-file.ts': 'the next write of the same file, which begins with it'
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../contract/index.js'
 import type { TokenCount } from '../requests/active-requests.js'
-import type { Throughput } from '../../slots/life/throughput.js'
+import type { Throughput } from '../../slots/life/engine/throughput.js'
 
 /** Members whose text counts as generated: chat, reasoning, legacy completions, tool calls, the Messages API. */
 const TEXT_KEYS = ['content', 'text', 'arguments', 'thinking', 'partial_json'].map(key => Buffer.from(key))

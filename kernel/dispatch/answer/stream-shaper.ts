@@ -1,5 +1,5 @@
 import type { Clock, SvcError } from '../../contract/index.js'
-import type { Throughput } from '../../slots/life/throughput.js'
+import type { Throughput } from '../../slots/life/engine/throughput.js'
 import type { TokenCount } from '../requests/active-requests.js'
 import type { AnswerSink } from './answer-sink.js'
 import { isEventStream } from './headers.js'

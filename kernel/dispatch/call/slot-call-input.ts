@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { SlotLease, Surface } from '../../contract/index.js'
-import type { Throughput } from '../../slots/life/throughput.js'
+import type { Throughput } from '../../slots/life/engine/throughput.js'
 import type { AskedFor } from '../answer/event-edits.js'
 import type { TokenCount } from '../requests/active-requests.js'
 

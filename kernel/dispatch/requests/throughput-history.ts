@@ -1,5 +1,5 @@
 import type { Clock, SlotMetrics, ThroughputHistory, ThroughputQuery, ThroughputService } from '../../contract/index.js'
-import type { Throughput } from '../../slots/life/throughput.js'
+import type { Throughput } from '../../slots/life/engine/throughput.js'
 
 export interface ThroughputSources {
   readonly clock: Clock

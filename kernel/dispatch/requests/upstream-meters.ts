@@ -1,5 +1,5 @@
 import type { Clock } from '../../contract/index.js'
-import { Throughput } from '../../slots/life/throughput.js'
+import { Throughput } from '../../slots/life/engine/throughput.js'
 
 /** Counters of upstreams, each from its first call on. */
 export class UpstreamMeters {

@@ -2,7 +2,7 @@ import {
   slotRoleOf, type Model, type ModelCapability, type ModelObject, type ModelRegistry, type ModelStatus, type SlotType,
   type SvcConfig
 } from '../../contract/index.js'
-import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context-size.js'
+import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context/context-size.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
 import { endpoints } from './resolution-errors.js'

@@ -2,11 +2,11 @@ import type {
   Clock, ConfigService, EngineAddress, EngineClient, EngineProvider, EventBus, Logger, ModelRegistry
 } from '../../contract/index.js'
 import type { ContainerRuntime } from '../../contract/provider/engine-runtime.js'
-import type { HealthProbe } from './health.js'
+import type { HealthProbe } from './watch/health.js'
 import type { SlotPortsDeps } from './ports.js'
 import type { Engine } from '../schedule/scheduled-slot.js'
 import type { SlotPlans } from '../plan/slot-plans.js'
-import type { SlotStateFiles } from './slot-state-file.js'
+import type { SlotStateFiles } from './kept/slot-state-file.js'
 
 /** What the owners of slots work with. */
 export interface FleetDeps {

@@ -3,10 +3,10 @@ import {
 } from '../../contract/index.js'
 import { configFiles, slotFile } from '../../config/parts/config-parts.js'
 import type { ContainerRuntime, EngineInspection } from '../../contract/provider/engine-runtime.js'
-import { placeOf } from '../plan/engine-place.js'
-import type { ExitHub } from './exit-hub.js'
+import { placeOf } from '../plan/launch/engine-place.js'
+import type { ExitHub } from './watch/exit-hub.js'
 import type { PlacedSlot } from '../gpu/gpu-groups.js'
-import type { SlotStateFile } from './slot-state-file.js'
+import type { SlotStateFile } from './kept/slot-state-file.js'
 
 export interface HeldEnginesDeps {
   readonly runtime: Pick<ContainerRuntime, 'remove'>

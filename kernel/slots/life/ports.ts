@@ -1,6 +1,6 @@
 import { svcError, type ConfigService, type NamedSlotConfig } from '../../contract/index.js'
 import { SerialQueue } from '../../async/serial-queue.js'
-import type { EnginePorts } from '../plan/engine-ports.js'
+import type { EnginePorts } from '../plan/launch/engine-ports.js'
 import type { LaunchFailure } from '../schedule/scheduled-slot.js'
 
 /** How many ports of its own choice a launch tries while others take them. */

@@ -1,5 +1,5 @@
 import type { EngineProvider } from '../../contract/index.js'
-import type { EngineWork } from './health-watch.js'
+import type { EngineWork } from './watch/health-watch.js'
 import type { Report } from './launcher.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 

@@ -2,11 +2,11 @@ import {
   deviceSchema, svcError, type ConfigDraft, type Device, type LaunchTrouble, type NamedProfile,
   type NamedSlotConfig, type NewEvent, type SlotDraft, type SlotProblem, type SlotRule
 } from '../../contract/index.js'
-import { changedContext, createdContext } from '../plan/derived-context.js'
-import { chosenProfile, deviceOfProfile, keepsProfile, type MoveContext } from '../plan/device-profile.js'
+import { changedContext, createdContext } from '../plan/context/derived-context.js'
+import { chosenProfile, deviceOfProfile, keepsProfile, type MoveContext } from '../plan/profile/device-profile.js'
 import { checkSlotSet, slotProblemError, type SlotSetContext } from './slot-rules.js'
-import { preferredProfile } from '../plan/preferred-profile.js'
-import { modelTable } from '../plan/model-table.js'
+import { preferredProfile } from '../plan/profile/preferred-profile.js'
+import { modelTable } from '../plan/context/model-table.js'
 import type { SlotWriterDeps } from './slot-writer-deps.js'
 
 type Raw = Readonly<Record<string, unknown>>

@@ -8,7 +8,7 @@ import { typeMisfit } from '../../models/eligibility.js'
 import { modelOfPath } from '../../models/path-model.js'
 import { checkAnchors } from './anchor-rules.js'
 import { extraArgsWords, profileWords, serverEnv } from '../plan/argv/flag-texts.js'
-import { profileMisfit } from '../plan/profile-fit.js'
+import { profileMisfit } from '../plan/profile/profile-fit.js'
 import { checkOptions } from '../plan/slot-options.js'
 import type { Report, RivalContext, SlotSetContext } from './slot-rule-context.js'
 

@@ -2,10 +2,10 @@ import type {
   ChangeOptions, Device, NamedProfile, NamedSlotConfig, SlotProblem
 } from '../../contract/index.js'
 import { dependentsOf, inUse } from '../shadows/anchor-dependents.js'
-import { contextOfFile } from '../plan/derived-context.js'
+import { contextOfFile } from '../plan/context/derived-context.js'
 import { checkSlotSet } from './slot-rules.js'
 import { SerialQueue } from '../../async/serial-queue.js'
-import { preferredProfile } from '../plan/preferred-profile.js'
+import { preferredProfile } from '../plan/profile/preferred-profile.js'
 import { ruleContext, SlotChange } from './slot-draft.js'
 import type { SlotWriterDeps } from './slot-writer-deps.js'
 

@@ -2,7 +2,7 @@ import { backendDevices, defineRoute, jsonAnswer, svcError, type AnyRoute, while
 import { z } from 'zod'
 import { audited, auditedEdit, type Caller } from './audit.js'
 import { slotError } from './errors.js'
-import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record-schema.js'
+import { slotRecordSchema, slotRowSchema, type SlotRecord } from './record/record-schema.js'
 import { reservedNames } from './reserved-names.js'
 import {
   backendBodySchema, configBodySchema, createBodySchema, defaultsBodySchema, deletedSchema, forceQuerySchema, nameParamsSchema,
@@ -11,7 +11,7 @@ import {
 import type { SlotApi } from './slot-api.js'
 import { fitWarning } from './fit-warning.js'
 import { readSlotFile } from './slot-file.js'
-import { fileOf, requireSlot } from './slot-lookup.js'
+import { fileOf, requireSlot } from './record/slot-lookup.js'
 import { slotTools } from './tools.js'
 
 /** Slots as configuration: list, create, read, change, delete. */

@@ -1,7 +1,7 @@
 import { defineRoute, isSvcError, type AnyRoute, type ResolvedArgv } from 'svc-gateway/plugin'
 import { nameParamsSchema, resolvedSchema, stateSchema, voicesSchema } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
-import { requireSlot } from './slot-lookup.js'
+import { requireSlot } from './record/slot-lookup.js'
 import { slotCapacity, slotMetrics } from './slot-usage.js'
 import { stateOf } from './state-frames.js'
 import { capacitySchema, metricsSchema } from './usage-schemas.js'

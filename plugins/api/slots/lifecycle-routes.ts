@@ -1,11 +1,11 @@
 import { defineRoute, handled, whileConnected, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import { auditedVerb, type Caller } from './audit.js'
 import { swapError } from './errors.js'
-import { slotRecordSchema } from './record-schema.js'
+import { slotRecordSchema } from './record/record-schema.js'
 import { forceQuerySchema, loadBodySchema, nameParamsSchema, swapBodySchema, unloadBodySchema } from './schemas.js'
 import { withProgress } from './load-progress.js'
 import type { SlotApi } from './slot-api.js'
-import { requireSlot } from './slot-lookup.js'
+import { requireSlot } from './record/slot-lookup.js'
 import { slotTools } from './tools.js'
 
 /** Verbs of an operator. Each answers with the slot's record once it is done. */

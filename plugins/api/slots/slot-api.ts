@@ -1,7 +1,7 @@
 import type {
   ActivityLog, Clock, ConfigCheck, ConfigService, DispatchService, GatewayInfo, HardwareService, ModelRegistry, SlotService
 } from 'svc-gateway/plugin'
-import type { SlotRecords } from './slot-records.js'
+import type { SlotRecords } from './record/slot-records.js'
 
 /** What the routes of this group work with. */
 export interface SlotApi {

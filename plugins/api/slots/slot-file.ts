@@ -1,5 +1,5 @@
-import type { LookupServices } from './slot-lookup.js'
-import { requireSlot } from './slot-lookup.js'
+import type { LookupServices } from './record/slot-lookup.js'
+import { requireSlot } from './record/slot-lookup.js'
 
 type Table = Readonly<Record<string, unknown>>
 

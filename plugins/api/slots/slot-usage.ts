@@ -1,7 +1,7 @@
 import type { Clock, Device, EngineMetrics, ModelRegistry, SlotService, SvcConfig } from 'svc-gateway/plugin'
 import type { z } from 'zod'
-import { mapBounded, withinMs } from './probe-limits.js'
-import { isUp, seconds } from './record.js'
+import { mapBounded, withinMs } from './record/probe-limits.js'
+import { isUp, seconds } from './record/record.js'
 import type { SlotCounters, SlotMemory } from './ref.js'
 import type { capacitySchema } from './usage-schemas.js'
 

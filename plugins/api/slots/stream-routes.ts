@@ -1,9 +1,9 @@
 import { defineRoute, sse, type AnyRoute } from 'svc-gateway/plugin'
 import { audited } from './audit.js'
-import { followLog, readTail } from './log-reader.js'
+import { followLog, readTail } from './log/log-reader.js'
 import { logQuerySchema, logsSchema, logStreamQuerySchema, nameParamsSchema, pullStartedSchema, pullStatusSchema } from './schemas.js'
 import type { SlotApi } from './slot-api.js'
-import { requireSlot } from './slot-lookup.js'
+import { requireSlot } from './record/slot-lookup.js'
 import { stateFrames } from './state-frames.js'
 import { slotTools } from './tools.js'
 

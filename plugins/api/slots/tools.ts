@@ -1,5 +1,5 @@
 import type { RouteTool } from 'svc-gateway/plugin'
-import type { SlotRow } from './record-schema.js'
+import type { SlotRow } from './record/record-schema.js'
 
 /** A slot in a list for a model: what it is, what it does, and why it does not. */
 function shortRow (row: SlotRow): Record<string, unknown> {

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { isSvcError, messageOf, type Clock, type SvcError } from 'svc-gateway/plugin'
-import { download, type DownloadDeps } from './download.js'
+import { download, type DownloadDeps } from './file/download.js'
 import { modelError } from './errors.js'
-import { Meter } from './meter.js'
-import { partBytes, placePart, removePart, type PartIdentity } from './part-file.js'
+import { Meter } from './file/meter.js'
+import { partBytes, placePart, removePart, type PartIdentity } from './file/part-file.js'
 import type { Live, HubRecord, RecordFile } from './record.js'
 
 export interface RunDeps extends DownloadDeps {

@@ -1,6 +1,6 @@
 import { modelCapabilities, type Job } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { engineRecordSchema, engineSnapshot, type EngineRecord } from './engine-record.js'
+import { engineRecordSchema, engineSnapshot, type EngineRecord } from './engine/engine-record.js'
 import type { PullSnapshot } from './ref.js'
 
 /** Kind of the rows in the job store. */

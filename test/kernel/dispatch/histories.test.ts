@@ -2,7 +2,7 @@ import t from 'tap'
 import { percentile, RequestHistory } from '../../../kernel/dispatch/requests/request-history.js'
 import { throughputHistory } from '../../../kernel/dispatch/requests/throughput-history.js'
 import { UpstreamMeters } from '../../../kernel/dispatch/requests/upstream-meters.js'
-import { Throughput } from '../../../kernel/slots/life/throughput.js'
+import { Throughput } from '../../../kernel/slots/life/engine/throughput.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 import fc from '../../property.js'
 

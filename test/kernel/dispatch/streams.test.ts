@@ -16,7 +16,7 @@ import { requestView } from '../../../kernel/dispatch/requests/request-list.js'
 import { gapAfter, LineAligner } from '../../../kernel/dispatch/answer/sse-align.js'
 import { contentDeltas, SseMeter, UsageMeter } from '../../../kernel/dispatch/answer/sse-meter.js'
 import { StreamShaper } from '../../../kernel/dispatch/answer/stream-shaper.js'
-import { Throughput } from '../../../kernel/slots/life/throughput.js'
+import { Throughput } from '../../../kernel/slots/life/engine/throughput.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 import { FakeResponse } from './fake-response.js'
 

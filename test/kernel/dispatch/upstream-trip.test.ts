@@ -11,7 +11,7 @@ import { UpstreamMeters } from '../../../kernel/dispatch/requests/upstream-meter
 import { OutgoingDesk } from '../../../kernel/dispatch/call/watched-call.js'
 import { SilenceWatch } from '../../../kernel/dispatch/call/silence-watch.js'
 import { UpstreamTrip, type TripDeps } from '../../../kernel/dispatch/call/upstream-trip.js'
-import { Throughput } from '../../../kernel/slots/life/throughput.js'
+import { Throughput } from '../../../kernel/slots/life/engine/throughput.js'
 import { createFakeProvider } from '../../../kernel/testing/fake-provider.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { ContainerRuntime, EngineExit } from '../../../kernel/contract/provider/engine-runtime.js'
-import { ExitHub } from '../../../kernel/slots/life/exit-hub.js'
+import { ExitHub } from '../../../kernel/slots/life/watch/exit-hub.js'
 import { settle } from '../../../kernel/testing/fake-clock.js'
 
 t.test('the end of an engine is told once, to the one who listens, also when it came first', async t => {

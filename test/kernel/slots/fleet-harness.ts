@@ -3,13 +3,13 @@ import {
   type SlotConfigInput
 } from '../../../kernel/contract/index.js'
 import { LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT } from '../../../kernel/contract/provider/engine-runtime.js'
-import { placeLabel } from '../../../kernel/slots/plan/engine-place.js'
-import type { EnginePorts } from '../../../kernel/slots/plan/engine-ports.js'
+import { placeLabel } from '../../../kernel/slots/plan/launch/engine-place.js'
+import type { EnginePorts } from '../../../kernel/slots/plan/launch/engine-ports.js'
 import { SlotFleet } from '../../../kernel/slots/life/slot-fleet.js'
 import { slotNotFound } from '../../../kernel/slots/schedule/slot-errors.js'
 import type { SlotPlans } from '../../../kernel/slots/plan/slot-plans.js'
 import { Swaps } from '../../../kernel/slots/plan/swaps.js'
-import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/life/slot-state-file.js'
+import type { SlotStateFile, SlotStateFiles } from '../../../kernel/slots/life/kept/slot-state-file.js'
 import type { FakeClock } from '../../../kernel/testing/fake-clock.js'
 import type { FakeRuntime } from '../../../kernel/testing/fake-runtime.js'
 

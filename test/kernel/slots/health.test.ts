@@ -1,7 +1,7 @@
 import t from 'tap'
-import { lastWords, withoutNoise } from '../../../kernel/slots/life/engine-words.js'
-import { defaultVerdict, pollPauseMs, untilHealthy, type ProbeResult } from '../../../kernel/slots/life/health.js'
-import { WATCH_BEAT_MS, watchHealth } from '../../../kernel/slots/life/health-watch.js'
+import { lastWords, withoutNoise } from '../../../kernel/slots/life/engine/engine-words.js'
+import { defaultVerdict, pollPauseMs, untilHealthy, type ProbeResult } from '../../../kernel/slots/life/watch/health.js'
+import { WATCH_BEAT_MS, watchHealth } from '../../../kernel/slots/life/watch/health-watch.js'
 import { Beat } from '../../../kernel/async/beat.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 

@@ -2,7 +2,7 @@ import { readFile, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Logger } from '../../../kernel/contract/index.js'
-import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/life/slot-state-file.js'
+import { SlotStateFiles, type SlotStateFile } from '../../../kernel/slots/life/kept/slot-state-file.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 
 t.test('state files are written at most once a second and flushed at the end; a failed write harms nothing', async t => {

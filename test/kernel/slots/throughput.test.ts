@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Throughput } from '../../../kernel/slots/life/throughput.js'
+import { Throughput } from '../../../kernel/slots/life/engine/throughput.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
 
 t.test('throughput is the mean of the last ten seconds, and totals stay', async t => {

@@ -7,15 +7,15 @@ import { createFakeProvider, FakeClock, settle } from '../../../kernel/testing/i
 import { resumePoint } from '../../../plugins/api/events/resume-point.js'
 import { followFilterSchema, listFilterSchema } from '../../../plugins/api/events/schemas.js'
 import { enumsDocument, enumsTag, namesTag } from '../../../plugins/api/meta/enums.js'
-import { noiseFilter } from '../../../plugins/api/slots/log-lines.js'
-import { mapBounded, withinMs } from '../../../plugins/api/slots/probe-limits.js'
+import { noiseFilter } from '../../../plugins/api/slots/log/log-lines.js'
+import { mapBounded, withinMs } from '../../../plugins/api/slots/record/probe-limits.js'
 import { laid } from '../../providers.js'
-import { slotRecord, type SlotFacts } from '../../../plugins/api/slots/record.js'
-import { slotRecordSchema, upstreamRowSchema, type SlotRecord } from '../../../plugins/api/slots/record-schema.js'
+import { slotRecord, type SlotFacts } from '../../../plugins/api/slots/record/record.js'
+import { slotRecordSchema, upstreamRowSchema, type SlotRecord } from '../../../plugins/api/slots/record/record-schema.js'
 import { hoisted } from '../../../plugins/api/slots/slot-file.js'
 import { share } from '../../../plugins/api/slots/slot-usage.js'
-import { upstreamRows } from '../../../plugins/api/slots/upstream-row.js'
-import { readVoices } from '../../../kernel/slots/life/voices.js'
+import { upstreamRows } from '../../../plugins/api/slots/record/upstream-row.js'
+import { readVoices } from '../../../kernel/slots/life/engine/voices.js'
 
 function slot (input: Record<string, unknown> = {}, name = 'chat'): NamedSlotConfig {
   return { ...slotConfigSchema.parse(input), name, provider: 'fake' }

@@ -1,0 +1,103 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { messageOf, slotStateSchema, type Clock, type Logger, type Timer } from '../../../contract/index.js'
+import { writeFileAtomic } from '../../../config/files/atomic-file.js'
+
+/** `<state>/slots/<name>/state.json`. `updated_at` and `last_used_at` in epoch seconds. */
+const slotStateFileSchema = z.looseObject({
+  name: z.string(),
+  state: slotStateSchema,
+  model_id: z.string().nullable().default(null),
+  port: z.number().nullable().default(null),
+  ports: z.record(z.string(), z.number()).exactOptional(),
+  updated_at: z.number(),
+  last_used_at: z.number().nullable().default(null),
+  generation: z.int().min(0).default(0),
+  message: z.string().default(''),
+  extra: z.record(z.string(), z.unknown()).default({})
+})
+export type SlotStateFile = z.output<typeof slotStateFileSchema>
+
+const WRITE_EVERY_MS = 1_000
+
+/**
+ * Keeps the state of every slot on disk, at most once a second each: a crash loses the last second of a record
+ * that only informs. What runs is always read back from the container runtime.
+ */
+export class SlotStateFiles {
+  readonly #root: string
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #pending = new Map<string, SlotStateFile>()
+  readonly #timers = new Map<string, Timer>()
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor (root: string, clock: Clock, log: Logger) {
+    this.#root = root
+    this.#clock = clock
+    this.#log = log
+  }
+
+  /** Null when there is none, or none that can be read: the slot then starts as if new. */
+  async read (name: string): Promise<SlotStateFile | null> {
+    try {
+      return slotStateFileSchema.parse(JSON.parse(await readFile(this.#path(name), 'utf8')))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+        this.#log.warn({ slot: name, error: messageOf(error) }, 'state file of slot is not readable and is ignored')
+      }
+      return null
+    }
+  }
+
+  /** Notes the state; written soon, or by `flush`. */
+  note (name: string, state: SlotStateFile): void {
+    this.#pending.set(name, state)
+    if (this.#timers.has(name)) return
+    this.#timers.set(name, this.#clock.setTimer(WRITE_EVERY_MS, () => {
+      this.#timers.delete(name)
+      void this.#write(name)
+    }))
+  }
+
+  async remove (name: string): Promise<void> {
+    this.#forget(name)
+    await this.#writing
+    await rm(join(this.#root, name), { recursive: true, force: true })
+  }
+
+  /** Writes what is still pending. */
+  async flush (): Promise<void> {
+    for (const name of [...this.#pending.keys()]) {
+      this.#timers.get(name)?.cancel()
+      this.#timers.delete(name)
+      void this.#write(name)
+    }
+    await this.#writing
+  }
+
+  #write (name: string): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      const state = this.#pending.get(name)
+      if (state === undefined) return
+      this.#pending.delete(name)
+      try {
+        await writeFileAtomic(this.#path(name), `${JSON.stringify(state, null, 2)}\n`)
+      } catch (error) {
+        this.#log.warn({ slot: name, error: messageOf(error) }, 'state file of slot could not be written')
+      }
+    })
+    return this.#writing
+  }
+
+  #forget (name: string): void {
+    this.#timers.get(name)?.cancel()
+    this.#timers.delete(name)
+    this.#pending.delete(name)
+  }
+
+  #path (name: string): string {
+    return join(this.#root, name, 'state.json')
+  }
+}
