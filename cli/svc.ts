@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { keepRequestsYoung } from './heap-flags.js'
+import { setHeapFlags } from './heap-flags.js'
 import { version } from './version.js'
 
 const [, , ...words] = process.argv
@@ -7,7 +7,7 @@ if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
   process.stdout.on('error', () => {}).write(`svc ${version}\n`)
 } else {
-  keepRequestsYoung()
+  setHeapFlags()
   const { main } = await import('./main.js')
   process.exit(await main(process.argv, process))
 }

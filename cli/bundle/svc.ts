@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { keepRequestsYoung } from '../heap-flags.js'
+import { setHeapFlags } from '../heap-flags.js'
 import type * as main from '../main.js'
 
 /** Set where the bundle is made. */
@@ -10,7 +10,7 @@ if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
   process.stdout.on('error', () => {}).write(`svc ${SVC_VERSION}\n`)
 } else {
-  keepRequestsYoung()
+  setHeapFlags()
   void import('./chunks.js')
     .then(({ loadChunk }) => (loadChunk('main.cjs') as typeof main).main(process.argv, process))
     .then(code => process.exit(code))

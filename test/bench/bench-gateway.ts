@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import builtins from '../../plugins/index.js'
-import { keepRequestsYoung } from '../../cli/heap-flags.js'
+import { setHeapFlags } from '../../cli/heap-flags.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
 import type { EngineInspection } from '../../kernel/contract/provider/engine-runtime.js'
@@ -12,7 +12,7 @@ import type { EngineInspection } from '../../kernel/contract/provider/engine-run
  */
 const [upstreamPort, home] = [Number(process.argv[2]), process.argv[3]!]
 
-keepRequestsYoung()
+setHeapFlags()
 
 class PinnedRuntime extends FakeEngineRuntime {
   override async inspect (id: string): Promise<EngineInspection | null> {
