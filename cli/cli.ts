@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
-import type * as api from './client.js'
+import type * as api from './client/client.js'
 import { CliFailure } from './failure.js'
 import { Interrupts, type SignalSource } from './interrupts.js'
 import type { GatewayOfHome } from './offline/home/running-gateway.js'
-import { Output, type Sink } from './output.js'
+import { Output, type Sink } from './terminal/output.js'
 import type { OwnCommand } from './own-command.js'
-import { askedBy, DEFAULT_BASE, targetOf } from './target.js'
+import { askedBy, DEFAULT_BASE, targetOf } from './client/target.js'
 
 /** The part of `process` that commands may use. */
 export interface CliProcess extends SignalSource {
@@ -57,7 +57,7 @@ export class Cli {
    * either, whatever answers at the usual address. Comes before every action, and rejects for nothing that it finds.
    */
   async locate (command: Command): Promise<void> {
-    this.#api ??= await import('./client.js')
+    this.#api ??= await import('./client/client.js')
     this.verbose = command.optsWithGlobals<{ verbose?: boolean }>().verbose === true
     const target = targetOf(askedBy(command, this.env))
     if (target.kind === 'gateway') {

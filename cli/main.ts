@@ -3,7 +3,7 @@ import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed, ProgramEnded, RestartWanted } from './failure.js'
 import { ownCommand, type OwnCommand } from './own-command.js'
 import { createProgram } from './program.js'
-import { harmless } from './text-width.js'
+import { harmless } from './terminal/text-width.js'
 import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const LONGEST_INTERVAL_MS = 2 ** 31 - 1

@@ -1,8 +1,8 @@
 import { Command, Help, Option } from 'commander'
 import type { Cli } from './cli.js'
 import { commandGroups, nameOf, type CommandGroup } from './commands/index.js'
-import { examples } from './help.js'
-import { foldLines, textWidth } from './text-width.js'
+import { examples } from './terminal/help.js'
+import { foldLines, textWidth } from './terminal/text-width.js'
 import { version } from './version.js'
 
 /**

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { ApiClient } from './client.js'
-import type { Output } from './output.js'
-import { harmless } from './text-width.js'
+import type { ApiClient } from './client/client.js'
+import type { Output } from './terminal/output.js'
+import { harmless } from './terminal/text-width.js'
 import { problemText } from '../kernel/contract/text/problem-text.js'
 
 const keys = z.array(z.string()).default([])

@@ -104,7 +104,23 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'plugins/api/slots/log': ['record', 'ref.ts'],
   'plugins/services/pull/file': ['errors.ts'],
   'plugins/services/pull/engine': ['file', 'errors.ts', 'pull-work.ts', 'ref.ts'],
-  'plugins/services/pull/hub': ['file', 'errors.ts', 'pull-run.ts', 'pull-work.ts', 'record.ts', 'ref.ts', 'settings.ts']
+  'plugins/services/pull/hub': ['file', 'errors.ts', 'pull-run.ts', 'pull-work.ts', 'record.ts', 'ref.ts', 'settings.ts'],
+  'cli/client': ['failure.ts', 'own-command.ts'],
+  'cli/terminal': ['client', 'cli.ts', 'failure.ts', 'own-command.ts'],
+  'cli/record': ['client', 'terminal'],
+  'cli/pull': ['client', 'terminal', 'cli.ts', 'failure.ts'],
+  'cli/completion': ['client', 'record'],
+  'cli/unit': ['client', 'cli.ts', 'failure.ts', 'program-file.ts'],
+  'cli/chat': ['client', 'terminal', 'cli.ts', 'failure.ts'],
+  'cli/offline': ['client', 'terminal', 'record', 'pull', 'unit', 'cli.ts', 'config-files.ts', 'failure.ts', 'npm.ts',
+    'program-file.ts', 'reload-plan.ts', 'version.ts'],
+  'cli/serve': ['client', 'terminal', 'record', 'unit', 'chat', 'offline', 'cli.ts', 'failure.ts', 'program-file.ts',
+    'version.ts'],
+  'cli/plugins': ['client', 'terminal', 'record', 'offline', 'serve', 'cli.ts', 'failure.ts', 'npm.ts'],
+  'cli/setup': ['client', 'terminal', 'record', 'pull', 'offline', 'serve', 'cli.ts', 'failure.ts'],
+  'cli/commands': ['client', 'terminal', 'record', 'pull', 'completion', 'unit', 'chat', 'offline', 'serve', 'plugins',
+    'setup', 'cli.ts', 'config-files.ts', 'envelope-file.ts', 'failure.ts', 'option-value.ts', 'program-path.ts', 'reload-plan.ts'],
+  'cli/bundle': ['heap-flags.ts', 'main.ts']
 }
 const allRooms = Object.keys(rooms)
 
@@ -272,7 +288,7 @@ t.test('no further file of the command line knows an engine by its name', async 
  */
 const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock'>> = {
   'cli/bundle/code-cache.ts': 'compared',
-  'cli/watch.ts': 'shown',
+  'cli/terminal/watch.ts': 'shown',
   'kernel/config/store.ts': 'compared',
   'kernel/dispatch/route/catalog.ts': 'shown',
   'kernel/dispatch/dispatcher.ts': 'shown',

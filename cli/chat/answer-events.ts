@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { readRefusal } from '../api-failure.js'
-import type { ApiClient } from '../client.js'
+import { readRefusal } from '../client/api-failure.js'
+import type { ApiClient } from '../client/client.js'
 import { CliFailure } from '../failure.js'
 
 const deltaSchema = z.looseObject({ content: z.string().nullish(), reasoning_content: z.string().nullish() })

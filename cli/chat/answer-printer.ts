@@ -1,5 +1,5 @@
-import type { Output } from '../output.js'
-import { harmless } from '../text-width.js'
+import type { Output } from '../terminal/output.js'
+import { harmless } from '../terminal/text-width.js'
 import type { AnswerPart } from './answer-events.js'
 
 /** Writes an answer as it comes. Reasoning is shown to people only: what is piped on is the answer alone. */

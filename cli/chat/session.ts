@@ -1,5 +1,5 @@
-import type { ApiClient } from '../client.js'
-import type { Output } from '../output.js'
+import type { ApiClient } from '../client/client.js'
+import type { Output } from '../terminal/output.js'
 import { streamAnswer, wholeAnswer } from './answer-events.js'
 import { AnswerPrinter } from './answer-printer.js'
 

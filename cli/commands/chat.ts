@@ -5,7 +5,7 @@ import type { Cli } from '../cli.js'
 import { converse } from '../chat/conversation.js'
 import { ChatSession } from '../chat/session.js'
 import { usageFailure } from '../failure.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import { numberOf } from '../option-value.js'
 
 interface ChatOptions {

@@ -5,7 +5,7 @@ import { fishCompletion } from '../completion/fish.js'
 import { knownNames, nameKinds, type NameKind } from '../completion/names.js'
 import { completionNodes, type CompletionNode } from '../completion/tree.js'
 import { zshCompletion } from '../completion/zsh.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 
 const scripts = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const satisfies
   Readonly<Record<string, (nodes: readonly CompletionNode[]) => string>>

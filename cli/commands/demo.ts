@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import { homeOption } from './serve.js'
 
 export function addDemoCommand (program: Command, cli: Cli): void {

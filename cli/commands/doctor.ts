@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import type { DoctorOptions } from '../offline/doctor/doctor.js'
 import type { PermsOptions } from '../offline/doctor/perms.js'
 import type { UpgradeOptions } from '../offline/doctor/upgrade.js'

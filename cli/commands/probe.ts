@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
-import type { Output } from '../output.js'
+import { examples } from '../terminal/help.js'
+import type { Output } from '../terminal/output.js'
 
 const text = z.string().default('')
 const count = z.number().default(0)

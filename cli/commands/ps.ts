@@ -1,12 +1,12 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
-import type { Colour, Output } from '../output.js'
+import { examples } from '../terminal/help.js'
+import type { Colour, Output } from '../terminal/output.js'
 import { numberOf } from '../option-value.js'
-import { tableLines, type Column } from '../table.js'
-import { harmless, truncate } from '../text-width.js'
-import { watch } from '../watch.js'
+import { tableLines, type Column } from '../terminal/table.js'
+import { harmless, truncate } from '../terminal/text-width.js'
+import { watch } from '../terminal/watch.js'
 
 const text = z.string().nullish()
 const requestSchema = z.looseObject({

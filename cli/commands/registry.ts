@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import type { ImportOptions } from '../offline/import-registry.js'
 import { homeOption } from './serve.js'
 

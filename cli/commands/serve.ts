@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import type { ServeOptions } from '../serve/serve.js'
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../cli.js'
-import { examples } from '../help.js'
+import { examples } from '../terminal/help.js'
 import type { UninstallOptions } from '../offline/uninstall/uninstall.js'
 import { homeOption } from './serve.js'
 

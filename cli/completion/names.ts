@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ApiClient } from '../client.js'
-import { packageOf, pluginListSchema } from '../plugin-report.js'
+import type { ApiClient } from '../client/client.js'
+import { packageOf, pluginListSchema } from '../record/plugin-report.js'
 
 export const nameKinds = ['slot', 'model', 'upstream', 'profile', 'plugin', 'request', 'approval', 'service'] as const
 export type NameKind = typeof nameKinds[number]

@@ -5,7 +5,7 @@ import { packageRoot } from '../../kernel/config/package-root.js'
 import type { Cli } from '../cli.js'
 import { CliFailure, usageFailure } from '../failure.js'
 import { linkGateway } from './gateway-link.js'
-import { runNpm } from './npm.js'
+import { runNpm } from '../npm.js'
 import type { TemplateKind } from './template-kinds.js'
 
 interface Template {

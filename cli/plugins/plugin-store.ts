@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { join } from 'node:path'
 import { z } from 'zod'
 import { CliFailure } from '../failure.js'
-import type { Npm } from './npm.js'
+import type { Npm } from '../npm.js'
 import { readPackageManifest, type PackageManifest } from './package-manifest.js'
 import type { PackageSpec } from './package-spec.js'
 

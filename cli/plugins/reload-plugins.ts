@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
-import { reasonOf, waitingText, type PluginReport } from '../plugin-report.js'
-import { harmless } from '../text-width.js'
+import { reasonOf, waitingText, type PluginReport } from '../record/plugin-report.js'
+import { harmless } from '../terminal/text-width.js'
 import { postReload } from './reload.js'
 
 /** Has the gateway look at its plugins again and tells what is not in force; rejects when something is broken. */

@@ -1,6 +1,6 @@
 import type { Cli } from '../cli.js'
-import type { ApiClient } from '../client.js'
-import { packageOf, pluginListSchema, type PluginReport } from '../plugin-report.js'
+import type { ApiClient } from '../client/client.js'
+import { packageOf, pluginListSchema, type PluginReport } from '../record/plugin-report.js'
 import { addressOf } from '../offline/home/running-gateway.js'
 import type { OfflineHome } from './offline-home.js'
 

@@ -1,5 +1,5 @@
-import { durationText, sizeText } from '../size-text.js'
-import { oneLine, textWidth, truncate } from '../text-width.js'
+import { durationText, sizeText } from '../terminal/size-text.js'
+import { oneLine, textWidth, truncate } from '../terminal/text-width.js'
 import type { PullSnapshot } from './snapshot.js'
 
 const LEAST_BAR = 10

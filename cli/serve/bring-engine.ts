@@ -3,7 +3,7 @@ import { resolvePaths } from '../../kernel/config/paths.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
 import { bringEmbedded, lacksEngine } from '../offline/engines/engines.js'
-import { sizeText } from '../size-text.js'
+import { sizeText } from '../terminal/size-text.js'
 
 /**
  * Downloads the embedded engine when nothing else here could run the demo's model. Where that fails, `warn` goes on: the

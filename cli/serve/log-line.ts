@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { foldLines, harmless, textWidth } from '../text-width.js'
+import { foldLines, harmless, textWidth } from '../terminal/text-width.js'
 
 const lineSchema = z.looseObject({ level: z.string(), time: z.union([z.string(), z.number()]), msg: z.string().default('') })
 

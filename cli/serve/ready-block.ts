@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { ConfigSnapshot, Paths, PluginReport, RuntimeInfo } from '../../kernel/contract/index.js'
-import { DEFAULT_BASE } from '../target.js'
-import type { Output } from '../output.js'
-import { reasonOf } from '../plugin-report.js'
+import { DEFAULT_BASE } from '../client/target.js'
+import type { Output } from '../terminal/output.js'
+import { reasonOf } from '../record/plugin-report.js'
 
 export interface ReadyFacts {
   readonly version: string

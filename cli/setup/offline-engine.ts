@@ -6,7 +6,7 @@ import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
 import { bringEmbedded, lacksEngine } from '../offline/engines/engines.js'
 import { homeOf } from '../offline/home/home-of.js'
-import { sizeText } from '../size-text.js'
+import { sizeText } from '../terminal/size-text.js'
 import { Prompt } from './prompt.js'
 
 export interface OfferOptions {

@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import type { Cli } from '../cli.js'
 import { Interrupted } from '../failure.js'
-import { foldLines } from '../text-width.js'
+import { foldLines } from '../terminal/text-width.js'
 
 const LEAST_ROOM = 20
 /** Columns that are left for a short answer. */

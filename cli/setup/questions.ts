@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import type { Cli } from '../cli.js'
-import type { ApiClient } from '../client.js'
-import { modelListSchema } from '../commands/model/model-record.js'
-import { sizeText } from '../size-text.js'
-import { slotListSchema } from '../slot-record.js'
+import type { ApiClient } from '../client/client.js'
+import { modelListSchema } from '../record/model-record.js'
+import { sizeText } from '../terminal/size-text.js'
+import { slotListSchema } from '../record/slot-record.js'
 import { Prompt } from './prompt.js'
 
 export interface Known {

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { ApiFailure, parseBase } from '../api-failure.js'
+import { ApiFailure, parseBase } from '../client/api-failure.js'
 import type { Cli } from '../cli.js'
-import type { ApiClient } from '../client.js'
+import type { ApiClient } from '../client/client.js'
 import { CliFailure } from '../failure.js'
-import { askedBy, targetOf } from '../target.js'
+import { askedBy, targetOf } from '../client/target.js'
 
 /** The gateway that a first run is made with. */
 export interface SetupGateway {

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { ApiClient } from '../../cli/client.js'
-import { textWidth } from '../../cli/text-width.js'
+import { ApiClient } from '../../cli/client/client.js'
+import { textWidth } from '../../cli/terminal/text-width.js'
 import { fakeApi, FakeProcess, refuse, run, slotRecord, sse, type Answer, type FakeApi } from './support.js'
 
 async function api (t: Test, answers: Readonly<Record<string, Answer>>): Promise<FakeApi> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { textWidth } from '../../cli/text-width.js'
+import { textWidth } from '../../cli/terminal/text-width.js'
 import imagegen from '../../plugins/providers/imagegen/index.js'
 import llmServer from '../../plugins/providers/llm-server/index.js'
 import sttEngine from '../../plugins/providers/stt-engine/index.js'

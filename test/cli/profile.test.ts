@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { textWidth } from '../../cli/text-width.js'
+import { textWidth } from '../../cli/terminal/text-width.js'
 import { api } from '../plugins/api/support.js'
 import { FakeProcess, run } from './support.js'
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { commandGroups } from '../../cli/commands/index.js'
 import { commandNames, ownCommand } from '../../cli/own-command.js'
-import { asWritten, cliWords } from '../../cli/route-words.js'
+import { asWritten, cliWords } from '../../cli/client/route-words.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 

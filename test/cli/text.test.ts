@@ -1,8 +1,8 @@
 import t from 'tap'
-import { readServerEvents, type ServerEvent } from '../../cli/sse-reader.js'
-import { tableLines } from '../../cli/table.js'
+import { readServerEvents, type ServerEvent } from '../../cli/client/sse-reader.js'
+import { tableLines } from '../../cli/terminal/table.js'
 import { processorMs } from '../processor-time.js'
-import { foldLines, harmless, oneLine, textWidth, truncate } from '../../cli/text-width.js'
+import { foldLines, harmless, oneLine, textWidth, truncate } from '../../cli/terminal/text-width.js'
 
 async function* inPieces (text: string, size: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { textWidth } from '../../cli/text-width.js'
+import { textWidth } from '../../cli/terminal/text-width.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import settings from '../../plugins/api/settings/index.js'
 import remoteCatalog from '../../plugins/providers/remote-catalog/index.js'

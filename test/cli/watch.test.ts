@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { changes, fitted, overdrawn } from '../../cli/watch.js'
+import { changes, fitted, overdrawn } from '../../cli/terminal/watch.js'
 import { fakeApi, FakeProcess, refuse, run, type FakeApi } from './support.js'
 
 const request = {

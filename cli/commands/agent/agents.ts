@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { pathTo } from '../../program-path.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 import { agentListSchema } from './agent-record.js'
 
 export function addAgentList (agent: Command, cli: Cli): void {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { ApiClient } from '../../client.js'
+import type { ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import type { Colour } from '../../output.js'
+import type { Colour } from '../../terminal/output.js'
 
 export const approvalSchema = z.looseObject({
   id: z.string(),

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 import { USUAL_AGENT } from './personas.js'
 
 const viewSchema = z.looseObject({

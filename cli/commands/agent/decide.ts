@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 import { approvalAnswerSchema, wholeId } from './approval-record.js'
 
 export function addApprovalsDecide (approvals: Command, cli: Cli): void {

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 import { approvalListSchema, shortId, stateColour, summaryOf } from './approval-record.js'
 
 const states = ['pending', 'approved', 'executed', 'failed', 'denied', 'expired', 'all'] as const

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 import { listCards } from './identity-card.js'
 
 export function addAgentPeers (agent: Command, cli: Cli): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { oneLine, harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { oneLine, harmless } from '../../terminal/text-width.js'
 import { approvalEventSchema, shortId, summaryOf } from './approval-record.js'
 
 export function addApprovalsWatch (approvals: Command, cli: Cli): void {

@@ -1,10 +1,10 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { examples } from '../../help.js'
+import { pathOf } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
 import { numberOf } from '../../option-value.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 import { boardOption, boardQuery, lanesSchema, taskOf, taskSchema, type BoardOption, type TaskRecord } from './task-record.js'
 import { addBoardWatch } from './watch.js'
 

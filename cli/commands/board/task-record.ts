@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { z } from 'zod'
-import { pathOf, type ApiClient } from '../../client.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
 
 /** As `GET /api/board` and its neighbours answer it, as far as the command line shows it. */

@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { harmless, oneLine } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless, oneLine } from '../../terminal/text-width.js'
 import { boardOption, boardQuery, lanesSchema, type BoardOption } from './task-record.js'
 
 const eventSchema = z.looseObject({

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 
 const text = z.string().nullish()
 const selectionSchema = z.looseObject({

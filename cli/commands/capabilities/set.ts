@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { devices } from '../../../kernel/contract/schemas/index.js'
 import { capabilityChildren, capabilityGroupOf, type CapabilityChild } from '../../../plugins/services/capabilities/words.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { orNone } from '../../option-value.js'
 
 interface SetOptions {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { ApiFailure } from '../../api-failure.js'
+import { ApiFailure } from '../../client/api-failure.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 
 export function addConfigHardware (config: Command, cli: Cli): void {
   config.command('hardware')

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { editableNames } from '../../config-files.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { homeOption } from '../serve.js'
 import { addConfigHardware } from './hardware.js'
 import { addConfigReload } from './reload.js'

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { brokenLines } from '../../plugins/reload-plugins.js'
-import { pluginListSchema } from '../../plugin-report.js'
+import { pluginListSchema } from '../../record/plugin-report.js'
 import { printReload, refusedLines, reloadGateway } from '../../reload-plan.js'
 
 export function addConfigReload (config: Command, cli: Cli): void {

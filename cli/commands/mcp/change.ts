@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { ApiFailure } from '../../api-failure.js'
-import { pathOf, type ApiClient } from '../../client.js'
+import { ApiFailure } from '../../client/api-failure.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { shellText } from '../../../kernel/contract/text/shell-words.js'
-import { confirm } from '../../confirm.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure, usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 import { oneServerSchema, serverSchema } from './server-record.js'
 
 interface InstallOptions {

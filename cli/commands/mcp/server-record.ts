@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Colour } from '../../output.js'
+import type { Colour } from '../../terminal/output.js'
 
 export const serverSchema = z.looseObject({
   id: z.string(),

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import type { ApiClient } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const statusSchema = z.looseObject({
   enabled: z.boolean(),

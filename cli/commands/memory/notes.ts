@@ -1,11 +1,11 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { confirm } from '../../confirm.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { numberOf } from '../../option-value.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const banksSchema = z.looseObject({
   banks: z.array(z.looseObject({ bank_id: z.string(), fact_count: z.number().nullish(), last_write_at: z.string().nullish() }))

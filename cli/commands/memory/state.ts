@@ -1,10 +1,10 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client.js'
+import type { ApiClient } from '../../client/client.js'
 import { CliFailure, usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const engineSchema = z.looseObject({
   enabled: z.boolean(),

@@ -7,10 +7,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const WIRE = '/api/memory/hindsight'
 const LOOK_EVERY_MS = 300

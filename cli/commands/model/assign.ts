@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { modelRecordSchema } from './model-record.js'
+import { examples } from '../../terminal/help.js'
+import { modelRecordSchema } from '../../record/model-record.js'
 
 export function addModelAssign (model: Command, cli: Cli): void {
   model.command('assign <ref>')

@@ -2,9 +2,9 @@ import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import { modelCapabilities } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { sizeText } from '../../size-text.js'
-import type { Column } from '../../table.js'
+import { examples } from '../../terminal/help.js'
+import { sizeText } from '../../terminal/size-text.js'
+import type { Column } from '../../terminal/table.js'
 
 const entrySchema = z.looseObject({
   id: z.string(),

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { sizeText } from '../../size-text.js'
-import type { Column } from '../../table.js'
+import { examples } from '../../terminal/help.js'
+import { sizeText } from '../../terminal/size-text.js'
+import type { Column } from '../../terminal/table.js'
 
 const fileSchema = z.looseObject({ id: z.string(), size_bytes: z.number(), info: z.string().default('') })
 

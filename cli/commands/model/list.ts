@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { sizeText } from '../../size-text.js'
-import type { Column } from '../../table.js'
-import { modelListSchema, type ModelRecord } from './model-record.js'
+import { examples } from '../../terminal/help.js'
+import { sizeText } from '../../terminal/size-text.js'
+import type { Column } from '../../terminal/table.js'
+import { modelListSchema, type ModelRecord } from '../../record/model-record.js'
 
 const columns: ReadonlyArray<Column<ModelRecord>> = [
   { title: 'ID', cell: ({ id }) => id },

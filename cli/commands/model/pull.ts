@@ -2,12 +2,12 @@ import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import { modelCapabilities } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { followPull } from '../../pull/follow-pull.js'
 import { pullSnapshotSchema, type PullSnapshot } from '../../pull/snapshot.js'
-import { sizeText } from '../../size-text.js'
+import { sizeText } from '../../terminal/size-text.js'
 
 interface PullOptions {
   readonly repo?: string

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { modelRecordSchema } from './model-record.js'
+import { examples } from '../../terminal/help.js'
+import { modelRecordSchema } from '../../record/model-record.js'
 
 interface RegisterOptions {
   readonly path: string

@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { numberOf } from '../../option-value.js'
-import type { Column } from '../../table.js'
+import type { Column } from '../../terminal/table.js'
 
 const rowSchema = z.looseObject({
   id: z.string(),

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { examples } from '../../help.js'
-import { sizeText } from '../../size-text.js'
-import { modelRecordSchema, type ModelRecord } from './model-record.js'
+import { pathOf } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import { sizeText } from '../../terminal/size-text.js'
+import { modelRecordSchema, type ModelRecord } from '../../record/model-record.js'
 
 export function addModelShow (model: Command, cli: Cli): void {
   model.command('show <ref>')

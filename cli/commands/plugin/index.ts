@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { templateKinds, type TemplateKind } from '../../plugins/template-kinds.js'
 import type { ListOptions } from '../../plugins/list-plugins.js'
 import { homeOption } from '../serve.js'

@@ -1,12 +1,12 @@
 import { Option, type Command } from 'commander'
 import { deviceClasses, gpuBackends, nameSchema, profileSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { confirm } from '../../confirm.js'
+import { pathOf } from '../../client/client.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure, usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { textOf } from '../../option-value.js'
-import { profileRecordSchema, type ProfileRecord } from '../../profile-record.js'
+import { profileRecordSchema, type ProfileRecord } from '../../record/profile-record.js'
 
 interface ProfileOptions {
   readonly image?: string

@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { nameSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { giveEnvelope, readEnvelope } from '../../envelope-file.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { textOf } from '../../option-value.js'
-import { profileRecordSchema } from '../../profile-record.js'
+import { profileRecordSchema } from '../../record/profile-record.js'
 
 const envelopeSchema = z.looseObject({ name: z.string().optional(), omitted: z.array(z.string()).default([]) })
 const reportSchema = z.looseObject({ valid: z.boolean(), checksum_ok: z.boolean(), name: z.string(), collides: z.boolean() })

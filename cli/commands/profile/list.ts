@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { examples } from '../../help.js'
-import { profileRecordSchema, type ProfileRecord } from '../../profile-record.js'
+import { pathOf } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import { profileRecordSchema, type ProfileRecord } from '../../record/profile-record.js'
 
 export function addProfileList (profile: Command, cli: Cli): void {
   profile.command('list')

@@ -1,12 +1,12 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client.js'
+import type { ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { numberOf } from '../../option-value.js'
-import { isAbsent, serviceListSchema, stateOf, type ServiceRecord } from '../../service-record.js'
-import { harmless } from '../../text-width.js'
+import { isAbsent, serviceListSchema, stateOf, type ServiceRecord } from '../../record/service-record.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const linesSchema = z.looseObject({ lines: z.array(z.string()), hint: z.string().optional() })
 const complaintSchema = z.looseObject({ message: z.string() })

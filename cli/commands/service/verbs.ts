@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { serviceVerbs, type ServiceVerb } from '../../../kernel/contract/agent/companion.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 
 const actedSchema = z.looseObject({ ok: z.boolean(), message: z.string() })
 

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { confirm } from '../../confirm.js'
+import { pathOf } from '../../client/client.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 
 export function addSlotDelete (slot: Command, cli: Cli): void {
   slot.command('delete <name>')

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Device, SlotType } from '../../../kernel/contract/schemas/index.js'
-import { ApiFailure } from '../../api-failure.js'
-import type { ApiClient } from '../../client.js'
+import { ApiFailure } from '../../client/api-failure.js'
+import type { ApiClient } from '../../client/client.js'
 import { usageFailure } from '../../failure.js'
-import { pluginListSchema } from '../../plugin-report.js'
+import { pluginListSchema } from '../../record/plugin-report.js'
 import { offeredProviders } from './slot-options.js'
 
 /** A name that is not built in must be the provider of an active plugin: a typo would make a slot that never starts. */

@@ -1,14 +1,14 @@
 import type { Command } from 'commander'
 import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import type { Output } from '../../output.js'
-import { withSlotProgress } from '../../progress.js'
-import { isServing, modelOf, slotRecordSchema, type SlotRecord } from '../../slot-record.js'
-import { harmless } from '../../text-width.js'
-import { slotProblems } from '../../slot-table.js'
+import { examples } from '../../terminal/help.js'
+import type { Output } from '../../terminal/output.js'
+import { withSlotProgress } from '../../terminal/progress.js'
+import { isServing, modelOf, slotRecordSchema, type SlotRecord } from '../../record/slot-record.js'
+import { harmless } from '../../terminal/text-width.js'
+import { slotProblems } from '../../record/slot-table.js'
 
 export function addSlotVerbs (slot: Command, cli: Cli): void {
   slot.command('load <name>')

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { examples } from '../../help.js'
-import { slotListSchema } from '../../slot-record.js'
-import { harmless } from '../../text-width.js'
-import { printSlots, providerProblems, pullProblems, unreadProblems } from '../../slot-table.js'
+import { examples } from '../../terminal/help.js'
+import { slotListSchema } from '../../record/slot-record.js'
+import { harmless } from '../../terminal/text-width.js'
+import { printSlots, providerProblems, pullProblems, unreadProblems } from '../../record/slot-table.js'
 
 export function addSlotList (slot: Command, cli: Cli): void {
   slot.command('list')

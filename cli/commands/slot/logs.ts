@@ -1,10 +1,10 @@
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
-import { examples } from '../../help.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
 import { numberOf } from '../../option-value.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const logsSchema = z.looseObject({
   logs: z.union([z.array(z.string()), z.string().transform(text => text.split('\n'))]),

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { aboutText } from '../../../kernel/contract/provider/engine-about.js'
-import { pathOf, type ApiClient } from '../../client.js'
-import { examples } from '../../help.js'
-import type { Output } from '../../output.js'
-import { modelOf, slotRecordSchema, type SlotRecord } from '../../slot-record.js'
-import { slotProblems, stateColour } from '../../slot-table.js'
-import { harmless } from '../../text-width.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import type { Output } from '../../terminal/output.js'
+import { modelOf, slotRecordSchema, type SlotRecord } from '../../record/slot-record.js'
+import { slotProblems, stateColour } from '../../record/slot-table.js'
+import { harmless } from '../../terminal/text-width.js'
 
 type Print = (out: Output, record: SlotRecord) => void
 

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { ApiFailure } from '../../api-failure.js'
+import { ApiFailure } from '../../client/api-failure.js'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
-import { examples } from '../../help.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
 import { runVerb, tellServing } from './lifecycle.js'
 
 export function addSlotSwap (slot: Command, cli: Cli): void {

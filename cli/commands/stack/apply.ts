@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { confirm } from '../../confirm.js'
+import { pathOf } from '../../client/client.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { appliedSchema, stackPlanSchema, type AppliedStack } from '../../stack-record.js'
-import { harmless } from '../../text-width.js'
+import { examples } from '../../terminal/help.js'
+import { appliedSchema, stackPlanSchema, type AppliedStack } from '../../record/stack-record.js'
+import { harmless } from '../../terminal/text-width.js'
 
 interface ApplyOptions {
   readonly dryRun?: true

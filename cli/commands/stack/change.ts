@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { nameSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { confirm } from '../../confirm.js'
+import { pathOf } from '../../client/client.js'
+import { confirm } from '../../terminal/confirm.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { textOf } from '../../option-value.js'
-import { stackRecordSchema } from '../../stack-record.js'
+import { stackRecordSchema } from '../../record/stack-record.js'
 
 export function addStackSnapshot (stack: Command, cli: Cli): void {
   stack.command('snapshot')

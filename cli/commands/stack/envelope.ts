@@ -3,13 +3,13 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { nameSchema } from '../../../kernel/contract/schemas/index.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { giveEnvelope, readEnvelope } from '../../envelope-file.js'
 import { CliFailure, usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
+import { examples } from '../../terminal/help.js'
 import { textOf } from '../../option-value.js'
-import { modelsSchema, type StackModels } from '../../stack-record.js'
-import { harmless } from '../../text-width.js'
+import { modelsSchema, type StackModels } from '../../record/stack-record.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const envelopeSchema = z.looseObject({ omitted: z.array(z.string()).default([]) })
 const reportSchema = z.looseObject({ ...modelsSchema.shape, valid: z.boolean(), checksum_ok: z.boolean(), collides: z.boolean() })

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { examples } from '../../help.js'
-import { driftText, stackRecordSchema, type StackRow } from '../../stack-record.js'
+import { pathOf } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import { driftText, stackRecordSchema, type StackRow } from '../../record/stack-record.js'
 
 export function addStackList (stack: Command, cli: Cli): void {
   stack.command('list')

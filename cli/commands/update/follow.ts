@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
-import { ApiFailure } from '../../api-failure.js'
+import { ApiFailure } from '../../client/api-failure.js'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client.js'
+import { pathOf, type ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { oneLine, truncate } from '../../text-width.js'
+import { oneLine, truncate } from '../../terminal/text-width.js'
 
 export const updateJobSchema = z.looseObject({
   id: z.string(),

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client.js'
+import type { ApiClient } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 
 const driftSchema = z.looseObject({
   slots: z.array(z.looseObject({

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { usageFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { readSecret } from '../../secret-prompt.js'
-import { upstreamSchema } from '../../upstream-record.js'
+import { examples } from '../../terminal/help.js'
+import { readSecret } from '../../terminal/secret-prompt.js'
+import { upstreamSchema } from '../../record/upstream-record.js'
 import { testUpstream } from './test.js'
 
 /** The key comes from standard input and never from the command line, where other people of the machine can see it. */

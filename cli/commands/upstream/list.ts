@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
-import { keyOf, problemsOf, stateOf, upstreamSchema } from '../../upstream-record.js'
+import { pathOf } from '../../client/client.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
+import { keyOf, problemsOf, stateOf, upstreamSchema } from '../../record/upstream-record.js'
 
 export function addUpstreamList (upstream: Command, cli: Cli): void {
   upstream.command('list')

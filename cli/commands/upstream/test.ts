@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import type { ApiClient } from '../../client.js'
+import type { ApiClient } from '../../client/client.js'
 import type { Cli } from '../../cli.js'
-import { pathOf } from '../../client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
-import { examples } from '../../help.js'
-import { harmless } from '../../text-width.js'
-import { testSchema } from '../../upstream-record.js'
+import { examples } from '../../terminal/help.js'
+import { harmless } from '../../terminal/text-width.js'
+import { testSchema } from '../../record/upstream-record.js'
 
 export function addUpstreamTest (upstream: Command, cli: Cli): void {
   upstream.command('test <name>')

@@ -4,7 +4,7 @@ import { parseToml, tomlDiagnostic, type Table } from '../../../kernel/config/to
 import type { Paths } from '../../../kernel/contract/index.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 import { ConfigText } from './config-text.js'
 
 /** Prints svc.toml with its comments, and with no secret. */

@@ -1,6 +1,6 @@
 import { stringify } from 'smol-toml'
 import { z } from 'zod'
-import { foldLines } from '../../text-width.js'
+import { foldLines } from '../../terminal/text-width.js'
 import type { EditableFile } from './editable.js'
 
 const COMMENT_WIDTH = 118

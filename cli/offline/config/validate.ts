@@ -4,7 +4,7 @@ import type { Finding, Paths } from '../../../kernel/contract/index.js'
 import { agentFile, configFiles, slotFile, toolServerFile } from '../../../kernel/config/parts/config-parts.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { harmless } from '../../text-width.js'
+import { harmless } from '../../terminal/text-width.js'
 import { checkHome, type HomeCheck } from './check-home.js'
 import { findingLine } from './problem-line.js'
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { harmless, padTo } from '../../text-width.js'
+import { harmless, padTo } from '../../terminal/text-width.js'
 import { homeOf } from '../home/home-of.js'
 import { gatherFacts, type GatherOptions } from './gather.js'
 import { verdicts, type Check } from './verdicts.js'

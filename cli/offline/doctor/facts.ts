@@ -1,4 +1,4 @@
-import type { Runtimes } from '../../runtimes.js'
+import type { Runtimes } from '../../record/runtimes.js'
 import type { HardwareInfo, SvcConfig } from '../../../kernel/contract/index.js'
 import type { FileVerdict } from '../config/validate.js'
 

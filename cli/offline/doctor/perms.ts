@@ -6,7 +6,7 @@ import { loadSvc } from '../../../kernel/config/load/load-parts.js'
 import { storeOf } from '../../../kernel/models/store-folder.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { oneLine, padTo } from '../../text-width.js'
+import { oneLine, padTo } from '../../terminal/text-width.js'
 import { judgePath, type PathFacts, type PathVerdict } from './ownership.js'
 import { svcSchema } from '../svc-schema.js'
 

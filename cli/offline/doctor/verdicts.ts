@@ -1,4 +1,4 @@
-import { runtimesText } from '../../runtimes.js'
+import { runtimesText } from '../../record/runtimes.js'
 import { satisfiesLeast } from './node-version.js'
 import type { DoctorFacts, PortFacts } from './facts.js'
 

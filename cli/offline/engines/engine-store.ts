@@ -9,7 +9,7 @@ import { libraryCheck } from '../../../plugins/providers/llm-server/embedded-eng
 import { buildFor, EMBEDDED, installedFolder, LIBRARY, libraryGpus, libraryIn, type LibraryGpu } from '../../../plugins/providers/llm-server/ref.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { Npm } from '../../plugins/npm.js'
+import { Npm } from '../../npm.js'
 
 /** A download may take a while; another install waits for it. */
 const WAIT_MS = 600_000

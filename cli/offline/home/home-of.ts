@@ -4,10 +4,10 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { resolvePaths } from '../../../kernel/config/paths.js'
 import type { Paths } from '../../../kernel/contract/index.js'
-import { ApiFailure } from '../../api-failure.js'
+import { ApiFailure } from '../../client/api-failure.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
-import { askedBy, targetOf } from '../../target.js'
+import { askedBy, targetOf } from '../../client/target.js'
 
 const REACH_MS = 5_000
 

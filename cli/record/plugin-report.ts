@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { aboutText } from '../kernel/contract/provider/engine-about.js'
-import { asWritten } from './route-words.js'
+import { aboutText } from '../../kernel/contract/provider/engine-about.js'
+import { asWritten } from '../client/route-words.js'
 import { aboutSchema } from './slot-record.js'
 
 const waitingSchema = z.looseObject({

@@ -1,4 +1,4 @@
-import { commandNames, type OwnCommand } from './own-command.js'
+import { commandNames, type OwnCommand } from '../own-command.js'
 
 /** A route that a message of the gateway names, and the command that does the same. The longest route comes first. */
 const commands: ReadonlyArray<readonly [route: RegExp, command: string]> = [

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ApiClient } from './client.js'
-import { pathOf } from './client.js'
+import type { ApiClient } from '../client/client.js'
+import { pathOf } from '../client/client.js'
 import type { Output } from './output.js'
 import { oneLine, truncate } from './text-width.js'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Colour } from './output.js'
+import type { Colour } from '../terminal/output.js'
 
 /** The part of an upstream that commands show. */
 export const upstreamSchema = z.looseObject({

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
-import type { Cli } from './cli.js'
-import { Interrupted } from './failure.js'
+import type { Cli } from '../cli.js'
+import { Interrupted } from '../failure.js'
 
 /** Asks for a yes at the prompt. Without a terminal, as in a script, the command line is the answer. */
 export async function confirm (cli: Cli, question: string): Promise<boolean> {

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { foldLines, oneLine, padTo } from './text-width.js'
-import { cliWords, unmarked } from './route-words.js'
-import type { OwnCommand } from './own-command.js'
+import { cliWords, unmarked } from '../client/route-words.js'
+import type { OwnCommand } from '../own-command.js'
 import { tableLines, type Column } from './table.js'
 
 export type Sink = Writable & { readonly isTTY?: boolean, readonly columns?: number, readonly rows?: number }

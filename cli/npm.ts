@@ -2,7 +2,7 @@ import { spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_p
 import { access, constants } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { CliFailure } from '../failure.js'
+import { CliFailure } from './failure.js'
 
 interface Program { readonly command: string, readonly args: readonly string[] }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CliFailure, usageFailure } from './failure.js'
+import { CliFailure, usageFailure } from '../failure.js'
 import { cliWords } from './route-words.js'
 
 /** Any service's refusal; whatever is not our envelope is shown as far as it can be. */

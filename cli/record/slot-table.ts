@@ -1,7 +1,7 @@
-import type { Colour, Output } from './output.js'
+import type { Colour, Output } from '../terminal/output.js'
 import { isServing, modelOf, type SlotRecord } from './slot-record.js'
-import type { Column } from './table.js'
-import { problemText } from '../kernel/contract/text/problem-text.js'
+import type { Column } from '../terminal/table.js'
+import { problemText } from '../../kernel/contract/text/problem-text.js'
 
 export function stateColour (state: string): Colour {
   if (state === 'error') return 'red'

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Cli } from './cli.js'
+import type { Cli } from '../cli.js'
 import { oneLine, truncate } from './text-width.js'
 
 export interface Watched<Row> {

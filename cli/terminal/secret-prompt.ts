@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import type { Cli } from './cli.js'
+import type { Cli } from '../cli.js'
 import { endsInput } from './confirm.js'
-import { Interrupted } from './failure.js'
+import { Interrupted } from '../failure.js'
 
 const LONGEST_SECRET = 64 * 1024
 
