@@ -26,6 +26,7 @@ const builtins = [
   { name: 'api-activity', load: () => import('./api/activity/index.js') },
   { name: 'api-agent-budgets', load: () => import('./api/agent-budgets/index.js') },
   { name: 'api-agent-chat', load: () => import('./api/agent-chat/index.js') },
+  { name: 'api-agent-memory', load: () => import('./api/agent-memory/index.js') },
   { name: 'api-agent-personas', load: () => import('./api/agent-personas/index.js') },
   { name: 'api-agents', load: () => import('./api/agents/index.js') },
   { name: 'api-approvals', load: () => import('./api/approvals/index.js') },

@@ -134,6 +134,8 @@ t.test('a descriptor that could not work is refused where it is written', async 
     [{ program: '../a' }, /its program is not the name of a file/],
     [{ requests: [{ 'User-Agent': /a/ }] }, /header names in lower case/],
     [{ install: { npm: { package: 'a', version: '^1.0.0', bytes: null } } }, /exact version/],
+    [{ skills: '../skills' }, /not a path below its data/],
+    [{ skills: 'a/../..' }, /not a path below its data/],
     [{ install: { container: { image: 'a', bytes: null, data: '/data' } } }, /no server to run in it/]
   ] as const
   for (const [wrong, says] of cases) t.throws(() => defineAgent({ ...good, ...wrong }), says)

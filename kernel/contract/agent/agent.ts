@@ -127,15 +127,18 @@ export interface AgentDescriptor {
   readonly probe?: AgentProbe
   /** How it is given a task. Without: the task board gives it none. */
   readonly task?: AgentErrand
+  /** Folder of its skills below its `dataDir`, such as `skills`: each is a folder with a `SKILL.md`. Without: it has none. */
+  readonly skills?: string
 }
 
 const ID = /^[a-z][a-z0-9-]{0,31}$/
 const PACKAGE = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i
 const VERSION = /^\d[\w.+-]*$/
+const SKILLS = /^(?!\.\.?(?:\/|$))[\w.-]+(?:\/(?!\.\.?(?:\/|$))[\w.-]+)*$/
 
 /** Checks and brands a descriptor for `ctx.addAgent`. Throws a `TypeError` that names what is wrong. */
 export function defineAgent (descriptor: AgentDescriptor): AgentDescriptor {
-  const { id, program, requests, minContext = 1, install = {}, server } = descriptor
+  const { id, program, requests, minContext = 1, install = {}, server, skills = 'skills' } = descriptor
   const packages = [install.npm, install.python].filter(each => each !== undefined)
   const rules: ReadonlyArray<readonly [holds: boolean, otherwise: string]> = [
     [ID.test(id), 'its id is not kebab-case of at most 32 characters'],
@@ -146,7 +149,8 @@ export function defineAgent (descriptor: AgentDescriptor): AgentDescriptor {
     [packages.every(each => PACKAGE.test(each.package) && VERSION.test(each.version)), 'a package of it has no valid name and exact version'],
     [install.container === undefined || server !== undefined, 'it comes as a container and has no server to run in it'],
     [server === undefined || (Number.isInteger(server.port) && server.port > 0 && server.port < 65_536 && server.probe.startsWith('/')),
-      'its server has no TCP port, or its probe is no path']
+      'its server has no TCP port, or its probe is no path'],
+    [SKILLS.test(skills), 'the folder of its skills is not a path below its data']
   ]
   const wrong = rules.find(([holds]) => !holds)
   if (wrong !== undefined) throw new TypeError(`agent '${id}': ${wrong[1]}`)

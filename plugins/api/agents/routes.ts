@@ -1,7 +1,7 @@
 import { defineRoute, type AgentDescriptor, type AnyRoute } from 'svc-gateway/plugin'
 import type { AgentLifecycle, Agents } from '../../services/agents/ref.js'
 import { shown } from './lifecycle-routes.js'
-import { agentsSchema, nameParamsSchema, settingsQuerySchema, settingsSchema, wiringQuerySchema, wiringSchema } from './schemas.js'
+import { agentsSchema, nameParamsSchema, settingsQuerySchema, settingsSchema, skillsSchema, wiringQuerySchema, wiringSchema } from './schemas.js'
 
 export interface AgentApi {
   readonly agents: Agents
@@ -21,6 +21,18 @@ export function agentRoutes ({ agents, lifecycle }: AgentApi): AnyRoute[] {
       handler: () => {
         const installed = lifecycle.list().map(shown)
         return { agents: installed, count: installed.length, known: agents.list().map(known) }
+      }
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/agents/skills',
+      tag,
+      summary: 'Skills of the agents that are installed',
+      description: 'What stands in the files of the agents: those that they brought, and those that they wrote themselves. At most 500 of each.',
+      schema: { response: skillsSchema },
+      handler: async () => {
+        const skills = (await lifecycle.skills()).map(skill => ({ ...skill }))
+        return { skills, count: skills.length }
       }
     }),
     defineRoute({

@@ -82,6 +82,16 @@ export const agentsSchema = z.strictObject({
   known: z.array(knownAgentSchema).meta({ description: 'All that plugins describe' })
 }).meta({ title: 'Agents' })
 
+export const skillsSchema = z.strictObject({
+  skills: z.array(z.strictObject({
+    agent: z.string(),
+    name: z.string(),
+    description: z.string().meta({ description: 'May be empty' }),
+    path: z.string().meta({ description: 'Of its file, on the gateway\'s machine' })
+  }).meta({ title: 'AgentSkill' })),
+  count: z.int()
+}).meta({ title: 'AgentSkills' })
+
 const dryRunSchema = z.boolean().optional().meta({ description: 'Only say what would be done' })
 const offlineSchema = z.boolean().optional().meta({ description: 'Bring nothing: use what is there' })
 const skipSchema = z.array(z.enum(agentPhases)).max(agentPhases.length).optional().meta({ description: 'Phases to leave out' })

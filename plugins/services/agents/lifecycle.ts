@@ -12,6 +12,7 @@ import {
   agentPhases, type AgentLifecycle, type AgentPhase, type AgentStatus, type InstallForm, type InstallOrder,
   type ReprovisionOrder
 } from './ref.js'
+import { skillsIn, type AgentSkill } from './skills.js'
 import { shownStatus } from './status.js'
 
 export interface LifecycleDeps extends PhaseDeps {
@@ -186,6 +187,14 @@ export class Lifecycle implements AgentLifecycle {
       return { phase, lines: text.split('\n').filter(line => line !== '') }
     }
     return (await Promise.all(agentPhases.map(read))).filter(({ lines }) => lines.length > 0)
+  }
+
+  async skills (): Promise<readonly AgentSkill[]> {
+    const folders = this.list().flatMap(({ name, data_dir: data }) => {
+      const folder = this.#deps.known.find(name)?.skills
+      return folder === undefined ? [] : [{ name, folder: join(data, folder) }]
+    })
+    return (await Promise.all(folders.map(({ name, folder }) => skillsIn(name, folder)))).flat()
   }
 
   /** Its status where an installation has nothing to do. */

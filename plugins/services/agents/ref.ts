@@ -1,6 +1,8 @@
 import { createServiceRef, type AgentDescriptor, type AgentSetting } from 'svc-gateway/plugin'
+import type { AgentSkill } from './skills.js'
 
 export { agentError } from './errors.js'
+export type { AgentSkill } from './skills.js'
 
 /** Where an agent is run that is to be wired. */
 export interface WiringPlace {
@@ -137,6 +139,8 @@ export interface AgentLifecycle {
   socket (id: string, anew: boolean): Promise<URL | null>
   /** Runs of it for one task each, wired anew. Null for one that can be given none now, by its descriptor or as it is. Quick. */
   errands (id: string): ((prompt: string) => Promise<Errand>) | null
+  /** The skills of all that are installed, at most 500 of each. Never rejects. */
+  skills (): Promise<readonly AgentSkill[]>
   /** Resolves when no work on it is under way. */
   settled (id: string): Promise<void>
 }

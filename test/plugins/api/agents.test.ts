@@ -7,6 +7,8 @@ import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { chatStream, FakeClock } from '../../../kernel/testing/index.js'
 import activityRoutes from '../../../plugins/api/activity/index.js'
+import memoryStats from '../../../plugins/api/agent-memory/index.js'
+import memoryRoutes from '../../../plugins/api/memory/index.js'
 import budgetRoutes from '../../../plugins/api/agent-budgets/index.js'
 import personaRoutes from '../../../plugins/api/agent-personas/index.js'
 import eventRoutes from '../../../plugins/api/events/index.js'
@@ -15,6 +17,8 @@ import toolRoutes from '../../../plugins/api/tools/index.js'
 import agents from '../../../plugins/services/agents/index.js'
 import budgets from '../../../plugins/services/agent-budgets/index.js'
 import personas from '../../../plugins/services/agent-personas/index.js'
+import memory from '../../../plugins/services/memory/index.js'
+import memoryEngine from '../../../plugins/services/memory-engine/index.js'
 import { Ledger } from '../../../plugins/services/agent-budgets/ledger.js'
 import { fakeUpstream, refusal, upstreamTable } from '../../wire/fake-upstream.js'
 import { readUntil, wireGateway, type WireGateway, type WireOptions } from '../../wire/wire-gateway.js'
@@ -103,6 +107,23 @@ t.test('the calls of tools by an agent, and of no other, with their arguments', 
   ] })
   t.notOk('hint' in json)
   t.equal((await ask('GET', '/api/agents/nobody/activity')).status, 404)
+})
+
+t.test('an agent is told what it keeps for itself, and why nothing is known while the memory is off', async t => {
+  const plugins = [agents, serviceRoutes, personas, memory, memoryEngine, memoryRoutes, memoryStats]
+  const { ask } = await rig(t, { plugins, svc: '[memory]\nenabled = true\n' })
+  const path = '/api/agents/hermes/memory/stats'
+  const empty = { agent_id: 'hermes', namespace: 'private:hermes', writes: 0, reads: 0, last_write: null, available: true }
+  t.strictSame((await ask('GET', path)).json, empty)
+  const own = { 'x-svc-agent': 'hermes', 'x-svc-private': '1' }
+  for (const [text, headers] of [['Ada likes tea.', own], ['Ada likes rain.', own], ['Bob likes tea.', {}], ['Cid likes tea.', { ...own, 'x-svc-agent': 'pi' }]] as const) {
+    t.match(await ask('POST', '/api/memory/add', { text }, headers), { status: 200 })
+  }
+  for (const headers of [own, {}]) await ask('POST', '/api/memory/recall', { query: 'tea' }, headers)
+  t.match((await ask('GET', path)).json, { ...empty, writes: 2, reads: 1, last_write: /^\d{4}-\d\d-\d\dT/ }, 'of its own dataset and no other')
+  t.match(await ask('GET', '/api/agents/robo/memory/stats'), { status: 404, json: { error: { code: 'agent.unknown' } } })
+  const off = await rig(t, { plugins })
+  t.match(await off.ask('GET', path), { status: 200, json: { ...empty, available: false, reason: /svc memory enable/ } })
 })
 
 t.test('a running agent is told of its persona, and nothing but this machine ever is', async t => {

@@ -34,6 +34,7 @@ const asks: AgentDescriptor = defineAgent({
   description: 'answers a line',
   install: { npm },
   probe: { args: ['--ask'], line: 'well?', expect: /"ok":true/ },
+  skills: 'own/skills',
   wiring: ({ gateway, model, secret }) => ({ env: { GATEWAY: gateway, SECRET: secret }, files: { 'conf/model': model }, args: ['--wired'] })
 })
 const serves: AgentDescriptor = defineAgent({
@@ -149,6 +150,33 @@ t.test('an agent is installed in phases, wired, asked, upgraded and taken away w
   t.strictSame((await gateway.call('DELETE', '/api/agents/asks')).json, { name: 'asks', status: 'not_installed' })
   const { records } = (await gateway.call('GET', '/api/agents')).json as { records?: unknown }
   t.equal(records, undefined)
+})
+
+t.test('the skills of an agent are listed by what their files say of them', async t => {
+  const gateway = await gatewayOf(t)
+  t.strictSame((await gateway.call('GET', '/api/agents/skills')).json, { skills: [], count: 0 })
+  await gateway.call('POST', '/api/agents/install', { name: 'asks' })
+  const { data_dir: data } = await gateway.ended('asks')
+  const write = async (path: string, text: string): Promise<void> => {
+    const file = join(data, path)
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text)
+  }
+  const said: ReadonlyArray<readonly [folder: string, text: string, name: string, description: string]> = [
+    ['a/plain', '---\nname: tea\ndescription: Makes tea # and no coffee\nmetadata:\n  name: no\n---\nBoil water.', 'tea', 'Makes tea'],
+    ['b', '\uFEFF---\r\ndescription: "Says \\"yes\\": always"\r\nname: \'it\'\'s\'\r\n---\r\n', 'it\'s', 'Says "yes": always'],
+    ['c/d/e', '---\nname: long\ndescription: >-\n  One line\n  and another.\n\n  A third.\nlicense: MIT\n---', 'long', 'One line and another. A third.'],
+    ['f', '# No head', 'f', ''],
+    ['g', '---\nname:\ndescription:\n---\n', 'g', ''],
+    ['h', `---\ndescription: ${'x'.repeat(3000)}\n---\n`, 'h', 'x'.repeat(1024)]
+  ]
+  for (const [folder, text] of said) await write(`own/skills/${folder}/SKILL.md`, text)
+  for (const path of ['b/inner', '.hidden', 'node_modules/dep', '1/2/3/4/5', '.']) await write(`own/skills/${path}/SKILL.md`, '---\nname: none\n---\n')
+  const { skills, count } = (await gateway.call('GET', '/api/agents/skills')).json as { skills: unknown, count: number }
+  t.strictSame(skills, said.map(([folder, , name, description]) => ({ agent: 'asks', name, description, path: join(data, 'own/skills', folder, 'SKILL.md') })))
+  t.equal(count, said.length)
+  for (let i = 0; i < 510; i++) await write(`own/skills/many/${i}/SKILL.md`, '')
+  t.equal((await gateway.call('GET', '/api/agents/skills')).json.count, 500, 'what an agent can write without end is listed up to here')
 })
 
 t.test('one agent is installed at a time, and its server runs until another takes its place', async t => {

@@ -22,6 +22,7 @@ export const hermes = defineAgent({
     args: ({ port }) => ['dashboard', '--host', '127.0.0.1', '--port', String(port), '--no-open'],
     socket: ({ secret }) => `/api/ws?token=${secret}`
   },
+  skills: 'skills',
   // it ends with 0 although its model was not reached
   task: { args: (prompt, report) => ['-z', prompt, '--usage-file', report], problem: problemOf },
   wiring: world => ({

@@ -15,6 +15,7 @@ export const pi = defineAgent({
   install: { npm: { package: '@mariozechner/pi-coding-agent', version: '0.73.1', bytes: 214_000_000 } },
   probe: { args: ['--mode', 'rpc', '--no-session'], line: '{"type":"get_state"}', expect: /"command":"get_state","success":true/ },
   task: { args: prompt => ['-p', '--no-session', prompt] },
+  skills: 'skills',
   wiring: ({ agent, gateway, model, contextLength, dataDir }) => {
     const contextWindow = contextLength ?? USUAL_CONTEXT
     const provider = {
