@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isErrorCode, messageOf, SvcError, svcError, type AgentCatalog, type AgentDescriptor, type ConfigFileDefinition, type ErrorRow,
+  isErrorCode, messageOf, SvcError, svcError, type ConfigFileDefinition, type ErrorRow,
   type EventBus, type PluginConfigProblem, type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService,
   type PluginSetting, type PluginStanding, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
   type ServiceDescriptor
@@ -14,6 +14,7 @@ import { withDeadline } from './start/deadline.js'
 import type { Frame } from './watch/loop-watch.js'
 import { errorsOf } from './mount/conflicts.js'
 import type { Generations } from './packages/generations.js'
+import { HostedAgents } from './record/hosted-agents.js'
 import { placeOf } from './watch/failure-text.js'
 import type { PluginLogs } from './watch/plugin-logs.js'
 import type { KnownPlugin } from './record/plugin-findings.js'
@@ -69,7 +70,7 @@ export class PluginHost implements PluginService {
   readonly companions: ServiceCatalog
 
   /** Agents that plugins which are up describe. */
-  readonly agents: AgentCatalog
+  readonly agents = new HostedAgents()
 
   /** Looked at by every request: made anew when a plugin comes or goes. */
   #laid = noProviders
@@ -89,8 +90,6 @@ export class PluginHost implements PluginService {
     }
     const companions = (): ServiceDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.services ?? [])
     this.companions = { list: companions, get: id => companions().find(service => service.id === id) }
-    const agents = (): AgentDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.agents ?? [])
-    this.agents = { list: agents, get: id => agents().find(agent => agent.id === id) }
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
   }
@@ -322,6 +321,7 @@ export class PluginHost implements PluginService {
     this.#deps.toolsChanged(alive.flatMap(record => record.stage === null ? [] : [{
       plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)
     }]))
+    this.agents.set(alive.flatMap(({ stage }) => stage?.agents ?? []))
   }
 
   /** Serves from a new instance and gives back the one that served before. */

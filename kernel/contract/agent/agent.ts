@@ -127,14 +127,17 @@ export interface AgentDescriptor {
   readonly probe?: AgentProbe
   /** How it is given a task. Without: the task board gives it none. */
   readonly task?: AgentErrand
-  /** Folder of its skills below its `dataDir`, such as `skills`: each is a folder with a `SKILL.md`. Without: it has none. */
+  /**
+   * Folder of its skills below its `dataDir`, such as `skills`: each is a folder with a file `SKILL`, in Markdown. Without: it
+   * has none.
+   */
   readonly skills?: string
 }
 
 const ID = /^[a-z][a-z0-9-]{0,31}$/
 const PACKAGE = /^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i
 const VERSION = /^\d[\w.+-]*$/
-const SKILLS = /^(?!\.\.?(?:\/|$))[\w.-]+(?:\/(?!\.\.?(?:\/|$))[\w.-]+)*$/
+const SKILLS = /^(?!\.)[\w.-]+(?:\/(?!\.\.?(?:\/|$))[\w.-]+)*$/
 
 /** Checks and brands a descriptor for `ctx.addAgent`. Throws a `TypeError` that names what is wrong. */
 export function defineAgent (descriptor: AgentDescriptor): AgentDescriptor {
@@ -165,4 +168,6 @@ export function isAgent (value: unknown): value is AgentDescriptor {
 export interface AgentCatalog {
   list (): readonly AgentDescriptor[]
   get (id: string): AgentDescriptor | undefined
+  /** Called when agents have come or gone, or are described anew. Returns the unsubscriber. */
+  onChange (listener: () => void): () => void
 }

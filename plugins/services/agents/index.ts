@@ -55,13 +55,15 @@ export default definePlugin({
     const { catalog, daemons, runners } = ctx.services
     // those with a server are services as well, where a plugin describes them as such
     runners.add(id => catalog.get(id)?.server === undefined ? undefined : serviceRunner(lifecycle, daemons, id))
-    let forget = (): void => {}
+    let [forget, unfollow] = [(): void => {}, (): void => {}]
     ctx.onStart(async () => {
       forget = personas.findRunning(async agent => (await lifecycle.socket(agent, true))?.href ?? null)
-      await lifecycle.start()
+      await lifecycle.supervision.start()
+      unfollow = catalog.onChange(() => lifecycle.supervision.follow())
     })
     ctx.onStop(async () => {
       forget()
+      unfollow()
       await lifecycle.stop()
     })
   }

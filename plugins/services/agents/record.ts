@@ -21,6 +21,7 @@ const recordSchema = z.object({
   wanted_version: z.string().nullable(),
   /** That was found in it after the installation. */
   version: z.string().nullable(),
+  /** Folder of its packages, or its image. */
   environment: z.string().nullable(),
   /** What it goes back to when the new version does not work. */
   previous: z.object({ environment: z.string(), version: z.string().nullable() }).nullable(),
@@ -36,12 +37,12 @@ export type AgentRecord = z.output<typeof recordSchema>
 
 const FILE = 'provision.json'
 
-/** Null for a folder without a record that can be read. */
-export async function readRecord (folder: string): Promise<AgentRecord | null> {
+/** Null for a folder without one. What cannot be read was written by another release, or by hand. */
+export async function readRecord (folder: string): Promise<AgentRecord | 'unreadable' | null> {
   try {
     return recordSchema.parse(JSON.parse(await readFile(join(folder, FILE), 'utf8')))
-  } catch {
-    return null
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : 'unreadable'
   }
 }
 
