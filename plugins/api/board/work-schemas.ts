@@ -34,6 +34,7 @@ const agent = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/).nullable()
 const orchestration = {
   default_assignee: agent.meta({ description: 'Agent that gets ready tasks without one; null leaves them' }),
   auto_promote_children: z.boolean().meta({ description: 'Tasks in `todo` become ready when all that they depend on is done' }),
+  auto_decompose: z.boolean().meta({ description: 'Tasks that enter `triage` from now on are decomposed, each once' }),
   orchestrator_profile: z.string().min(1).max(256).nullable().meta({ description: 'Model that specifies and decomposes tasks; null means `svc/agent`' })
 }
 export const orchestrationPatchSchema = z.strictObject(orchestration).partial()

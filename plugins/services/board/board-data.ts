@@ -4,12 +4,16 @@ import { EventLog } from './event-log.js'
 import type { Board, BoardEvent, BoardView, BoardWords, NewTask, Orchestration, OrchestrationPatch, Task, TaskPatch, TaskStatus } from './ref.js'
 import { taskStatuses } from './ref.js'
 import { Dispatch } from './dispatch.js'
+import { AutoPlans, type AutoPlanDeps } from './plan/auto-plans.js'
+import { AutoQueue } from './plan/auto-queue.js'
 import { Plans, type PlanDeps } from './plan/plans.js'
 import { Runs } from './runs.js'
 import { Tasks } from './tasks.js'
 import { Work, type WorkDeps } from './work.js'
 
-const unset: Orchestration = { default_assignee: null, auto_promote_children: true, orchestrator_profile: null }
+const unset: Orchestration = {
+  default_assignee: null, auto_promote_children: true, auto_decompose: false, orchestrator_profile: null
+}
 
 /** The boards as a service: everything is in the database. */
 export class BoardData implements Board {
@@ -21,24 +25,36 @@ export class BoardData implements Board {
   readonly #dispatch: Dispatch
   readonly work: Work
   readonly plans: Plans
+  readonly #autoQueue: AutoQueue
+  readonly #autoPlans: AutoPlans
 
   /** @param now epoch seconds */
-  constructor (database: Database, now: () => number, deps: WorkDeps & PlanDeps) {
+  constructor (database: Database, now: () => number, deps: WorkDeps & PlanDeps & AutoPlanDeps) {
     this.database = database
     this.log = new EventLog(database, now)
     this.#boards = new Boards(database, now)
-    this.tasks = new Tasks({ database, events: this.log, now, orchestration: () => this.orchestration() })
+    this.tasks = new Tasks({
+      database, events: this.log, now, orchestration: () => this.orchestration(),
+      inTriage: (row, actor) => this.#autoPlans.entered(row, actor)
+    })
     this.runs = new Runs(database, this.tasks, now)
     this.#dispatch = new Dispatch({ ...deps, board: this })
     this.work = new Work(this, this.#dispatch, deps)
-    this.plans = new Plans(this, deps)
+    this.#autoQueue = new AutoQueue(database, now)
+    this.plans = new Plans(this, this.#autoQueue, deps)
+    this.#autoPlans = new AutoPlans(this, this.plans, this.#autoQueue, deps)
   }
 
-  /** Hands tasks to agents from now on. */
-  start (): Promise<void> { return this.#dispatch.start() }
+  /** Hands tasks to agents from now on, and those in triage to the model that plans. */
+  async start (): Promise<void> {
+    await this.#dispatch.start()
+    this.#autoPlans.start()
+  }
+
   look (): void { this.#dispatch.look() }
 
   async close (): Promise<void> {
+    await this.#autoPlans.stop()
     await Promise.all([this.#dispatch.stop(), this.plans.close()])
     this.database.close()
   }
@@ -106,6 +122,8 @@ export class BoardData implements Board {
     const given = Object.entries(patch).filter(([, value]) => value !== undefined)
     const next: Orchestration = { ...this.orchestration(), ...Object.fromEntries(given) }
     this.database.run('INSERT OR REPLACE INTO settings (key, value) VALUES (\'orchestration\', ?)', JSON.stringify(next))
+    if (!next.auto_decompose) this.#autoQueue.clear()
+    this.#autoPlans.look()
     this.look()
     return next
   }

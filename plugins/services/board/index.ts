@@ -19,7 +19,8 @@ const configSchema = z.strictObject({
     max_tokens: z.int().min(64).max(65_536).default(4096).meta({ description: 'Of an answer of the model that specifies or decomposes a task' }),
     timeout_s: seconds.default(300).meta({ description: 'What that model has for its answer' }),
     most_parts: z.int().min(1).max(50).default(12).meta({ description: 'Parts that a task is split into' }),
-    most_depth: z.int().min(1).max(10).default(2).meta({ description: 'Levels of parts below a task: with 1, parts are not split again' })
+    most_depth: z.int().min(1).max(10).default(2).meta({ description: 'Levels of parts below a task: with 1, parts are not split again' }),
+    auto_per_hour: z.int().min(1).max(1000).default(20).meta({ description: 'Questions of `auto_decompose` to a model within an hour; further tasks wait' })
   }).prefault({}).meta({ description: '`specify` and `decompose`' }),
   agents: z.record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/), z.strictObject({
     command: z.array(z.string().min(1)).min(1).meta({ description: 'Program and arguments' }),
@@ -38,19 +39,19 @@ export default definePlugin({
   apiVersion: 1,
   errors: boardError,
   configSchema,
-  requires: { clock: core.clock, dispatch: core.dispatch, info: core.info, programs: core.programs },
+  requires: { activity: core.activity, clock: core.clock, dispatch: core.dispatch, info: core.info, programs: core.programs },
   provides: [boardRef],
   databases: [{ path: ({ own }) => join(own, FILE), upgrade: async path => (await openDatabase(path)).close() }],
   register (ctx) {
     const { config, log } = ctx
-    const { clock, dispatch, info, programs } = ctx.services
+    const { activity, clock, dispatch, info, programs } = ctx.services
     const { tick_interval_s: tick, claim_ttl_s: ttl, failure_limit: failures, max_in_flight: most } = config
     const settings = { tick_interval: tick, failure_limit: failures, claim_ttl: ttl, max_in_flight: most }
     const runners: AgentRunner[] = [commandRunner({ clock, programs, agents: config.agents, baseUrl: () => info.baseUrl })]
     const path = join(ctx.stateDir, FILE)
     const open = async (): Promise<BoardData> => {
       const now = (): number => Math.floor(clock.now()) / 1000
-      const parts = { clock, log, settings, runners: () => runners, dispatch, plan: config.plan }
+      const parts = { activity, clock, log, settings, runners: () => runners, dispatch, plan: config.plan }
       const board = new BoardData(await openDatabase(path), now, parts)
       await board.start()
       return board

@@ -73,4 +73,18 @@ CREATE TABLE plans (
   -- revisions of the parts by their ids
   parts TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+-- tasks that are decomposed by themselves: each once, so a row stays when that is over
+CREATE TABLE auto_plans (
+  task TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE,
+  -- waiting, over
+  state TEXT NOT NULL,
+  -- who put it into triage
+  actor TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX auto_plans_by_state ON auto_plans (state, next_at);
+-- of the last hour; not tied to tasks, which can be deleted
+CREATE TABLE auto_asks (at REAL NOT NULL) STRICT;
 `]

@@ -64,6 +64,8 @@ export interface Orchestration {
   readonly default_assignee: string | null
   /** A task in `todo` becomes ready when the last task that it depends on is done. */
   readonly auto_promote_children: boolean
+  /** Tasks that enter `triage` are decomposed, each once. */
+  readonly auto_decompose: boolean
   /** Model that plans tasks; null means `svc/agent`. */
   readonly orchestrator_profile: string | null
 }

@@ -16,6 +16,8 @@ export interface TaskDeps {
   /** Epoch seconds. */
   readonly now: () => number
   readonly orchestration: () => Orchestration
+  /** Told of each task that a client puts into `triage`, within the transaction. */
+  readonly inTriage: (row: TaskRow, actor: string) => void
 }
 
 /** The tasks of all boards, with what they depend on. Each call is one transaction. */
@@ -50,7 +52,9 @@ export class Tasks {
         id, board, task.title, actor, at, at)
       for (const parent of parents) this.#addLink(board, parent, id)
       this.#write(this.row(board, id), { ...task, status })
-      events.add(board, id, 'created', { actor, title: task.title, status: this.row(board, id).status })
+      const row = this.row(board, id)
+      events.add(board, id, 'created', { actor, title: task.title, status: row.status })
+      if (row.status === 'triage') this.#deps.inTriage(row, actor)
       return this.get(board, id)
     })
   }
@@ -62,6 +66,7 @@ export class Tasks {
       mustBe(row, revision)
       this.#write(row, patch)
       this.note(row, 'updated', { actor, ...told(patch) })
+      if (patch.status === 'triage' && row.status !== 'triage') this.#deps.inTriage(row, actor)
       return this.get(board, id)
     })
   }

@@ -2,6 +2,7 @@ import { boardError } from '../errors.js'
 import type { BoardParts } from '../parts.js'
 import type { Task, TaskStatus } from '../ref.js'
 import type { TaskRow } from '../task-rows.js'
+import type { AutoQueue } from './auto-queue.js'
 
 interface Words {
   readonly title: string
@@ -19,9 +20,11 @@ interface Row {
 /** The last plan of each task, with what takes it back. */
 export class KeptPlans {
   readonly #board: BoardParts
+  readonly #queue: AutoQueue
 
-  constructor (board: BoardParts) {
+  constructor (board: BoardParts, queue: AutoQueue) {
     this.#board = board
+    this.#queue = queue
   }
 
   /** Part of the transaction that has written the plan. @param before the task as it was */
@@ -30,6 +33,7 @@ export class KeptPlans {
     const revisions = Object.fromEntries(parts.map(id => [id, tasks.rows.find(id)!.revision]))
     database.run('INSERT OR REPLACE INTO plans (task, kind, before, after, parts) VALUES (?, ?, ?, ?, ?)', before.id, kind,
       JSON.stringify(wordsOf(before)), JSON.stringify(wordsOf(tasks.rows.find(before.id)!)), JSON.stringify(revisions))
+    this.#queue.planned(before.id)
   }
 
   /** What was worked at since stays, and all of the plan with it. */

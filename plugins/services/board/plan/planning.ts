@@ -36,4 +36,6 @@ export interface PlanSettings {
   readonly most_parts: number
   /** Levels of parts below a task. */
   readonly most_depth: number
+  /** Questions of `auto_decompose` to a model. */
+  readonly auto_per_hour: number
 }

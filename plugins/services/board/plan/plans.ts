@@ -5,6 +5,7 @@ import type { AgentRunner, Task, TaskStatus } from '../ref.js'
 import type { TaskRow } from '../task-rows.js'
 import { mustBe } from '../tasks.js'
 import { askModel } from './ask-model.js'
+import type { AutoQueue } from './auto-queue.js'
 import { KeptPlans } from './kept-plans.js'
 import type { BoardPlans, PlanCall, PlanSettings } from './planning.js'
 import { decomposeQuestion, specifyQuestion, type Part, type Question } from './questions.js'
@@ -28,10 +29,10 @@ export class Plans implements BoardPlans {
   readonly #running = new Map<string, Promise<unknown>>()
   readonly #halt = new AbortController()
 
-  constructor (board: BoardParts, deps: PlanDeps) {
+  constructor (board: BoardParts, queue: AutoQueue, deps: PlanDeps) {
     this.#board = board
     this.#deps = deps
-    this.#kept = new KeptPlans(board)
+    this.#kept = new KeptPlans(board, queue)
   }
 
   specify (board: string, id: string, call: PlanCall): Promise<Task> {

@@ -1,8 +1,11 @@
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
+import { WebSocket } from 'ws'
 import apiBoard from '../../../../plugins/api/board/index.js'
 import board from '../../../../plugins/services/board/index.js'
 import { chatAnswer, FakeClock, type EngineScript, type SeenRequest } from '../../../../kernel/testing/index.js'
-import { until, wireGateway } from '../../../wire/wire-gateway.js'
+import { until, wireGateway, type WireGateway } from '../../../wire/wire-gateway.js'
 
 interface Task {
   readonly id: string
@@ -31,7 +34,7 @@ t.test('a model specifies and decomposes tasks', async t => {
   const gateway = await wireGateway(t, {
     clock,
     plugins: [board, apiBoard],
-    pluginConfig: { board: { plan: { most_parts: 3, most_depth: 1, max_tokens: 300, timeout_s: 60 } } },
+    pluginConfig: { board: { plan: { most_parts: 3, most_depth: 1, max_tokens: 300, timeout_s: 60, auto_per_hour: 8 } } },
     onStart: ({ engine }) => engine.answer(request => {
       seen.push(request)
       const chat = JSON.parse(request.body.toString()) as Asked
@@ -136,6 +139,78 @@ t.test('a model specifies and decomposes tasks', async t => {
     }
   })
 
+  await t.test('tasks that enter triage are decomposed by themselves, each once, as long as that is switched on', async t => {
+    const split = { tasks: [{ title: 'part one' }, { title: 'part two', after: [0] }] }
+    /** By the titles of their tasks. */
+    const questions = (): string[] => asked.map(({ messages }) => (JSON.parse(messages[1]!.content) as { title: string }).title)
+    const events: string[] = []
+    const socket = new WebSocket(`${gateway.baseUrl.replace('http', 'ws')}/api/board/events?since=0`)
+    t.teardown(() => socket.terminate())
+    socket.on('message', data => {
+      const frame = JSON.parse((data as Buffer).toString()) as { events: ReadonlyArray<{ kind: string, task_id: string }> }
+      events.push(...frame.events.map(({ kind, task_id: id }) => `${kind} ${id}`))
+    })
+    const decomposed = (id: string): Promise<void> => until(() => events.includes(`decompose ${id}`), 'it is decomposed')
+    asked.length = 0
+    const payers: unknown[] = []
+    answer = () => {
+      payers.push(gateway.gateway.inference().requests.list()[0]?.agent)
+      return json(200, chatAnswer(JSON.stringify(split)))
+    }
+    const early = await add({ title: 'before it was switched on' })
+    t.match(await call('GET', '/orchestration'), { auto_decompose: false })
+    t.match(await call('PUT', '/orchestration', { auto_decompose: true }), { auto_decompose: true, orchestrator_profile: 'agent' })
+    const made = await add({ title: 'made', assignee: 'ann' })
+    await decomposed(made.id)
+    const whole = await task(made.id)
+    t.match(whole, { status: 'todo', assignee: 'ann', deps: { parents: [String, String] } })
+    t.match(whole.events.at(-1), { kind: 'decompose', json: { actor: 'system' } })
+    t.match(await call('POST', `/tasks/${made.id}/undo`), { status: 'triage', deps: { parents: [] } })
+    await call('PATCH', `/tasks/${made.id}`, { status: 'todo' })
+    await call('PATCH', `/tasks/${made.id}`, { status: 'triage' })
+    const moved = await add({ title: 'moved', status: 'todo' })
+    await call('PATCH', `/tasks/${moved.id}`, { status: 'triage' })
+    await decomposed(moved.id)
+    const deepest = await task((await task(moved.id)).deps.parents[0]!)
+    await call('PATCH', `/tasks/${deepest.id}`, { status: 'triage' })
+    const byAgent = await call('POST', '/tasks', { title: 'by an agent' }, { headers: { 'content-type': 'application/json', 'x-svc-agent': 'parrot' }, body: JSON.stringify({ title: 'by an agent' }) }) as { task: Task }
+    await decomposed(byAgent.task.id)
+    t.strictSame(payers, [null, null, 'parrot'])
+    t.strictSame(questions(), ['made', 'moved', 'by an agent'], 'neither one that was undone, nor one that was there, nor a part at the bottom')
+    t.equal((await task(early.id)).status, 'triage')
+
+    answer = () => ({ headAfterMs: Infinity })
+    const open = await add({ title: 'open' })
+    await add({ title: 'waits' })
+    await until(() => asked.length === 4, 'the model is asked')
+    await call('PUT', '/orchestration', { auto_decompose: false })
+    t.equal(await seen.at(-1)!.closed, 'aborted')
+    says(split)
+    await call('PUT', '/orchestration', { auto_decompose: true })
+    const last = await add({ title: 'last' })
+    await decomposed(last.id)
+    t.strictSame(questions().slice(3), ['open', 'last'], 'what waited is forgotten')
+    t.match(await task(open.id), { status: 'triage', deps: { parents: [] } })
+
+    answer = () => json(500, '{"error":{"message":"out of memory"}}')
+    const failing = await add({ title: 'failing' })
+    for (const [tries, ms] of [[1, 60_000], [2, 600_000], [3, 0]] as const) {
+      await until(() => questions().filter(title => title === 'failing').length === tries, `try ${tries}`)
+      await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'it is over')
+      await clock.advance(ms)
+    }
+    await until(() => events.includes(`commented ${failing.id}`), 'it is told')
+    t.match(await task(failing.id), { status: 'triage', comments: [{ author: 'system', body: /^Not decomposed by itself: .*out of memory/ }] })
+    says(split)
+    const count = asked.length
+    await add({ title: 'one too many within the hour' })
+    await clock.advance(60_000)
+    t.equal(asked.length, count)
+    await clock.advance(3_600_000)
+    await until(() => asked.length === count + 1, 'an hour later there is room')
+    await call('PUT', '/orchestration', { auto_decompose: false })
+  })
+
   await t.test('a model that takes too long, and a client that leaves, end the question', async t => {
     const { id } = await add({ title: 'path' })
     answer = () => ({ headAfterMs: Infinity })
@@ -156,4 +231,54 @@ t.test('a model specifies and decomposes tasks', async t => {
     await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'nothing goes on')
     t.match(await call('POST', `/tasks/${id}/specify`), { title: 'Path' })
   })
+})
+
+t.test('a task that a killed gateway was having decomposed is decomposed by the next one, and once', async t => {
+  const clock = new FakeClock()
+  let asked = 0
+  let answer: EngineScript = { headAfterMs: Infinity }
+  const homes = t.testdir({})
+  let homesMade = 0
+  const state = 'var/lib/svc/plugin-state/board'
+  const start = async (crashed: WireGateway | null): Promise<WireGateway> => {
+    const home = join(homes, String(homesMade++))
+    // as it lies on the disk, without an end
+    if (crashed !== null) {
+      await cp(join(crashed.home, state), join(home, state), { recursive: true })
+      await crashed.close()
+    }
+    return await wireGateway(t, {
+      home,
+      clock,
+      plugins: [board, apiBoard],
+      onStart: ({ engine }) => engine.answer(() => {
+        asked++
+        return answer
+      })
+    })
+  }
+  const call = async (gateway: WireGateway, method: string, path: string, body?: object): Promise<Record<string, unknown>> => {
+    const init = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    return await (await gateway.fetch(`/api/board${path}`, { method, ...init })).json() as Record<string, unknown>
+  }
+  const first = await start(null)
+  await call(first, 'PUT', '/orchestration', { auto_decompose: true, orchestrator_profile: 'agent' })
+  const { task: { id } } = await call(first, 'POST', '/tasks', { title: 'house' }) as { task: Task }
+  await until(() => asked === 1, 'a model is asked')
+  answer = json(200, chatAnswer(JSON.stringify({ tasks: [{ title: 'floor' }, { title: 'roof', after: [0] }] })))
+  const second = await start(first)
+  let whole: Task
+  for (;;) {
+    whole = await call(second, 'GET', `/tasks/${id}`) as unknown as Task
+    if (whole.status !== 'triage') break
+    await clock.advance(30_000)
+  }
+  t.match(whole, { status: 'todo', deps: { parents: [String, String] } })
+  t.equal(asked, 2)
+
+  const third = await start(second)
+  await clock.advance(3_600_000)
+  t.match(await call(third, 'GET', '/stats'), { total: 3 })
+  t.equal(asked, 2)
+  t.match(await call(third, 'POST', `/tasks/${id}/undo`), { status: 'triage' }, 'and it can be taken back')
 })
