@@ -17,7 +17,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'wire/forward.test.ts': ['a client that leaves cancels the engine\'s work at once, in every phase', 'a client that leaves while the slot loads does not stop the load for others'],
       'wire/queue.test.ts': ['who leaves or is cancelled while he waits never reaches the engine'],
-      'wire/upstreams.test.ts': ['a client that leaves frees the upstream, in every phase'],
+      'wire/upstream/upstreams.test.ts': ['a client that leaves frees the upstream, in every phase'],
       'kernel/dispatch/streams.test.ts': ['the last one out ends the wait, or the call'],
       'e2e/llama-container.test.ts': ['a client that leaves mid-stream frees the engine']
     }
@@ -33,23 +33,23 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'Nothing is heard while a model loads, until somebody on the way loses patience.',
     shownBy: {
       'wire/forward.test.ts': ['cold streams: quick failures keep their status, slow loads open the stream and ping', 'a stream arrives byte for byte, however the engine cuts it'],
-      'wire/messages.test.ts': ['while an engine is silent the client gets pings of the format'],
+      'wire/format/messages.test.ts': ['while an engine is silent the client gets pings of the format'],
       'kernel/dispatch/streams.test.ts': ['the hold: an answer in time, a failure, a client that leaves, and 0 end it']
     }
   },
   C4: {
     failure: 'A limit of five minutes, in some library, ends what a slow model had begun.',
-    shownBy: { 'wire/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays', 'the hour is one: a client with limits gives up, and the server has none'] }
+    shownBy: { 'wire/connection/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays', 'the hour is one: a client with limits gives up, and the server has none'] }
   },
   C5: {
     failure: 'Events are collected on the way and come in bursts.',
-    shownBy: { 'wire/silence.test.ts': ['every event is with the client before the engine sends the next one', 'the same when several clients share a cold stream'] }
+    shownBy: { 'wire/connection/silence.test.ts': ['every event is with the client before the engine sends the next one', 'the same when several clients share a cold stream'] }
   },
   C6: {
     failure: 'The time for a start is too short, counts the download, and what failed once stays failed.',
     shownBy: {
       'kernel/async/async.test.ts': ['work that overspends its time is aborted, and the budget is the reason whatever the work says'],
-      'plugins/api/settings-live.test.ts': ['slots.health_timeout_s'],
+      'plugins/api/settings/settings-live.test.ts': ['slots.health_timeout_s'],
       'kernel/slots/fleet.test.ts': ['a launch that waits for its model ends with the budget of the moment', 'an error can be left by the next request, by a verb, and by an unload']
     }
   },
@@ -73,7 +73,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C9: {
     failure: 'Engines outlive their gateway and nobody knows them any more.',
     shownBy: {
-      'kernel/runtime/process-survival.test.ts': ['killed at any moment: every engine is found again, and nothing else runs', 'children of an engine end with it'],
+      'kernel/runtime/process/process-survival.test.ts': ['killed at any moment: every engine is found again, and nothing else runs', 'children of an engine end with it'],
       'e2e/llama-container.test.ts': ['a gateway that is killed mid-stream leaves its engines to the next one', 'a graceful stop keeps the containers, a slot that was deleted meanwhile is cleaned up'],
       'kernel/runtime/container-form.test.ts': ['what a container is given, and what not']
     }
@@ -82,7 +82,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'The next start meets the container of the last one, which is not gone yet.',
     shownBy: {
       'kernel/slots/fleet.test.ts': ['delete and create of the same name: the new slot waits for the engine of the old, however often', 'engines of an earlier run: what may not stay is removed, and nothing starts beside what resists'],
-      'kernel/runtime/docker-faults.test.ts': ['remove: a removal by somebody else is waited for, one that fails is tried again'],
+      'kernel/runtime/docker/docker-faults.test.ts': ['remove: a removal by somebody else is waited for, one that fails is tried again'],
       '../kernel/testing/runtime-life-checks.ts': ['remove is thorough, patient and idempotent']
     }
   },
@@ -92,7 +92,7 @@ export const failures: Readonly<Record<string, Failure>> = {
       '../kernel/testing/runtime-find-checks.ts': ['a port that is taken is named'],
       'kernel/runtime/container-form.test.ts': ['host network: reached on this host, and a taken port is noticed before the start'],
       'kernel/slots/fleet.test.ts': ['a port that turns out to be taken is given up when the gateway chose it, and the launch takes another'],
-      'kernel/slots/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last']
+      'kernel/slots/plan/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last']
     }
   },
   C12: {
@@ -114,7 +114,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   C14: {
     failure: 'A model that thinks for long is taken for idle or stuck, and ended.',
     shownBy: {
-      'wire/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays'],
+      'wire/connection/silence.test.ts': ['an engine may think for an hour before its answer and inside it; its slot stays'],
       'kernel/slots/health.test.ts': ['a running engine is lost after two failures in a row, after silence only while nothing runs']
     },
     why: 'Nothing ends a generation that really is stuck but its client, `svc cancel`, or the limits of [dispatcher] and [slots], which are off unless they are set.'
@@ -145,13 +145,13 @@ export const failures: Readonly<Record<string, Failure>> = {
   C18: {
     failure: 'The context is cut to some default without a word.',
     shownBy: {
-      'kernel/slots/planning.test.ts': ['context size: the slot, else the model up to 32768, else 8192; never silently 4096'],
+      'kernel/slots/plan/planning.test.ts': ['context size: the slot, else the model up to 32768, else 8192; never silently 4096'],
       'cli/api.test.ts': ['create sends what was typed, a context size in any case, and leaves the device to the gateway']
     }
   },
   C19: {
     failure: 'No keys for clients, no limits for each.',
-    shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] },
+    shownBy: { 'plugins/api/settings/settings.test.ts': ['reading and changing'] },
     why: 'There is no authentication. The gateway listens on this host alone, guards its Host and Origin, and warns whoever opens it wider.'
   },
   C20: {
@@ -164,15 +164,15 @@ export const failures: Readonly<Record<string, Failure>> = {
   C21: {
     failure: 'Clients that speak Responses or Messages find nothing.',
     shownBy: {
-      'wire/responses.test.ts': ['the openai client\'s responses'],
-      'wire/messages.test.ts': ['the Anthropic client works unmodified']
+      'wire/format/responses.test.ts': ['the openai client\'s responses'],
+      'wire/format/messages.test.ts': ['the Anthropic client works unmodified']
     }
   },
   C22: {
     failure: 'The image engine keeps the GPU because somebody looks at it, or takes it in the middle of an answer.',
     shownBy: {
       'wire/awake.test.ts': ['looking at the gateway keeps no model awake, wakes none, and image mode ends all the same'],
-      'kernel/slots/gpu-arbiter.test.ts': ['an image request takes the GPU, and quiet gives it back', 'requests that run may end, up to the deadline'],
+      'kernel/slots/gpu/gpu-arbiter.test.ts': ['an image request takes the GPU, and quiet gives it back', 'requests that run may end, up to the deadline'],
       'plugins/api/comfyui.test.ts': ['the GPU goes to the image engine and back']
     }
   },
@@ -181,14 +181,14 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'e2e/broken-config.test.ts': ['a bad slot file at start: it is told with file, path and allowed values, and the other slots serve'],
       'kernel/config/slot-file.test.ts': ['everything wrong with a file at once, in the words of the file'],
-      'cli/config.test.ts': ['validate tells all that is wrong in all files, one line for each']
+      'cli/home/config.test.ts': ['validate tells all that is wrong in all files, one line for each']
     }
   },
   C24: {
     failure: 'A model that should stay is unloaded; what it had read is lost.',
     shownBy: {
       'wire/pressure.test.ts': ['while memory is short, idle slots make room and come back when they are asked for'],
-      'kernel/slots/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it']
+      'kernel/slots/plan/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it']
     },
     why: 'That a pinned slot stays is shown. What an engine had read (its KV cache) is not kept over an unload: there is no place for it.'
   },
@@ -196,7 +196,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'Two engines fight for the NPU, or one runs on the CPU and does not say so.',
     shownBy: {
       'kernel/slots/slot-rules.test.ts': ['rules between slots and inside one'],
-      'plugins/api/npu.test.ts': ['switches of the trio, and one engine on the NPU'],
+      'plugins/api/machine/npu.test.ts': ['switches of the trio, and one engine on the NPU'],
       'plugins/providers/npu-rt/trio.test.ts': ['one request at a time, whatever the surface'],
       'kernel/runtime/gpu-visibility.test.ts': ['a device that is not there is an error that says what is']
     },
@@ -206,8 +206,8 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A container does not see the GPU, and its engine silently takes the CPU.',
     shownBy: {
       'kernel/runtime/gpu-visibility.test.ts': ['what a device needs, in a container and as a process', 'a device that is not there is an error that says what is'],
-      'kernel/runtime/docker-create.test.ts': ['groups and SELinux by engine', 'an engine that would leave the GPU out without a word'],
-      'cli/doctor.test.ts': ['doctor judges each fact it gathered, and says what to do about it']
+      'kernel/runtime/docker/docker-create.test.ts': ['groups and SELinux by engine', 'an engine that would leave the GPU out without a word'],
+      'cli/home/doctor.test.ts': ['doctor judges each fact it gathered, and says what to do about it']
     },
     why: 'All before the start is shown. Whether an engine then offloads its layers needs a machine with a GPU.'
   },
@@ -215,7 +215,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'An error inside a stream looks like its end, or another model goes on in the middle of an answer.',
     shownBy: {
       'wire/forward.test.ts': ['a stream that breaks off ends with one error event and no [DONE]'],
-      'wire/upstream-fallback.test.ts': ['never after the first byte, and never for a refusal of the request'],
+      'wire/upstream/upstream-fallback.test.ts': ['never after the first byte, and never for a refusal of the request'],
       'e2e/llama-container.test.ts': ['a container that is killed mid-stream ends the stream with one error event']
     }
   },
@@ -244,15 +244,15 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'A poisoned release of a dependency, or of a plugin, is installed unseen.',
     shownBy: {
       'package.test.ts': ['whatever is installed is the very thing that was locked', 'what ships with the gateway is little, and no more of it runs while it is installed than is known'],
-      'cli/plugin.test.ts': ['a folder is installed as a copy, allowed by its name, and taken away again without a trace']
+      'cli/plugins/plugin.test.ts': ['a folder is installed as a copy, allowed by its name, and taken away again without a trace']
     },
     why: 'Plugins are known by their hash and have to be allowed by name; signatures are not checked, as nobody has keys for them.'
   },
   C32: {
     failure: 'The same command is slower under the gateway, and nobody sees what it really ran.',
     shownBy: {
-      'plugins/api/slots.test.ts': ['the command line'],
-      'kernel/slots/planning.test.ts': ['env: the slot\'s own wins over the device\'s, and that over the provider\'s', 'merges provider, profile and extra_args; MTP lies below the profile\'s own flags']
+      'plugins/api/slots/slots.test.ts': ['the command line'],
+      'kernel/slots/plan/planning.test.ts': ['env: the slot\'s own wins over the device\'s, and that over the provider\'s', 'merges provider, profile and extra_args; MTP lies below the profile\'s own flags']
     },
     why: 'No route shows the whole environment: the answer with the command line has no place for it.'
   },
@@ -265,7 +265,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   C34: {
     failure: 'How long a model stays cannot be said for each, let alone for ever.',
-    shownBy: { 'kernel/slots/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it'] },
+    shownBy: { 'kernel/slots/plan/planning.test.ts': ['a slot\'s idle time is its own, else the global one, unless others depend on it'] },
     why: 'Each slot has it, 0 for ever. A field of the request (keep_alive) would let any client decide about the memory of all; it is not read.'
   },
   C35: {
@@ -280,7 +280,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     shownBy: {
       'chaos/storm.test.ts': ['a storm with seed ${seed}'],
       'wire/forward.test.ts': ['a client that leaves cancels the engine\'s work at once, in every phase'],
-      'wire/sockets.test.ts': ['requests in line on one connection are answered in order, and never begun once the client has left'],
+      'wire/connection/sockets.test.ts': ['requests in line on one connection are answered in order, and never begun once the client has left'],
       'plugins/v1/audio/transcription.test.ts': ['a client that leaves frees everything at once, in every phase', 'engines that answer early, die, or refuse'],
       'kernel/http/sse-reply.test.ts': ['the client leaves: the source\'s finally runs, nothing is written any more']
     }
@@ -306,13 +306,13 @@ export const failures: Readonly<Record<string, Failure>> = {
   },
   F5: {
     failure: 'Engines are open to the network, past the gateway, and nobody said so.',
-    shownBy: { 'plugins/api/settings.test.ts': ['reading and changing'] }
+    shownBy: { 'plugins/api/settings/settings.test.ts': ['reading and changing'] }
   },
   F6: {
     failure: 'Anybody on the network can use the gateway, and nobody said so.',
     shownBy: {
-      'wire/exposure.test.ts': ['a gateway that listens beyond this machine says that it asks nobody who they are'],
-      'plugins/api/settings.test.ts': ['reading and changing']
+      'wire/connection/exposure.test.ts': ['a gateway that listens beyond this machine says that it asks nobody who they are'],
+      'plugins/api/settings/settings.test.ts': ['reading and changing']
     },
     why: 'There is no place for authentication to hook in but a proxy in front.'
   },
@@ -326,7 +326,7 @@ export const failures: Readonly<Record<string, Failure>> = {
   F8: {
     failure: 'All ports are taken, and creating a slot ends in a crash.',
     shownBy: {
-      'kernel/slots/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last'],
+      'kernel/slots/plan/planning.test.ts': ['ports: what is preferred, then what nobody had, then what idle slots had last'],
       'plugins/api/backends.test.ts': ['one anchor has the NPU; no port is left for another']
     }
   },
@@ -401,7 +401,7 @@ export const failures: Readonly<Record<string, Failure>> = {
     failure: 'Behind another host name nothing works, and no setting helps.',
     shownBy: {
       'plugins/mcp/transport.test.ts': ['names of this machine only, and those that are allowed'],
-      'plugins/api/settings-live.test.ts': ['mcp.allowed_hosts']
+      'plugins/api/settings/settings-live.test.ts': ['mcp.allowed_hosts']
     }
   },
   T13: {

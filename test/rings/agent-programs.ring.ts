@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { root } from '../repository.js'
-import { agentPrograms, type AgentProgram } from './agent-programs.js'
-import { brought } from './clients.js'
-import { LAST_WORDS, scriptedModel } from './scripted-model.js'
+import { agentPrograms, type AgentProgram } from './support/agent-programs.js'
+import { brought } from './support/clients.js'
+import { LAST_WORDS, scriptedModel } from './support/scripted-model.js'
 
 t.setTimeout(600_000)
 

@@ -7,8 +7,8 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { api, liveHome, startLive, type LiveGateway } from '../e2e/live-gateway.js'
 import { root } from '../repository.js'
-import { lacking } from './clients.js'
-import { LAST_WORDS, scriptedModel, type ScriptedModel } from './scripted-model.js'
+import { lacking } from './support/clients.js'
+import { LAST_WORDS, scriptedModel, type ScriptedModel } from './support/scripted-model.js'
 
 t.setTimeout(600_000)
 

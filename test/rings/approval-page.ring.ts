@@ -6,8 +6,8 @@ import { z } from 'zod'
 import { core, definePlugin, defineTool, type ToolCatalogue } from '../../kernel/contract/index.js'
 import { createTestGateway } from '../../kernel/testing/index.js'
 import builtins from '../../plugins/index.js'
-import { openPage } from './chromium.js'
-import { lacking } from './clients.js'
+import { openPage } from './support/chromium.js'
+import { lacking } from './support/clients.js'
 
 t.setTimeout(120_000)
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { spawnSvc, type SpawnedSvc } from '../cli/support.js'
 import { until } from '../wire/wire-gateway.js'
-import { openPage } from './chromium.js'
-import { lacking } from './clients.js'
+import { openPage } from './support/chromium.js'
+import { lacking } from './support/clients.js'
 
 t.setTimeout(180_000)
 

@@ -5,8 +5,8 @@ import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
 import { chat, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { eventually } from '../kernel/runtime/support.js'
 import { freePort } from '../ports.js'
-import { lacking } from './clients.js'
-import { startHindsight } from './hindsight-server.js'
+import { lacking } from './support/clients.js'
+import { startHindsight } from './support/hindsight-server.js'
 
 t.setTimeout(600_000)
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
-import { brought, runClient, scriptsBeside } from './clients.js'
+import { brought, runClient, scriptsBeside } from './support/clients.js'
 
 t.setTimeout(600_000)
 

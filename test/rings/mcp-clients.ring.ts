@@ -7,7 +7,7 @@ import { textHome } from '../e2e/text-surfaces.js'
 import { liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { freePort } from '../ports.js'
 import { root } from '../repository.js'
-import { brought, runClient, scriptsBeside } from './clients.js'
+import { brought, runClient, scriptsBeside } from './support/clients.js'
 
 t.setTimeout(600_000)
 

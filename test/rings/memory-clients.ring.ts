@@ -4,9 +4,9 @@ import t, { type Test } from 'tap'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { shapeDifferences } from '../plugins/services/memory-engine/shape-differences.js'
 import { root } from '../repository.js'
-import { brought, lacking, runClient, scriptsBeside } from './clients.js'
-import { recorded, typeCheck, type Exchange, type HindsightApi } from './hindsight-exchanges.js'
-import { startHindsight, type HindsightServer } from './hindsight-server.js'
+import { brought, lacking, runClient, scriptsBeside } from './support/clients.js'
+import { recorded, typeCheck, type Exchange, type HindsightApi } from './support/hindsight-exchanges.js'
+import { startHindsight, type HindsightServer } from './support/hindsight-server.js'
 
 t.setTimeout(600_000)
 

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { liveHome, startLive, writeHome, type LiveGateway } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
-import { brought } from './clients.js'
+import { brought } from './support/clients.js'
 
 t.setTimeout(300_000)
 

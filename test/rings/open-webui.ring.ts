@@ -7,8 +7,8 @@ import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { embeddedGateway } from '../e2e/engine-gateways.js'
 import { freePort } from '../ports.js'
 import { root } from '../repository.js'
-import { openPage, type Page } from './chromium.js'
-import { lacking } from './clients.js'
+import { openPage, type Page } from './support/chromium.js'
+import { lacking } from './support/clients.js'
 
 const run = promisify(execFile)
 

@@ -8,8 +8,8 @@ import t, { type Test } from 'tap'
 import { embeddedGateway } from '../e2e/engine-gateways.js'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { root } from '../repository.js'
-import { brought, runClient } from './clients.js'
-import { typedCalls, type ApiDocument } from './typed-calls.js'
+import { brought, runClient } from './support/clients.js'
+import { typedCalls, type ApiDocument } from './support/typed-calls.js'
 
 t.setTimeout(900_000)
 

@@ -9,7 +9,7 @@ import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
 import { readStream, type LiveGateway } from '../e2e/live-gateway.js'
 import { wavOf } from '../plugins/providers/audio/sound.js'
 import { site } from './browser.js'
-import { brought, lacking } from './clients.js'
+import { brought, lacking } from './support/clients.js'
 
 interface Verdict {
   readonly success: boolean

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { demoSentence } from '../../plugins/services/demo/sentence.js'
 import { containerGateway, embeddedGateway } from '../e2e/engine-gateways.js'
 import { root } from '../repository.js'
-import { brought, runClient } from './clients.js'
+import { brought, runClient } from './support/clients.js'
 
 t.setTimeout(600_000)
 

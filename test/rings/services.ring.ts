@@ -7,7 +7,7 @@ import { run, type Finished } from '../cli/support.js'
 import { liveHome, startLive } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
-import { containersOf, standInImage } from './stand-in.js'
+import { containersOf, standInImage } from './support/stand-in.js'
 
 t.setTimeout(180_000)
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import audioRoutes from '../../plugins/v1/audio/index.js'
 import { chatAnswer, chatStream, createFakeProviderPlugin } from '../../kernel/testing/index.js'
-import { post, rawClient } from './raw-client.js'
+import { post, rawClient } from './connection/raw-client.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }

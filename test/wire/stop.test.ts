@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { definePlugin, svcError, type AnyPlugin } from '../../kernel/contract/index.js'
 import { createGateway } from '../../kernel/gateway.js'
 import { chatStream, createFakeProviderPlugin, FakeEngineRuntime } from '../../kernel/testing/index.js'
-import { chatBody, post, rawClient } from './raw-client.js'
+import { chatBody, post, rawClient } from './connection/raw-client.js'
 import { until, wireGateway, type WireGateway, type WireOptions } from './wire-gateway.js'
 
 const SSE = { 'content-type': 'text/event-stream' }

@@ -8,7 +8,7 @@ import { ownIdentity } from '../../../kernel/config/files/process-identity.js'
 import type { Table } from '../../../kernel/config/toml/toml-file.js'
 import { memorySettings } from '../../../plugins/services/memory/settings.js'
 import { laid, shippedProviders } from '../../providers.js'
-import { providerOf } from '../slots/launch-input.js'
+import { providerOf } from '../slots/plan/launch-input.js'
 import { openHome, writeTree } from './support.js'
 
 const shown = (diagnostics: readonly Diagnostic[]): readonly string[] =>

@@ -8,7 +8,7 @@ import type { UpstreamRoute } from '../../../kernel/dispatch/upstream/upstream-r
 import type { SlotManager } from '../../../kernel/slots/slot-manager.js'
 import type { UpstreamPool } from '../../../kernel/dispatch/upstream/upstream-pool.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
-import { modelOf, slotOf } from '../slots/launch-input.js'
+import { modelOf, slotOf } from '../slots/plan/launch-input.js'
 
 const llm: readonly SurfaceName[] = ['chat', 'completions']
 const surfacesOf: Partial<Record<SlotType, readonly SurfaceName[]>> = { embedding: ['embeddings'], reranking: ['rerank'], tts: ['speech'], transcription: ['transcription'], image: ['image'] }

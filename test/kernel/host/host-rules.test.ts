@@ -15,7 +15,7 @@ import { planReload } from '../../../kernel/host/reload/reload-plan.js'
 import { Services } from '../../../kernel/host/mount/services.js'
 import { checkPluginShape } from '../../../kernel/host/record/shape.js'
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
-import { launchOf, modelOf, slotOf } from '../slots/launch-input.js'
+import { launchOf, modelOf, slotOf } from '../slots/plan/launch-input.js'
 
 const node = (name: string, requires: readonly string[] = [], provides: readonly string[] = [name]): Node => ({ name, requires,
   provides })

@@ -10,7 +10,7 @@ import { memoryOfStats } from '../../../kernel/runtime/docker/docker-stats.js'
 import { EngineMemory } from '../../../kernel/runtime/engine-memory.js'
 import { residentBytes } from '../../../kernel/runtime/process/process-memory.js'
 import { FakeClock } from '../../../kernel/testing/fake-clock.js'
-import { FakeDocker, json } from './fake-docker.js'
+import { FakeDocker, json } from './docker/fake-docker.js'
 import { eventually, realClock, recordingLogger } from './support.js'
 
 const MIB = 1024 * 1024

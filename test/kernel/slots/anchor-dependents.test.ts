@@ -3,7 +3,7 @@ import type { NamedSlotConfig, SlotConfigInput } from '../../../kernel/contract/
 import { dependentsOf, inUse } from '../../../kernel/slots/shadows/anchor-dependents.js'
 import { capabilitiesFile } from '../../../plugins/services/capabilities/capabilities-file.js'
 import type { CapabilitySelection, CapabilitySelections } from '../../../plugins/services/capabilities/ref.js'
-import { slotOf } from './launch-input.js'
+import { slotOf } from './plan/launch-input.js'
 
 const anchor: SlotConfigInput = { type: 'llm', device: 'npu', provider: 'trio', npu: { embed: true } }
 const onNpu: CapabilitySelection = { device: 'npu', provider: 'trio', model: 'small', enabled: true }

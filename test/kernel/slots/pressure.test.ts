@@ -10,7 +10,7 @@ import { newCore, type ScheduledSlot } from '../../../kernel/slots/schedule/sche
 import { FakeClock, settle } from '../../../kernel/testing/fake-clock.js'
 import { FakeRuntime, type EngineBehaviour } from '../../../kernel/testing/fake-runtime.js'
 import { createFleetHarness, type FleetHarness } from './fleet-harness.js'
-import { providerOf, slotOf } from './launch-input.js'
+import { providerOf, slotOf } from './plan/launch-input.js'
 
 const NOW = 10_000_000
 const never = new AbortController().signal

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { EngineProvider, NamedSlotConfig, SlotConfigInput, SlotStatus } from '../../../kernel/contract/index.js'
 import { checkSlotSet } from '../../../kernel/slots/write/slot-rules.js'
 import { namesOf, shadowsOf, shadowStatus, withEngine, type Shadow } from '../../../kernel/slots/shadows/shadows.js'
-import { providerOf, slotOf } from './launch-input.js'
+import { providerOf, slotOf } from './plan/launch-input.js'
 
 const trio: EngineProvider = providerOf({
   name: 'trio',

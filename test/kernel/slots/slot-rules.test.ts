@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { EngineProvider, NamedProfile, NamedSlotConfig, SlotConfigInput, SlotProblem } from '../../../kernel/contract/index.js'
 import { checkSlotSet, rivalsOf, slotProblemError, type SlotSetContext } from '../../../kernel/slots/write/slot-rules.js'
 import { laid } from '../../providers.js'
-import { profileOf, providerOf, slotOf } from './launch-input.js'
+import { profileOf, providerOf, slotOf } from './plan/launch-input.js'
 
 const trio = providerOf({
   name: 'trio',

@@ -4,7 +4,7 @@ import type { LaunchSpecInput, SlotConfigInput } from '../../../../kernel/contra
 import type { EngineSpec } from '../../../../kernel/contract/provider/engine-runtime.js'
 import { createTestGateway, FakeEngineRuntime, providerConformance, type TestGateway } from '../../../../kernel/testing/index.js'
 import npuRt, { provider } from '../../../../plugins/providers/npu-rt/index.js'
-import { slotOf } from '../../../kernel/slots/launch-input.js'
+import { slotOf } from '../../../kernel/slots/plan/launch-input.js'
 import { ANCHOR, NPU, NPU_NODES } from './npu-gateway.js'
 
 const models = provider.models!

@@ -6,7 +6,7 @@ import { attachmentsOf, withNames } from '../../../../plugins/v1/omni/attachment
 import { toolCallsOf } from '../../../../plugins/v1/omni/completion.js'
 import { streamEvents, type StreamEvent } from '../../../../plugins/v1/omni/sse-events.js'
 import { StreamedCalls } from '../../../../plugins/v1/omni/streamed-calls.js'
-import { slotOf } from '../../../kernel/slots/launch-input.js'
+import { slotOf } from '../../../kernel/slots/plan/launch-input.js'
 
 async function read (bytes: Buffer, cuts: readonly number[]): Promise<StreamEvent[]> {
   const places = [...new Set(cuts.map(cut => cut % (bytes.length + 1)))].sort((a, b) => a - b)

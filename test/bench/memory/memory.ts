@@ -1,0 +1,165 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { request } from 'undici'
+import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
+import type { Bar } from '../lists.js'
+import type { Abilities, Errand, ErrandAnswer } from '../../../plugins/services/memory-engine/messages.js'
+
+/** Share of the questions with a turn of the evidence among the first ten; null where no engine serves the step. */
+export interface MemoryQuality {
+  readonly questions: number
+  readonly hit_at_10: { readonly text: number, readonly vectors: number | null, readonly rerank: number | null }
+  /** As above, with each turn in a document of its own, which has no neighbours. */
+  readonly hit_at_10_apart: { readonly text: number, readonly vectors: number | null, readonly rerank: number | null }
+  /** By conversation. */
+  readonly by_conversation: Readonly<Record<string, Readonly<Record<string, number>>>>
+}
+
+interface Turn { readonly dia_id: string, readonly speaker: string, readonly text: string }
+interface Conversation {
+  readonly sample_id: string
+  readonly conversation: Readonly<Record<string, unknown>>
+  readonly qa: readonly { readonly question: string, readonly evidence?: readonly string[], readonly category: number }[]
+}
+
+/** Questions that a conversation does not answer. */
+const UNANSWERABLE = 5
+const FIRST = 10
+const BATCH = 64
+/** The order is measured here, and not how fast models are. */
+const PATIENCE_MS = 120_000
+
+export interface WireAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[]>>
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- an answer of the wire
+  readonly body: any
+}
+/** A path below `/v1/default/banks/`. */
+export type Call = (method: string, path: string, body?: unknown) => Promise<WireAnswer>
+
+export function callsOf (engine: EmbeddedEngine): Call {
+  return async (method, target, body) => {
+    const [path = '', query = ''] = `/v1/default/banks/${target}`.split('?')
+    const sent = body === undefined ? null : Buffer.from(JSON.stringify(body))
+    const headers = { 'content-type': 'application/json' }
+    const answer = await engine.request({ method, path, query, headers, body: sent, signal: new AbortController().signal })
+    return { status: answer.status, headers: answer.headers, body: JSON.parse((answer.body as Buffer).toString('utf8')) }
+  }
+}
+
+/** Sends errands to an OpenAI-compatible address. */
+export function errandsTo (base: string): (errand: Errand, signal: AbortSignal) => Promise<ErrandAnswer> {
+  const paths = { embed: '/embeddings', rerank: '/rerank', chat: '/chat/completions', web: '' }
+  return async (errand, signal) => {
+    const { statusCode, body } = await request(`${base}${paths[errand.to]}`, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: Buffer.from(errand.body), signal
+    })
+    return { status: statusCode, body: Buffer.from(await body.arrayBuffer()) }
+  }
+}
+
+const none = { model: null, why: 'not in this run' } as const
+
+/** The bank of a conversation: its sessions as documents and a memory for each turn, or each turn by itself. */
+async function fill (call: Call, { sample_id: id, conversation }: Conversation, isApart: boolean): Promise<Map<string, string>> {
+  const turns = new Map<string, string>()
+  for (let session = 1; Array.isArray(conversation[`session_${session}`]); session++) {
+    const start = Date.parse(`${String(conversation[`session_${session}_date_time`]).replace(/^(.*) on (.*)$/, '$2 $1')} UTC`)
+    const items = (conversation[`session_${session}`] as Turn[]).map((turn, i) => {
+      const content = `${turn.speaker}: ${turn.text}`.trim()
+      turns.set(content, turn.dia_id)
+      return {
+        content, timestamp: new Date(start + i * 1000).toISOString(), document_id: isApart ? turn.dia_id : `session ${session}`,
+        update_mode: 'append'
+      }
+    })
+    for (let from = 0; from < items.length; from += BATCH) await call('POST', `${id}/memories`, { items: items.slice(from, from + BATCH) })
+  }
+  return turns
+}
+
+/** Resolves when every memory of the bank has its vector. */
+async function vectorsMade (call: Call, id: string): Promise<void> {
+  for (;;) {
+    const { body } = await call('GET', `${id}/embeddings`)
+    if (body.pending === 0) return
+    await new Promise(resolve => setTimeout(resolve, 200))
+  }
+}
+
+interface Hits { readonly hits: number, readonly asked: number }
+
+async function hits (
+  call: Call, conversation: Conversation, turns: ReadonlyMap<string, string>, wanted: string
+): Promise<Hits> {
+  const asked = conversation.qa.filter(({ evidence, category }) => (evidence?.length ?? 0) > 0 && category !== UNANSWERABLE)
+  let found = 0
+  for (const { question, evidence } of asked) {
+    const { headers, body } = await call('POST', `${conversation.sample_id}/memories/recall`, {
+      query: question, max_tokens: 100_000, include: { entities: null }
+    })
+    if (headers['x-svc-recall'] !== wanted && body.results.length > 1) throw new Error(`recall ran as ${String(headers['x-svc-recall'])} and not as ${wanted}`)
+    const ids = new Set((body.results as { text: string }[]).slice(0, FIRST).map(({ text }) => turns.get(text)))
+    if (evidence!.flatMap(each => each.split(/[;,\s]+/)).some(id => ids.has(id))) found++
+  }
+  return { hits: found, asked: asked.length }
+}
+
+/** `models`: base URL of an OpenAI-compatible server that embeds and reranks; null for none. */
+export async function measureMemory (
+  file: string, home: string, models: string | null, say: (text: string) => void
+): Promise<MemoryQuality> {
+  const conversations = JSON.parse(readFileSync(file, 'utf8')) as Conversation[]
+  const by: Record<string, Record<string, number>> = {}
+  let questions = 0
+  const run = async (isApart: boolean): Promise<MemoryQuality['hit_at_10']> => {
+    const patience = { embedMs: PATIENCE_MS, rerankMs: PATIENCE_MS }
+    let abilities: Abilities = { embed: none, rerank: none, chat: none, patience }
+    const engine = new EmbeddedEngine({
+      path: () => join(home, isApart ? 'apart.db' : 'together.db'), abilities: () => abilities, log: () => {},
+      run: models === null ? () => Promise.reject(new Error('no models')) : errandsTo(models)
+    })
+    const call = callsOf(engine)
+    const turns = new Map<string, Map<string, string>>()
+    for (const conversation of conversations) turns.set(conversation.sample_id, await fill(call, conversation, isApart))
+    const share = async (name: string, wanted: string): Promise<number> => {
+      let [sum, all] = [0, 0]
+      for (const conversation of conversations) {
+        const { hits: found, asked } = await hits(call, conversation, turns.get(conversation.sample_id)!, wanted)
+        by[conversation.sample_id] = { ...by[conversation.sample_id], [`${name}${isApart ? ' apart' : ''}`]: found / asked }
+        sum += found
+        all += asked
+      }
+      questions = all
+      say(`  ${isApart ? 'turns apart' : 'sessions as documents'}, ${name}: ${(sum / all).toFixed(3)} of ${all}`)
+      return sum / all
+    }
+    const text = await share('text', 'text')
+    if (models === null) {
+      await engine.close()
+      return { text, vectors: null, rerank: null }
+    }
+    abilities = { ...abilities, rerank: { model: 'rerank', why: null } }
+    engine.abilitiesChanged()
+    await share('text and rerank', 'text+rerank')
+    abilities = { ...abilities, rerank: none, embed: { model: 'minilm', why: null } }
+    engine.abilitiesChanged()
+    for (const { sample_id: id } of conversations) await vectorsMade(call, id)
+    const vectors = await share('vectors', 'text+vectors')
+    abilities = { ...abilities, rerank: { model: 'rerank', why: null } }
+    engine.abilitiesChanged()
+    const rerank = await share('rerank', 'text+vectors+rerank')
+    await engine.close()
+    return { text, vectors, rerank }
+  }
+  const together = await run(false)
+  const apart = await run(true)
+  return { questions, hit_at_10: together, hit_at_10_apart: apart, by_conversation: by }
+}
+
+export function memoryBars ({ hit_at_10: { text, vectors, rerank } }: MemoryQuality): readonly Bar[] {
+  const bar = (name: string, value: number | null, least: number): Bar[] =>
+    value === null ? [] : [{ name: `LoCoMo, ${name}`, value, limit: `>= ${least.toFixed(2)}`, ok: value >= least }]
+  return [...bar('text alone', text, 0.68), ...bar('with vectors', vectors, 0.74), ...bar('with vectors and rerank', rerank, vectors ?? 0)]
+}

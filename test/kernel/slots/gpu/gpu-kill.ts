@@ -1,0 +1,195 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { CHECKPOINTS } from '../../../plugins/providers/imagegen/image-gateway.js'
+import { chatBody, sharedGpu } from '../../../plugins/providers/imagegen/shared-gpu.js'
+import { reservePorts } from '../../../ports.js'
+
+const FIXTURE = fileURLToPath(new URL('../fixtures/doomed-gpu-gateway.js', import.meta.url))
+const run = promisify(execFile)
+
+/** The moment in which a gateway dies: an event of this type whose message holds the text. */
+export interface KillPoint {
+  readonly type: 'gpu.mode' | 'slot.state'
+  readonly message: string
+  /** Mode that the next gateway finds on disk. */
+  readonly left: 'inference' | 'generation'
+}
+
+interface Gateway {
+  readonly url: string
+  readonly gone: Promise<unknown>
+  /** From now on it dies there. */
+  arm (point: KillPoint): Promise<void>
+  kill (signal: NodeJS.Signals): Promise<void>
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+/** A home with a language model and an image engine on one GPU. Whatever runs for it ends with the test. */
+async function gpuHome (t: Test): Promise<string> {
+  const ports = await reservePorts(t)
+  const home = await mkdtemp(join(tmpdir(), 'svc-kill-'))
+  t.teardown(async () => {
+    for (const { pid } of await enginesOf(home)) process.kill(pid, 'SIGKILL')
+    await rm(home, { recursive: true, force: true, maxRetries: 5 })
+  })
+  const files = {
+    ...sharedGpu(ports.end),
+    'etc/svc/svc.toml': `[runtime]\ndriver = "process"\n[slots]\nautostart = false\n${ports.toml}`,
+    ...Object.fromEntries(CHECKPOINTS.map(name => [`var/lib/svc/comfyui/models/checkpoints/${name}`, '']))
+  }
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(home, path)), { recursive: true })
+    await writeFile(join(home, path), content)
+  }
+  return home
+}
+
+async function start (t: Test, home: string): Promise<Gateway> {
+  const child = spawn(process.execPath, [FIXTURE, home], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  let log = ''
+  child.stderr!.on('data', (chunk: Buffer) => { log += chunk.toString() })
+  const gone = once(child, 'exit')
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await gone
+  })
+  const says = (): Promise<string> => Promise.race([
+    once(child, 'message').then(([message]) => String(message)),
+    gone.then(() => { throw new Error(`the gateway ended: ${log}`) })
+  ])
+  const url = await says()
+  return {
+    url,
+    gone,
+    arm: async ({ type, message }) => {
+      child.send([type, message])
+      await says()
+    },
+    kill: async signal => {
+      child.kill(signal)
+      await gone
+    }
+  }
+}
+
+interface EngineProcess {
+  readonly pid: number
+  readonly slot: 'chat' | 'img'
+}
+
+/** Engines that run for a home, by their command lines. */
+async function enginesOf (home: string): Promise<readonly EngineProcess[]> {
+  const { stdout } = await run('ps', ['-eo', 'pid=,stat=,args='], { maxBuffer: 16 * 1024 * 1024 })
+  return stdout.split('\n').flatMap((line): EngineProcess[] => {
+    const [, pid, stat, args = ''] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? []
+    if (pid === undefined || stat!.startsWith('Z') || !args.includes(home)) return []
+    if (args.includes('/chat-engine.js')) return [{ pid: Number(pid), slot: 'chat' }]
+    return args.includes('/fake/main.js') ? [{ pid: Number(pid), slot: 'img' }] : []
+  })
+}
+
+async function runningIn (home: string): Promise<readonly string[]> {
+  return (await enginesOf(home)).map(({ slot }) => slot).sort()
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
+async function call (gateway: Gateway, path: string, body?: string): Promise<{ readonly status: number, readonly json: any }> {
+  const answer = await fetch(`${gateway.url}${path}`, body === undefined ? {} : { method: 'POST', headers: JSON_TYPE, body })
+  return { status: answer.status, json: await answer.json() }
+}
+
+function chat (gateway: Gateway): Promise<{ readonly status: number }> {
+  return call(gateway, '/v1/chat/completions', chatBody())
+}
+
+function image (gateway: Gateway): Promise<{ readonly status: number }> {
+  return call(gateway, '/v1/images/generations', JSON.stringify({ model: 'sdxl-turbo', prompt: 'x', size: '64x64' }))
+}
+
+function switchTo (gateway: Gateway, mode: 'inference' | 'generation'): Promise<{ readonly status: number }> {
+  return call(gateway, '/api/comfyui/switchover', JSON.stringify({ mode, force: true }))
+}
+
+interface Standing {
+  readonly mode: string
+  readonly arbiter: { readonly saved_llm_slots: readonly string[] }
+}
+
+/** The status once the GPU belongs to one side. */
+async function standing (gateway: Gateway): Promise<Standing> {
+  for (const end = performance.now() + 30_000; ;) {
+    const { json } = await call(gateway, '/api/comfyui/status')
+    const status = json as Standing & { switchover: { active: boolean } }
+    if (!status.switchover.active) return status
+    if (performance.now() > end) throw new Error(`the GPU never settled: ${JSON.stringify(json)}`)
+    await new Promise(resolve => { setTimeout(resolve, 20) })
+  }
+}
+
+async function onDisk (home: string): Promise<{ readonly mode: string, readonly saved_llm_slots: readonly string[] }> {
+  const text = await readFile(join(home, 'var/lib/svc/gpu_arbiter.json'), 'utf8').catch(() => null)
+  return text === null ? { mode: 'llm', saved_llm_slots: [] } : JSON.parse(text) as { mode: string, saved_llm_slots: string[] }
+}
+
+/** On its way into image mode, or back out of it. */
+export type Way = 'into' | 'back'
+
+/**
+ * Kills a gateway at a point of its way, starts it again, and checks that nothing of it is left in between. At each of the
+ * points in turn: the gateway that has cleared up after one death dies the next one.
+ */
+export async function killedAtEach (t: Test, way: Way, points: readonly KillPoint[]): Promise<void> {
+  const home = await gpuHome(t)
+  let gateway = await start(t, home)
+  for (const point of points) {
+    await t.test(`killed at ${point.type} ${point.message}`, async test => {
+      await dies(test, gateway, home, way, point)
+      gateway = await start(t, home)
+      await clearsUp(test, gateway, home, point)
+    })
+  }
+  await gateway.kill('SIGTERM')
+  t.strictSame(await runningIn(home), [], 'nothing is left')
+}
+
+async function dies (t: Test, gateway: Gateway, home: string, way: Way, point: KillPoint): Promise<void> {
+  await gateway.arm(point)
+  t.equal((await chat(gateway)).status, 200)
+  const left = image(gateway).catch(() => ({ status: 0 }))
+  if (way === 'back') {
+    t.equal((await left).status, 200)
+    await switchTo(gateway, 'inference').catch(() => undefined)
+  }
+  const late = setTimeout(() => { t.fail('it never came to that point') }, 60_000)
+  await gateway.gone
+  clearTimeout(late)
+  await left
+  t.equal((await onDisk(home)).mode, point.left === 'generation' ? 'img' : 'llm', 'what is on disk says where it goes')
+}
+
+async function clearsUp (t: Test, gateway: Gateway, home: string, point: KillPoint): Promise<void> {
+  const now = await standing(gateway)
+  t.equal(now.mode, point.left, 'the next gateway ends there')
+  const engines = await runningIn(home)
+  t.strictSame(engines.filter(slot => slot === (now.mode === 'generation' ? 'chat' : 'img')), [], 'no engine of the other side')
+  t.ok(engines.length <= 1, `none is orphaned: ${engines.join(', ')}`)
+  t.equal((await onDisk(home)).mode, now.mode === 'generation' ? 'img' : 'llm')
+
+  if (now.mode === 'generation') t.equal((await chat(gateway)).status, 503, 'language models wait for their turn')
+  else t.equal((await chat(gateway)).status, 200)
+  t.equal((await image(gateway)).status, 200, 'an image is made')
+  t.strictSame([(await standing(gateway)).mode, await runningIn(home)], ['generation', ['img']])
+  t.equal((await switchTo(gateway, 'inference')).status, 202)
+  t.match(await standing(gateway), { mode: 'inference', arbiter: { saved_llm_slots: [] } })
+  t.equal((await chat(gateway)).status, 200, 'and the language model is back')
+  t.strictSame(await runningIn(home), ['chat'])
+  t.match(await onDisk(home), { mode: 'llm' })
+}
