@@ -26,6 +26,7 @@ import type { RequestHistory } from './requests/request-history.js'
 import type { Asked, Prepared } from './call/prepared.js'
 import { bodyError, missingModel } from './route/resolution-errors.js'
 import { tellLoading } from './answer/loading-notes.js'
+import { OtherSurface } from './call/other-surface.js'
 import { ModelLookup } from './route/model-lookup.js'
 import type { Route } from './route/resolve.js'
 import { callSlot } from './call/slot-call.js'
@@ -66,6 +67,7 @@ export class GatewayDispatcher implements DispatchService {
   readonly #lookup: ModelLookup
   readonly #uploads: UploadDeps
   readonly #passage: EnginePassage
+  readonly #elsewhere: OtherSurface
 
   constructor (deps: DispatcherDeps) {
     this.#deps = deps
@@ -85,6 +87,7 @@ export class GatewayDispatcher implements DispatchService {
       told,
       random: Math.random
     }
+    this.#elsewhere = new OtherSurface({ ...this.#trips, active: this.active })
   }
 
   forward (call: ClientCall, options: ForwardOptions): typeof handled {
@@ -184,10 +187,15 @@ export class GatewayDispatcher implements DispatchService {
         return null
       }
       const found = this.#lookup.now(model, options.surface)
-      if (isSvcError(found)) return found
+      const elsewhere = isSvcError(found) ? this.#elsewhere.routeOf(found, model, options) : null
+      if (isSvcError(found) && elsewhere === null) return found
       const prepared = this.#prepare(asked, options, view, model, reader)
+      if (elsewhere !== null) {
+        this.#elsewhere.answer(prepared, elsewhere)
+        return null
+      }
       if (found === null) this.#askUpstreams(prepared)
-      else this.#go(prepared, found)
+      else this.#go(prepared, found as Route)
       return null
     } catch (error) {
       return this.#told(error)
@@ -226,7 +234,10 @@ export class GatewayDispatcher implements DispatchService {
       shared: null,
       index: -1,
       giveUp: () => prepared.settle(),
-      settle: () => this.active.remove(prepared),
+      isElsewhere: false,
+      settle: () => {
+        if (!prepared.isElsewhere) this.active.remove(prepared)
+      },
       stop: error => {
         sink.fail(error)
         prepared.giveUp(error)
@@ -239,6 +250,7 @@ export class GatewayDispatcher implements DispatchService {
   /** From here on the client's answer is the sink's: nothing may escape. */
   #go (prepared: Prepared, route: Route): void {
     try {
+      if (this.#elsewhere.takes(prepared, route)) return
       if (route.kind === 'slot') this.#toSlot(prepared, route)
       else new UpstreamTrip(this.#trips, prepared, route).start()
     } catch (error) {
@@ -251,6 +263,8 @@ export class GatewayDispatcher implements DispatchService {
     const { sink, settle, model, surface } = prepared
     const leave = this.#lookup.ask(model, surface, found => {
       if (!isSvcError(found)) return this.#go(prepared, found)
+      const elsewhere = this.#elsewhere.routeOf(found, model, prepared.options)
+      if (elsewhere !== null) return this.#elsewhere.answer(prepared, elsewhere)
       sink.fail(found)
       settle()
     })

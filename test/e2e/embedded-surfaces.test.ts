@@ -13,10 +13,11 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
   await t.test('a client finds by meaning with embeddings', t => recalls(t, gateway.url))
   await t.test('a client has documents put in order', t => reranks(t, gateway.url))
   await t.test('embeddings and reranking in one engine are refused', t => refusesBothModes(t, gateway.url))
-  await t.test('what it does not speak it says, in the shape of each format', async t => {
-    const messages = [{ role: 'user' as const, content: 'hi' }]
-    const message = await anthropic(gateway.url).messages.create({ model: 'agent', max_tokens: 5, messages }).catch((error: unknown) => error)
-    t.match(message, { status: 501, error: { type: 'error', error: { type: 'invalid_request_error', message: /embedded engine does not serve/ } } })
+  await t.test('what it does not speak is said over chat', async t => {
+    const asked = { model: 'agent', max_tokens: 5, messages: [{ role: 'user' as const, content: 'hi' }] }
+    const expected = { type: 'message', role: 'assistant', stop_reason: 'max_tokens', usage: { output_tokens: 5 } }
+    t.match(await anthropic(gateway.url).messages.create(asked), expected)
+    t.match(await anthropic(gateway.url).messages.stream(asked).finalMessage(), expected)
     const response = await openai(gateway.url).responses.create({ model: 'agent', input: 'hi' }).catch((error: unknown) => error)
     t.match(response, { status: 501, message: /embedded engine does not serve/ })
   })

@@ -51,6 +51,37 @@ export interface ForwardOptions {
   readonly drop?: readonly string[]
   /** How failures look on this route, when it is not the error envelope. */
   readonly dialect?: WireDialect
+  /** What to do where a request leads to a slot or upstream that does not speak the surface. Absent: it is refused. */
+  readonly otherwise?: Otherwise
+}
+
+/**
+ * Another way to answer a request: by calls on a surface that the place does speak. Used where the provider of a slot does not
+ * declare the request's own surface, and where an engine or upstream answers with 404, 405 or 501 on its path; the latter is
+ * remembered for ten minutes, or as long as the engine runs, once the other way has worked.
+ */
+export interface Otherwise {
+  /** What the place has to speak instead. */
+  readonly surface: SurfaceName
+  /** Set where every slot speaks the route's own surface: their answers are then not watched. */
+  readonly upstreamsOnly?: boolean
+  /**
+   * The answer, made of calls of its own. Asked only when it is needed. Throws for a request that cannot be said on the other
+   * surface; starts nothing by itself.
+   */
+  take (request: OtherwiseRequest): TakenAnswer
+}
+
+/** A request that is to be answered another way, with where it leads. */
+export interface OtherwiseRequest {
+  readonly body: Buffer
+  readonly requestId: string
+  /** Of the client's request: by them it is known who pays. */
+  readonly headers: OutgoingCall['headers']
+  /** The slot that would serve it; null for an upstream's model. */
+  readonly slot: NamedSlotConfig | null
+  readonly upstream: string | null
+  readonly modelId: string | null
 }
 
 export interface UploadOptions {

@@ -14,7 +14,7 @@ export type { ConfigService, ConfigSnapshot, Diagnostic, Paths } from './config/
 export { modelStatuses } from './dispatch.js'
 export type {
   BodyEdits, CallAnswer, ComposeOptions, DispatchService, DispatchTarget, ForwardOptions, Interceptor, JsonBody,
-  ModelObject, ModelStatus, PluginCall, TakenAnswer, TakenRequest, UploadOptions, UpstreamView
+  ModelObject, ModelStatus, Otherwise, OtherwiseRequest, PluginCall, TakenAnswer, TakenRequest, UploadOptions, UpstreamView
 } from './dispatch.js'
 export type { EngineTask, EngineTaskOptions, EngineTasks } from './slots/engine-tasks.js'
 export { severities } from './events.js'

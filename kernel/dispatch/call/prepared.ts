@@ -27,7 +27,10 @@ export interface Prepared extends ActiveRequest {
   readonly options: ForwardOptions
   /** Null for a body that is not JSON, which goes out as it is. */
   readonly view: BodyView | null
-  readonly sink: ReaderSink
+  /** Another stands before it while it is not known whether the place speaks the surface. */
+  sink: ReaderSink
+  /** It is answered over another surface: what ends on its own surface does not end it. */
+  isElsewhere: boolean
   /** Gives up what the client waits for. Set once the request is on its way. */
   giveUp: (reason: Error) => void
   readonly settle: () => void

@@ -1,5 +1,6 @@
 import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
 import { messagesDialect } from './dialect.js'
+import { messagesOverChat } from './over-chat.js'
 import { countAnswerSchema, countBodySchema, messagesAnswerSchema, messagesBodySchema } from './schemas.js'
 
 /**
@@ -13,6 +14,7 @@ export default definePlugin({
   requires: { dispatch: core.dispatch },
   register (ctx) {
     const { dispatch } = ctx.services
+    const otherwise = messagesOverChat(dispatch)
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/messages',
@@ -25,7 +27,9 @@ export default definePlugin({
       example: { model: 'agent', max_tokens: 64, messages: [{ role: 'user', content: 'Say hello' }] },
       bodyKind: 'buffer',
       dialect: messagesDialect,
-      handler: call => dispatch.forward(call, { surface: 'messages', path: '/messages', dialect: messagesDialect, edit: thinkingDefault })
+      handler: call => dispatch.forward(call, {
+        surface: 'messages', path: '/messages', dialect: messagesDialect, edit: thinkingDefault, otherwise
+      })
     }))
     ctx.addRoute(defineRoute({
       method: 'POST',

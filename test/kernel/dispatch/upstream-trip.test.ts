@@ -66,6 +66,7 @@ class World {
     this.prepared = {
       asked: { requestId: 'r', body, request: { headers: {}, raw: { rawHeaders: [] } } },
       options: { surface: 'chat', path: '/chat/completions' },
+      isElsewhere: false,
       priority: 'normal',
       view: BodyView.of(body) as BodyView,
       sink: {

@@ -1,0 +1,126 @@
+import { given, isObject, malformed, objectsIn, stringIn, textOr, untranslatable, type Json } from '../over-chat/ref.js'
+
+/**
+ * The conversation of a request of the Messages API as chat messages. Throws `validation.invalid` for what chat has no words for.
+ * @param keepsThoughts whether earlier reasoning goes along; upstreams refuse it
+ */
+export function chatMessages ({ system, messages }: Json, keepsThoughts: boolean, warnings: string[]): object[] {
+  const said = objectsIn(messages, 'messages').flatMap((message, i) => {
+    const at = `messages.${i}.content`
+    const { role, content } = message
+    if (role === 'assistant') return assistantMessage(blocksOf(content, at), at, keepsThoughts, warnings)
+    if (role === 'user') return userMessages(blocksOf(content, at), at)
+    if (role === 'system') return [{ role, content: systemText(content, at) }]
+    throw malformed(`messages.${i}.role`, 'must be user, assistant or system')
+  })
+  return system == null ? said : [{ role: 'system', content: systemText(system, 'system') }, ...said]
+}
+
+function blocksOf (content: unknown, at: string): readonly Json[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content, at)
+}
+
+function systemText (system: unknown, at: string): string {
+  return blocksOf(system, at).map((block, i) => {
+    if (block.type !== 'text') throw untranslatable(`${at}.${i}`, `a block of type '${String(block.type)}'`)
+    return stringIn(block.text, `${at}.${i}.text`)
+  }).join('\n\n')
+}
+
+/** Results of tools are messages of their own and stand before what the user says to them. */
+function userMessages (blocks: readonly Json[], at: string): object[] {
+  const results: object[] = []
+  const parts: object[] = []
+  for (const [i, block] of blocks.entries()) {
+    if (block.type === 'tool_result') {
+      const { text, pictures } = resultOf(block, `${at}.${i}`)
+      results.push({ role: 'tool', tool_call_id: stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), content: text })
+      parts.push(...pictures)
+    } else {
+      parts.push(partOf(block, `${at}.${i}`))
+    }
+  }
+  return parts.length === 0 ? results : [...results, { role: 'user', content: plainOr(parts) }]
+}
+
+/** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
+function resultOf (
+  { content, is_error: isError, tool_use_id: id }: Json, at: string
+): { readonly text: string, readonly pictures: readonly object[] } {
+  const parts = content == null ? [] : blocksOf(content, `${at}.content`).map((block, i) => partOf(block, `${at}.content.${i}`))
+  const texts = parts.filter(part => 'text' in part).map(part => String(part.text))
+  const others = parts.filter(part => !('text' in part))
+  const text = texts.join('\n')
+  const noted = others.length === 0 ? text : `${text}${text === '' ? '' : '\n'}[what else ${textOr(id, 'the tool')} answered follows]`
+  return { text: isError === true && !/^error/i.test(noted) ? `Error: ${noted}` : noted, pictures: others }
+}
+
+function partOf (block: Json, at: string): object {
+  switch (block.type) {
+    case 'text': return { type: 'text', text: stringIn(block.text, `${at}.text`) }
+    case 'image': return { type: 'image_url', image_url: { url: imageUrl(block.source, at) } }
+    case 'document': return documentPart(block, at)
+    case 'search_result': {
+      const { source, title, content } = block
+      return { type: 'text', text: [title, source, ...blocksOf(content, `${at}.content`).map(({ text }) => text)].filter(Boolean).join('\n') }
+    }
+    default: throw untranslatable(at, `a block of type '${String(block.type)}'`)
+  }
+}
+
+function imageUrl (source: unknown, at: string): string {
+  if (isObject(source)) {
+    if (source.type === 'url') return stringIn(source.url, `${at}.source.url`)
+    if (source.type === 'base64') return dataUrl(source, at)
+  }
+  throw untranslatable(`${at}.source`, 'an image that is not in the request and has no URL')
+}
+
+function dataUrl ({ media_type: type, data }: Json, at: string): string {
+  return `data:${stringIn(type, `${at}.source.media_type`)};base64,${stringIn(data, `${at}.source.data`)}`
+}
+
+function documentPart ({ source, title, context }: Json, at: string): object {
+  const about = [title, context].filter(text => typeof text === 'string' && text !== '')
+  const told = (text: string): object => ({ type: 'text', text: [...about, text].join('\n\n') })
+  if (isObject(source)) {
+    if (source.type === 'text') return told(stringIn(source.data, `${at}.source.data`))
+    if (source.type === 'content') return told(systemText(source.content, `${at}.source.content`))
+    if (source.type === 'base64') return { type: 'file', file: { filename: textOr(title, 'document.pdf'), file_data: dataUrl(source, at) } }
+  }
+  throw untranslatable(`${at}.source`, 'a document that is not in the request')
+}
+
+function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: boolean, warnings: string[]): object[] {
+  const texts: string[] = []
+  const thoughts: string[] = []
+  const calls: object[] = []
+  for (const [i, block] of blocks.entries()) {
+    const { id, name, input = {} } = block
+    switch (block.type) {
+      case 'text': texts.push(stringIn(block.text, `${at}.${i}.text`)); break
+      case 'thinking': thoughts.push(textOr(block.thinking, '')); break
+      case 'redacted_thinking': warnings.push(`${at}.${i}: left out, only its maker can read it`); break
+      case 'tool_use': calls.push({
+        id: stringIn(id, `${at}.${i}.id`),
+        type: 'function',
+        function: { name: stringIn(name, `${at}.${i}.name`), arguments: JSON.stringify(input) }
+      }); break
+      default: throw untranslatable(`${at}.${i}`, `a block of type '${String(block.type)}'`)
+    }
+  }
+  const content = texts.join('')
+  return [{
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    ...given({
+      reasoning_content: keepsThoughts && thoughts.length > 0 ? thoughts.join('') : null,
+      tool_calls: calls.length > 0 ? calls : null
+    })
+  }]
+}
+
+/** One text is a string: many templates know no other content. */
+function plainOr (parts: readonly object[]): unknown {
+  return parts.every(part => 'text' in part) ? parts.map(part => (part as { readonly text: string }).text).join('\n') : parts
+}

@@ -1,0 +1,104 @@
+import type { NamedSlotConfig } from 'svc-gateway/plugin'
+import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { chatMessages } from './chat-messages.js'
+
+export interface ChatRequest {
+  /** A chat completion request. */
+  readonly body: Readonly<Record<string, unknown>>
+  readonly stream: boolean
+  /** What was left out and changes nothing that the model is told, for people. */
+  readonly warnings: readonly string[]
+}
+
+/** Keys that are said in another way, or mean nothing to an engine. Any other key passes as it is. */
+const ownKeys: ReadonlySet<string> = new Set([
+  'model', 'messages', 'system', 'max_tokens', 'stop_sequences', 'stream', 'tools', 'tool_choice', 'thinking', 'output_config',
+  'output_format', 'metadata', 'service_tier', 'cache_control', 'betas', 'inference_geo', 'context_management', 'container',
+  'mcp_servers', 'fallbacks'
+])
+/** Tools that the maker of the Messages API runs on its own servers. */
+const SERVER_TOOL = /^(web_search|web_fetch|code_execution|tool_search_tool)(_|$)/
+
+const efforts: Readonly<Record<string, string>> = { low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' }
+
+/**
+ * A request of the Messages API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
+ * @param slot that will serve it; null for an upstream
+ */
+export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatRequest {
+  const warnings: string[] = []
+  const { max_tokens: limit, stop_sequences: stops, output_config: output, metadata } = asked
+  refuseMembers(asked)
+  if (asked.context_management != null) warnings.push('context_management: left out, nothing is taken out of the context here')
+  const messages = chatMessages(asked, slot !== null, warnings)
+  const tools = asked.tools == null ? [] : functionTools(asked.tools, warnings)
+  const stream = asked.stream === true
+  return {
+    body: given({
+      ...Object.fromEntries(Object.entries(asked).filter(([key]) => !ownKeys.has(key))),
+      model: asked.model,
+      messages,
+      max_tokens: limit,
+      stop: Array.isArray(stops) && stops.length === 0 ? null : stops,
+      user: isObject(metadata) ? metadata.user_id : null,
+      tools: tools.length === 0 ? null : tools,
+      ...tools.length === 0 ? {} : toolChoice(asked.tool_choice),
+      response_format: responseFormat(isObject(output) && output.format != null ? output.format : asked.output_format),
+      ...reasoning(asked, slot),
+      ...stream ? { stream, stream_options: { include_usage: true } } : {}
+    }),
+    stream,
+    warnings
+  }
+}
+
+function refuseMembers ({ mcp_servers: servers, container }: Json): void {
+  if (Array.isArray(servers) && servers.length > 0) throw untranslatable('mcp_servers', 'a tool server that the model\'s maker would call')
+  if (container != null) throw untranslatable('container', 'a container of the model\'s maker')
+}
+
+function functionTools (asked: unknown, warnings: string[]): object[] {
+  return objectsIn(asked, 'tools').flatMap((tool, i) => {
+    const { type = 'custom', name, description, input_schema: parameters, strict } = tool
+    if (typeof type === 'string' && SERVER_TOOL.test(type)) {
+      warnings.push(`tools.${i}: '${type}' was left out, nothing here runs it`)
+      return []
+    }
+    if (type !== 'custom' && type !== null && parameters === undefined) throw untranslatable(`tools.${i}`, `a tool of type '${String(type)}'`)
+    return [{ type: 'function', function: given({ name: stringIn(name, `tools.${i}.name`), description, parameters, strict }) }]
+  })
+}
+
+function toolChoice (choice: unknown): object {
+  if (choice == null) return {}
+  if (!isObject(choice)) throw malformed('tool_choice', 'must be an object')
+  const parallel = choice.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {}
+  switch (choice.type) {
+    case 'auto': return { tool_choice: 'auto', ...parallel }
+    case 'any': return { tool_choice: 'required', ...parallel }
+    case 'none': return { tool_choice: 'none' }
+    case 'tool': return { tool_choice: { type: 'function', function: { name: choice.name } }, ...parallel }
+    default: throw malformed('tool_choice.type', 'must be auto, any, none or tool')
+  }
+}
+
+function responseFormat (format: unknown): object | null {
+  if (format == null) return null
+  if (!isObject(format) || format.type !== 'json_schema') throw untranslatable('output_config.format', 'a format other than json_schema')
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } }
+}
+
+/** A slot's template knows reasoning as on or off; others know how much. */
+function reasoning ({ thinking, output_config: output }: Json, slot: NamedSlotConfig | null): object {
+  const asked = isObject(output) && typeof output.effort === 'string' ? efforts[output.effort] ?? output.effort : null
+  const kind = isObject(thinking) ? thinking.type : null
+  const effort = kind === 'disabled' ? null : asked ?? (isObject(thinking) && kind === 'enabled' ? effortOf(thinking.budget_tokens) : null)
+  if (slot === null) return { reasoning_effort: effort }
+  const isOn = kind === 'disabled' ? false : kind === 'enabled' || kind === 'adaptive' ? true : slot.enable_thinking
+  return { ...asked === null || kind === 'disabled' ? {} : { reasoning_effort: asked }, ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } } }
+}
+
+function effortOf (budget: unknown): string {
+  if (typeof budget !== 'number') return 'medium'
+  return budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high'
+}

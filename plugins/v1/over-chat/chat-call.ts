@@ -1,0 +1,99 @@
+import {
+  isSvcError, type AdaptedAnswer, type DispatchService, type Otherwise, type OtherwiseRequest, type SvcError
+} from 'svc-gateway/plugin'
+import { readAll } from '../omni/ref.js'
+import { ChatReader, type ChatListener } from './chat-reader.js'
+import { EventData } from './event-data.js'
+
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+const SSE = 'text/event-stream'
+
+/** Writes a chat answer in another wire format. */
+export interface AnswerWriter extends ChatListener {
+  /** The events that are written and not taken yet, as text; empty for an answer that is not streamed. */
+  take (): string
+  /** The whole answer, once it has ended. */
+  whole (): object
+  /** Ends the stream with a failure in the format's own way; false where the dialect's error event says it. */
+  fail (error: SvcError): boolean
+}
+
+/** A request in the words of chat completions, and the way back. */
+export interface ChatCall {
+  readonly request: OtherwiseRequest
+  readonly body: object
+  /** Whether the client waits for a stream. */
+  readonly stream: boolean
+  readonly writer: AnswerWriter
+  /** What was left out of the request and the client should know, for people. */
+  readonly warnings: readonly string[]
+  /** For an upstream that does not speak chat completions either. */
+  readonly otherwise?: Otherwise | undefined
+  readonly signal: AbortSignal
+}
+
+/** The name of the header that tells what of a request was left out. */
+export const WARNING_HEADER = 'x-svc-warning'
+
+/** Asks for a chat completion and answers in the format of the writer. A refusal of the engine comes back as it is. */
+export async function askChat (dispatch: DispatchService, call: ChatCall): Promise<AdaptedAnswer> {
+  const { request: { requestId, headers: origin }, body, stream, writer, otherwise, signal } = call
+  const asked = origin['x-svc-priority']
+  const answer = await dispatch.call({
+    surface: 'chat',
+    path: '/chat/completions',
+    body: Buffer.from(JSON.stringify(body)),
+    requestId,
+    origin,
+    signal,
+    ...asked === 'low' || asked === 'normal' ? { priority: asked } : {},
+    ...otherwise === undefined ? {} : { otherwise }
+  })
+  const { status } = answer
+  if (status < 200 || status > 299) return { status, headers: refusalHeaders(answer.headers), body: answer.body }
+  const headers = { 'content-type': stream ? SSE : 'application/json', ...warningHeader(call.warnings) }
+  const reader = new ChatReader(writer)
+  const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
+  if (stream && isStreamed) return { status: 200, headers, body: events(answer.body, reader, writer) }
+  const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')
+  if (isStreamed) {
+    for (const data of new EventData().push(Buffer.from(`${text}\n\n`))) reader.event(data)
+    reader.end()
+  } else {
+    reader.whole(text)
+  }
+  return { status: 200, headers, body: Buffer.from(stream ? writer.take() : JSON.stringify(writer.whole())) }
+}
+
+/** As many events as a chunk of the engine completes are one chunk for the client; nothing else is held. */
+async function* events (
+  body: AsyncIterable<Buffer>, reader: ChatReader, writer: AnswerWriter
+): AsyncGenerator<Buffer, void, undefined> {
+  const cutter = new EventData()
+  try {
+    for await (const chunk of body) {
+      for (const data of cutter.push(chunk)) reader.event(data)
+      const text = writer.take()
+      if (text !== '') yield Buffer.from(text)
+    }
+    reader.end()
+  } catch (error) {
+    const isTold = isSvcError(error) && writer.fail(error)
+    const text = writer.take()
+    if (text !== '') yield Buffer.from(text)
+    if (!isTold) throw error
+    return
+  }
+  const text = writer.take()
+  if (text !== '') yield Buffer.from(text)
+}
+
+function refusalHeaders ({ 'content-type': type, 'retry-after': after }: Readonly<Record<string, string>>): Record<string, string> {
+  return { ...type === undefined ? {} : { 'content-type': type }, ...after === undefined ? {} : { 'retry-after': after } }
+}
+
+/** Headers carry printable ASCII alone. */
+function warningHeader (warnings: readonly string[]): Record<string, string> {
+  const text = warnings.join('; ').replace(/[^\x20-\x7e]/g, '?').slice(0, 1000)
+  return text === '' ? {} : { [WARNING_HEADER]: text }
+}

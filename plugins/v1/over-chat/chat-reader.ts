@@ -1,0 +1,150 @@
+import { svcError } from 'svc-gateway/plugin'
+import { countOf, isObject, type Json } from './json.js'
+
+/** What an answer cost, in tokens. `input` has `cached` in it, `output` has `reasoning`. */
+export interface ChatUsage {
+  readonly input: number
+  readonly output: number
+  readonly cached: number
+  readonly reasoning: number
+}
+
+export const NO_USAGE: ChatUsage = { input: 0, output: 0, cached: 0, reasoning: 0 }
+
+/** Why an answer ended, in the words of chat completions; anything else counts as `stop`. */
+export interface ChatEnd {
+  readonly reason: string
+  /** The stop string that it met, from engines that tell. */
+  readonly stop: string | null
+  readonly usage: ChatUsage
+}
+
+/** Is told an answer in the order of its pieces; a whole one comes as one piece of each kind. */
+export interface ChatListener {
+  begin (model: string | null): void
+  text (piece: string): void
+  reasoning (piece: string): void
+  /**
+   * A piece of a call.
+   * @param index tells the calls of an answer apart
+   * @param id null where it was told before, or never is
+   */
+  call (index: number, id: string | null, name: string | null, args: string): void
+  logprobs (rows: readonly unknown[]): void
+  end (end: ChatEnd): void
+}
+
+/** Reads a chat answer, streamed or whole, for a listener. Of several choices the first. */
+export class ChatReader {
+  readonly #listener: ChatListener
+  #begun = false
+  #reason: string | null = null
+  #stop: string | null = null
+  #usage = NO_USAGE
+  #isDone = false
+  /** Of an engine that does not number its calls. */
+  #lastCall = -1
+
+  constructor (listener: ChatListener) {
+    this.#listener = listener
+  }
+
+  /** The data of one event. Throws what the engine tells in it, and for what is no chunk. */
+  event (data: string): void {
+    if (this.#isDone) return
+    if (data.trim() === '[DONE]') {
+      this.#reason ??= 'stop'
+      return this.end()
+    }
+    this.#piece(parsed(data), 'delta')
+  }
+
+  /** A whole answer. Throws for what is none. */
+  whole (body: string): void {
+    const completion = parsed(body)
+    if (!Array.isArray(completion.choices)) throw notChat()
+    this.#piece(completion, 'message')
+    this.#reason ??= 'stop'
+    this.end()
+  }
+
+  /** There is no more. Throws when the answer cannot be complete. */
+  end (): void {
+    if (this.#isDone) return
+    if (this.#reason === null) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
+    this.#isDone = true
+    this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage })
+  }
+
+  #piece (chunk: Json, key: 'delta' | 'message'): void {
+    if (chunk.error != null) throw toldError(chunk.error)
+    if (!this.#begun) {
+      this.#begun = true
+      this.#listener.begin(typeof chunk.model === 'string' && chunk.model !== '' ? chunk.model : null)
+    }
+    if (isObject(chunk.usage)) this.#usage = usageOf(chunk.usage)
+    const choices: readonly unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
+    for (const choice of choices) if (isObject(choice) && (choice.index ?? 0) === 0) this.#choice(choice, key)
+  }
+
+  #choice (choice: Json, key: 'delta' | 'message'): void {
+    const said = choice[key]
+    if (isObject(said)) this.#said(said)
+    if (isObject(choice.logprobs) && Array.isArray(choice.logprobs.content)) this.#listener.logprobs(choice.logprobs.content)
+    if (typeof choice.finish_reason === 'string') this.#reason = choice.finish_reason
+    if (typeof choice.stop_reason === 'string') this.#stop = choice.stop_reason
+  }
+
+  #said ({ reasoning_content: thought, reasoning: other, content, refusal, tool_calls: calls }: Json): void {
+    const listener = this.#listener
+    const reasoning = thought ?? other
+    if (typeof reasoning === 'string' && reasoning !== '') listener.reasoning(reasoning)
+    if (typeof content === 'string' && content !== '') listener.text(content)
+    if (typeof refusal === 'string' && refusal !== '') listener.text(refusal)
+    if (!Array.isArray(calls)) return
+    for (const call of calls) {
+      if (!isObject(call)) continue
+      const id = typeof call.id === 'string' && call.id !== '' ? call.id : null
+      if (typeof call.index === 'number') this.#lastCall = call.index
+      else if (id !== null || this.#lastCall < 0) this.#lastCall++
+      const { name, arguments: args } = isObject(call.function) ? call.function : {} as Json
+      listener.call(
+        this.#lastCall,
+        id,
+        typeof name === 'string' && name !== '' ? name : null,
+        typeof args === 'string' ? args : isObject(args) ? JSON.stringify(args) : ''
+      )
+    }
+  }
+}
+
+function usageOf (
+  { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: read, completion_tokens_details: made }: Json
+): ChatUsage {
+  const cached = countOf(isObject(read) ? read.cached_tokens : 0)
+  return {
+    input: Math.max(countOf(input), cached),
+    output: countOf(output),
+    cached,
+    reasoning: countOf(isObject(made) ? made.reasoning_tokens : 0)
+  }
+}
+
+function parsed (text: string): Json {
+  try {
+    const value = JSON.parse(text) as unknown
+    if (isObject(value)) return value
+  } catch {
+    // told below
+  }
+  throw notChat()
+}
+
+function notChat (): Error {
+  return svcError('dispatch.upstream_failed', 'the engine answered with something that is no chat completion')
+}
+
+function toldError (error: unknown): Error {
+  const message = isObject(error) ? error.message : error
+  return svcError('dispatch.upstream_failed', typeof message === 'string' ? message.slice(0, 2000) : 'the engine failed while it answered')
+}

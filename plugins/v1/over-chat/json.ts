@@ -1,0 +1,55 @@
+import { svcError, type SvcError } from 'svc-gateway/plugin'
+
+export type Json = Readonly<Record<string, unknown>>
+
+export function isObject (value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function textOr (value: unknown, other: string): string {
+  return typeof value === 'string' ? value : other
+}
+
+export function countOf (value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
+}
+
+/** The body of a request. Throws `request.invalid_json`, `request.not_an_object`. */
+export function bodyObject (bytes: Buffer): Json {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''))
+  } catch {
+    throw svcError('request.invalid_json', 'the body is not valid JSON')
+  }
+  if (isObject(parsed)) return parsed
+  throw svcError('request.not_an_object', 'the body is JSON but not an object')
+}
+
+/** The members of an object that are there; null is "not given". */
+export function given (members: Json): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null))
+}
+
+/** A list whose members are objects. @param at where it stands in the request. Throws `validation.invalid`. */
+export function objectsIn (value: unknown, at: string): readonly Json[] {
+  if (!Array.isArray(value)) throw malformed(at, 'must be a list')
+  value.forEach((member, i) => {
+    if (!isObject(member)) throw malformed(`${at}.${i}`, 'must be an object')
+  })
+  return value as Json[]
+}
+
+export function stringIn (value: unknown, at: string): string {
+  if (typeof value !== 'string') throw malformed(at, 'must be a string')
+  return value
+}
+
+export function malformed (at: string, problem: string): SvcError {
+  return svcError('validation.invalid', `'${at}' ${problem}`, { param: at })
+}
+
+/** Refuses what the other wire format has no words for: leaving it out would be another request than the client's. */
+export function untranslatable (at: string, what: string): SvcError {
+  return svcError('validation.invalid', `'${at}': ${what} cannot be passed to this model, which speaks another wire format`, { param: at })
+}
