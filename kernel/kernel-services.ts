@@ -2,6 +2,7 @@ import {
   svcConfigSchema, type ApprovalRows, type Clock, type ConfigSnapshot, type EventBus, type JobStore, type Logger,
   type ModelRegistry, type Programs, type SettingsTable
 } from './contract/index.js'
+import { isOwnTable } from './contract/plugin/settings-table.js'
 import { createConfigService, type KernelConfig } from './config/store.js'
 import { LateWriteRules } from './config/write/write-rules.js'
 import { resolvePaths } from './config/paths.js'
@@ -188,7 +189,7 @@ export async function closeKernel (kernel: KernelServices): Promise<void> {
 /** Those of plugins that are switched off too: what they mean in svc.toml does not depend on it. */
 function tablesOf ({ builtins = [], plugins = [] }: GatewayOptions): readonly SettingsTable[] {
   const all = [...builtins, ...plugins].flatMap(({ settings }) => settings ?? [])
-  return all.filter((table, i) => all.findIndex(({ name }) => name === table.name) === i)
+  return all.filter((table, i) => isOwnTable(table.name) || all.findIndex(({ name }) => name === table.name) === i)
 }
 
 function activitySettings (settings: ActivitySettings, env: KernelServices['env']): ActivitySettings {

@@ -1,4 +1,5 @@
 import type { SettingsTable } from 'svc-gateway/plugin'
+import { storeSettings } from './providers/npu-rt/settings.js'
 import { memorySettings } from './services/memory/settings.js'
 
 /**
@@ -8,7 +9,7 @@ import { memorySettings } from './services/memory/settings.js'
 const builtins = [
   { name: 'imagegen', load: () => import('./providers/imagegen/index.js') },
   { name: 'llm-server', load: () => import('./providers/llm-server/index.js') },
-  { name: 'npu-rt', load: () => import('./providers/npu-rt/index.js') },
+  { name: 'npu-rt', settings: storeSettings, load: () => import('./providers/npu-rt/index.js') },
   { name: 'remote-catalog', load: () => import('./providers/remote-catalog/index.js') },
   { name: 'stt-engine', load: () => import('./providers/stt-engine/index.js') },
   { name: 'tts-cpu', load: () => import('./providers/tts-cpu/index.js') },

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import t from 'tap'
 import { ownTempWriters, tempWriters } from '../kernel/config/files/written-folders.js'
+import { svcConfigSchema } from '../kernel/contract/index.js'
 import { documents, root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
@@ -248,6 +249,7 @@ t.test('the kernel names no file and no table of svc.toml that a plugin owns', a
     .flatMap(({ text }) => [...text.matchAll(/(?:file: |FILE = )'([a-z][a-z0-9-]*\.toml)'/g)].map(([, file]) => file!))
   t.strictSame(files.toSorted(), ['capabilities.toml', 'personas.toml', 'prices.toml', 'stacks.toml'])
   const tables = ofPlugins.flatMap(({ text }) => [...text.matchAll(/: SettingsTable<[^=]*= \{\s*name: '([a-z]+)'/g)].map(([, table]) => table!))
+    .filter(table => !Object.hasOwn(svcConfigSchema.shape, table))
   t.strictSame(tables, ['memory'])
   const owned = new RegExp([...files.map(file => file.replace('.', '\\.')), ...tables.map(table => `\\bsvc\\.${table}\\b|'\\[${table}\\]`)].join('|'))
   const naming = product.filter(({ path }) => path.startsWith('kernel/')).flatMap(({ path, text }) => owned.exec(text)?.map(word => `${path}: ${word}`) ?? [])

@@ -17,6 +17,6 @@ export function engineStoreOf (
   const { folder, variable, setting } = models?.store ?? { folder: name }
   const override = variable === undefined ? '' : env[variable] ?? ''
   if (isAbsolute(override)) return override
-  const own = setting === undefined ? '' : settings[setting]
+  const own = setting === undefined ? '' : (settings as Readonly<Record<string, unknown>>)[setting]
   return typeof own === 'string' && own !== '' ? own : join(storeOf(env, settings, paths), folder)
 }

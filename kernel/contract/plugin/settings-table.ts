@@ -4,7 +4,8 @@ import type { NamedSlotConfig } from '../schemas/named-slot.js'
 
 /**
  * A table of svc.toml that a plugin of the release owns. It is known before any plugin is loaded, and while the plugin is
- * switched off: read, checked, written and described as the gateway's own tables are.
+ * switched off: read, checked, written and described as the gateway's own tables are. With the name of one of the gateway's
+ * own tables it adds its keys to that one.
  */
 export interface SettingsTable<S extends z.ZodObject = z.ZodObject> {
   readonly name: string
@@ -38,9 +39,17 @@ export function settingsOf<S extends z.ZodObject> (svc: SvcConfig, { name, schem
   return tables[name] ?? schema.parse({})
 }
 
+/** Whether svc.toml has this table without any plugin. */
+export function isOwnTable (name: string): boolean {
+  return Object.hasOwn(svcConfigSchema.shape, name)
+}
+
 /** The schema of svc.toml with these tables in it. */
 export function svcSchemaWith (tables: readonly SettingsTable[]): typeof svcConfigSchema {
-  if (tables.length === 0) return svcConfigSchema
-  const owned = Object.fromEntries(tables.map(({ name, schema }) => [name, schema.prefault({})]))
-  return svcConfigSchema.extend(owned) as unknown as typeof svcConfigSchema
+  let all: z.ZodObject = svcConfigSchema
+  for (const { name, schema } of tables) {
+    const present = isOwnTable(name) ? (all.shape[name] as z.ZodPrefault<z.ZodObject>).unwrap() : null
+    all = all.extend({ [name]: (present === null ? schema : present.extend(schema.shape)).prefault({}) })
+  }
+  return all as unknown as typeof svcConfigSchema
 }

@@ -138,8 +138,7 @@ export const modelsSchema = z.strictObject({
     .max(MAX_LIST_ENTRIES).default(['.gguf', '.safetensors']).meta(live('Files that a scan takes for models')),
   store: z.union([z.literal(''), absolutePath]).default('')
     .meta(slotRestart('Where models are read and written; empty is the folder below the state root')),
-  pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true }),
-  flm_store: z.union([z.literal(''), absolutePath]).default('').meta(slotRestart('Where the NPU runtime keeps its models'))
+  pull_root: absolutePath.optional().meta({ ...slotRestart('Deprecated name of store'), deprecated: true })
 })
 
 export const activitySchema = z.strictObject({

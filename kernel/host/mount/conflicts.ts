@@ -5,6 +5,7 @@ import {
 import { configFiles } from '../../config/parts/config-parts.js'
 import { ADMIN } from '../../tools/route-tool.js'
 import type { Stage } from '../record/stage.js'
+import { isOwnTable } from '../../contract/plugin/settings-table.js'
 
 export interface Conflict {
   readonly message: string
@@ -94,12 +95,13 @@ function errorClaims (of: PluginErrors<never>, domain: string | null): ReturnTyp
   return Object.keys(of.rows).map(code => ({ of, key: errorKey(code), what: `error code '${code}'`, problem }))
 }
 
-/** The tables of svc.toml are known before packages are. */
+/** The tables of svc.toml are known before packages are. Several may add keys to one of the gateway's own. */
 function settingsClaims (of: SettingsTable | undefined, domain: string | null): ReturnType<typeof claimsOf> {
   if (of === undefined) return []
   const problem = domain === null ? null
     : `a package cannot own the table [${of.name}] of svc.toml; give it a \`configSchema\`, which is of its table below [plugins.config]`
-  return [{ of, key: `table ${of.name}`, what: `table '${of.name}'`, problem }]
+  if (!isOwnTable(of.name)) return [{ of, key: `table ${of.name}`, what: `table '${of.name}'`, problem }]
+  return Object.keys(of.schema.shape).map(key => ({ of, key: `table ${of.name}.${key}`, what: `key '${of.name}.${key}'`, problem }))
 }
 
 /** Names of the gateway's own files. */

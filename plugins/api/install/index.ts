@@ -31,6 +31,7 @@ export default definePlugin({
     library: libraryRef,
     models: core.models,
     overlay: overlayRef,
+    providers: core.providers,
     pulls: pullsRef,
     slots: core.slots
   },

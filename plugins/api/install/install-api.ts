@@ -1,4 +1,4 @@
-import type { ActivityLog, ConfigService, HardwareService, ModelRegistry, SlotService } from 'svc-gateway/plugin'
+import type { ActivityLog, ConfigService, HardwareService, ModelRegistry, ProviderCatalog, SlotService } from 'svc-gateway/plugin'
 import type { ModelLibrary } from '../../services/library/ref.js'
 import type { Companions } from '../services/ref.js'
 import type { CapabilityOverlay } from '../capabilities/ref.js'
@@ -15,5 +15,6 @@ export interface InstallApi {
   readonly library: ModelLibrary
   readonly models: ModelRegistry
   readonly overlay: CapabilityOverlay
+  readonly providers: ProviderCatalog
   readonly slots: SlotService
 }

@@ -1,7 +1,8 @@
 import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize } from 'node:path'
-import { messageOf, type ConfigService, type ModelRegistry } from 'svc-gateway/plugin'
+import { messageOf } from 'svc-gateway/plugin'
 import { installError } from './errors.js'
+import type { InstallApi } from './install-api.js'
 
 const LEAST_FREE_BYTES = 10e9
 
@@ -17,12 +18,14 @@ export function storagePath (given: string): string {
  * where it was when the folder cannot be used or the setting not written.
  */
 export async function adoptStore (
-  { config, models }: { readonly config: ConfigService, readonly models: ModelRegistry }, path: string
+  { config, models, providers }: Pick<InstallApi, 'config' | 'models' | 'providers'>, path: string
 ): Promise<readonly string[]> {
   try {
     await makeFolder(path)
     await access(path, constants.W_OK)
-    if (path !== models.store) await config.patchSvc({ models: { store: path, flm_store: join(path, 'flm', 'models'), pull_root: null } })
+    const stores = providers.list().flatMap(({ models: own }) => own?.store === undefined ? [] : [own.store])
+    const folders = stores.flatMap(({ setting, folder }) => setting === undefined ? [] : [[setting, join(path, folder)]])
+    if (path !== models.store) await config.patchSvc({ models: { store: path, ...Object.fromEntries(folders), pull_root: null } })
   } catch (error) {
     return [`the model store stays ${models.store}: ${messageOf(error)}`]
   }

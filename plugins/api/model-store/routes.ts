@@ -1,8 +1,6 @@
-import { defineRoute, modelsSchema, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
+import { defineRoute, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import type { z } from 'zod'
-import {
-  migrateBodySchema, modelsPatchSchema, modelsSavedSchema, storeBodySchema, storeChangedSchema, storeSchema
-} from './schemas.js'
+import { migrateBodySchema, sectionSchemas, storeBodySchema, storeSchema, type SectionSchemas } from './schemas.js'
 import { asInvalid, type ModelStore, type StoreServices } from './store.js'
 import { storeTools } from './tools.js'
 
@@ -15,10 +13,12 @@ const STORE = '/api/settings/models/store'
 
 export function storeRoutes (api: StoreApi): AnyRoute[] {
   const { activity, config, library, models, store } = api
+  let kept: SectionSchemas | null = null
+  const ofSection = (): SectionSchemas => kept ??= sectionSchemas(config.schema.shape.models.unwrap())
   /** A client that leaves ends its own wait and not the change: the row is written when that is over. */
   const change = async (
     call: Pick<RouteCall, 'actor' | 'requestId'>, path: string, how: { readonly migrate: boolean, readonly keep: boolean }
-  ): Promise<z.output<typeof storeChangedSchema>> => await activity.audited({
+  ): Promise<z.output<SectionSchemas['changed']>> => await activity.audited({
     category: 'model', action: 'model.store', target: path, actor: call.actor, request_id: call.requestId
   }, async note => {
     note({ before: { store: models.store } })
@@ -43,7 +43,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       summary: 'Make a folder the model store',
       description: 'When there are models in the present one, say `migrate` or `keep`; else the plan of a move is told and nothing done. ' +
         'Slots that are up take it over at their next start.',
-      schema: { body: storeBodySchema, response: storeChangedSchema },
+      schema: { body: storeBodySchema, get response () { return ofSection().changed } },
       example: { path: '/srv/models', keep: true },
       tool: storeTools.set,
       handler: call => change(call, call.body.path, call.body)
@@ -54,7 +54,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       tag: 'Models',
       summary: 'Make a folder the model store and move the models there',
       description: 'Progress is told by the events `store.progress`.',
-      schema: { body: migrateBodySchema, response: storeChangedSchema },
+      schema: { body: migrateBodySchema, get response () { return ofSection().changed } },
       example: { path: '/srv/models' },
       tool: storeTools.migrate,
       handler: call => change(call, call.body.path, { migrate: true, keep: false })
@@ -64,7 +64,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       url: '/api/config/models',
       tag: 'Models',
       summary: 'The [models] section of svc.toml',
-      schema: { response: modelsSchema },
+      schema: { get response () { return ofSection().section } },
       tool: storeTools.probe,
       handler: () => config.snapshot.svc.models
     }),
@@ -73,7 +73,7 @@ export function storeRoutes (api: StoreApi): AnyRoute[] {
       url: '/api/config/models',
       tag: 'Models',
       summary: 'Change the [models] section and scan again',
-      schema: { body: modelsPatchSchema, response: modelsSavedSchema },
+      schema: { get body () { return ofSection().patch }, get response () { return ofSection().saved } },
       example: { auto_scan_on_start: true, file_extensions: ['.gguf'] },
       handler: call => activity.audited({
         category: 'settings', action: 'settings.update', target: 'svc.toml', actor: call.actor, request_id: call.requestId

@@ -1,4 +1,4 @@
-import { madeWhenRead, modelsSchema, patchShape } from 'svc-gateway/plugin'
+import { madeWhenRead, patchShape, type modelsSchema } from 'svc-gateway/plugin'
 import { z } from 'zod'
 
 /** The route says what is wrong with one that is not. */
@@ -58,17 +58,36 @@ export const scanSchema = z.strictObject({
   scanned_roots: z.array(z.string())
 })
 
-export const storeChangedSchema = z.discriminatedUnion('status', [
-  z.strictObject({ status: z.literal('needs_migration'), plan: planSchema, state: folderStateSchema }),
-  z.strictObject({
-    status: z.literal('ok'), config: modelsSchema, state: folderStateSchema, migration: migrationSchema.nullable(), scan: scanSchema
-  })
-])
+/** What tells of `[models]`, whose keys are the gateway's and those that plugins add. */
+export interface SectionSchemas {
+  readonly section: typeof modelsSchema
+  readonly changed: ReturnType<typeof changedSchema>
+  readonly saved: ReturnType<typeof savedSchema>
+  readonly patch: z.ZodType<Record<string, unknown>>
+}
 
-export const modelsSavedSchema = modelsSchema.extend({ scan: scanSchema })
+export function sectionSchemas (section: typeof modelsSchema): SectionSchemas {
+  return {
+    section,
+    changed: changedSchema(section),
+    saved: savedSchema(section),
+    // the config service checks a patch, together with what is there; here it is only described
+    patch: z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
+      description: 'What is not in the body stays; null takes a key back to its default',
+      ...patchShape(section)
+    })))
+  }
+}
 
-/** The config service checks a patch, together with what is there; here it is only described. */
-export const modelsPatchSchema = z.record(z.string(), z.unknown()).meta(madeWhenRead(() => ({
-  description: 'What is not in the body stays; null takes a key back to its default',
-  ...patchShape(modelsSchema)
-})))
+function savedSchema (section: typeof modelsSchema) {
+  return section.extend({ scan: scanSchema })
+}
+
+function changedSchema (section: typeof modelsSchema) {
+  return z.discriminatedUnion('status', [
+    z.strictObject({ status: z.literal('needs_migration'), plan: planSchema, state: folderStateSchema }),
+    z.strictObject({
+      status: z.literal('ok'), config: section, state: folderStateSchema, migration: migrationSchema.nullable(), scan: scanSchema
+    })
+  ])
+}

@@ -7,7 +7,7 @@ import type { ModelLibrary } from '../../services/library/ref.js'
 import { modelsError } from './errors.js'
 import { folderState, suggestStores } from './folder-state.js'
 import { copyStore, planMigration, removeSource, type CopyProgress } from './migration.js'
-import type { Migration, storeChangedSchema, storeSchema } from './schemas.js'
+import type { Migration, SectionSchemas, storeSchema } from './schemas.js'
 import { isWithin, movedPath, movedPaths } from './tree.js'
 
 export interface StoreServices {
@@ -18,7 +18,7 @@ export interface StoreServices {
   readonly models: ModelRegistry
 }
 
-type Changed = z.output<typeof storeChangedSchema>
+type Changed = z.output<SectionSchemas['changed']>
 
 const PROGRESS_MS = 1000
 

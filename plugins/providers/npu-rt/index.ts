@@ -6,6 +6,7 @@ import { npuError } from './errors.js'
 import { argvSegments, containerSpec, processSpec } from './launch.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
 import { models } from './models.js'
+import { storeSettings } from './settings.js'
 import { warmUp } from './warm-up.js'
 
 const text = (path: string): Surface => ({ path, streaming: true, body: 'json', refusal })
@@ -75,5 +76,6 @@ export default definePlugin({
   kind: 'provider',
   apiVersion: 1,
   errors: npuError,
+  settings: storeSettings,
   register: ctx => ctx.addProvider(provider)
 })

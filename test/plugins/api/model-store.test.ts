@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import events from '../../../plugins/api/events/index.js'
 import modelStore from '../../../plugins/api/model-store/index.js'
+import npuRt, { provider as npuRtProvider } from '../../../plugins/providers/npu-rt/index.js'
 import library from '../../../plugins/services/library/index.js'
 import { discoverUrls } from '../../../plugins/api/config/urls.js'
 import { folderState, mountPoints, suggestStores } from '../../../plugins/api/model-store/folder-state.js'
@@ -43,6 +44,25 @@ async function withStore (
 
 const STORE = '/api/settings/models/store'
 
+t.test('a provider adds the folder of its own models to [models], which is read and written with the rest, and known while the provider is off', async t => {
+  const svc = '[models]\nauto_scan_on_start = false\nflm_store = "/srv/npu/models"\n'
+  const { call, gateway, home } = await api(t, { svc, group: [library, modelStore, npuRt] })
+  const store = (): string => gateway.kernel().models.engineStore(npuRtProvider)
+  t.match(await call('GET', '/api/config/models'), { status: 200, json: { store: '', flm_store: '/srv/npu/models' } })
+  t.equal(store(), '/srv/npu/models', 'as older files have it')
+  t.match(await call('PUT', '/api/config/models', { flm_store: 'npu' }), { status: 400, json: { error: { message: /flm_store must be an absolute path/ } } })
+  t.match(await call('PUT', '/api/config/models', { flm_store: '/srv/other/models' }), { status: 200, json: { flm_store: '/srv/other/models' } })
+  t.equal(store(), '/srv/other/models')
+  t.match(readFileSync(join(home, 'etc/svc/svc.toml'), 'utf8'), 'flm_store = "/srv/other/models"')
+
+  const off = await api(t, { svc: `${svc}[plugins]\ndisabled = ["npu-rt"]\n`, group: [library, modelStore, npuRt] })
+  t.match(await off.call('GET', '/api/config/models'), { status: 200, json: { flm_store: '/srv/npu/models' } })
+  t.strictSame(off.gateway.kernel().config.snapshot.diagnostics, [])
+
+  const without = await api(t, { group: [library, modelStore] })
+  t.match(await without.call('PUT', '/api/config/models', { flm_store: '/srv/npu/models' }), { status: 400, json: { error: { code: 'config.invalid' } } })
+})
+
 t.test('the model store is shown with its space and who decides it', async t => {
   const { call, source, home } = await withStore(t)
   const { json } = await call('GET', STORE)
@@ -55,7 +75,7 @@ t.test('the model store is shown with its space and who decides it', async t => 
   })
   t.ok(Array.isArray(json.suggestions))
   t.same((await call('GET', '/api/config/models')).json, {
-    roots: [], auto_scan_on_start: false, file_extensions: ['.gguf', '.safetensors'], store: '', flm_store: ''
+    roots: [], auto_scan_on_start: false, file_extensions: ['.gguf', '.safetensors'], store: ''
   })
   t.ok(home)
 })

@@ -2,6 +2,9 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { z } from 'zod'
+import { definePlugin } from '../../../../kernel/contract/index.js'
+import { createFakeProvider } from '../../../../kernel/testing/index.js'
 import { ggufFile } from '../../../kernel/models/gguf-file.js'
 import { HARDWARE } from '../capabilities/host.js'
 import { FakeHub } from '../../services/hub/fake-hub.js'
@@ -132,8 +135,23 @@ t.test('auto takes what chats of the largest tier that fits, and seeds the capab
     'there is one to chat with, and an agent wants one for code')
 })
 
+/** An engine that keeps its models below the store, unless `[models] keeper_store` says otherwise. */
+const keeper = definePlugin({
+  name: 'keeper',
+  kind: 'provider',
+  apiVersion: 1,
+  settings: { name: 'models', schema: z.strictObject({ keeper_store: z.string().default('') }) },
+  register: ctx => ctx.addProvider(createFakeProvider({
+    name: 'keeper',
+    models: {
+      source: 'keeper', store: { folder: 'keeper/models', setting: 'keeper_store' },
+      canonical: id => id, aliases: () => [], contextSize: () => null, list: async () => []
+    }
+  }))
+})
+
 t.test('one by one, on a machine with a GPU and an NPU, into another folder', async t => {
-  const gateway = await installGateway(t, { files: { 'etc/svc/hardware.json': HARDWARE } })
+  const gateway = await installGateway(t, { files: { 'etc/svc/hardware.json': HARDWARE }, plugins: [keeper] })
   const folder = join(gateway.home, 'elsewhere', 'models')
   const { status, json } = await gateway.call('POST', '/api/install/apply-selections', {
     storage_dir: `${folder}/`,
@@ -159,7 +177,7 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
   })
   t.match(gateway.slots.config('mine'), { port: 8090, device: 'gpu-rocm', provider: 'llm-server' })
   t.equal(gateway.gateway.kernel().models.store, folder)
-  t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), new RegExp(`store = "${folder}"\\nflm_store = "${folder}/flm/models"`))
+  t.match(await readFile(join(gateway.home, 'etc/svc/svc.toml'), 'utf8'), new RegExp(`store = "${folder}"\\nkeeper_store = "${folder}/keeper/models"`))
   t.ok(existsSync(folder))
   const { dispatcher } = gateway.gateway.kernel().config.snapshot.svc
   t.match(dispatcher, { list_unloaded: true, list_virtual: false }, 'a first run makes the list of models stable')

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
+import type { AnyPlugin } from '../../../../kernel/contract/index.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import { engines } from '../capabilities/host.js'
 import { apiPlugins, ScriptedRuntime, type Answer } from '../support.js'
@@ -19,6 +20,8 @@ export interface InstallOptions {
   readonly hub?: FakeHub
   readonly files?: Readonly<Record<string, string>>
   readonly svc?: string
+  /** Besides those that ship. */
+  readonly plugins?: readonly AnyPlugin[]
 }
 
 /** The manifest of a tier whose models come from repositories of a hub of this machine. */
@@ -34,7 +37,7 @@ export function manifest (name: string, slots: ReadonlyArray<readonly [string, s
 
 /** A gateway that sets itself up from a hub of this machine, with engines by the names of the built-in ones. */
 export async function installGateway (t: Test, options: InstallOptions = {}): Promise<InstallGateway> {
-  const { home = t.testdir(), hub: given, files = {}, svc = '' } = options
+  const { home = t.testdir(), hub: given, files = {}, svc = '', plugins = [] } = options
   const hub = given ?? await FakeHub.start(t)
   const runtime = new ScriptedRuntime()
   const write = (path: string, text: string): void => {
@@ -47,7 +50,7 @@ export async function installGateway (t: Test, options: InstallOptions = {}): Pr
   const gateway = await createTestGateway({
     home,
     runtime,
-    plugins: [...apiPlugins.filter(({ name }) => name !== 'imagegen' && name !== 'api-comfyui'), ...engines],
+    plugins: [...apiPlugins.filter(({ name }) => name !== 'imagegen' && name !== 'api-comfyui'), ...engines, ...plugins],
     pluginConfig: { 'api-services': { downloads: false, systemctl: '/nonexistent' }, 'pull': { retry_base_s: 0.01, stall_timeout_s: 0.5, max_tries: 2, reserve_mb: 0 } }
   })
   t.teardown(async () => {
