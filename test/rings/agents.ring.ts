@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { once } from 'node:events'
-import { mkdir, readdir } from 'node:fs/promises'
+import { EventEmitter, once } from 'node:events'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -23,15 +23,19 @@ interface Agent {
   readonly refused: number
   readonly unreached: RegExp
   /** What else it can, once it is installed. */
-  readonly also?: (t: Test, gateway: LiveGateway, model: ScriptedModel) => Promise<void>
+  readonly also?: (t: Test, gateway: LiveGateway, model: ScriptedModel, home: string) => Promise<void>
 }
+
+const LATE_PROMPT = 'And is that all?'
+const PROMPT = 'Which slots are there? Ask the tool slot_list.'
 
 const pi: Agent = {
   name: 'pi',
   version: '0.73.1',
   asks: ['-p'],
   refused: 1,
-  unreached: /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|npm error network/
+  unreached: /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|npm error network/,
+  also: works
 }
 
 const hermes: Agent = {
@@ -42,9 +46,6 @@ const hermes: Agent = {
   unreached: /No matching distribution|Failed to establish a new connection|NewConnectionError|Temporary failure in name resolution|timed out|no Python/,
   also: talks
 }
-
-const PROMPT = 'Which slots are there? Ask the tool slot_list.'
-const LATE_PROMPT = 'And is that all?'
 
 /** What an answer of the scripted model may cost is reserved before it is asked: no request of these costs a dollar. */
 const PRICES = '[prices."ring/scripted"]\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 1\n'
@@ -74,6 +75,56 @@ async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel): Prom
   submits.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'prompt.submit', params: { session_id: session, text: PROMPT } }))
   t.equal(await said, LAST_WORDS, 'a page talks to it')
   t.ok(asked.includes(JSON.stringify('You keep "the ring": # \u{1f4ad}').slice(1, -1)), 'and it is who it was told to be')
+}
+
+interface Task {
+  readonly id: string
+  readonly status: string
+  readonly summary: string | null
+  readonly deps: { readonly parents: readonly string[] }
+  readonly runs: ReadonlyArray<{ readonly id: string, readonly state: string, readonly profile: string }>
+}
+
+/** A task of the board: it enters triage, is split, and is done part by part, while the gateway is killed in two of its runs. */
+async function works (t: Test, { url, kill }: LiveGateway, model: ScriptedModel, home: string): Promise<void> {
+  const gateways = [{ url, kill }]
+  const board = async <T>(method: string, path: string, body?: object): Promise<T> => (await api({ url }, method, `/api/board${path}`, body)).json as T
+  await board('PUT', '/orchestration', { auto_decompose: true, orchestrator_profile: 'scripted', default_assignee: 'pi' })
+  const parts = ['Look at the slots', 'Say what was seen']
+  const split = JSON.stringify({ tasks: parts.map((title, i) => ({ title, body: PROMPT, after: i === 0 ? [] : [0] })) })
+  const asked = new EventEmitter()
+  const killed = new Set<string>()
+  model.asked = async body => {
+    if (body.includes('"response_format"')) return split
+    const part = parts.find(title => body.includes(`Task: ${title}`))
+    if (part === undefined || killed.has(part)) return
+    // the agent is left without an answer: its gateway ends
+    const over = once(asked, 'killed')
+    asked.emit(part)
+    await over
+  }
+  const working = parts.map(part => once(asked, part))
+  t.match(await board('POST', '/tasks', { title: 'Which slots are there?' }), { task: { status: 'triage' } })
+  for (const [i, part] of parts.entries()) {
+    await working[i]
+    await gateways.at(-1)!.kill('SIGKILL')
+    killed.add(part)
+    asked.emit('killed')
+    gateways.push(await startLive(t, home, {}, undefined, [], Number(new URL(url).port)))
+  }
+  let all: readonly Task[]
+  do {
+    await new Promise(resolve => { setTimeout(resolve, 50) })
+    all = Object.values((await board<{ lanes: Record<string, readonly Task[]> }>('GET', '')).lanes).flat()
+  } while (!all.every(({ status }) => status === 'done' || status === 'blocked'))
+  t.equal(all.length, 3)
+  const whole = await Promise.all(all.map(({ id }) => board<Task>('GET', `/tasks/${id}`)))
+  t.strictSame(whole.map(({ runs }) => runs.map(({ state, profile }) => `${profile} ${state}`)).toSorted((a, b) => a.length - b.length),
+    [['pi done'], ['pi lost', 'pi done'], ['pi lost', 'pi done']])
+  for (const { status, summary } of whole) t.match({ status, summary }, { status: 'done', summary: LAST_WORDS })
+  const lost = whole.flatMap(({ runs }) => runs).filter(({ state }) => state === 'lost')
+  const running = await Promise.all((await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(pid => readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')))
+  t.notOk(running.some(environment => lost.some(({ id }) => environment.includes(`SVC_RUN=${id}`))), 'nothing is left of the runs that were lost')
 }
 
 async function fromInstallToUninstall (t: Test, { name, version, asks, refused, unreached, also }: Agent): Promise<void> {
@@ -114,7 +165,7 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   t.match(activity.json, { records: [{ target: 'admin/slot_list', outcome: 'ok' }] }, 'the call is in the audit under its name')
 
   model.asked = () => Promise.resolve()
-  await also?.(t, gateway, model)
+  await also?.(t, gateway, model, home)
   await api(gateway, 'POST', `/api/agents/${name}/personas/${name}/activate`, { reload: false })
   const { json: spent } = await api(gateway, 'GET', budget) as { json: { remaining: { daily_usd: number }, spend: { today_usd: number } } }
   t.ok(spent.spend.today_usd > 0, 'and was charged')
@@ -135,7 +186,8 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   t.strictSame(left.map(({ name: file }) => file), [], 'nor of its runs')
 }
 
-for (const agent of [pi, hermes]) {
+const only = process.env.SVC_TEST_AGENTS?.split(',')
+for (const agent of [pi, hermes].filter(({ name }) => only?.includes(name) !== false)) {
   const name = `${agent.name} is installed by svc agent install, uses a tool of the gateway, is refused at its cap, and leaves nothing`
   t.test(name, t => fromInstallToUninstall(t, agent))
 }

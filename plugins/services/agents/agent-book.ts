@@ -22,6 +22,7 @@ const KEPT_JOBS = 50
 export class AgentBook {
   readonly #deps: AgentBookDeps
   readonly #records = new Map<string, AgentRecord>()
+  readonly #listeners = new Set<() => void>()
 
   constructor (deps: AgentBookDeps) {
     this.#deps = deps
@@ -39,6 +40,7 @@ export class AgentBook {
     }
     // a row that could not be written then, as on a full disk, would say for good that the work is under way
     for (const record of this.all()) if (!isUnderWay(record)) this.tellEnd(record.name)
+    this.#changed()
   }
 
   all (): readonly AgentRecord[] {
@@ -62,6 +64,7 @@ export class AgentBook {
   async write (record: AgentRecord): Promise<void> {
     await writeRecord(join(this.#deps.root(), record.name), record)
     this.#records.set(record.name, record)
+    this.#changed()
   }
 
   async change (id: string, change: Partial<AgentRecord>): Promise<void> {
@@ -83,6 +86,12 @@ export class AgentBook {
   /** After its folder is gone. */
   forget (id: string): void {
     this.#records.delete(id)
+    this.#changed()
+  }
+
+  readonly follow = (listener: () => void): () => void => {
+    this.#listeners.add(listener)
+    return () => { this.#listeners.delete(listener) }
   }
 
   beginJob (id: string, verb: string): string {
@@ -105,6 +114,10 @@ export class AgentBook {
   tellEnd (id: string): void {
     const { problem } = this.get(id)
     this.tellJob(id, problem === null ? { state: 'completed', progress: 1, message: '' } : { state: 'failed', error: problem })
+  }
+
+  #changed (): void {
+    for (const listener of this.#listeners) listener()
   }
 
   /** ISO 8601 UTC. */

@@ -135,6 +135,8 @@ export class Lifecycle implements AgentLifecycle {
     return await this.#work.home.socket(agent, record, anew)
   }
 
+  follow (listener: () => void): () => void { return this.#book.follow(listener) }
+
   errands (id: string): ReturnType<AgentLifecycle['errands']> {
     const [record, agent] = [this.#book.find(id), this.#deps.known.find(id)]
     return record === undefined || agent === undefined || isUnderWay(record) ? null : errandsOf(this.#work.home, agent, record)

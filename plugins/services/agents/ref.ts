@@ -139,6 +139,8 @@ export interface AgentLifecycle {
   socket (id: string, anew: boolean): Promise<URL | null>
   /** Runs of it for one task each, wired anew. Null for one that can be given none now, by its descriptor or as it is. Quick. */
   errands (id: string): ((prompt: string) => Promise<Errand>) | null
+  /** Told when one was brought, changed or taken away. Returns what unregisters the listener. */
+  follow (listener: () => void): () => void
   /** The skills of all that are installed, at most 500 of each. Never rejects. */
   skills (): Promise<readonly AgentSkill[]>
   /** Resolves when no work on it is under way. */

@@ -29,6 +29,7 @@ export default definePlugin({
         if (code === 0 && failure === null) return { ok: true, message: last }
         return { ok: false, message: `${failure ?? `${agent} ended with ${code}`}${last === '' ? '' : `: ${last}`}` }
       },
+      follow: listener => lifecycle.follow(listener),
       // the gateway itself ends what an earlier one left
       end: () => Promise.resolve()
     })

@@ -28,6 +28,8 @@ export interface AgentOutcome {
 export interface AgentRunner {
   /** Agents that can be given tasks now. Quick. */
   readonly agents: () => ReadonlyArray<{ readonly id: string, readonly label: string }>
+  /** Tells that there may be other agents now. Returns what unregisters the listener. */
+  readonly follow?: (listener: () => void) => () => void
   /** Resolves when the agent has ended. Rejects when it could not be started. */
   readonly run: (task: AgentTask, world: AgentWorld) => Promise<AgentOutcome>
   /** Resolves when nothing is left of a run of an earlier gateway, by what `keep` was given. */

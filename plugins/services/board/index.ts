@@ -65,9 +65,14 @@ export default definePlugin({
     ctx.provide(boardRef, {
       open: opening,
       useRunner: runner => {
+        const look = (): void => { void opened?.then(board => board.look(), () => {}) }
         runners.push(runner)
-        void opened?.then(board => board.look(), () => {})
-        return () => { runners.splice(runners.indexOf(runner), 1) }
+        const unfollow = runner.follow?.(look)
+        look()
+        return () => {
+          unfollow?.()
+          runners.splice(runners.indexOf(runner), 1)
+        }
       }
     })
     ctx.onStart(() => {

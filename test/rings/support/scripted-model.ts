@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { chatAnswer } from '../../../kernel/testing/index.js'
 
 /** What the model says once a tool has answered it. */
 export const LAST_WORDS = 'The ring has seen the slots.'
@@ -16,8 +17,8 @@ export interface ScriptedModel {
   readonly unknown: readonly string[]
   /** How often it called the tool, and how often it was given an answer of it. */
   readonly counts: { calls: number, answers: number }
-  /** Awaited before each answer of a script. */
-  asked: (body: string) => Promise<void>
+  /** Awaited before each answer of a script; in chat completions, a text is the answer. */
+  asked: (body: string) => Promise<string | undefined | void>
 }
 
 /**
@@ -43,7 +44,8 @@ export async function scriptedModel (t: Test, tool: string): Promise<ScriptedMod
     }
     const text = Buffer.concat(chunks).toString()
     const body = JSON.parse(text) as Json
-    await model.asked(text)
+    const words = await model.asked(text)
+    if (typeof words === 'string') return void send(response, JSON.parse(chatAnswer(words)) as object)
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
     const did = script(body, { isStream, whole: json => send(response, json), events: events => stream(response, events) }, tool)
     if (did === 'called') counts.calls++

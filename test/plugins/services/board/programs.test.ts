@@ -94,7 +94,6 @@ t.test('programs take tasks of the board', async t => {
     await lifecycle!.settled('tiny')
     const { data_dir: data } = lifecycle!.status('tiny')
     t.match((await call('GET', '/profiles') as unknown[]).at(-1), { id: 'tiny', label: 'Tiny', count: 1 })
-    await call('POST', '/dispatch')
     t.match(await over(id), { status: 'done', summary: `did ${id} of default`, runs: [{ state: 'done', profile: 'tiny' }] })
     t.match(await log(id), `wired for svc/agent in ${data}\n`)
     t.match(await readFile(join(data, 'prompt'), 'utf8'), new RegExp(`^You are given task ${id} of the task board 'default'[^]*paint the fence`))
