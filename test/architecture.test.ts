@@ -272,8 +272,7 @@ const cliNaming: Readonly<Record<string, string>> = {
   'cli/offline/layout/classify.ts': 'folders of stores of other releases',
   'cli/offline/uninstall/home-files.ts': 'folders that go with the home',
   'cli/serve/bring-engine.ts': 'the engine that it installs',
-  'cli/setup/offline-engine.ts': 'the engine that it installs',
-  'cli/setup/questions.ts': 'what it offers'
+  'cli/setup/offline-engine.ts': 'the engine that it installs'
 }
 
 t.test('no further file of the command line knows an engine by its name', async t => {

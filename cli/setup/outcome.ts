@@ -20,7 +20,9 @@ export const outcomeSchema = z.looseObject({
   tier: z.string().optional(),
   model_ids: z.array(z.string()),
   slots: z.array(slotOutcomeSchema),
-  extensions: z.array(z.looseObject({ ext_id: z.string(), installed: z.boolean(), skipped: text, error: text })).default([]),
+  extensions: z.array(z.looseObject({
+    ext_id: z.string(), installed: z.boolean(), skipped: text, error: text, job: text
+  })).default([]),
   warnings: z.array(z.string()).default([])
 })
 export type Outcome = z.output<typeof outcomeSchema>
@@ -38,16 +40,21 @@ export function statusText ({ created, skipped, detail, error, pull_job_id: job 
   return job == null ? what : `${what}, waits for its model`
 }
 
+/** Extensions whose installation goes on. Pure. */
+export function extensionsUnderWay ({ extensions }: Pick<Outcome, 'extensions'>): readonly string[] {
+  return extensions.filter(({ job }) => job != null).map(({ ext_id: id }) => id)
+}
+
 /** What became of an extension, in words. Pure. */
-export function extensionText ({ ext_id: id, installed, skipped, error }: Outcome['extensions'][number]): string {
+export function extensionText ({ ext_id: id, installed, skipped, error, job }: Outcome['extensions'][number]): string {
   if (installed) return error == null ? `${id} is installed and runs` : `${id} is installed: ${error}`
   if (error != null) return `${id} is not installed: ${error}`
+  if (job != null) return `${id} is being installed`
   return `${id} is skipped: ${skipReasons[skipped ?? ''] ?? skipped ?? 'no reason given'}`
 }
 
 const skipReasons: Readonly<Record<string, string>> = {
-  not_in_this_release: 'this release does not bring it',
   unknown_extension: 'it is unknown',
-  not_asked_for: 'svc service install brings it',
+  not_asked_for: 'it is brought when it is asked for: `svc service install`, or `svc agent install` for an agent',
   made_with_its_slot: 'it is a slot and needs no installation'
 }

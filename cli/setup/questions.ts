@@ -38,9 +38,14 @@ const curatedSchema = z.looseObject({
 type Curated = z.output<typeof curatedSchema>['models'][number]
 
 const stateSchema = z.looseObject({
-  extensions: z.array(z.string()).default([]),
   offers: z.array(z.looseObject({
-    id: z.string(), bytes: z.number().nullable(), licence: z.looseObject({ name: z.string(), note: z.string().nullable() })
+    id: z.string(),
+    kind: z.string(),
+    name: z.string(),
+    description: z.string(),
+    bytes: z.number().nullable(),
+    licence: z.looseObject({ name: z.string(), note: z.string().nullable() }),
+    installed: z.boolean()
   })).default([])
 })
 type Offer = z.output<typeof stateSchema>['offers'][number]
@@ -54,12 +59,11 @@ export async function askSelections (cli: Cli, client: ApiClient, known: Known):
   const prompt = new Prompt(cli)
   try {
     const storage = known.storage ?? await askStorage(cli, client, prompt)
-    const { extensions: all, offers } = await client.call({ path: '/api/install/state' }, stateSchema)
-    const available = known.extensions ? all : []
-    const extensions = await askExtensions(prompt, available, offers)
+    const { offers } = known.extensions ? await client.call({ path: '/api/install/state' }, stateSchema) : { offers: [] }
+    const extensions = await askExtensions(prompt, offers.filter(({ kind }) => kind === 'app'))
     const { models } = await client.call({ path: '/api/install/curated-models' }, curatedSchema)
     const main = await askMain(cli, client, prompt, models)
-    const agent = await askAgent(cli, prompt, available)
+    const agent = await askAgent(cli, prompt, offers.filter(({ kind }) => kind === 'agent'))
     const coder = agent === null ? null : coderModel(models, main)
     const npu = known.hasNpu && await prompt.confirm('Make a slot on the NPU, too?', true)
     const selections = {
@@ -84,23 +88,19 @@ async function askStorage (cli: Cli, client: ApiClient, prompt: Prompt): Promise
   return resolve(cli.process.cwd(), answer)
 }
 
-/** Only what this release can bring. */
-async function askExtensions (
-  prompt: Prompt, available: readonly string[], offers: readonly Offer[]
-): Promise<Record<string, boolean>> {
+/** Only what can be brought here, and is not here yet. */
+async function askExtensions (prompt: Prompt, offers: readonly Offer[]): Promise<Record<string, boolean>> {
   const wanted: Record<string, boolean> = {}
-  for (const [id, what] of [['openwebui', 'Open WebUI, a chat page'], ['comfyui', 'ComfyUI, images']] as const) {
-    const question = `Set up ${what}${factsOf(offers.find(each => each.id === id))}?`
-    if (available.includes(id) && await prompt.confirm(question, false)) wanted[id] = true
+  for (const offer of offers.filter(({ installed }) => !installed)) {
+    const { id, name, description } = offer
+    if (await prompt.confirm(`Set up ${name}: ${description} (${factsOf(offer)})?`, false)) wanted[id] = true
   }
   return wanted
 }
 
 /** What to know before: its size and its licence. Pure. */
-function factsOf (offer: Offer | undefined): string {
-  if (offer === undefined) return ''
-  const { bytes, licence: { name, note } } = offer
-  return ` (${[bytes === null ? null : sizeText(bytes), name, note].filter(fact => fact !== null).join(', ')})`
+function factsOf ({ bytes, licence: { name, note } }: Offer): string {
+  return [bytes === null ? null : sizeText(bytes), name, note].filter(fact => fact !== null).join(', ')
 }
 
 /** Null for no slot to chat with, or the one that is there. */
@@ -126,11 +126,12 @@ function aboutModel ({ description, size_gb: size, installed, recommended }: Cur
   return [sizeText(size * 1e9), ...(installed ? ['here already'] : []), ...(recommended ? ['recommended'] : []), description].join(', ')
 }
 
-async function askAgent (cli: Cli, prompt: Prompt, available: readonly string[]): Promise<string | null> {
-  const agents = ['hermes', 'pi'].filter(id => available.includes(id))
-  if (agents.length === 0) return null
+/** One is at a time, so none is asked for where there is one. */
+async function askAgent (cli: Cli, prompt: Prompt, offers: readonly Offer[]): Promise<string | null> {
+  if (offers.length === 0 || offers.some(({ installed }) => installed)) return null
   cli.out.note('An agent works with a slot for code:')
-  const agent = await prompt.choose('Which one?', [NOTHING, ...agents].map(name => ({ name, about: '' })), 0)
+  const choices = offers.map(offer => ({ name: offer.id, about: `${offer.description} (${factsOf(offer)})` }))
+  const agent = await prompt.choose('Which one?', [{ name: NOTHING, about: '' }, ...choices], 0)
   return agent === NOTHING ? null : agent
 }
 

@@ -5,12 +5,14 @@ import { z } from 'zod'
 import type { Cli } from '../cli.js'
 import type { ApiClient } from '../client/client.js'
 import { CliFailure, usageFailure } from '../failure.js'
+import type { AgentStatusRecord } from '../commands/agent/agent-record.js'
+import { agentStatus, followInstallation } from '../commands/agent/follow-work.js'
 import { followPull } from '../pull/follow-pull.js'
 import type { PullSnapshot } from '../pull/snapshot.js'
 import { slotListSchema, type SlotRecord } from '../record/slot-record.js'
 import { pullProblems } from '../record/slot-table.js'
 import { harmless } from '../terminal/text-width.js'
-import { extensionText, outcomeSchema, pulledModels, statusText, type Outcome, type SlotOutcome } from './outcome.js'
+import { extensionsUnderWay, extensionText, outcomeSchema, pulledModels, statusText, type Outcome, type SlotOutcome } from './outcome.js'
 import { askSelections } from './questions.js'
 import { withGateway, type SetupGateway } from './reach-gateway.js'
 
@@ -43,7 +45,8 @@ export async function runSetup (cli: Cli, command: Command, options: SetupOption
     if (outcome === null) return cli.out.line('Nothing was changed.')
     if (options.json !== true) printOutcome(cli, outcome)
     const pulls = await follow(cli, gateway, outcome)
-    await tellEnd(cli, gateway, outcome, pulls, { ...options, homeFlag })
+    const agents = await followAgents(cli, gateway, outcome)
+    await tellEnd(cli, gateway, { ...outcome, pulls, agents }, { ...options, homeFlag })
   })
 }
 
@@ -91,6 +94,16 @@ async function follow (cli: Cli, gateway: SetupGateway, outcome: Outcome): Promi
   return snapshots
 }
 
+/** To their ends: a gateway of this process would leave an installation to the next one. */
+async function followAgents (cli: Cli, gateway: SetupGateway, outcome: Outcome): Promise<readonly AgentStatusRecord[]> {
+  const { client } = gateway
+  const ended: AgentStatusRecord[] = []
+  for (const name of extensionsUnderWay(outcome)) {
+    ended.push(await followInstallation(cli, client, await agentStatus(client, name)))
+  }
+  return ended
+}
+
 /** A user who interrupts once the gateway has its order is told what becomes of it: pulls begin before it has answered. */
 async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Promise<T>): Promise<T> {
   try {
@@ -105,18 +118,28 @@ async function resumable<T> (cli: Cli, { isOwn }: SetupGateway, work: () => Prom
   }
 }
 
+interface Ended extends Outcome {
+  readonly pulls: readonly PullSnapshot[]
+  readonly agents: readonly AgentStatusRecord[]
+}
+
 async function tellEnd (
-  cli: Cli, gateway: SetupGateway, outcome: Outcome, pulls: readonly PullSnapshot[],
+  cli: Cli, gateway: SetupGateway, outcome: Ended,
   { json, homeFlag }: SetupOptions & { readonly homeFlag: string }
 ): Promise<void> {
   const { out } = cli
   const records = await settled(cli, gateway.client, outcome)
   const parked = records.flatMap(record => pullProblems(record).map(problem => `${record.name}: ${problem}`))
   const refused = outcome.slots.filter(({ error, slot }) => error != null && !parked.some(line => line.startsWith(`${slot}:`)))
-  const failures = [...parked, ...refused.map(({ slot, error }) => `${slot}: ${error ?? ''}`)]
-  if (json === true) out.json({ in_process: gateway.isOwn, ...outcome, pulls })
+  const failures = [
+    ...parked,
+    ...refused.map(({ slot, error }) => `${slot}: ${error ?? ''}`),
+    ...outcome.agents.flatMap(({ name, problem }) => problem === null ? [] : [`${name}: ${problem}; try it again: svc agent reprovision ${name}`])
+  ]
+  if (json === true) out.json({ in_process: gateway.isOwn, ...outcome })
   if (failures.length > 0) throw new CliFailure('not all of it could be set up', { hints: failures.map(line => `  ${line}`) })
   if (json === true) return
+  for (const { name, version } of outcome.agents) out.line(harmless(`${name} ${version ?? ''} is installed`))
   const [main] = records.filter(({ type, model_default: model }) => type === 'llm' && model != null)
   if (gateway.isOwn) out.line(`Start it: svc serve${homeFlag}${main === undefined ? '' : `, then: svc chat --slot ${main.name} "Hello"`}`)
   else if (main !== undefined) out.line(`Try it: svc chat --slot ${main.name} "Hello"`)

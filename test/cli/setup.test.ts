@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ggufFile } from '../kernel/models/gguf-file.js'
-import { installGateway, manifest, type InstallGateway } from '../plugins/api/install/support.js'
+import { installGateway, manifest, tinyAgent, type InstallGateway } from '../plugins/api/install/support.js'
 import { FakeHub } from '../plugins/services/hub/fake-hub.js'
 import { FakeProcess, fakeApi, run } from './support.js'
 
@@ -55,7 +55,7 @@ t.test('a pull that fails is told, and ends with 1', async t => {
   const { code, stderr, stdout } = await run(['setup', '--auto', ...url])
   t.equal(code, 1)
   t.match(stderr, /not all of it could be set up\n {2}agent: its model did not arrive: [^\n]*checksum_mismatch[^\n]*\n {2}coder: [^\n]*hf\.repo_not_found/)
-  t.match(stdout, /hermes is skipped: this release does not bring it/)
+  t.match(stdout, /hermes is skipped: it is brought when it is asked for/)
   t.match((await run(['slot', 'list', ...url], { columns: 140 })).stdout, /agent .*pull failed[^]*\nagent: its model did not arrive: .*`svc model pull small` tries again/)
 })
 
@@ -107,33 +107,41 @@ t.test('at the prompt', async t => {
   })
 })
 
-t.test('only what this release can bring is asked for', async t => {
-  const gateway = await machine(t, everyTier([['chat.primary', 'small']]))
-  t.same((await gateway.call('GET', '/api/install/state')).json.extensions, [])
-  const asked = async (extensions: readonly string[]): Promise<string> => {
-    const fake = await fakeApi({
-      'GET /api/install/state': { first_run: true, extensions }, 'POST /api/install/probe': { hardware: {} },
-      'GET /api/settings/models/store': { effective: '/models' }, 'GET /api/install/curated-models': { models: [] }, 'GET /api/slots': [], 'GET /api/models': { models: [] }
-    })
-    t.teardown(() => fake.close())
-    const terminal = new FakeProcess({ tty: true, columns: 80 })
-    const done = terminal.run('setup', '--url', fake.url)
-    let seen = ''
-    for (const [question, answer] of [
-      ['models be stored?', ''], ...extensions.includes('openwebui') ? [['Set up Open WebUI', 'n']] : [], ['Which one?', 'none'],
-      ...extensions.includes('pi') ? [['Which one?', 'none']] : [], ['Set this up?', 'n']
-    ] as Array<[string, string]>) {
-      await terminal.shows('stderr', question)
-      seen += terminal.stderr.text
-      await type(terminal, [[question, answer]])
-    }
-    t.match(await done, { code: 0, stdout: 'Nothing was changed.\n' })
-    return seen
+t.test('only what can be brought here is asked for, with its size and licence; an agent that is chosen is followed until it is there', async t => {
+  const tiers = everyTier([['chat.primary', 'small']])
+  const bare = await machine(t, tiers)
+  t.same((await bare.call('GET', '/api/install/state')).json.extensions, [])
+  const none = new FakeProcess({ tty: true, columns: 80 })
+  const nothing = none.run('setup', '--url', bare.baseUrl)
+  await type(none, [['models be stored?', ''], ['Which one?', 'none']])
+  await none.shows('stderr', 'Set this up?')
+  t.notMatch(none.stderr.text, /Set up |An agent|hermes/)
+  await type(none, [['Set this up?', 'n']])
+  t.match(await nothing, { code: 0, stdout: 'Nothing was changed.\n' })
+
+  const { plugins, services } = await tinyAgent(t)
+  const gateway = await installGateway(t, { files: { 'etc/svc/hardware.json': CPU_HOST, ...tiers }, plugins, services })
+  const setUp = async (agent: string): Promise<{ readonly asked: string, readonly done: Awaited<ReturnType<FakeProcess['run']>> }> => {
+    const terminal = new FakeProcess({ tty: true, columns: 200 })
+    const done = terminal.run('setup', '--no-pull', '--url', gateway.baseUrl)
+    await terminal.shows('stderr', 'models be stored?')
+    const { json } = await gateway.call('GET', '/api/install/state')
+    const apps = json.offers.filter(({ kind }: { kind: string }) => kind === 'app')
+    await type(terminal, [
+      ['models be stored?', ''], ...apps.map(({ name }: { name: string }) => [`Set up ${name}`, 'n']), ['Which one?', 'none']
+    ])
+    await terminal.shows('stderr', 'Which one?')
+    const asked = terminal.stderr.text
+    await type(terminal, [['Which one?', agent], ['Set this up?', 'y']])
+    return { asked, done: await done }
   }
-  t.notMatch(await asked([]), /Open WebUI|ComfyUI|agent|hermes/)
-  const all = await asked(['openwebui', 'pi'])
-  t.match(all, /Open WebUI[^]*An agent works with a slot for code:\n +1 +none\n +2 +pi\n/)
-  t.notMatch(all, /ComfyUI|hermes/)
+  const failed = await setUp('liar')
+  t.match(failed.asked, /An agent works with a slot for code:\n[^]*\d +tiny +An agent of a few lines \(214 MB, MIT\)\n/)
+  t.match(failed.done, { code: 1, stderr: /not all of it could be set up\n[^]*liar: tiny-agent 2\.9\.0 was installed where 3\.0\.0 was asked for; try it again: svc agent reprovision liar/ })
+  await run(['agent', 'uninstall', 'liar', '--url', gateway.baseUrl])
+  const { done } = await setUp('tiny')
+  t.match(done, { code: 0, stdout: /tiny is being installed\n[^]*tiny 1\.0\.0 is installed\n/, stderr: /tiny: packages\n/ })
+  t.match((await run(['agent', 'status', 'tiny', '--url', gateway.baseUrl])).stdout, /^tiny 1\.0\.0 is installed \(npm\)/)
 })
 
 t.test('Ctrl-C while the gateway makes the slots: it goes on', async t => {

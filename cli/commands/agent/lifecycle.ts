@@ -1,20 +1,19 @@
 import { rm } from 'node:fs/promises'
-import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client/client.js'
+import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { harmless } from '../../terminal/text-width.js'
 import { agentStatusSchema, type AgentStatusRecord } from './agent-record.js'
-import { removeCards, writeCard } from './identity-card.js'
+import { followInstallation, followWork } from './follow-work.js'
+import { removeCards } from './identity-card.js'
 import { runFolder } from './run-folder.js'
 
 const phases = ['packages', 'replace', 'data', 'wiring', 'start', 'probe'] as const
 /** Registries and Pythons are looked for before the answer comes. */
 const START_MS = 60_000
-const LOOK_EVERY_MS = 300
 
 interface Common { readonly json?: true, readonly dryRun?: true, readonly offline?: true, readonly skipPhase?: readonly string[] }
 
@@ -25,8 +24,8 @@ export function addAgentLifecycle (agent: Command, cli: Cli): void {
         const client = cli.client(own)
         const call = { method: 'POST', path: path(name), body: body(name, options as never), timeoutMs: START_MS } as const
         const begun = await client.call(call, agentStatusSchema)
-        const ended = options.dryRun === true ? begun : await follow(cli, client, name, begun)
-        if (own.name() === 'install' && ended.status === 'installed') await writeCard(cli, client, name, ended.version)
+        const follow = own.name() === 'install' ? followInstallation : followWork
+        const ended = options.dryRun === true ? begun : await follow(cli, client, begun)
         await tell(cli, ended, options.json === true)
       })
   }
@@ -113,22 +112,6 @@ function addLog (agent: Command, cli: Cli): void {
         if (wanted === undefined || wanted === phase) cli.out.lines(lines.map(line => harmless(`${phase}: ${line}`)))
       }
     })
-}
-
-/** Says each phase as it comes, until nothing is under way. */
-async function follow (cli: Cli, client: ApiClient, name: string, begun: AgentStatusRecord): Promise<AgentStatusRecord> {
-  let [now, told] = [begun, '']
-  while (now.status === 'installing') {
-    const running = Object.entries(now.phases).find(([, { status }]) => status === 'running')?.[0] ?? ''
-    if (running !== '' && running !== told) cli.out.note(`${name}: ${running}`)
-    told = running
-    await wait(LOOK_EVERY_MS, undefined, { signal: cli.signal }).catch(() => {
-      cli.out.note(`The gateway goes on with it: \`svc agent status ${name}\` tells how far it is.`)
-      cli.signal.throwIfAborted()
-    })
-    now = await client.call({ path: pathOf`/api/agents/${name}` }, agentStatusSchema)
-  }
-  return now
 }
 
 async function tell (cli: Cli, status: AgentStatusRecord, json: boolean): Promise<void> {

@@ -81,12 +81,12 @@ function order<T> (
 }
 
 /** Everything that can be refused is refused before anything is changed. */
-function tierOrder ({ config, slots }: InstallApi, tier: Tier, auto: boolean, body: Omit<ApplyBody, 'tier'>): Order {
+function tierOrder ({ agents, config, slots }: InstallApi, tier: Tier, auto: boolean, body: Omit<ApplyBody, 'tier'>): Order {
   const { overrides, npu_opt_in: npu, storage_dir: storage, pull } = body
   const extensions = body.extensions ?? (auto ? defaultExtensions() : {})
   const all = tierSlots(tier, overrides, npu)
   const chosen = auto
-    ? withWaiting(config, automatic(all, { slotNames: slots.names(), agent: wantsAgent(extensions) }))
+    ? withWaiting(config, automatic(all, { slotNames: slots.names(), agent: wantsAgent(extensions, agents.list()) }))
     : { slots: all, defaults: [] }
   const order = { wanted: extensions, isAsked: body.extensions !== undefined }
   return { ...chosen, extensions: order, storageDir: storage === undefined ? null : storagePath(storage), pull }
@@ -132,7 +132,7 @@ async function fulfil (api: InstallApi, { slots: wanted, defaults, extensions, s
   return {
     model_ids: [...new Set(got.map(({ model_id: id }) => id))],
     slots: [...slots],
-    extensions: await bringExtensions(api.companions, extensions),
+    extensions: await bringExtensions(api, extensions),
     warnings
   }
 }

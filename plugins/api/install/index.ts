@@ -1,5 +1,6 @@
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { agentLifecycleRef, agentOffersRef, agentsRef } from '../../services/agents/ref.js'
 import { libraryRef } from '../../services/library/ref.js'
 import { pullsRef } from '../../services/pull/ref.js'
 import { overlayRef } from '../capabilities/ref.js'
@@ -24,6 +25,9 @@ export default definePlugin({
   errors: installError,
   requires: {
     activity: core.activity,
+    agents: agentsRef,
+    agentLifecycle: agentLifecycleRef,
+    agentOffers: agentOffersRef,
     companions: companionsRef,
     config: core.config,
     events: core.events,

@@ -1,6 +1,6 @@
 import { deviceSchema, hardwareSchema, modelCapabilities, nameSchema, MAX_SLOT_PORT, NAME_PATTERN } from 'svc-gateway/plugin'
 import { z } from 'zod'
-import { extensionSkips } from './extensions.js'
+import { extensionKinds, extensionSkips } from './extensions.js'
 import { skipReasons } from './plan.js'
 import { slotKindNames } from './slot-kinds.js'
 
@@ -13,10 +13,12 @@ export const stateSchema = z.strictObject({
   extensions: z.array(z.string()).meta({ description: 'What can be brought here to run beside the gateway, by id' }),
   offers: z.array(z.strictObject({
     id: z.string(),
+    kind: z.enum(extensionKinds),
     name: z.string(),
     description: z.string(),
     bytes: z.int().nullable().meta({ description: 'Disk that it takes; null if unknown' }),
-    licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() })
+    licence: z.strictObject({ name: z.string(), note: z.string().nullable(), url: z.string().nullable() }),
+    installed: z.boolean()
   })).meta({ description: 'The same, with what to know before' })
 })
 
@@ -99,7 +101,8 @@ export const slotOutcomeSchema = z.strictObject({
 export type SlotOutcome = z.output<typeof slotOutcomeSchema>
 
 const extensionOutcomeSchema = z.strictObject({
-  ext_id: z.string(), installed: z.boolean(), skipped: z.enum(extensionSkips).nullable(), error: z.string().nullable()
+  ext_id: z.string(), installed: z.boolean(), skipped: z.enum(extensionSkips).nullable(), error: z.string().nullable(),
+  job: z.string().nullable().meta({ description: 'Of an installation that goes on, as that of an agent: GET /api/agents/{ext_id} tells how far it is' })
 })
 
 const applied = {

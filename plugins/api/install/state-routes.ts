@@ -14,7 +14,7 @@ const WEB_UI_MS = 1_000
 
 /** How far the first run is, and what it chooses from. */
 export function stateRoutes (api: InstallApi): AnyRoute[] {
-  const { activity, companions, config, finder, hardware, library, models, overlay, slots } = api
+  const { activity, config, finder, hardware, library, models, overlay, slots } = api
   return [
     defineRoute({
       method: 'GET',
@@ -28,16 +28,13 @@ export function stateRoutes (api: InstallApi): AnyRoute[] {
           access(path).then(() => true, () => false), answers(config.secret('SVC_OPENWEBUI_PROBE_URL') ?? WEB_UI, signal)
         ])
         const facts = firstRunFacts(models, slots.names(), sentinel)
-        const offers = await availableExtensions(companions)
+        const offers = await availableExtensions(api)
         return {
           ...facts,
           openwebui_running: openwebui,
           sentinel_path: path,
-          extensions: offers.map(({ service }) => service.id),
-          offers: offers.map(({ service, bytes }) => {
-            const { id, name, description, licence } = service
-            return { id, name, description, bytes, licence }
-          })
+          extensions: offers.map(({ id }) => id),
+          offers: [...offers]
         }
       }
     }),

@@ -8,7 +8,8 @@ import { pi } from './builtin/pi.js'
 import { agentError } from './errors.js'
 import { KnownAgents } from './known-agents.js'
 import { Lifecycle } from './lifecycle.js'
-import { agentLifecycleRef, agentsRef } from './ref.js'
+import { Offers } from './offers.js'
+import { agentLifecycleRef, agentOffersRef, agentsRef } from './ref.js'
 import { serviceRunner } from './service-runner.js'
 
 const configSchema = z.strictObject({
@@ -35,7 +36,7 @@ export default definePlugin({
     runners: runnersRef,
     slots: core.slots
   },
-  provides: [agentsRef, agentLifecycleRef],
+  provides: [agentsRef, agentLifecycleRef, agentOffersRef],
   configSchema,
   register (ctx) {
     for (const agent of [pi, hermes, ...agentPrograms]) ctx.addAgent(agent)
@@ -52,7 +53,9 @@ export default definePlugin({
     })
     ctx.provide(agentsRef, known)
     ctx.provide(agentLifecycleRef, lifecycle)
-    const { catalog, daemons, runners } = ctx.services
+    const { catalog, clock, daemons, environments, runners } = ctx.services
+    const root = (): string => ctx.stateDir
+    ctx.provide(agentOffersRef, new Offers({ clock, daemons, environments, known, lifecycle, root, signal: ctx.signal }))
     // those with a server are services as well, where a plugin describes them as such
     runners.add(id => catalog.get(id)?.server === undefined ? undefined : serviceRunner(lifecycle, daemons, id))
     let [forget, unfollow] = [(): void => {}, (): void => {}]

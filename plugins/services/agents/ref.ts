@@ -147,6 +147,21 @@ export interface AgentLifecycle {
   settled (id: string): Promise<void>
 }
 
+/** An agent that can be brought to this machine, with what a user wants to know first. */
+export interface AgentOffer {
+  readonly agent: AgentDescriptor
+  /** Disk that it takes in the form that it would come in; null if unknown. */
+  readonly bytes: number | null
+  readonly installed: boolean
+}
+
+export interface AgentOffers {
+  /** What could be installed as of a minute ago, and what is. Never rejects. */
+  list (): Promise<readonly AgentOffer[]>
+}
+
+export const agentOffersRef = createServiceRef<AgentOffers>('agents.offers')
+
 export const agentLifecycleRef = createServiceRef<AgentLifecycle>('agents.lifecycle')
 
 export const agentsRef = createServiceRef<Agents>('agents.catalog')

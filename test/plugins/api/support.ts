@@ -40,6 +40,8 @@ import upstreams from '../../../plugins/api/upstreams/index.js'
 import user from '../../../plugins/api/user/index.js'
 import { shippedFacts } from '../../providers.js'
 import imagegen from '../../../plugins/providers/imagegen/index.js'
+import agents from '../../../plugins/services/agents/index.js'
+import agentPersonas from '../../../plugins/services/agent-personas/index.js'
 import companions from '../../../plugins/services/companions/index.js'
 import remoteCatalog from '../../../plugins/providers/remote-catalog/index.js'
 import updates from '../../../plugins/services/updates/index.js'
@@ -53,6 +55,8 @@ import pull from '../../../plugins/services/pull/index.js'
 
 export const apiPlugins: readonly AnyPlugin[] = [
   activity,
+  agentPersonas,
+  agents,
   backends,
   capabilities,
   chatTemplates,

@@ -8,7 +8,7 @@ import { createFakeProvider } from '../../../../kernel/testing/index.js'
 import { ggufFile } from '../../../kernel/models/gguf-file.js'
 import { HARDWARE } from '../capabilities/host.js'
 import { FakeHub } from '../../services/hub/fake-hub.js'
-import { installGateway, manifest, type InstallGateway } from './support.js'
+import { installGateway, manifest, tinyAgent, type InstallGateway } from './support.js'
 
 const CPU_HOST = JSON.stringify({ probed_at: '2026-01-01T00:00:00Z', ram_mb: 16_000, ram_available_mb: 12_000 })
 
@@ -131,7 +131,7 @@ t.test('auto takes what chats of the largest tier that fits, and seeds the capab
     voice: { tts: { device: 'cpu', provider: 'tts-cpu', model: null, enabled: false } }
   })
   const second = await gateway.call('POST', '/api/install/apply', { tier: 'auto' })
-  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_asked_for' }, { skipped: 'made_with_its_slot' }, { ext_id: 'hermes', skipped: 'not_in_this_release' }] },
+  t.match(second.json, { slots: [{ slot: 'coder', created: true }], extensions: [{ ext_id: 'openwebui', skipped: 'not_asked_for' }, { skipped: 'made_with_its_slot' }, { ext_id: 'hermes', skipped: 'not_asked_for' }] },
     'there is one to chat with, and an agent wants one for code')
 })
 
@@ -171,7 +171,7 @@ t.test('one by one, on a machine with a GPU and an NPU, into another folder', as
       { slot: 'embed', created: false, error: /nonsense/ }, { slot: 'npu', created: true, device: 'npu' }
     ],
     extensions: [
-      { ext_id: 'pi', installed: false, skipped: 'not_in_this_release' },
+      { ext_id: 'pi', installed: false, skipped: null, error: /nothing is brought from registries here/, job: null },
       { ext_id: 'openwebui', installed: false, skipped: null, error: /nothing is brought from registries here/ }
     ]
   })
@@ -241,4 +241,27 @@ t.test('probe, complete, curated models', async t => {
   t.equal(json.custom_allowed, true)
   t.ok(json.models.some(({ id }: { id: string }) => id === 'qwen3-4b'))
   t.notOk(json.models.some(({ capability }: { capability: string }) => capability !== 'chat'))
+})
+
+t.test('an agent among the extensions is installed by a job of its own, for the reasons of its lifecycle or not at all', async t => {
+  const { settled, ...options } = await tinyAgent(t)
+  const gateway = await installGateway(t, { files: { 'etc/svc/hardware.json': CPU_HOST }, ...options })
+  const offers = async (): Promise<readonly { id: string }[]> => (await gateway.call('GET', '/api/install/state')).json.offers
+  t.match((await offers()).find(({ id }) => id === 'tiny'), {
+    kind: 'agent', name: 'Tiny', bytes: 214_000_000, licence: { name: 'MIT', note: null }, installed: false
+  })
+  t.notOk((await offers()).some(({ id }) => id === 'codex'), 'what only its makers bring is not offered')
+  const apply = async (extensions: object): Promise<Record<string, unknown>[]> =>
+    (await gateway.call('POST', '/api/install/apply-selections', { slots: [], extensions })).json.extensions
+  const [codex, winamp] = await apply({ codex: true, winamp: true })
+  t.match(codex, { skipped: null, installed: false, error: /codex is not brought by the gateway/i, job: null })
+  t.match(winamp, { skipped: 'unknown_extension' })
+
+  const [tiny, second] = await apply({ tiny: true, liar: true })
+  t.match(tiny, { ext_id: 'tiny', installed: false, skipped: null, error: null, job: String })
+  t.match(second, { ext_id: 'liar', installed: false, error: /tiny/, job: null }, 'one agent is at a time')
+  await settled()
+  t.match((await gateway.call('GET', '/api/agents/tiny')).json, { status: 'installed', version: '1.0.0' })
+  t.match(await apply({ tiny: true }), [{ ext_id: 'tiny', installed: true, job: null }])
+  t.match((await offers()).find(({ id }) => id === 'tiny'), { installed: true })
 })

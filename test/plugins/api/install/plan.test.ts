@@ -1,7 +1,6 @@
 import t from 'tap'
 import {
-  hardwareSchema, slotConfigSchema, type Device, type FitStatus, type HardwareInfo, type NamedSlotConfig,
-  type ServiceDescriptor
+  hardwareSchema, slotConfigSchema, type Device, type FitStatus, type HardwareInfo, type NamedSlotConfig
 } from '../../../../kernel/contract/index.js'
 import type { Place } from '../../../../plugins/api/capabilities/ref.js'
 import { skipOf, wantsAgent } from '../../../../plugins/api/install/extensions.js'
@@ -9,7 +8,6 @@ import { fittingContext, modelBudgetMb } from '../../../../plugins/api/install/m
 import type { InstallModel } from '../../../../plugins/api/install/model-sources.js'
 import { activation } from '../../../../plugins/api/install/pending-slots.js'
 import { planSlot, type HostFacts, type SlotPlan, type WantedSlot } from '../../../../plugins/api/install/plan.js'
-import type { ServiceOffer } from '../../../../plugins/api/services/ref.js'
 import { automatic, tierSlots, waitingSlots } from '../../../../plugins/api/install/tier-slots.js'
 import { fittingTier, loadTiers, tierNamed } from '../../../../plugins/api/install/tiers.js'
 
@@ -195,14 +193,14 @@ t.test('slots that still wait', async t => {
 })
 
 t.test('an extension that cannot be brought, or that nobody named, is skipped with the reason', async t => {
-  const service = { python: {}, container: {} } as unknown as ServiceDescriptor
-  const offer = (installed: boolean): ServiceOffer => ({ service, forms: ['python'], bytes: 1, installed })
-  t.equal(skipOf('winamp', undefined, true), 'unknown_extension')
-  t.equal(skipOf('hermes', undefined, true), 'not_in_this_release')
-  t.equal(skipOf('comfyui', { ...offer(false), service: { slot: 'image' } as ServiceDescriptor }, true), 'made_with_its_slot')
-  t.equal(skipOf('openwebui', offer(false), false), 'not_asked_for', 'what is large and has a licence of its own is not brought by being on by default')
-  t.equal(skipOf('openwebui', offer(true), false), null)
-  t.equal(skipOf('openwebui', offer(false), true), null)
-  t.equal(wantsAgent({ hermes: true }), true)
-  t.equal(wantsAgent({ openwebui: true, hermes: false }), false)
+  const app = (installed: boolean): Parameters<typeof skipOf>[0] => ({ kind: 'app', installed })
+  t.equal(skipOf(undefined, true), 'unknown_extension')
+  t.equal(skipOf({ kind: 'slot', installed: false }, true), 'made_with_its_slot')
+  t.equal(skipOf(app(false), false), 'not_asked_for', 'what is large and has a licence of its own is not brought by being on by default')
+  t.equal(skipOf(app(true), false), null)
+  t.equal(skipOf(app(false), true), null)
+  t.equal(skipOf({ kind: 'agent', installed: false }, false), 'not_asked_for')
+  const agents = [{ id: 'hermes' }]
+  t.equal(wantsAgent({ hermes: true }, agents), true)
+  t.equal(wantsAgent({ openwebui: true, hermes: false }, agents), false)
 })

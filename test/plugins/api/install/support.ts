@@ -1,12 +1,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
-import type { AnyPlugin } from '../../../../kernel/contract/index.js'
+import { defineAgent, definePlugin, type AnyPlugin } from '../../../../kernel/contract/index.js'
+import apiAgents from '../../../../plugins/api/agents/index.js'
+import { agentLifecycleRef } from '../../../../plugins/services/agents/ref.js'
 import { createTestGateway, type TestGateway } from '../../../../kernel/testing/index.js'
 import { engines } from '../capabilities/host.js'
 import { apiPlugins, ScriptedRuntime, type Answer } from '../support.js'
 import { eventually } from '../../../kernel/runtime/support.js'
 import { FakeHub } from '../../services/hub/fake-hub.js'
+import { tinyRegistry } from '../../services/tiny-registry.js'
 
 export interface InstallGateway extends TestGateway {
   readonly hub: FakeHub
@@ -22,6 +25,8 @@ export interface InstallOptions {
   readonly svc?: string
   /** Besides those that ship. */
   readonly plugins?: readonly AnyPlugin[]
+  /** What api-services is told; by default nothing is brought from registries. */
+  readonly services?: object
 }
 
 /** The manifest of a tier whose models come from repositories of a hub of this machine. */
@@ -35,9 +40,42 @@ export function manifest (name: string, slots: ReadonlyArray<readonly [string, s
   })
 }
 
+/** Options of a gateway that knows an agent, `tiny`, which npm brings from a registry of this machine. */
+export async function tinyAgent (t: Test): Promise<Required<Pick<InstallOptions, 'plugins' | 'services'>> & {
+  /** Resolves when no work on it is under way. */
+  readonly settled: () => Promise<void>
+}> {
+  const { url } = await tinyRegistry(t)
+  let settled = (): Promise<void> => Promise.resolve()
+  const agent = (id: string, name: string, version: string): ReturnType<typeof defineAgent> => defineAgent({
+    id,
+    name,
+    description: 'An agent of a few lines',
+    licence: { name: 'MIT', url: null },
+    program: 'tiny',
+    requests: [],
+    install: { npm: { package: 'tiny-agent', version, bytes: 214_000_000 } },
+    wiring: () => ({})
+  })
+  const crew = definePlugin({
+    name: 'svc-tiny-agents',
+    kind: 'service',
+    apiVersion: 1,
+    requires: { lifecycle: agentLifecycleRef },
+    register (ctx) {
+      settled = () => ctx.services.lifecycle.settled('tiny')
+      ctx.addAgent(agent('tiny', 'Tiny', '1.0.0'))
+      // its package says another version than its registry
+      ctx.addAgent(agent('liar', 'Liar', '3.0.0'))
+    }
+  })
+  const registry = { NPM_CONFIG_REGISTRY: url, NPM_CONFIG_CACHE: t.testdir() }
+  return { settled: () => settled(), plugins: [crew, apiAgents], services: { installer_env: registry } }
+}
+
 /** A gateway that sets itself up from a hub of this machine, with engines by the names of the built-in ones. */
 export async function installGateway (t: Test, options: InstallOptions = {}): Promise<InstallGateway> {
-  const { home = t.testdir(), hub: given, files = {}, svc = '', plugins = [] } = options
+  const { home = t.testdir(), hub: given, files = {}, svc = '', plugins = [], services = { downloads: false } } = options
   const hub = given ?? await FakeHub.start(t)
   const runtime = new ScriptedRuntime()
   const write = (path: string, text: string): void => {
@@ -51,7 +89,7 @@ export async function installGateway (t: Test, options: InstallOptions = {}): Pr
     home,
     runtime,
     plugins: [...apiPlugins.filter(({ name }) => name !== 'imagegen' && name !== 'api-comfyui'), ...engines, ...plugins],
-    pluginConfig: { 'api-services': { downloads: false, systemctl: '/nonexistent' }, 'pull': { retry_base_s: 0.01, stall_timeout_s: 0.5, max_tries: 2, reserve_mb: 0 } }
+    pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...services }, 'pull': { retry_base_s: 0.01, stall_timeout_s: 0.5, max_tries: 2, reserve_mb: 0 } }
   })
   t.teardown(async () => {
     await gateway.close()
