@@ -1,7 +1,14 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { bigramGguf } from '../../plugins/services/demo/bigram-gguf.js'
+import { run as svcRun, type Finished } from '../cli/support.js'
 import { chat, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { eventually } from '../kernel/runtime/support.js'
 import { freePort } from '../ports.js'
@@ -9,6 +16,7 @@ import { lacking } from './support/clients.js'
 import { startHindsight } from './support/hindsight-server.js'
 
 t.setTimeout(600_000)
+const run = promisify(execFile)
 
 const CONTEXT = 2048
 
@@ -111,6 +119,8 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
     t.ok(asked.some(({ choice }) => choice === 'required'), 'tool_choice came through')
   })
 
+  await t.test('is brought by the gateway itself: installed, wired, started, found again after a crash, and taken away', t => brought(t, modelsPort))
+
   await t.test('is told by the embedded engine, and for good, that a context is too small', async t => {
     await writeHome(home, settings(home, 'agent'))
     t.equal((await fetch(`${gateway.url}/api/settings/reload`, { method: 'POST' })).status, 200)
@@ -122,3 +132,55 @@ t.test('a Hindsight server whose language model, vectors and reranker are the ga
     t.match([refused.status, refused.headers.get('x-should-retry'), await refused.text()], [400, 'false', wayOut])
   })
 })
+
+/** The user who runs the gateway: PostgreSQL does not start for root. */
+const USER = process.getuid?.() === 0 ? 65_534 : undefined
+
+async function brought (t: Test, modelsPort: number): Promise<void> {
+  const [port, gatewayPort] = [await freePort(), await freePort()]
+  const v1 = `http://127.0.0.1:${gatewayPort}/v1`
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': '[runtime]\ndriver = "process"\n[slots]\nautostart = false\n[plugins.config.api-services]\nsystemctl = "/nonexistent"\n' +
+      `[plugins.config.api-services.services.hindsight]\nport = ${port}\n` +
+      `env = { HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL = "models/minilm", HINDSIGHT_API_LLM_PROVIDER = "openai", HINDSIGHT_API_LLM_API_KEY = "none", HINDSIGHT_API_LLM_BASE_URL = "${v1}", HINDSIGHT_API_LLM_MODEL = "models/teller" }\n`,
+    'etc/svc/upstreams.toml': `[[upstream]]\nname = "models"\nurl = "http://127.0.0.1:${modelsPort}/v1"\n`,
+    'etc/svc/slots/embed.toml': 'device = "cpu"\ntype = "embedding"\n'
+  })
+  if (USER !== undefined) await run('chown', ['-R', String(USER), home])
+  const env = { HOME: join(home, 'no-such-folder/of-this-user'), TMPDIR: tmpdir() }
+  let gateway = await startLive(t, home, env, USER, [], gatewayPort)
+  const svc = (...words: readonly string[]): Promise<Finished> => svcRun(['service', ...words, '--url', gateway.url])
+  const ask = async (path: string, body?: object): Promise<string> => {
+    const init = body === undefined ? {} : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    return await (await fetch(`http://127.0.0.1:${port}/v1/default/banks/ring/${path}`, { ...init, headers: { ...init.headers, connection: 'close' } })).text()
+  }
+  const database = async (): Promise<number> =>
+    Number((await readFile(join(home, 'var/lib/svc/plugin-state/api-services/hindsight/data/.pg0/instances/svc/data/postmaster.pid'), 'utf8')).split('\n', 1)[0])
+
+  const installed = await svc('install', 'hindsight')
+  t.match(installed, { code: 0, stdout: /^Hindsight 1\.1\.0 is installed\.\n/, stderr: /^Hindsight: MIT/ }, installed.stderr)
+  const started = await svc('start', 'hindsight')
+  t.match(started, { code: 0, stdout: 'Hindsight answers.\n' }, started.stdout)
+  t.match(await ask('memories', { items: [{ content: 'Ada lives in Bern.' }] }), /"success":true/)
+  t.match(await ask('memories/recall', { query: 'Where does Ada live?' }), /Ada lives in Bern/)
+  t.match(await svc('logs', 'hindsight'), { code: 0, stdout: /Application startup complete/ })
+
+  // the server, and not its database
+  const { stdout: pids } = await run('pgrep', ['-f', `${home}.*-c.*hindsight_api`])
+  for (const pid of pids.trim().split('\n')) process.kill(Number(pid), 'SIGKILL')
+  await eventually('it is started again', async () => /Ada/.test(await ask('memories/list')), 60_000)
+  await gateway.kill('SIGKILL')
+  t.match(await ask('memories/list'), /Ada/, 'it goes on without its gateway')
+  gateway = await startLive(t, home, env, USER, [], gatewayPort)
+  t.match((await svc('list')).stdout, /^hindsight +up +python/m)
+  const postgres = await database()
+  t.match(await svc('stop', 'hindsight'), { code: 0, stdout: 'Hindsight does not run.\n' })
+  t.throws(() => process.kill(postgres, 0), { code: 'ESRCH' }, 'its database ends with it, whoever had started that')
+  t.match(await svc('start', 'hindsight'), { code: 0 })
+  t.match(await ask('memories/list'), /Ada/)
+  const again = await database()
+  t.match(await svc('uninstall', 'hindsight', '--data', '--yes'), { code: 0, stdout: 'Hindsight is gone.\n' })
+  t.throws(() => process.kill(again, 0), { code: 'ESRCH' })
+  t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/hindsight')))
+  t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+}

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openWebui } from '../../plugins/services/companions/open-webui.js'
+import { hindsightImage } from '../../plugins/services/memory/hindsight/program.js'
 import { verbs } from '../chaos/verbs.js'
 import { run, type Finished } from '../cli/support.js'
-import { liveHome, startLive } from '../e2e/live-gateway.js'
+import { liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { containersOf, standInImage } from './support/stand-in.js'
@@ -13,6 +14,7 @@ t.setTimeout(180_000)
 
 interface Page {
   readonly env: Readonly<Record<string, string>>
+  readonly user: number
   readonly starts: number
   readonly models: object
 }
@@ -70,6 +72,49 @@ t.test('without systemd a service runs as a container: wired, taken over after a
   t.match(await svc('uninstall', 'openwebui', '--data', '--yes'), { code: 0, stdout: 'Open WebUI is gone.\n' })
   t.strictSame(await containersOf(host, home), [])
   t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/openwebui')))
+  t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})
+
+t.test('Hindsight as a container: its models are slots, and its database is in a folder that its own user writes to', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const { host } = engine
+  const image = await standInImage(host, engine.nodeImage, hindsightImage.image, 1000)
+  t.teardown(() => image.remove())
+  const port = await freePort()
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': `[runtime]\ndriver = "docker"\n[slots]\nautostart = false\n[plugins.config.api-services]\nsystemctl = "/nonexistent"\n[plugins.config.api-services.services.hindsight]\nport = ${port}\n`
+  })
+  const gateway = await startLive(t, home, { DOCKER_HOST: host })
+  const svc = (...words: readonly string[]): Promise<Finished> => run([...words, '--url', gateway.url])
+  t.teardown(() => svc('service', 'uninstall', 'hindsight', '--data', '--yes').catch(() => undefined))
+  const refused = await svc('service', 'install', 'hindsight', '--form', 'container')
+  t.match(refused, { code: 1, stderr: /works with a slot of type embedding, and none is enabled: make one with `svc slot create embed --type embedding`/ })
+  await writeHome(home, Object.fromEntries([['embed', 'embedding'], ['agent', 'llm'], ['rerank', 'reranking']].map(([name, type]) =>
+    [`etc/svc/slots/${name}.toml`, `device = "cpu"\ntype = "${type}"\n`])))
+  t.equal((await fetch(`${gateway.url}/api/settings/reload`, { method: 'POST' })).status, 200)
+  const installed = await svc('service', 'install', 'hindsight', '--form', 'container')
+  t.match(installed, { code: 0 }, installed.stderr)
+  const started = await svc('service', 'start', 'hindsight')
+  t.match(started, { code: 0 }, started.stdout)
+  const page = await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).json() as Page
+  const v1 = `${gateway.url}/v1`
+  t.match(page, {
+    user: 1000,
+    starts: 1,
+    env: {
+      HINDSIGHT_API_HOST: '127.0.0.1', HINDSIGHT_API_PORT: String(port), HINDSIGHT_API_DATABASE_URL: /^pg0:\/\/hindsight:[0-9a-f]{64}@svc$/, HOME: hindsightImage.data,
+      HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL: v1, HINDSIGHT_API_EMBEDDINGS_OPENAI_MODEL: 'embed', HINDSIGHT_API_LLM_BASE_URL: v1, HINDSIGHT_API_LLM_MODEL: 'agent',
+      HINDSIGHT_API_RERANKER_COHERE_BASE_URL: `${v1}/rerank`, HINDSIGHT_API_RERANKER_COHERE_MODEL: 'rerank'
+    },
+    models: { object: 'list' }
+  })
+  t.match((await svc('service', 'list')).stdout, /^hindsight +up +container/m)
+  t.match(await svc('service', 'logs', 'hindsight'), { code: 0, stdout: `the stand-in listens at ${port}\n` })
+  t.match(await svc('service', 'stop', 'hindsight'), { code: 0 })
+  t.strictSame(await containersOf(host, home), [])
+  t.match(await svc('service', 'uninstall', 'hindsight', '--data', '--yes'), { code: 0, stdout: 'Hindsight is gone.\n' })
+  t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/hindsight')))
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
 })
 

@@ -42,6 +42,8 @@ export interface ServiceImage {
   readonly bytes: number | null
   /** Where `dataDir` is mounted. */
   readonly data: string
+  /** Its program runs as a user of the image, who writes to `dataDir`: any user may write there then who can reach it. */
+  readonly foreignUser?: boolean
   readonly command?: (world: ServiceWorld) => readonly string[]
 }
 
@@ -98,6 +100,8 @@ export interface ServiceDescriptor {
   readonly look?: () => Promise<ServiceLook | null>
   /** Runs as the first enabled slot of this type: the verbs are the slot's. */
   readonly slot?: SlotType
+  /** It does not work without an enabled slot of each of these types: it is neither installed nor started until there is one. */
+  readonly needs?: readonly SlotType[]
   readonly python?: PythonProgram
   readonly container?: ServiceImage
   /** Its environment in both forms: what points it at this gateway above all. */

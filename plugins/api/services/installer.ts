@@ -4,7 +4,7 @@ import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
 import type { InstallForm, InstallStatus } from './ref.js'
-import { folderOf, type WorldDeps } from './world.js'
+import { folderOf, missingSlot, mustHaveSlots, type WorldDeps } from './world.js'
 
 export interface InstallerDeps extends WorldDeps {
   readonly clock: Clock
@@ -38,10 +38,11 @@ export class ServiceInstaller {
   }
 
   /** In which forms it could be brought here, best first, as of a minute ago; none where nothing may be. */
-  async forms ({ python, container }: ServiceDescriptor): Promise<readonly InstallForm[]> {
+  async forms (service: ServiceDescriptor): Promise<readonly InstallForm[]> {
     const { daemons, downloads } = this.#deps
+    const { python, container } = service
     const forms: InstallForm[] = []
-    if (!downloads) return forms
+    if (!downloads || missingSlot(this.#deps, service) !== undefined) return forms
     if (python !== undefined && await this.#pythonFor(python) !== null) forms.push('python')
     if (container !== undefined && daemons.hasContainers) forms.push('container')
     return forms
@@ -146,6 +147,7 @@ export class ServiceInstaller {
     if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
     if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
     if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
+    mustHaveSlots(this.#deps, service)
     // what was missing may have been installed just now
     this.#looks.clear()
     const forms = await this.forms(service)

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { PythonProgram } from 'svc-gateway/plugin'
@@ -36,7 +36,8 @@ export async function installPython (program: Omit<PythonProgram, 'command'>, op
       await writeFile(overrides, leaveOut.map(name => `${name}; sys_platform == 'never'\n`).join(''))
       onMessage(`installing ${wanted.join(', ')}`)
       // compiled once here, or the first start takes that long
-      const how = ['--compile-bytecode', '--python', join(place, 'bin/python'), '--overrides', overrides]
+      const cache = await keepsCache(options.env) ? [] : ['--no-cache']
+      const how = [...cache, '--compile-bytecode', '--python', join(place, 'bin/python'), '--overrides', overrides]
       await run(join(place, 'bin/uv'), ['pip', 'install', ...how, ...wanted], options)
     }
     const found = await versionOf(place, program.package, options.env)
@@ -46,6 +47,12 @@ export async function installPython (program: Omit<PythonProgram, 'command'>, op
     await rm(place, { recursive: true, force: true })
     throw error
   }
+}
+
+/** Whether the installer can keep what it has fetched: a service user often has no home of its own. */
+async function keepsCache ({ UV_CACHE_DIR: own, XDG_CACHE_HOME: caches, HOME: home = '/nonexistent' }: InstallOptions['env']): Promise<boolean> {
+  const folder = own ?? caches ?? join(home, '.cache')
+  return await mkdir(folder, { recursive: true }).then(() => access(folder, constants.W_OK)).then(() => true, () => false)
 }
 
 /** Environments of earlier installations, and of ones that were cut off. */

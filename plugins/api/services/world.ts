@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type {
-  ConfigService, GatewayInfo, DaemonSpec, ServiceDescriptor, ServiceWorld, SlotService
+  ConfigService, GatewayInfo, DaemonSpec, NamedSlotConfig, ServiceDescriptor, ServiceWorld, SlotService, SlotType
 } from 'svc-gateway/plugin'
+import { servicesError } from './errors.js'
 import type { Kept } from './kept.js'
 import type { InstallForm } from './ref.js'
 
@@ -34,10 +35,35 @@ export function folderOf ({ folder }: Pick<WorldDeps, 'folder'>, id: string): st
   return join(folder, id)
 }
 
-/** What runs as the service, ready to be started. Makes the folder of its data. */
+/** The type of a slot that the service does not work without, and that is not there. */
+export function missingSlot (deps: Pick<WorldDeps, 'config' | 'slots'>, { needs = [] }: ServiceDescriptor): SlotType | undefined {
+  const there = new Set(enabledSlots(deps).map(({ type }) => type))
+  return needs.find(type => !there.has(type))
+}
+
+/** Throws `services.cannot_install` while one is missing. */
+export function mustHaveSlots (deps: Pick<WorldDeps, 'config' | 'slots'>, service: ServiceDescriptor): void {
+  const type = missingSlot(deps, service)
+  if (type === undefined) return
+  const { id, name } = service
+  throw servicesError('services.cannot_install',
+    `${name} works with a slot of type ${type}, and none is enabled: make one with \`svc slot create ${usualNames[type]} --type ${type}\``,
+    { details: { service: id, needs: type } })
+}
+
+const usualNames: Readonly<Record<SlotType, string>> = {
+  llm: 'agent', embedding: 'embed', reranking: 'rerank', transcription: 'stt', tts: 'tts', image: 'img'
+}
+
+function enabledSlots ({ config, slots }: Pick<WorldDeps, 'config' | 'slots'>): readonly NamedSlotConfig[] {
+  return [...config.snapshot.slots.values()].filter(slot => slot.enabled && slots.names().includes(slot.name))
+}
+
+/** What runs as the service, ready to be started. Makes the folder of its data. Throws as `mustHaveSlots`. */
 export async function programOf (
   deps: WorldDeps, service: ServiceDescriptor, form: InstallForm, kept: Kept
 ): Promise<DaemonSpec> {
+  mustHaveSlots(deps, service)
   const { id, python, container } = service
   const own = folderOf(deps, id)
   const data = join(own, 'data')
@@ -46,7 +72,9 @@ export async function programOf (
   const env = { ...service.env?.(world), ...deps.settings[id]?.env }
   const { host, port } = world
   if (form === 'container') {
-    const { image, command } = container!
+    const { image, command, foreignUser = false } = container!
+    // the folder above it is closed to other users of this machine
+    if (foreignUser) await chmod(data, 0o777)
     const mounts = [{ source: data, target: container!.data, readOnly: false }]
     return { id, host, port, env, form: { kind: 'container', image, command: command?.(world) ?? null, mounts } }
   }
@@ -57,9 +85,9 @@ export async function programOf (
 }
 
 async function worldOf (deps: WorldDeps, service: ServiceDescriptor, dataDir: string): Promise<ServiceWorld> {
-  const { info, config, slots } = deps
+  const { info, config } = deps
   const secret = await secretOf(folderOf(deps, service.id))
-  const enabled = [...config.snapshot.slots.values()].filter(slot => slot.enabled && slots.names().includes(slot.name))
+  const enabled = enabledSlots(deps)
   return {
     ...placeOf(deps, service),
     gateway: info.baseUrl ?? `http://127.0.0.1:${config.snapshot.svc.server.port}`,

@@ -131,6 +131,9 @@ t.test('a machine without systemd and without any of the services is listed as w
   for (const [method, path, body, status, code] of refusals) {
     t.match(await gateway.call(method, path, body), { status, json: { error: { code } } }, `${method} ${path} ${JSON.stringify(body)}`)
   }
+  t.match((await gateway.call('POST', '/services/hindsight/install', {})).json.error, {
+    code: 'services.cannot_install', message: /works with a slot of type embedding, and none is enabled/, details: { needs: 'embedding' }
+  }, 'what could not work in the end is refused before it begins')
   t.match((await gateway.act('comfyui', 'disable')).json.error.details, { allowed: ['start', 'restart'] })
   t.strictSame(gateway.audit()[0], ['services.start', 'svc-openwebui.service', 'ok', { ok: false, active: false }], 'the audit says how it ended')
 })

@@ -10,26 +10,32 @@ const run = promisify(execFile)
 const PAGE = `
 const { createServer } = require('http')
 const { existsSync, readFileSync, writeFileSync } = require('fs')
-const file = process.env.DATA_DIR + '/starts'
+const { env } = process
+const at = env.PORT ?? env.HINDSIGHT_API_PORT
+const gateway = env.OPENAI_API_BASE_URL ?? env.HINDSIGHT_API_EMBEDDINGS_OPENAI_BASE_URL
+const file = (env.DATA_DIR ?? env.HOME) + '/starts'
 const starts = existsSync(file) ? Number(readFileSync(file, 'utf8')) + 1 : 1
 writeFileSync(file, String(starts))
 createServer(async (request, reply) => {
-  const models = await fetch(process.env.OPENAI_API_BASE_URL + '/models').then(answer => answer.json()).catch(error => String(error))
+  const models = await fetch(gateway + '/models').then(answer => answer.json()).catch(error => String(error))
   reply.setHeader('content-type', 'application/json')
-  reply.end(JSON.stringify({ version: 'stand-in', pid: process.pid, env: process.env, starts, models }))
-}).listen(Number(process.env.PORT), process.env.HOST, () => console.log('the stand-in listens at ' + process.env.PORT))
+  reply.end(JSON.stringify({ version: 'stand-in', pid: process.pid, env, user: process.getuid(), starts, models }))
+}).listen(Number(at), env.HOST ?? env.HINDSIGHT_API_HOST, () => console.log('the stand-in listens at ' + at))
 process.on('SIGTERM', () => process.exit(0))
 `
 
 export interface StandIn { readonly remove: () => Promise<unknown> }
 
-/** Makes an image that stands in for one of a service, under its name, in an engine that is there for tests. */
-export async function standInImage (host: string, nodeImage: string, tag: string): Promise<StandIn> {
+/**
+ * Makes an image that stands in for one of a service, under its name, in an engine that is there for tests.
+ * @param user number of the user who runs it
+ */
+export async function standInImage (host: string, nodeImage: string, tag: string, user = 0): Promise<StandIn> {
   const env = { ...process.env, DOCKER_HOST: host, DOCKER_BUILDKIT: '0' }
   const folder = await mkdtemp(join(tmpdir(), 'svc-stand-in-'))
   try {
     await writeFile(join(folder, 'page.js'), PAGE)
-    await writeFile(join(folder, 'Dockerfile'), `FROM ${nodeImage}\nCOPY page.js /page.js\nCMD ["nodejs", "/page.js"]\n`)
+    await writeFile(join(folder, 'Dockerfile'), `FROM ${nodeImage}\nCOPY page.js /page.js\nUSER ${user}\nCMD ["nodejs", "/page.js"]\n`)
     await run('docker', ['build', '--quiet', '--tag', tag, folder], { env })
   } finally {
     await rm(folder, { recursive: true, force: true })

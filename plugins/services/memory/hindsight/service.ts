@@ -1,5 +1,6 @@
 import { defineService, type ServiceDescriptor, type ServiceLook } from 'svc-gateway/plugin'
 import type { MemoryService } from '../ref.js'
+import { hindsightEnv, hindsightImage, hindsightPython } from './program.js'
 
 /** A Hindsight server as `/api/services` shows it: the one that the memory uses, wherever that runs, else one on this machine. */
 export function hindsightService (memory: Pick<MemoryService, 'health' | 'status'>, urlOf: () => string): ServiceDescriptor {
@@ -16,8 +17,12 @@ export function hindsightService (memory: Pick<MemoryService, 'health' | 'status
   }
   const hints = (): readonly string[] => {
     const { enabled } = memory.health
-    if (isUsed()) return [`the memory of this gateway is kept there: [memory] url is ${urlOf()}`]
-    return [enabled
+    // PostgreSQL does not start for root
+    const root = process.getuid?.() === 0
+      ? ['the gateway runs as root, for whom its database does not start: name one in HINDSIGHT_API_DATABASE_URL, in [plugins.config.api-services.services.hindsight] env']
+      : []
+    if (isUsed()) return [`the memory of this gateway is kept there: [memory] url is ${urlOf()}`, ...root]
+    return [...root, enabled
       ? 'the memory of this gateway is the embedded engine, which runs within it and needs no server: svc memory status'
       : 'the memory of this gateway is off: svc memory enable']
   }
@@ -25,7 +30,9 @@ export function hindsightService (memory: Pick<MemoryService, 'health' | 'status
     id: 'hindsight',
     name: 'Hindsight',
     description: 'The memory engine of agents',
-    licence: { name: 'MIT', note: null, url: null },
+    licence: {
+      name: 'MIT', note: null, url: 'https://github.com/vectorize-io/hindsight/blob/main/LICENSE'
+    },
     unit: 'hindsight-api.service',
     port: 9177,
     verbs: ['start', 'stop', 'restart', 'enable', 'disable'],
@@ -34,6 +41,10 @@ export function hindsightService (memory: Pick<MemoryService, 'health' | 'status
     mdns: false,
     loopback: true,
     look,
-    hints
+    hints,
+    needs: ['embedding'],
+    python: hindsightPython,
+    container: hindsightImage,
+    env: hindsightEnv
   })
 }
