@@ -110,6 +110,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'cli/terminal': ['client', 'cli.ts', 'failure.ts', 'own-command.ts'],
   'cli/record': ['client', 'terminal'],
   'cli/pull': ['client', 'terminal', 'cli.ts', 'failure.ts'],
+  'cli/agent': ['client', 'record', 'cli.ts'],
   'cli/completion': ['client', 'record'],
   'cli/unit': ['client', 'cli.ts', 'failure.ts', 'program-file.ts'],
   'cli/chat': ['client', 'terminal', 'cli.ts', 'failure.ts'],
@@ -118,8 +119,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'cli/serve': ['client', 'terminal', 'record', 'unit', 'chat', 'offline', 'cli.ts', 'failure.ts', 'program-file.ts',
     'version.ts'],
   'cli/plugins': ['client', 'terminal', 'record', 'offline', 'serve', 'cli.ts', 'failure.ts', 'npm.ts'],
-  'cli/setup': ['client', 'terminal', 'record', 'pull', 'offline', 'serve', 'cli.ts', 'failure.ts'],
-  'cli/commands': ['client', 'terminal', 'record', 'pull', 'completion', 'unit', 'chat', 'offline', 'serve', 'plugins',
+  'cli/setup': ['client', 'terminal', 'record', 'pull', 'agent', 'offline', 'serve', 'cli.ts', 'failure.ts'],
+  'cli/commands': ['client', 'terminal', 'record', 'pull', 'agent', 'completion', 'unit', 'chat', 'offline', 'serve', 'plugins',
     'setup', 'cli.ts', 'config-files.ts', 'envelope-file.ts', 'failure.ts', 'option-value.ts', 'program-path.ts', 'reload-plan.ts'],
   'cli/bundle': ['heap-flags.ts', 'main.ts']
 }

@@ -3,7 +3,7 @@ import type { Cli } from '../../cli.js'
 import { examples } from '../../terminal/help.js'
 import { pathTo } from '../../program-path.js'
 import { harmless } from '../../terminal/text-width.js'
-import { agentListSchema } from './agent-record.js'
+import { agentListSchema } from '../../record/agent-record.js'
 
 export function addAgentList (agent: Command, cli: Cli): void {
   agent.command('list')

@@ -7,7 +7,7 @@ import { examples } from '../../terminal/help.js'
 import { mergeConnection } from '../mcp/config-merge.js'
 import { connectionOf, mcpClients, type McpClient } from '../mcp/mcp-clients.js'
 import { writeConnections, type Named } from '../mcp/write-connection.js'
-import { agentSettingsSchema, type AgentSettingRecord } from './agent-record.js'
+import { agentSettingsSchema, type AgentSettingRecord } from '../../record/agent-record.js'
 
 /** Under which name an agent knows the gateway and its tool server. */
 const NAME = 'svc'

@@ -6,9 +6,9 @@ import { pathOf } from '../../client/client.js'
 import { CliFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { harmless } from '../../terminal/text-width.js'
-import { agentStatusSchema, type AgentStatusRecord } from './agent-record.js'
-import { followInstallation, followWork } from './follow-work.js'
-import { removeCards } from './identity-card.js'
+import { agentStatusSchema, type AgentStatusRecord } from '../../record/agent-record.js'
+import { followInstallation, followWork } from '../../agent/follow-work.js'
+import { removeCards } from '../../agent/identity-card.js'
 import { runFolder } from './run-folder.js'
 
 const phases = ['packages', 'replace', 'data', 'wiring', 'start', 'probe'] as const

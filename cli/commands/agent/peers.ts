@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../terminal/help.js'
 import { harmless } from '../../terminal/text-width.js'
-import { listCards } from './identity-card.js'
+import { listCards } from '../../agent/identity-card.js'
 
 export function addAgentPeers (agent: Command, cli: Cli): void {
   agent.command('peers')

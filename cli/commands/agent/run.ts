@@ -8,7 +8,7 @@ import { pathOf } from '../../client/client.js'
 import { CliFailure, ProgramEnded } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { pathTo } from '../../program-path.js'
-import { agentRunSchema } from './agent-record.js'
+import { agentRunSchema } from '../../record/agent-record.js'
 import { runFolder } from './run-folder.js'
 
 const NOTE = 'What follows -- goes to the program as it is. Its configuration and its sessions of these runs are in ' +

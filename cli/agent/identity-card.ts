@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { ApiFailure } from '../../client/api-failure.js'
-import type { Cli } from '../../cli.js'
-import type { ApiClient } from '../../client/client.js'
+import { ApiFailure } from '../client/api-failure.js'
+import type { Cli } from '../cli.js'
+import type { ApiClient } from '../client/client.js'
 
 /** What agents tell of themselves stands in this dataset of the memory, under this tag. */
 const DATASET = 'agents'

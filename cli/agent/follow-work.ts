@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Cli } from '../../cli.js'
-import { pathOf, type ApiClient } from '../../client/client.js'
-import { agentStatusSchema, type AgentStatusRecord } from './agent-record.js'
+import type { Cli } from '../cli.js'
+import { pathOf, type ApiClient } from '../client/client.js'
+import { agentStatusSchema, type AgentStatusRecord } from '../record/agent-record.js'
 import { writeCard } from './identity-card.js'
 
 const LOOK_EVERY_MS = 300
