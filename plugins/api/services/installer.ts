@@ -146,8 +146,8 @@ export class ServiceInstaller {
     const cannot = (why: string): Error => servicesError('services.cannot_install', why, { details: { service: id } })
     if (slot !== undefined) throw cannot(`${name} runs as a slot: make one with \`svc slot create img --type ${slot}\``)
     if (python === undefined && container === undefined) throw cannot(`${name} is not brought by the gateway; once ${unit} is there, it is managed`)
-    if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
     mustHaveSlots(this.#deps, service)
+    if (!downloads) throw cannot('nothing is brought from registries here: `downloads` is off in [plugins.config.api-services]')
     // what was missing may have been installed just now
     this.#looks.clear()
     const forms = await this.forms(service)
