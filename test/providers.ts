@@ -41,6 +41,7 @@ export function shippedFacts (...without: readonly string[]): Pick<EngineProvide
 
 /** What one of them says of itself, for a fake one of its name. */
 export function factsOf (name: string): ProviderFacts {
-  const { images = {}, profiles = {}, aliases = [], defaultFor = [], modelNames = {} } = shippedProviders.get(name)!
-  return { images, profiles, aliases, defaultFor, modelNames }
+  const provider = shippedProviders.get(name)!
+  const { images = {}, profiles = {}, aliases = [], defaultFor = [], modelNames = {}, modelFolders = [] } = provider
+  return { images, profiles, aliases, defaultFor, modelNames, modelFolders }
 }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { PROGRAM } from '../../plugins/providers/llm-server/words.js'
 import { resolvePaths } from '../../kernel/config/paths.js'
 import type { Cli } from '../cli.js'
 import { CliFailure } from '../failure.js'
@@ -12,7 +13,7 @@ import { sizeText } from '../terminal/size-text.js'
 export async function bringForDemo (cli: Cli, home: string | undefined, onFailure: 'warn' | 'fail'): Promise<void> {
   const paths = resolvePaths(cli.env, home === undefined || home === '' ? {} : { home: resolve(cli.process.cwd(), home) })
   if (!await lacksEngine(cli, paths)) return
-  cli.out.note('There is no container engine and no llama-server here.')
+  cli.out.note(`There is no container engine and no ${PROGRAM} here.`)
   try {
     const { version, bytes } = await bringEmbedded(cli, paths, { gpu: 'none' })
     cli.out.note(`The embedded engine ${version} is installed: ${sizeText(bytes)}.`)

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
+import { PROGRAM } from '../../plugins/providers/llm-server/words.js'
 import { resolvePaths } from '../../kernel/config/paths.js'
 import type { Paths } from '../../kernel/contract/index.js'
 import type { Cli } from '../cli.js'
@@ -22,7 +23,7 @@ export async function offerEngine (cli: Cli, command: Command, options: OfferOpt
   const { out } = cli
   const paths = await pathsOf(cli, command, options)
   if (paths === null || !await lacksEngine(cli, paths)) return
-  out.note('No engine for models is here: no container engine answers, and llama-server is not installed.')
+  out.note(`No engine for models is here: no container engine answers, and ${PROGRAM} is not installed.`)
   if (!options.downloads || (options.asks && !await agrees(cli))) {
     return out.note('Slots start once there is one: svc engine install embedded')
   }

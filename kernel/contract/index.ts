@@ -57,7 +57,7 @@ export type {
 } from './provider/provider.js'
 export type { EngineStore, StoreOwner } from './provider/engine-store.js'
 export type { EngineFetch, EngineModel, EngineModels, FetchFile, FetchInput, FetchProgress } from './provider/engine-models.js'
-export type { DefaultFor, ModelNames, ProviderFacts, ProviderImage } from './provider/provider-facts.js'
+export type { DefaultFor, ModelFolder, ModelNames, ProviderFacts, ProviderImage } from './provider/provider-facts.js'
 export { argvSegmentNames } from './provider/provider-launch.js'
 export type {
   ArgvSegmentName, FlagGrammar, LaunchInput, LaunchSpecInput, MountSpec, ProcessCandidate, ProviderContainerSpec, ProviderSegments

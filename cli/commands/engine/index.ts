@@ -1,10 +1,8 @@
 import { Option, type Command } from 'commander'
+import { embeddedWords } from '../../../plugins/providers/llm-server/words.js'
 import type { Cli } from '../../cli.js'
 import { examples } from '../../terminal/help.js'
 import { homeOption } from '../serve.js'
-
-const NOTE = 'The embedded engine is llama.cpp as a library. It serves slots on machines without ' +
-  'a container engine and without llama-server. It is about 80 MB, more with a GPU.'
 
 interface InstallOptions { readonly gpu: 'auto' | 'none' | 'cuda' | 'vulkan' }
 
@@ -25,7 +23,7 @@ export function addEngineCommands (program: Command, cli: Cli): void {
     .description('download an engine for this machine; the only one is embedded')
     .addOption(new Option('--gpu <build>', 'also a build for the GPU').choices(['auto', 'none', 'cuda', 'vulkan']).default('auto'))
     .addOption(homeOption())
-    .addHelpText('after', `\n${NOTE}`)
+    .addHelpText('after', `\n${embeddedWords.help}`)
     .addHelpText('after', examples('svc engine install embedded', 'svc engine install embedded --gpu none'))
     .action(async (name: string, options: InstallOptions, command: Command) => {
       const { installEngine } = await import('../../offline/engines/engines.js')

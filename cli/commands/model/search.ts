@@ -37,7 +37,7 @@ export function addModelSearch (model: Command, cli: Cli): void {
     .option('--limit <n>', 'how many, at most 20', numberOf(z.int().min(1).max(20)), 20)
     .option('--json', 'print the answer of the API')
     .addHelpText('after', '\nGated repositories need their licence accepted on the hub, and HF_TOKEN in api.env.')
-    .addHelpText('after', examples('svc model search qwen3 4b', 'svc model search --type text-to-speech kokoro'))
+    .addHelpText('after', examples('svc model search qwen3 4b', 'svc model search --type text-to-speech english'))
     .action(async (words: readonly string[], { type, limit, json }: SearchOptions, command: Command) => {
       const client = cli.client(command)
       const call = { path: '/api/hf/search', query: { q: words.join(' '), type, limit } }
@@ -46,7 +46,7 @@ export function addModelSearch (model: Command, cli: Cli): void {
       if (json === true) cli.out.json(answer)
       if (problem != null) throw new CliFailure(`the search failed: ${problem}`, { hints: ['`svc model catalog` lists models without asking the hub.'] })
       if (json === true) return
-      if (results.length === 0) return cli.out.line(`Nothing on the hub matches "${words.join(' ')}"${type === 'gguf' ? ' in GGUF, the format of llama.cpp' : ` of type ${type}`}.`)
+      if (results.length === 0) return cli.out.line(`Nothing on the hub matches "${words.join(' ')}"${type === 'gguf' ? ' in GGUF' : ` of type ${type}`}.`)
       cli.out.table(columns, results)
       const { id } = results[0]!
       cli.out.note(`\nSee its files: svc model files ${id}\nGet one of them: svc model pull ${id}:Q4_K_M`)

@@ -1,3 +1,4 @@
+import { EXAMPLE } from '../../../plugins/services/companions/words.js'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import type { Cli } from '../../cli.js'
@@ -39,7 +40,7 @@ export function addServiceInstall (service: Command, cli: Cli): void {
     .addOption(new Option('--folder <dir>', 'of the gateway: where its unit goes').hideHelp())
     .addOption(homeOption())
     .addHelpText('after', `\n${NOTE}`)
-    .addHelpText('after', examples('svc service install openwebui', 'sudo svc service install', 'svc service install --print'))
+    .addHelpText('after', examples(`svc service install ${EXAMPLE}`, 'sudo svc service install', 'svc service install --print'))
     .action(async (id: string | undefined, options: InstallOptions, command: Command) => {
       if (id === undefined) {
         if (options.form !== undefined) throw usageFailure('--form goes with the name of a service')
@@ -58,7 +59,7 @@ export function addServiceUninstall (service: Command, cli: Cli): void {
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--folder <dir>', 'of the gateway: where its unit is').hideHelp())
     .addHelpText('after', '\nWithout a name the home, its models and its configuration stay.')
-    .addHelpText('after', examples('svc service uninstall openwebui', 'svc service uninstall openwebui --data --yes'))
+    .addHelpText('after', examples(`svc service uninstall ${EXAMPLE}`, `svc service uninstall ${EXAMPLE} --data --yes`))
     .action(async (id: string | undefined, options: { data?: true, yes?: true, folder?: string }, command: Command) => {
       if (id === undefined) {
         if (options.data === true) throw usageFailure('--data goes with the name of a service')

@@ -1,3 +1,4 @@
+import { EXAMPLE } from '../../../plugins/services/companions/words.js'
 import { Option, type Command } from 'commander'
 import { z } from 'zod'
 import type { Cli } from '../../cli.js'
@@ -40,7 +41,7 @@ export function addServiceLogs (service: Command, cli: Cli): void {
     .description('print what a service wrote')
     .option('-f, --follow', 'go on with new lines until interrupted')
     .addOption(new Option('-n, --lines <count>', 'how many of the last lines').argParser(numberOf(lineCount)).default(200))
-    .addHelpText('after', examples('svc service logs openwebui -n 50', 'svc service logs openwebui --follow'))
+    .addHelpText('after', examples(`svc service logs ${EXAMPLE} -n 50`, `svc service logs ${EXAMPLE} --follow`))
     .action(async (id: string, options: { follow?: true, lines: number }, command: Command) => {
       const client = cli.client(command)
       const record = await serviceOf(client, id)

@@ -1,3 +1,4 @@
+import { EXAMPLE } from '../../../plugins/services/companions/words.js'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { serviceVerbs, type ServiceVerb } from '../../../kernel/contract/agent/companion.js'
@@ -21,7 +22,7 @@ export function addServiceVerbs (service: Command, cli: Cli): void {
     service.command(`${verb} <service>`)
       .description(abouts[verb])
       .option('--json', 'print the answer of the API; the exit code is the same either way')
-      .addHelpText('after', examples(`svc service ${verb} openwebui`))
+      .addHelpText('after', examples(`svc service ${verb} ${EXAMPLE}`))
       .action(async (id: string, options: { json?: true }, command: Command) => {
         const answer = await cli.client(command).raw({ method: 'POST', path: pathOf`/api/services/${id}/action`, body: { action: verb }, timeoutMs: null })
         const { ok, message } = actedSchema.parse(answer)

@@ -42,7 +42,7 @@ export function addSlotCreate (slot: Command, cli: Cli): void {
     .addOption(engineOption())
     .addHelpText('after', `\n${NOTE}`)
     .addHelpText('after', examples(
-      'svc slot create coder --model qwen3-4b --hardware vulkan --ctx-size 16384', 'svc slot create tts --type tts --provider tts-cpu'
+      'svc slot create coder --model qwen3-4b --hardware vulkan --ctx-size 16384', 'svc slot create tts --type tts'
     ))
     .action(async (name: string, options: CreateOptions, command: Command) => {
       const client = cli.client(command)

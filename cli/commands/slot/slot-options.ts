@@ -3,13 +3,11 @@ import {
   MIN_CONTEXT_SIZE, PLUGIN_NAME_PATTERN, slotConfigSchema, slotTypes, type SlotType
 } from '../../../kernel/contract/schemas/index.js'
 import { InvalidArgumentError, Option } from 'commander'
+import { providerWords } from '../../../plugins/providers/words.js'
 import { collectOption, numberOf } from '../../option-value.js'
 
 /** Of those that ship with the gateway; providers of plugins have other names and are taken too. */
-export const offeredProviders = ['llm-server', 'npu-rt', 'stt-engine', 'tts-cpu'] as const
-
-/** Ships as well, and comes by device and type alone. */
-const keptProviders = ['tts-gpu']
+export const offeredProviders = providerWords.filter(({ isNamed }) => isNamed === true).map(({ name }) => name)
 
 const hardwareDevices = { vulkan: 'gpu-vulkan', rocm: 'gpu-rocm', cuda: 'gpu-cuda', cpu: 'cpu' } as const satisfies Record<string, Device>
 export type Hardware = keyof typeof hardwareDevices
@@ -55,8 +53,9 @@ export const contextOption = (more = ''): Option =>
   new Option('--ctx-size <tokens>', `context window in tokens, at least ${MIN_CONTEXT_SIZE}${more}`).argParser(numberOf(contextSize))
 
 function parseProvider (name: string): string {
-  if (name === 'imagegen') throw new InvalidArgumentError('It comes with `--type image` by itself.')
-  if (keptProviders.includes(name)) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
-  if (!PLUGIN_NAME_PATTERN.test(name)) throw new InvalidArgumentError('It must be a name such as llm-server.')
+  const own = providerWords.find(words => words.name === name)
+  if (typeof own?.isNamed === 'string') throw new InvalidArgumentError(own.isNamed)
+  if (own?.isNamed === false) throw new InvalidArgumentError(`Allowed choices are ${offeredProviders.join(', ')}, and providers of plugins.`)
+  if (!PLUGIN_NAME_PATTERN.test(name)) throw new InvalidArgumentError(`It must be a name such as ${offeredProviders[0]!}.`)
   return name
 }

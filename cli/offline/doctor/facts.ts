@@ -16,7 +16,7 @@ export interface DoctorFacts {
   readonly driver: SvcConfig['runtime']['driver']
   /** In the order in which the gateway tries them, up to the first that does. `problem` is null for that one. */
   readonly engines: ReadonlyArray<{ readonly source: string, readonly problem: string | null, readonly name: string }>
-  /** Whether child processes find an engine for models: llama-server or the embedded one. */
+  /** Whether child processes find an engine for models: an installed program or the embedded one. */
   readonly hasProcessEngine: boolean
   readonly hardware: HardwareInfo | null
   readonly nodes: readonly DeviceNode[]

@@ -1,3 +1,4 @@
+import { PROGRAM } from '../../../plugins/providers/llm-server/words.js'
 import { runtimesText } from '../../record/runtimes.js'
 import { satisfiesLeast } from './node-version.js'
 import type { DoctorFacts, PortFacts } from './facts.js'
@@ -51,11 +52,11 @@ const checks: Readonly<Record<string, (facts: DoctorFacts) => Verdict>> = {
       'Run it as the user of the gateway, or `svc doctor perms` to see who owns what.')
   },
   engine ({ driver, engines, hasProcessEngine: isEquipped }) {
-    const bare = 'neither llama-server nor the embedded engine is installed'
+    const bare = `neither ${PROGRAM} nor the embedded engine is installed`
     const install = 'Run `svc engine install embedded`'
     if (driver === 'process') {
       const message = '[runtime] driver is process: engines are child processes'
-      return isEquipped ? ok(message) : warn(`${message}, and ${bare}`, `${install}, or install llama-server.`)
+      return isEquipped ? ok(message) : warn(`${message}, and ${bare}`, `${install}, or install ${PROGRAM}.`)
     }
     const found = engines.find(({ problem }) => problem === null)
     const passed = engines.filter(({ problem }) => problem !== null).map(({ source, problem }) => `${source} ${problem!}`).join('; ')

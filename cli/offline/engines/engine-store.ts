@@ -6,6 +6,7 @@ import { makeFolders } from '../../../kernel/config/files/make-folders.js'
 import { packageRoot } from '../../../kernel/config/package-root.js'
 import { createWithLock } from '../../../kernel/state/file-lock.js'
 import { libraryCheck } from '../../../plugins/providers/llm-server/embedded-engine.js'
+import { PROGRAM_HINT } from '../../../plugins/providers/llm-server/words.js'
 import { buildFor, EMBEDDED, installedFolder, LIBRARY, libraryGpus, libraryIn, type LibraryGpu } from '../../../plugins/providers/llm-server/ref.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure } from '../../failure.js'
@@ -130,9 +131,9 @@ export class EngineStore {
     })
     this.#cli.signal.throwIfAborted()
     if (how === 'exit code 0') return
-    const reason = said.split('\n').find(line => /^(?:\w*Error\b|\[node-llama-cpp\])/.test(line.trim()))?.trim() ?? how
+    const reason = said.split('\n').find(line => /^\w*Error\b/.test(line.trim()) || line.trim().startsWith(`[${LIBRARY}]`))?.trim() ?? how
     throw new CliFailure(`the engine does not run on this machine: ${reason}`, {
-      hints: ['Nothing was installed. Use a container engine, or install llama.cpp\'s llama-server.']
+      hints: [`Nothing was installed. Use a container engine, or ${PROGRAM_HINT}.`]
     })
   }
 
@@ -150,7 +151,7 @@ function buildsFor (gpu: LibraryGpu | null): string[] {
   const { platform, arch } = process
   const own = buildFor(platform, arch, null)
   if (own === null) {
-    throw new CliFailure(`there is no build of the embedded engine for ${platform} on ${arch}`, { hints: ['Use a container engine, or install llama.cpp\'s llama-server.'] })
+    throw new CliFailure(`there is no build of the embedded engine for ${platform} on ${arch}`, { hints: [`Use a container engine, or ${PROGRAM_HINT}.`] })
   }
   const beside = gpu === null ? null : buildFor(platform, arch, gpu)
   if (gpu !== null && beside === null) throw new CliFailure(`there is no ${gpu} build of the embedded engine for ${platform} on ${arch}`)

@@ -8,6 +8,7 @@ import { findProgram } from '../../../kernel/runtime/programs/program-search.js'
 import { createSystemClock } from '../../../kernel/state/system-clock.js'
 import { ownLibrary } from '../../../plugins/providers/llm-server/embedded-engine.js'
 import { buildFor, EMBEDDED, libraryGpus, type LibraryGpu } from '../../../plugins/providers/llm-server/ref.js'
+import { embeddedWords, PROGRAM, words } from '../../../plugins/providers/llm-server/words.js'
 import type { Cli } from '../../cli.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { barOf } from '../../pull/progress-line.js'
@@ -43,7 +44,7 @@ export async function bringEmbedded (cli: Cli, paths: Paths, { gpu: asked }: Ins
   const gpu = asked === 'auto' ? await usableGpu() : asked === 'none' ? null : asked
   const about = ABOUT_BYTES.cpu + (gpu === null ? 0 : ABOUT_BYTES[gpu])
   out.note(`Installing the embedded engine for ${process.arch}${gpu === null ? '' : ` and ${gpu}`}, about ${Math.round(about / 1e6)} MB ...`)
-  out.note('It is node-llama-cpp with llama.cpp in it, licence MIT: https://node-llama-cpp.withcat.ai, https://github.com/ggml-org/llama.cpp')
+  out.note(embeddedWords.origin)
   const onProgress = (bytes: number): void => {
     const share = Math.min(0.99, bytes / about)
     out.redraw(`[${barOf(share, 30)}] ${String(Math.floor(share * 100)).padStart(3)} %  ${sizeText(bytes)}`)
@@ -95,11 +96,11 @@ export async function removeEngine (cli: Cli, name: string, paths: Paths, { forc
   if (users.length > 0) cli.out.line(`Without an engine now: ${users.join(', ')}`)
 }
 
-/** Whether child processes of this home find llama-server or the embedded engine. */
+/** Whether child processes of this home find an engine for models: an installed program or the embedded one. */
 export async function findsProcessEngine (cli: Cli, paths: Paths, svc: SvcConfig): Promise<boolean> {
   if (await canRead(ownLibrary()) || await new EngineStore(cli, paths).find() !== null) return true
-  const { binary } = (svc.plugins.config['llm-server'] ?? {}) as { readonly binary?: unknown }
-  for (const command of [typeof binary === 'string' ? binary : '', 'llama-server']) {
+  const { binary } = (svc.plugins.config[words.name] ?? {}) as { readonly binary?: unknown }
+  for (const command of [typeof binary === 'string' ? binary : '', PROGRAM]) {
     if (command !== '' && await findProgram(command, cli.env.PATH ?? '') !== null) return true
   }
   return false

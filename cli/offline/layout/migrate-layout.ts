@@ -8,7 +8,8 @@ import type { Cli } from '../../cli.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import type { Output } from '../../terminal/output.js'
 import { requireHome } from '../home/home-of.js'
-import { leaves } from './classify.js'
+import { homeProviders } from '../home-providers.js'
+import { ModelLayout } from './model-layout.js'
 import { actions, planLayout, type Present, type Step } from './plan.js'
 import { modelsBelow } from './sources.js'
 
@@ -33,13 +34,15 @@ export async function migrateLayout (cli: Cli, paths: Paths, options: LayoutOpti
   const mountRoot = resolve(from, options.mountRoot)
   await requireOrdinaryFolder(root)
   const models = await registered(options.registry === undefined ? paths.registry : resolve(from, options.registry))
-  const sources = await modelsBelow(mountRoot)
-  const there = await presentBelow(root)
+  const providers = await homeProviders(paths)
+  const layout = new ModelLayout(providers.list().flatMap(({ modelFolders = [] }) => modelFolders))
+  const sources = await modelsBelow(mountRoot, layout.collections)
+  const there = await presentBelow(root, layout)
   const present = (link: string): Present => there.get(link) ?? null
-  const steps = planLayout({ sources, mountRoot, models, present, force: options.force === true })
+  const steps = planLayout({ layout, sources, mountRoot, models, present, force: options.force === true })
   if (options.apply === true) for (const step of steps) await carryOut(root, step)
   if (options.json === true) out.json({ applied: options.apply === true, mount_root: mountRoot, canonical_root: root, steps })
-  else print(out, steps, { root, mountRoot, applied: options.apply === true })
+  else print(out, steps, { layout, root, mountRoot, applied: options.apply === true })
   const refused = steps.filter(({ action }) => action === 'would-overwrite').length
   if (options.apply === true && refused > 0) throw new CliFailure(`${refused} links were not made: something else is in their place`)
 }
@@ -64,7 +67,7 @@ async function registered (path: string): Promise<readonly Model[]> {
   return [...readRegistry(parseToml(text)).models.values()]
 }
 
-async function presentBelow (root: string): Promise<ReadonlyMap<string, Present>> {
+async function presentBelow (root: string, { leaves }: ModelLayout): Promise<ReadonlyMap<string, Present>> {
   const found = new Map<string, Present>()
   for (const leaf of leaves) {
     for (const name of await readdir(join(root, leaf)).catch(() => [])) {
@@ -90,9 +93,9 @@ async function carryOut (root: string, { action, link, target }: Step): Promise<
   }
 }
 
-interface Heading { readonly root: string, readonly mountRoot: string, readonly applied: boolean }
+interface Heading { readonly layout: ModelLayout, readonly root: string, readonly mountRoot: string, readonly applied: boolean }
 
-function print (out: Output, steps: readonly Step[], { root, mountRoot, applied }: Heading): void {
+function print (out: Output, steps: readonly Step[], { layout, root, mountRoot, applied }: Heading): void {
   if (steps.length === 0) return out.line(`There are no models below ${mountRoot}.`)
   out.table([
     { title: 'ACTION', cell: ({ action }) => action },
@@ -102,7 +105,7 @@ function print (out: Output, steps: readonly Step[], { root, mountRoot, applied 
     { title: 'REASON', cell: ({ reason }) => reason, flexible: true, expendable: 1 }
   ], steps)
   out.line()
-  for (const leaf of leaves) {
+  for (const leaf of layout.leaves) {
     const own = steps.filter(step => step.leaf === leaf)
     const counts = actions.map(action => ({ action, count: own.filter(step => step.action === action).length }))
     const told = counts.filter(({ count }) => count > 0).map(({ action, count }) => `${count} ${action}`)

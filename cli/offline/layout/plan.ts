@@ -1,6 +1,6 @@
 import { basename, dirname, join } from 'node:path'
 import type { Model } from '../../../kernel/contract/index.js'
-import { classify, type Leaf } from './classify.js'
+import type { ModelLayout } from './model-layout.js'
 
 export const actions = ['create', 'skip-exists', 'would-overwrite', 'overwrite', 'unclassified'] as const
 export type Action = typeof actions[number]
@@ -14,13 +14,14 @@ export interface Step {
   /** Below the old root. */
   readonly source: string
   readonly reason: string
-  readonly leaf: Leaf | null
+  readonly leaf: string | null
 }
 
 /** What is at the place of a link: where a symbolic link leads, `file` for anything else, null for nothing. */
 export type Present = string | 'file' | null
 
 export interface LayoutInput {
+  readonly layout: ModelLayout
   readonly sources: readonly string[]
   readonly mountRoot: string
   readonly models: readonly Model[]
@@ -29,12 +30,12 @@ export interface LayoutInput {
 }
 
 /** One link for each model, in the folder of what runs it and what for. Two of one name carry their folder's too. Pure. */
-export function planLayout ({ sources, mountRoot, models, present, force }: LayoutInput): readonly Step[] {
+export function planLayout ({ layout, sources, mountRoot, models, present, force }: LayoutInput): readonly Step[] {
   const byPath = new Map(models.flatMap(model => [[model.path, model] as const]))
   const taken = new Set<string>()
   return sources.map(source => {
     const target = join(mountRoot, source)
-    const { leaf, reason } = classify(source, byPath.get(target) ?? modelAround(models, target))
+    const { leaf, reason } = layout.classify(source, byPath.get(target) ?? modelAround(models, target))
     if (leaf === null) return { action: 'unclassified', link: '', target, source, reason, leaf }
     const link = freeName(leaf, source, taken)
     taken.add(link)
@@ -47,7 +48,7 @@ function modelAround (models: readonly Model[], target: string): Model | undefin
   return models.find(model => model.path.startsWith(`${target}/`))
 }
 
-function freeName (leaf: Leaf, source: string, taken: ReadonlySet<string>): string {
+function freeName (leaf: string, source: string, taken: ReadonlySet<string>): string {
   const folder = basename(dirname(source))
   const plain = /^model\.[a-z]+$/i.test(basename(source)) && folder !== '.' ? `${folder}-${basename(source)}` : basename(source)
   const names = [plain, `${folder}-${plain}`, source.replaceAll('/', '-')].map(name => `${leaf}/${name}`)

@@ -2,20 +2,21 @@ import { lstat, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Paths } from '../../../kernel/contract/index.js'
 import { loadSvc } from '../../../kernel/config/load/load-parts.js'
+import { homeEntries } from '../../../plugins/services/companions/words.js'
 import { storeOf } from '../../../kernel/models/store-folder.js'
 import { fileThing, removeEmpty, targetOfLink, type Found, type Kept, type Thing } from './thing.js'
 import { svcSchema } from '../svc-schema.js'
 
 /** Names below etc/svc, or what they begin with: locks, backups and temporary files have the name of their file. */
 const CONFIGURATION = [
-  'svc.toml', 'api.env', 'openwebui.env', 'hardware.json', 'manifest.json', 'profiles.toml', 'stacks.toml', 'providers.toml', 'upstreams.toml',
-  'capabilities.toml', 'proxmox.json', 'config.', 'slots', 'agents', 'mcp-servers', 'engines'
+  'svc.toml', 'api.env', 'hardware.json', 'manifest.json', 'profiles.toml', 'stacks.toml', 'providers.toml', 'upstreams.toml',
+  'capabilities.toml', 'proxmox.json', 'config.', 'slots', 'agents', 'mcp-servers', 'engines', ...homeEntries.configuration
 ]
 /** The same below var/lib/svc. */
 const STATE = [
   'svc.db', 'svc.previous', 'engine-key-seed', 'engine-hosts.json', 'gateway.lock', 'gateway.alive', 'first_run_done', 'gpu-arbiter',
-  'runtime', 'images', 'plugin-state', 'plugins', 'models', 'registry', 'comfyui', 'engines', 'cache', 'update-jobs', 'memory', 'slots', 'hub',
-  'spool', 'upgrade-', 'model-pull-jobs', 'agents', 'stacks', 'openwebui', 'hermes', 'activity.db', 'dashboard-layout', 'instance-id'
+  'runtime', 'images', 'plugin-state', 'plugins', 'models', 'registry', 'engines', 'cache', 'update-jobs', 'memory', 'slots', 'hub',
+  'spool', 'upgrade-', 'model-pull-jobs', 'agents', 'stacks', 'activity.db', 'dashboard-layout', 'instance-id', ...homeEntries.state
 ]
 /** Goes last: it says which containers are those of this home. */
 const LAST = 'instance-id'

@@ -19,6 +19,21 @@ export interface ProviderImage {
 /** Words in names of models, by what such models are for. */
 export type ModelNames = Readonly<Partial<Record<ModelCapability, RegExp>>>
 
+/** A folder of the layout of the model store, for models that the engine runs. */
+export interface ModelFolder {
+  /** Below the store: whose models they are and what for, such as `onnx/tts`. */
+  readonly folder: string
+  readonly for: readonly ModelCapability[]
+  /** Words in `backends` of a model that make it this engine's. */
+  readonly backends?: readonly string[]
+  /** Also takes the models that name no engine. One for each purpose does. */
+  readonly usual?: boolean
+  /** Folders of this name, in older installations, hold such models. */
+  readonly formerly?: readonly string[]
+  /** As `formerly`, and each entry there is a model, whatever it is made of. */
+  readonly collections?: readonly string[]
+}
+
 /** What a provider tells of itself besides how it runs. The gateway lays the facts of all providers over each other. */
 export interface ProviderFacts {
   /** Images by short name, as profiles, slot files and `image` name them. manifest.json of the operator lies over them. */
@@ -38,6 +53,8 @@ export interface ProviderFacts {
   readonly reservedPorts?: readonly number[]
   /** What names of models, in lower case, tell about what the model is for. */
   readonly modelNames?: ModelNames
+  /** Where models that it runs lie in the layout of the model store. */
+  readonly modelFolders?: readonly ModelFolder[]
 }
 
 /** Says what is wrong with the facts of a provider; null is fine. */

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { catalogueFit } from './catalogue-fit.js'
 import type { ModelApi } from './model-api.js'
 import { modelListRowSchema, type ModelListRow, type UpstreamModelRow } from './record-schema.js'
-import { composed, npuRows, registryRow, upstreamRows, type NpuSlot, type NpuStore } from './rows.js'
+import { composed, npuRows, registryRow, storeLayout, upstreamRows, type NpuSlot, type NpuStore } from './rows.js'
 import { catalogueSchema, idParamsSchema, listQuerySchema, listSchema } from './schemas.js'
 import { modelTools } from './tools.js'
 
@@ -29,12 +29,14 @@ export function listRoutes (api: ModelApi): AnyRoute[] {
           registered,
           missing,
           store,
+          ...providers.list(),
           ...stores.flatMap(({ provider, models: kept }) => [provider, kept.filter(({ installed }) => installed).map(({ id }) => id).join('\n')]),
           ...onNpu.flatMap(({ config, provider }) => [config, provider]),
           ...dispatch.upstreams().flatMap(({ name, enabled, models: ids }) => [name, enabled, ids.join('\n')])
         ]
         const all = kept.of(parts, () => {
-          const own = registered.map(model => registryRow(model, store, missing))
+          const layout = storeLayout(store, providers.list())
+          const own = registered.map(model => registryRow(model, layout, missing))
           const { models: rows, filtered } = composed(own, npuRows(stores, onNpu), upstreams())
           return { models: rows, count: rows.length, filtered_aliases: filtered }
         })
@@ -85,7 +87,9 @@ function found (all: Buffer, search: string): z.output<typeof listSchema> {
 /** Of the NPU's runtime in any spelling. Throws `model.not_found`. */
 export async function findModel (api: ModelApi, id: string): Promise<ModelListRow> {
   const model = api.models.get(id)
-  if (model !== undefined) return registryRow(model, api.models.store, await api.library.missing())
+  if (model !== undefined) {
+    return registryRow(model, storeLayout(api.models.store, api.providers.list()), await api.library.missing())
+  }
   const upstreams = upstreamRows(api.dispatch.upstreams(), name => api.files.guess(name))
   const stores = await npuStores(api)
   const spellings = new Set([id, ...stores.flatMap(({ provider }) => provider.models?.canonical(id) ?? [])])

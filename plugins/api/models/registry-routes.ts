@@ -5,7 +5,7 @@ import { filledRow } from './filled-row.js'
 import { findModel } from './list-routes.js'
 import type { ModelApi } from './model-api.js'
 import { registryRowSchema } from './record-schema.js'
-import { registryRow } from './rows.js'
+import { registryRow, storeLayout, type StoreLayout } from './rows.js'
 import {
   addBodySchema, deletedSchema, deleteQuerySchema, idParamsSchema, registerBodySchema, updateBodySchema
 } from './schemas.js'
@@ -13,8 +13,9 @@ import { modelTools } from './tools.js'
 
 /** Rows of the registry: made, changed, removed. */
 export function registryRoutes (api: ModelApi): AnyRoute[] {
-  const { config, library, models } = api
-  const shown = async (id: string) => registryRow(models.get(id)!, models.store, await library.missing())
+  const { config, library, models, providers } = api
+  const layout = (): StoreLayout => storeLayout(models.store, providers.list())
+  const shown = async (id: string) => registryRow(models.get(id)!, layout(), await library.missing())
   return [
     defineRoute({
       method: 'POST',

@@ -12,11 +12,19 @@ const aliases: ReadonlySet<string> = new Set([
   'tts-1-hd', 'bge-reranker', 'nomic-embed'
 ])
 
-/** Folders of the gateway's own layout, `<store>/<recipe>/<capability>/…`. */
-const recipes: ReadonlySet<string> = new Set([
-  'llamacpp/chat', 'llamacpp/embed', 'llamacpp/rerank', 'flm/chat', 'flm/embed', 'whispercpp/stt', 'whispercpp/moonshine', 'kokoro/tts', 'sd-cpp/img',
-  'collections/omni'
-])
+/** Models that several engines answer for together. */
+const OMNI_FOLDER = 'collections/omni'
+
+/** The model store, and the folders of its layout, `<store>/<folder>/…`. */
+export interface StoreLayout {
+  readonly store: string
+  readonly folders: ReadonlySet<string>
+}
+
+export function storeLayout (store: string, providers: readonly EngineProvider[]): StoreLayout {
+  const ofEngines = providers.flatMap(({ modelFolders = [] }) => modelFolders).map(({ folder }) => folder)
+  return { store, folders: new Set([OMNI_FOLDER, ...ofEngines]) }
+}
 
 const strongest: ReadonlyArray<readonly [ModelCapability, ModelType]> = [
   ['rerank', 'rerank'], ['embed', 'embed'], ['asr', 'stt'], ['tts', 'tts'], ['image', 'img']
@@ -28,8 +36,8 @@ export function typeOf (capabilities: readonly ModelCapability[]): ModelType {
   return strongest.find(([capability]) => capabilities.includes(capability))?.[1] ?? 'chat'
 }
 
-/** Pure. `store` is the folder that models are pulled into, `missing` are ids whose file is gone. */
-export function registryRow (model: Model, store: string, missing: ReadonlySet<string>): RegistryRow {
+/** Pure. `missing` are ids whose file is gone. */
+export function registryRow (model: Model, layout: StoreLayout, missing: ReadonlySet<string>): RegistryRow {
   const { added_at: added } = model.metadata
   return {
     ...model,
@@ -37,15 +45,15 @@ export function registryRow (model: Model, store: string, missing: ReadonlySet<s
     created: typeof added === 'number' && Number.isInteger(added) ? added : 0,
     owned_by: 'local',
     installed: !missing.has(model.id),
-    ns: isBlessed(model.path, store) ? 'blessed' : 'pulled',
+    ns: isBlessed(model.path, layout) ? 'blessed' : 'pulled',
     type: typeOf(model.capabilities)
   }
 }
 
-function isBlessed (path: string, store: string): boolean {
+function isBlessed (path: string, { store, folders }: StoreLayout): boolean {
   if (!path.startsWith(`${store}/`)) return false
-  const [recipe, capability, ...rest] = path.slice(store.length + 1).split('/')
-  return rest.length > 0 && recipes.has(`${recipe}/${capability}`)
+  const [engine, purpose, ...rest] = path.slice(store.length + 1).split('/')
+  return rest.length > 0 && folders.has(`${engine}/${purpose}`)
 }
 
 export interface NpuSlot {

@@ -82,6 +82,7 @@ export default definePlugin({
         imagegen: { image: 'imagegen', flags: '--disable-mmap --bf16-vae --cache-none', device_class: 'img', intent: 'Image generation' }
       },
       aliases: ['comfyui'],
+      modelFolders: [{ folder: 'sd-cpp/img', for: ['image'], usual: true, formerly: ['comfyui'] }],
       defaultFor: [{ type: 'image' }],
       modelNames: { image: /sdxl|flux|stable-diffusion|(^|[^a-z0-9])sd-?1[.-]?5/ },
       image: 'imagegen',

@@ -79,6 +79,11 @@ export const facts: ProviderFacts = {
   images,
   profiles,
   aliases: ['llama-server'],
+  modelFolders: [
+    { folder: 'llamacpp/chat', for: ['chat', 'vision'], usual: true },
+    { folder: 'llamacpp/embed', for: ['embed'], usual: true },
+    { folder: 'llamacpp/rerank', for: ['rerank'], usual: true }
+  ],
   defaultFor: [{ type: 'llm' }, { type: 'embedding' }, { type: 'reranking' }],
   modelNames: { embed: /bge|(^|[^a-z0-9])e5-|nomic|gte-/ }
 }

@@ -57,6 +57,10 @@ export const provider = defineProvider({
     'npu-rt': { image: 'npu-rt', device_class: 'npu', intent: 'Chat, speech recognition and embeddings on the NPU', quant: 'W4ABF16' }
   },
   aliases: ['flm'],
+  modelFolders: [
+    { folder: 'flm/chat', for: ['chat', 'vision'], backends: ['flm', 'npu', 'npu-rt'], collections: ['flm-ubuntu'] },
+    { folder: 'flm/embed', for: ['embed'], backends: ['flm', 'npu', 'npu-rt'] }
+  ],
   deviceWords: { flm: 'npu' },
   // nothing else runs there
   defaultFor: slotTypes.map(type => ({ type, device: 'npu' })),

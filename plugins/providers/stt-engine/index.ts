@@ -50,6 +50,10 @@ const contract: EngineProvider = {
     }
   },
   aliases: ['moonshine'],
+  modelFolders: [
+    { folder: 'whispercpp/stt', for: ['asr'], backends: ['whispercpp'], usual: true },
+    { folder: 'whispercpp/moonshine', for: ['asr'], backends: ['moonshine'], collections: ['moonshine_voice'] }
+  ],
   deviceWords: { moonshine: 'cpu' },
   defaultFor: [{ type: 'transcription' }],
   modelNames: { asr: /whisper|moonshine/ },

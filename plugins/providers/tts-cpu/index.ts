@@ -35,6 +35,7 @@ export const provider = defineProvider({
   images: { 'tts-cpu': { tag: 'ghcr.io/remsky/kokoro-fastapi-cpu:v0.6.0' } },
   profiles: { 'tts-cpu': { image: 'tts-cpu', device_class: 'cpu', intent: 'Speech on the CPU' } },
   aliases: ['kokoro'],
+  modelFolders: [{ folder: 'kokoro/tts', for: ['tts'], usual: true, collections: ['voices'] }],
   deviceWords: { kokoro: 'cpu' },
   defaultFor: [{ type: 'tts' }],
   modelNames: { tts: /kokoro/ },

@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { modelRowSchema, type Model } from '../../../kernel/contract/index.js'
-import { classify } from '../../../cli/offline/layout/classify.js'
+import { ModelLayout } from '../../../cli/offline/layout/model-layout.js'
 import { planLayout } from '../../../cli/offline/layout/plan.js'
+import { shippedProviders } from '../../providers.js'
 import { run } from '../support.js'
 
 const model = (id: string, path: string, over: object = {}): Model => ({ id, ...modelRowSchema.parse({ path, ...over }) })
+
+const layout = new ModelLayout(shippedProviders.list().flatMap(({ modelFolders = [] }) => modelFolders))
 
 t.test('what a model is for', async t => {
   const table: ReadonlyArray<readonly [string, object | null, string | null]> = [
@@ -30,14 +33,14 @@ t.test('what a model is for', async t => {
     ['comfyui/models/checkpoints/x.safetensors', null, 'sd-cpp/img'],
     ['x.gguf', null, null], ['voices', null, null]
   ]
-  for (const [path, over, leaf] of table) t.equal(classify(path, over === null ? undefined : model('m', '/m', over)).leaf, leaf, `${path} ${JSON.stringify(over)}`)
+  for (const [path, over, leaf] of table) t.equal(layout.classify(path, over === null ? undefined : model('m', '/m', over)).leaf, leaf, `${path} ${JSON.stringify(over)}`)
 })
 
 t.test('the plan links each model into the folder of its capability, and overwrites nothing', async t => {
   const sources = ['a/m.gguf', 'b/m.gguf', 'c/model.gguf', 'flm-ubuntu/x', 'same.gguf', 'other.gguf', 'real.gguf', 'who.gguf']
   const models = sources.filter(source => !/who|flm/.test(source)).map(source => model(source, `/old/${source}`, { capabilities: ['chat'] }))
   const present: Record<string, string> = { 'llamacpp/chat/same.gguf': '/old/same.gguf', 'llamacpp/chat/other.gguf': '/elsewhere', 'llamacpp/chat/real.gguf': 'file' }
-  const plan = (force: boolean) => planLayout({ sources, mountRoot: '/old', models, present: link => present[link] ?? null, force })
+  const plan = (force: boolean) => planLayout({ layout, sources, mountRoot: '/old', models, present: link => present[link] ?? null, force })
     .map(({ action, link, target }) => `${action} ${link} ${target}`)
   t.same(plan(false), [
     'create llamacpp/chat/m.gguf /old/a/m.gguf', 'create llamacpp/chat/b-m.gguf /old/b/m.gguf', 'create llamacpp/chat/c-model.gguf /old/c/model.gguf',

@@ -1,0 +1,1 @@
+export const words = { name: 'imagegen', isNamed: 'It comes with `--type image` by itself.' }

@@ -1,0 +1,1 @@
+export const words = { name: 'npu-rt', isNamed: true }

@@ -1,0 +1,1 @@
+export const words = { name: 'tts-gpu', isNamed: false }
