@@ -13,6 +13,8 @@ export interface LiveGateway {
   readonly pid: number
   /** Everything it wrote to standard error so far. */
   readonly log: () => string
+  /** Resolves when it has ended. */
+  readonly ended: Promise<unknown>
   kill (signal: NodeJS.Signals): Promise<number | null>
 }
 
@@ -62,6 +64,7 @@ export async function startLive (
     url,
     pid: child.pid!,
     log: () => log,
+    ended: exited,
     kill: async signal => {
       child.kill(signal)
       const [code] = await exited

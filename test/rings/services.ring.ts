@@ -1,11 +1,11 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openWebui } from '../../plugins/services/companions/open-webui.js'
 import { hindsightImage } from '../../plugins/services/memory/hindsight/program.js'
 import { verbs } from '../chaos/verbs.js'
 import { run, type Finished } from '../cli/support.js'
-import { liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
+import { api, liveHome, startLive, writeHome } from '../e2e/live-gateway.js'
 import { testEngine } from '../kernel/runtime/engines.js'
 import { freePort } from '../ports.js'
 import { containersOf, standInImage } from './support/stand-in.js'
@@ -115,6 +115,100 @@ t.test('Hindsight as a container: its models are slots, and its database is in a
   t.strictSame(await containersOf(host, home), [])
   t.match(await svc('service', 'uninstall', 'hindsight', '--data', '--yes'), { code: 0, stdout: 'Hindsight is gone.\n' })
   t.notOk(existsSync(join(home, 'var/lib/svc/plugin-state/api-services/hindsight')))
+  t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})
+
+const crate = (image: string, port: number, word: string): string => `
+import { defineAgent, definePlugin } from 'svc-gateway/plugin'
+export default definePlugin({
+  name: 'crate', kind: 'service', apiVersion: 1,
+  register: ctx => ctx.addAgent(defineAgent({
+    id: 'crate', name: 'Crate', description: 'comes in a container', licence: { name: 'MIT', url: null }, program: 'crate', requests: [],
+    install: { container: { image: '${image}', bytes: null, data: '/agent', foreignUser: true } },
+    server: { port: ${port}, probe: '/', args: () => ['nodejs', '/page.js'] },
+    wiring: ({ agent, gateway, model, host, port, dataDir, secret }) => ({
+      env: { HOST: host, PORT: String(port), DATA_DIR: dataDir, OPENAI_API_BASE_URL: gateway + '/v1', SECRET: secret, MODEL: model, AGENT: agent, WORD: '${word}' },
+      files: { 'conf/model': model }
+    })
+  }))
+})
+`
+
+t.test('an agent that a package describes comes as a container: installed, wired, taken over after a crash, upgraded, reloaded with its package, and taken away', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const { host } = engine
+  const [port, gatewayPort] = [await freePort(), await freePort()]
+  const name = `svc-ring-crate-${port}`
+  for (const version of ['1.0.0', '1.1.0']) {
+    const image = await standInImage(host, engine.nodeImage, `${name}:${version}`, 1000)
+    t.teardown(() => image.remove())
+  }
+  const home = await liveHome(t, { 'etc/svc/svc.toml': '[runtime]\ndriver = "docker"\n[slots]\nautostart = false\n', 'etc/svc/slots/agent.toml': 'device = "cpu"\n' })
+  const env = { DOCKER_HOST: host }
+  let gateway = await startLive(t, home, env, undefined, [], gatewayPort)
+  const agent = (...words: string[]): Promise<Finished> => run(['agent', ...words, '--url', gateway.url], { env: { HOME: home, PATH: process.env.PATH! }, cwd: home })
+  const plugin = (...words: string[]): Promise<Finished> => run(['plugin', ...words, '--home', home], { env: { ...process.env, HOME: home } as Record<string, string>, cwd: home })
+  const pack = async (word: string): Promise<string> => {
+    await writeHome(home, {
+      'package/package.json': JSON.stringify({ name: 'svc-plugin-crate', version: '1.0.0', type: 'module', exports: './index.js', svc: { apiVersion: 1, kind: 'service' }, peerDependencies: { 'svc-gateway': '>=0.1.0' } }),
+      'package/index.js': crate(`${name}:1.0.0`, port, word)
+    })
+    return join(home, 'package')
+  }
+  const page = async (): Promise<Page> => await (await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })).json() as Page
+  const when = async (fits: (page: Page) => boolean): Promise<Page> => {
+    for (;;) {
+      const now = await page().catch(() => null)
+      if (now !== null && fits(now)) return now
+      await new Promise(resolve => { setTimeout(resolve, 50) })
+    }
+  }
+  const status = async (): Promise<unknown> => (await api(gateway, 'GET', '/api/agents/crate')).json
+  t.teardown(() => agent('uninstall', 'crate').catch(() => undefined))
+
+  t.match(await plugin('add', await pack('first')), { code: 0 })
+  const installed = await agent('install', 'crate')
+  t.match(installed, { code: 0, stdout: /^crate 1\.0\.0 is installed \(container\), its server runs\n/ }, installed.stderr)
+  t.match(await status(), { status: 'installed', form: 'container', version: '1.0.0', wanted_version: '1.0.0', program: null, unit_active: true, phases: { packages: { details: { image: `${name}:1.0.0` } } } })
+  const first = await page()
+  t.match(first, { user: 1000, starts: 1, env: { STAND_IN: `${name}:1.0.0`, AGENT: 'crate', MODEL: 'svc/agent', DATA_DIR: '/agent', OPENAI_API_BASE_URL: `${gateway.url}/v1`, SECRET: /^[0-9a-f]{64}$/ }, models: { object: 'list' } })
+  const data = join(home, 'var/lib/svc/plugin-state/agents/crate/data')
+  t.ok(existsSync(join(data, 'conf/model')) && existsSync(join(data, 'starts')), 'what it reads and writes is in its folder')
+  t.equal(statSync(join(data, 'conf/model')).mode & 0o777, 0o644, 'and its own user may')
+  const [id, ...more] = await containersOf(host, home)
+  t.strictSame(more, [], 'one container')
+
+  await gateway.kill('SIGKILL')
+  t.equal((await page()).starts, 1, 'it goes on without its gateway')
+  gateway = await startLive(t, home, env, undefined, [], gatewayPort)
+  const runs = async (): Promise<boolean> => (await status() as { unit_active: boolean }).unit_active
+  while (!await runs()) await new Promise(resolve => { setTimeout(resolve, 50) })
+  t.strictSame(await containersOf(host, home), [id], 'the next one takes it over')
+
+  t.match(await agent('upgrade', 'crate', '--to', '1.1.0'), { code: 0, stdout: /^crate 1\.1\.0 is installed/ })
+  t.match(await page(), { starts: 2, env: { STAND_IN: `${name}:1.1.0`, SECRET: first.env.SECRET } }, 'with its data')
+  t.match(await agent('upgrade', 'crate', '--to', '9.9.9'), { code: 1 }, 'an image that is nowhere')
+  t.match(await status(), { status: 'installed', version: '1.1.0', wanted_version: '9.9.9', problem: String, unit_active: true })
+  t.match(await page(), { env: { STAND_IN: `${name}:1.1.0` } }, 'leaves what was there')
+  t.match(await agent('reprovision', 'crate'), { code: 0 })
+
+  t.match(await plugin('add', await pack('second')), { code: 0 })
+  t.match(await when(({ env: { WORD } }) => WORD === 'second'), { env: { STAND_IN: `${name}:1.1.0` } }, 'its package says something else, and it runs by that')
+  t.equal((await containersOf(host, home)).length, 1)
+  t.match(await plugin('remove', 'svc-plugin-crate'), { code: 0 })
+  while ((await containersOf(host, home)).length > 0) await new Promise(resolve => { setTimeout(resolve, 50) })
+  t.match(await status(), { problem: /plugin that describes it is not active/ }, 'without its package it does not run')
+  t.match(await plugin('add', await pack('third')), { code: 0 })
+  await when(({ env: { WORD } }) => WORD === 'third')
+  t.match(await agent('status', 'crate'), { code: 0, stdout: /1\.1\.0 is installed \(container, 9\.9\.9 is wanted\), its server runs/ }, 'and with it again')
+
+  for (const again of [true, false]) {
+    t.match(await agent('uninstall', 'crate'), { code: 0, stdout: 'crate is gone.\n' })
+    t.strictSame(await containersOf(host, home), [])
+    t.notOk(existsSync(join(data, '..')), 'nothing is left')
+    if (again) t.match(await agent('install', 'crate', '--form', 'container'), { code: 0, stdout: /crate 1\.0\.0 is installed/ }, 'a second time')
+  }
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
 })
 

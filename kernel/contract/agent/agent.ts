@@ -63,7 +63,7 @@ export interface AgentInstall {
   readonly npm?: NpmProgram
   readonly python?: Omit<PythonProgram, 'command'>
   /** Only for an agent with a `server`: nothing else of it could be run. */
-  readonly container?: Pick<ServiceImage, 'image' | 'bytes' | 'data'>
+  readonly container?: Pick<ServiceImage, 'image' | 'bytes' | 'data' | 'foreignUser'>
 }
 
 /** A part of the agent that runs as long as the gateway does. */

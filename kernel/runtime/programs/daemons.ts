@@ -71,7 +71,8 @@ export class Daemons implements DaemonService {
     return member.turns.run(async () => {
       if (this.#closing) throw svcError('gateway.stopping', 'the gateway is shutting down')
       this.#forget(member)
-      Object.assign(member, { failures: 0, exitCode: null, problem: null })
+      // what it replaces does not end by itself, and is not started again
+      Object.assign(member, { wanted: null, failures: 0, exitCode: null, problem: null })
       await this.#bringUp(member, spec, options)
       member.wanted = spec
       this.#changed(member)
@@ -165,10 +166,11 @@ export class Daemons implements DaemonService {
     const member = [...this.#members.values()].find(({ engine }) => engine?.id === id)
     if (member === undefined || this.#closing) return
     const { clock, log, events } = this.#deps
-    member.failures = crashAttempts({ attempts: member.failures }, member.engine!.seenAt, clock.monotonic())
+    const { seenAt } = member.engine!
     member.engine = null
-    member.exitCode = exitCode
     if (member.wanted === null) return
+    member.failures = crashAttempts({ attempts: member.failures }, seenAt, clock.monotonic())
+    member.exitCode = exitCode
     const message = `${member.id} ended by itself${exitCode === null ? '' : ` with ${exitCode}`}; \`svc service logs ${member.id}\` has its last words`
     member.problem = message
     log.warn({ program: member.id, exitCode }, message)

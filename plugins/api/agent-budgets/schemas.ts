@@ -41,7 +41,8 @@ export const chargeBodySchema = z.strictObject({
   surface: z.string().min(1).max(64),
   model: z.string().min(1).max(600),
   cost_usd: usd,
-  request_id: z.string().min(1).max(200).optional(),
+  request_id: z.string().min(1).max(200).optional()
+    .meta({ description: 'The same amount for the same request, surface and model is charged once, however often it is sent' }),
   spent: z.boolean().default(false).meta({ description: 'It is spent already: written down whatever the caps say' })
 })
 

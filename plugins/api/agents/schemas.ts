@@ -65,7 +65,7 @@ export const statusSchema = z.strictObject({
   status: z.enum(agentStates).meta({ description: '`planned`: nothing was done' }),
   job: z.string().nullable(),
   form: z.enum(installForms),
-  wanted_version: z.string().nullable().meta({ description: 'null for a container' }),
+  wanted_version: z.string().nullable().meta({ description: 'The tag, for a container; null if its plugin is not there' }),
   version: z.string().nullable().meta({ description: 'What was really installed' }),
   installed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC' }),
   completed_at: z.string().nullable().meta({ description: 'ISO 8601 UTC; null while work on it is under way' }),

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS entries (
   model TEXT NOT NULL, nano INTEGER NOT NULL, request_id TEXT, input_tokens INTEGER, output_tokens INTEGER
 ) STRICT;
 CREATE INDEX IF NOT EXISTS entries_of ON entries (agent, persona, seq);
+CREATE INDEX IF NOT EXISTS charges_of ON entries (request_id) WHERE kind = 'charge';
 CREATE TRIGGER IF NOT EXISTS entries_stay BEFORE UPDATE ON entries BEGIN SELECT raise(ABORT, 'the ledger is only added to'); END;
 CREATE TRIGGER IF NOT EXISTS entries_remain BEFORE DELETE ON entries BEGIN SELECT raise(ABORT, 'the ledger is only added to'); END;
 CREATE TABLE IF NOT EXISTS totals (
@@ -121,9 +122,14 @@ export class Ledger {
     })
   }
 
-  /** Adds an entry, unless `refuse` throws about the totals before it: both in one transaction. Returns its number. */
+  /**
+   * Adds an entry, unless `refuse` throws about the totals before it: both in one transaction. Returns its number. A charge that
+   * names its request and is the same as one that is there is that one: whoever got no answer may send it again.
+   */
   add (entry: NewEntry, now: number, refuse: (totals: Totals) => void): number {
     return this.#transaction(() => {
+      const there = this.#sameCharge(entry)
+      if (there !== null) return there
       refuse(this.totals(entry, now))
       return this.#write(entry, now, entry.kind, null, null, null)
     })
@@ -160,6 +166,13 @@ export class Ledger {
     const { lastInsertRowid } = this.#insert.run(values)
     for (const window of windows) this.#add.run([agent, persona, windowKey(window, at), nano])
     return Number(lastInsertRowid)
+  }
+
+  #sameCharge ({ kind, agent, persona, surface, model, nano, requestId }: NewEntry): number | null {
+    if (kind !== 'charge' || requestId === null) return null
+    const [row] = this.#connection.prepare(`SELECT seq FROM entries WHERE kind = 'charge' AND request_id = ?
+      AND agent = ? AND persona = ? AND surface = ? AND model = ? AND nano = ?`).all([requestId, agent, persona, surface, model, nano]) as Array<{ seq: number }>
+    return row?.seq ?? null
   }
 
   #settleOpen (): void {

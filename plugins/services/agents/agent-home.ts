@@ -47,7 +47,8 @@ export class AgentHome {
   /** Writes its files. */
   async wire (agent: AgentDescriptor, record: AgentRecord): Promise<WiredRun> {
     const run = await this.#planned(agent, record)
-    await writeFiles(this.dataOf(agent.id), run.files)
+    const isOpen = record.form === 'container' && agent.install?.container?.foreignUser === true
+    await writeFiles(this.dataOf(agent.id), run.files, isOpen)
     return run
   }
 

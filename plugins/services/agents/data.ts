@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { access, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 
 /** Stands in what the gateway made, and may therefore delete. */
@@ -36,13 +36,19 @@ export async function removeAll (folder: string): Promise<void> {
   if ((await readdir(folder).catch(() => ['?'])).length === 0) await rm(folder, { recursive: true, force: true })
 }
 
-/** The files of a wiring. Throws for a path that leads out of the folder. */
-export async function writeFiles (data: string, files: Readonly<Record<string, string>>): Promise<void> {
+/**
+ * The files of a wiring. Throws for a path that leads out of the folder.
+ * @param isOpen other users of the machine may read them, and write to the folder, as far as they can reach it: what is above it
+ * is closed to them
+ */
+export async function writeFiles (data: string, files: Readonly<Record<string, string>>, isOpen: boolean): Promise<void> {
+  const folderMode = isOpen ? 0o777 : 0o700
+  if (isOpen) await chmod(data, folderMode)
   for (const [path, text] of Object.entries(files)) {
     const file = join(data, path)
     if (!file.startsWith(`${data}${sep}`)) throw new Error(`its wiring names a file outside of its folder: ${path}`)
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    await writeFile(file, text, { mode: 0o600 })
+    await mkdir(dirname(file), { recursive: true, mode: folderMode })
+    await writeFile(file, text, { mode: isOpen ? 0o644 : 0o600 })
   }
 }
 

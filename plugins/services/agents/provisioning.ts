@@ -25,6 +25,7 @@ export class Provisioning {
   /** Its phases from the first that is not over. Rejects with what went wrong, which the record says as well. */
   async carryOn (agent: AgentDescriptor): Promise<void> {
     const { id } = agent
+    if (this.#book.get(id).problem !== null) return await this.#endFailed(agent)
     for (let phase = nextPhase(this.#book.get(id)); phase !== null; phase = nextPhase(this.#book.get(id))) {
       try {
         await this.#note(id, phase, 'running')
@@ -68,12 +69,18 @@ export class Provisioning {
   async #failed (agent: AgentDescriptor, phase: AgentPhase, problem: string): Promise<void> {
     const { id } = agent
     const { previous, installed_at: installedAt } = this.#book.get(id)
-    const goesBack = previous !== null && installedAt !== null
-    const change = { ...goesBack ? previous : {}, previous: null, problem, completed_at: this.#book.now() }
+    const change = { ...previous !== null && installedAt !== null ? previous : {}, previous: null, problem }
     // in one: killed in between, the next gateway would take the phases behind for all that is left to do
     await this.#note(id, phase, 'failed', { reason: problem, change })
-    if (goesBack) await this.launch(agent)
-    await this.#work.packages.sweep(id, this.#book.get(id).environment)
+    await this.#endFailed(agent)
+  }
+
+  async #endFailed (agent: AgentDescriptor): Promise<void> {
+    const { id } = agent
+    const { environment, installed_at: installedAt } = this.#book.get(id)
+    if (installedAt !== null && environment !== null) await this.launch(agent)
+    await this.#work.packages.sweep(id, environment)
+    await this.#book.change(id, { completed_at: this.#book.now() })
     this.#book.tellEnd(id)
   }
 

@@ -63,7 +63,7 @@ export function nextPhase ({ phases }: Pick<AgentRecord, 'phases'>): AgentPhase 
   return agentPhases.find(phase => phases[phase]?.status === 'pending' || phases[phase]?.status === 'running') ?? null
 }
 
-/** Whether the work was cut off. */
+/** Whether work is under way, or was cut off. What has failed goes back to what was there before, and is over then. */
 export function isUnderWay (record: AgentRecord): boolean {
-  return record.verb === 'uninstall' || (record.completed_at === null && record.problem === null)
+  return record.verb === 'uninstall' || record.completed_at === null
 }

@@ -64,7 +64,7 @@ export interface AgentStatus {
   /** Of the work that is under way, or was the last. */
   readonly job: string | null
   readonly form: InstallForm
-  /** What its descriptor, or an upgrade, asks for; null for a container. */
+  /** What its descriptor, or an upgrade, asks for, the tag for a container; null where its plugin no longer describes it. */
   readonly wanted_version: string | null
   /** What was really installed. */
   readonly version: string | null

@@ -293,6 +293,7 @@ t.test('budgets and charges by routes: what they may say, and one transaction fo
   t.same(await check(0.6), { allowed: false, reason: 'per_call', remaining_usd: 0.9, hard_cap: true })
   const charge = (usd: number, more: object = {}) => ask('POST', `${BUDGET}/charge`, { surface: 'search', model: 'web', cost_usd: usd, ...more })
   t.match(await charge(0.5, { request_id: 'r1' }), { status: 200, json: { recorded: true, spend: { today_usd: 0.5 }, remaining: { daily_usd: 0.5, lifetime_usd: 0.4 }, row: { kind: 'charge', cost_usd: 0.5, request_id: 'r1' } } })
+  t.match(await charge(0.5, { request_id: 'r1' }), { status: 200, json: { spend: { today_usd: 0.5 }, row: { seq: 1 } } }, 'a charge that is sent again is the same')
   t.match(await charge(0.45), { status: 429, json: { error: { code: 'budget.exceeded', details: { reason: 'lifetime', resets_at: null } } } })
   t.same(await check(0.4), { allowed: true, reason: null, remaining_usd: 0.4, hard_cap: true })
   const racing = await Promise.all(Array.from({ length: 8 }, () => charge(0.1)))

@@ -70,6 +70,8 @@ interface Agents extends TestGateway {
   readonly call: (method: string, path: string, body?: unknown) => Promise<{ readonly status: number, readonly json: any }>
   /** Its status once nothing is under way. */
   readonly ended: (id: string) => Promise<AgentStatus>
+  /** What the gateway told of servers that it had not ended. */
+  readonly endedByThemselves: readonly string[]
 }
 
 async function gatewayOf (
@@ -77,14 +79,20 @@ async function gatewayOf (
 ): Promise<Agents> {
   let lifecycle: AgentLifecycle | undefined
   let jobs: JobStore | undefined
+  const endedByThemselves: string[] = []
   const crew = definePlugin({
     name: 'svc-crew',
     kind: 'service',
     apiVersion: 1,
-    requires: { lifecycle: agentLifecycleRef, jobs: core.jobs },
+    requires: { events: core.events, lifecycle: agentLifecycleRef, jobs: core.jobs },
     register (ctx) {
       lifecycle = ctx.services.lifecycle
       jobs = ctx.services.jobs
+      const { events } = ctx.services
+      const listen = async (): Promise<void> => {
+        for await (const { message } of events.subscribe({ type: 'services.ended' }, ctx.signal)) endedByThemselves.push(message)
+      }
+      listen().catch(() => undefined)
       for (const agent of [asks, plain, serves, wide, outside]) ctx.addAgent(agent)
       ctx.addService(asService)
     }
@@ -112,7 +120,7 @@ async function gatewayOf (
     await lifecycle!.settled(id)
     return lifecycle!.status(id)
   }
-  return { ...gateway, lifecycle: lifecycle!, jobs: jobs!, call, ended }
+  return { ...gateway, lifecycle: lifecycle!, jobs: jobs!, call, ended, endedByThemselves }
 }
 
 t.test('an agent is installed in phases, wired, asked, upgraded and taken away with nothing left', async t => {
@@ -232,10 +240,16 @@ t.test('of several orders at one instant one is carried out', async t => {
   for (const { status, json } of orders) if (status !== 202) t.match({ status, json }, { status: 409, json: { error: { code: 'agent.busy' } } })
   t.equal(brought.times, before + 1, 'it was brought once')
 
+  const who = async (): Promise<unknown> => ((await (await fetch(`http://127.0.0.1:${port}/`)).json()) as { pid: number }).pid
+  const pid = await who()
+  await gateway.call('POST', '/api/agents/serves/upgrade', { to: '1.1.0' })
+  t.match(await gateway.ended('serves'), { version: '1.1.0', unit_active: true })
+  t.not(await who(), pid, 'another process')
   const restarts = await together('POST', '/api/agents/serves/restart')
   t.strictSame(restarts.map(({ status }) => status).toSorted(), [200, 409, 409, 409], 'a restart is a change like others')
   const removals = await together('DELETE', '/api/agents/serves')
   t.equal(removals.filter(({ json }) => (json as { status?: string }).status === 'uninstalled').length, 1, 'it was taken away once')
+  t.strictSame(gateway.endedByThemselves, [], 'none of its servers ended by itself')
 })
 
 t.test('what cannot work is refused before anything is done', async t => {
@@ -291,50 +305,28 @@ t.test('data that was there before is used and not deleted', async t => {
   t.ok(existsSync(join(data, 'mine')))
 })
 
-t.test('a gateway that is killed at any step leaves what the next start mends', async t => {
+t.test('a record that another release wrote costs no data: the next installation goes on with it', async t => {
   const home = await mkdtemp(join(tmpdir(), 'svc-agents-home-'))
   t.teardown(() => rm(home, { recursive: true, force: true }))
   const first = await gatewayOf(t, { home })
   await first.call('POST', '/api/agents/install', { name: 'plain' })
-  const whole = await first.ended('plain')
+  const { data_dir: data } = await first.ended('plain')
+  await writeFile(join(data, 'session'), 'kept')
   await first.close()
-  const folder = dirname(whole.data_dir)
-  const record = JSON.parse(await readFile(join(folder, 'provision.json'), 'utf8')) as { phases: Record<string, { status: string }> }
-  const order = Object.keys(record.phases)
-  const cut = async (running: number, change: object, spoil: () => Promise<void> = async () => undefined): Promise<void> => {
-    const phases = Object.fromEntries(order.map((phase, i) => [phase, { ...record.phases[phase], status: i < running ? 'done' : i === running ? 'running' : 'pending' }]))
-    await writeFile(join(folder, 'provision.json'), JSON.stringify({ ...record, completed_at: null, installed_at: null, phases, ...change }))
-    await spoil()
-  }
-  for (const [i, phase] of order.entries()) {
-    await cut(i, i === 0 ? { environment: null, version: null } : {}, i === 0 ? async () => { await mkdir(join(folder, 'env-01234567/half'), { recursive: true }) } : undefined)
-    const next = await gatewayOf(t, { home })
-    t.match(await next.ended('plain'), { status: 'installed', version: '1.0.0', problem: null }, `cut off in ${phase}`)
-    t.equal((await readdir(folder)).filter(name => name.startsWith('env-')).length, 1, 'one environment is there')
-    await next.close()
-    Object.assign(record, JSON.parse(await readFile(join(folder, 'provision.json'), 'utf8')))
-  }
-
-  for (const [what, spoil] of [
-    ['at its beginning', async () => undefined],
-    ['in its data', () => rm(join(folder, 'data/conf'), { recursive: true, force: true })],
-    ['at the record', async () => {
-      await rm(join(folder, 'data'), { recursive: true, force: true })
-      await rm(join(folder, 'provision-logs'), { recursive: true, force: true })
-    }]
-  ] as const) {
-    await cut(order.length, { verb: 'uninstall' }, spoil)
-    const next = await gatewayOf(t, { home })
-    await next.lifecycle.settled('plain')
-    t.notOk(existsSync(folder), `a removal that was cut off ${what} is finished`)
-    t.match((await next.call('GET', '/api/agents')).json, { count: 0 })
-    await next.close()
-    await mkdir(join(folder, 'data'), { recursive: true })
-    await writeFile(join(folder, 'data/.svc-managed'), '')
-  }
-  const last = await gatewayOf(t, { home })
-  t.notOk(existsSync(folder), 'what has no record is an installation that never began')
-  await last.close()
+  await writeFile(join(dirname(data), 'provision.json'), '{"name":"plain","verb":"of a later release"}')
+  const next = await gatewayOf(t, { home })
+  t.match(await next.call('GET', '/api/agents/plain'), { status: 404, json: { error: { code: 'agent.not_installed' } } })
+  await next.call('POST', '/api/agents/install', { name: 'plain' })
+  t.match(await next.ended('plain'), { status: 'installed', problem: null })
+  t.ok(existsSync(join(data, 'session')))
+  t.equal((await readdir(dirname(data))).filter(name => name.startsWith('env-')).length, 1)
+  await next.call('DELETE', '/api/agents/plain')
+  t.notOk(existsSync(dirname(data)))
+  await mkdir(join(data, 'half'), { recursive: true })
+  await writeFile(join(data, '.svc-managed'), '')
+  await next.close()
+  await (await gatewayOf(t, { home })).close()
+  t.notOk(existsSync(dirname(data)), 'what has no record is an installation that never began')
 })
 
 t.test('a gateway that stops in the middle of an installation goes on with it at its next start', async t => {

@@ -35,7 +35,7 @@ export async function standInImage (host: string, nodeImage: string, tag: string
   const folder = await mkdtemp(join(tmpdir(), 'svc-stand-in-'))
   try {
     await writeFile(join(folder, 'page.js'), PAGE)
-    await writeFile(join(folder, 'Dockerfile'), `FROM ${nodeImage}\nCOPY page.js /page.js\nUSER ${user}\nCMD ["nodejs", "/page.js"]\n`)
+    await writeFile(join(folder, 'Dockerfile'), `FROM ${nodeImage}\nENV STAND_IN=${tag}\nCOPY page.js /page.js\nUSER ${user}\nCMD ["nodejs", "/page.js"]\n`)
     await run('docker', ['build', '--quiet', '--tag', tag, folder], { env })
   } finally {
     await rm(folder, { recursive: true, force: true })
