@@ -51,7 +51,7 @@ function semanticEdges (core: Core, rows: readonly ShownMemory[]): readonly Edge
   const identity = embedIdentity(core)
   if (identity === null || rows.length > MOST_COMPARED) return []
   const ids = new Map(rows.map(row => [row.seq, row.id]))
-  const all = vectorsOf(core.store, knownModel(core.store, identity), [...ids.keys()], null)
+  const all = vectorsOf(core.store, knownModel(core.store, identity), [...ids.keys()])
     .map(({ seq, vector }) => ({ id: ids.get(seq)!, vector, code: codeOf(vector) }))
   const edges = new Map<string, Edge>()
   for (const [i, one] of all.entries()) {

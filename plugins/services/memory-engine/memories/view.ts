@@ -14,7 +14,12 @@ export const SHOWN = `SELECT m.*, d.document_id AS document_id, c.chunk_index AS
   FROM memories m LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk`
 
 export function namesOf (row: Pick<MemoryRow, 'entities'>): readonly string[] {
-  return JSON.parse(row.entities) as string[]
+  return namesIn(row.entities)
+}
+
+/** Of a column that holds names as JSON; most hold none. */
+export function namesIn (column: string): readonly string[] {
+  return column === '[]' ? [] : JSON.parse(column) as string[]
 }
 
 export function chunkId (bankId: string, documentId: string | null, index: number | null): string | null {

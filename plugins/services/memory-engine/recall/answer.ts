@@ -1,5 +1,5 @@
 import type { Core } from '../core.js'
-import { chunkId, namesOf, SHOWN, sourcesOf, type ShownMemory } from '../memories/view.js'
+import { chunkId, namesIn, SHOWN, sourcesOf, type ShownMemory } from '../memories/view.js'
 import type { BankRow } from '../store/bank-table.js'
 import type { Store } from '../store/store.js'
 import { wireTime } from '../wire/times.js'
@@ -19,7 +19,7 @@ export function recallAnswer ({ store }: Core, bank: BankRow, request: RecallReq
   const entities = request.include === null ? { max_tokens: 500 } : request.include.entities
   return {
     results: results.map(({ row, scores, final }) => ({
-      ...factOf(bank.bank_id, row, sources.get(row.seq) ?? null), entities: namesOf(row),
+      ...factOf(bank.bank_id, row, sources.get(row.seq) ?? null), entities: namesIn(row.entities),
       scores: { final, reranker: scores.reranker, semantic: scores.semantic, keyword: scores.keyword }
     })),
     trace: request.trace !== true ? null : {
@@ -38,8 +38,8 @@ function factOf (bankId: string, row: RecalledRow, sources: readonly string[] | 
     id: row.id, text: row.text, type: row.fact_type, entities: null as readonly string[] | null, context: row.context ?? '',
     occurred_start: wireTime(row.occurred_start), occurred_end: wireTime(row.occurred_end),
     mentioned_at: wireTime(row.mentioned_at),
-    document_id: row.document_id, metadata: JSON.parse(row.metadata) as Record<string, string>,
-    chunk_id: chunkId(bankId, row.document_id, row.chunk_index), tags: JSON.parse(row.tags) as string[], source_fact_ids: sources,
+    document_id: row.document_id, metadata: row.metadata === '{}' ? {} : JSON.parse(row.metadata) as Record<string, string>,
+    chunk_id: chunkId(bankId, row.document_id, row.chunk_index), tags: namesIn(row.tags), source_fact_ids: sources,
     scores: null as unknown, attachments: null
   }
 }

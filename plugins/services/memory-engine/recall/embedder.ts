@@ -106,7 +106,12 @@ class Embedder {
 
 export const startEmbedder: Background = core => {
   const embedder = new Embedder(core)
-  core.hooks.answered.push(({ method }) => { if (method !== 'GET') embedder.wake() })
+  let seen = -1
+  core.hooks.answered.push(() => {
+    if (core.store.writes === seen) return
+    seen = core.store.writes
+    embedder.wake()
+  })
   core.hooks.retained.push(() => embedder.wake())
   core.outside.onAbilities(() => embedder.restart())
   embedder.wake()

@@ -164,14 +164,21 @@ async function patiently<T> (
     core.outside.onAbilities(() => { spared.set(core, {}) })
   }
   if (performance.now() < (until[name] ?? 0)) return { why: `the model for ${name} failed a moment ago` }
-  const bound = AbortSignal.any([signal, AbortSignal.timeout(ms)])
+  // what AbortSignal.any and timeout do, at a tenth of their cost
+  const bound = new AbortController()
+  const leave = (): void => bound.abort(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  const timer = setTimeout(() => bound.abort(new Error('too slow')), ms)
   try {
-    return { result: await work(bound) }
+    return { result: await work(bound.signal) }
   } catch (error) {
     signal.throwIfAborted()
     until[name] = performance.now() + SPARED_MS
-    const how = bound.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
+    const how = bound.signal.aborted ? `did not answer within ${ms} ms` : `failed: ${(error as Error).message}`
     return { why: `the model for ${name} ${how}` }
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', leave)
   }
 }
 
@@ -219,7 +226,7 @@ function fitting (core: Core, finals: readonly Final[], maxTokens: number): Reca
 function chosen (results: readonly Final[], request: RecallRequest): readonly Final[] {
   const { min_scores: least, prefer_observations: prefers } = request
   const bounds = Object.entries(least ?? {}).filter(([, bound]) => bound !== null) as [keyof NonNullable<typeof least>, number][]
-  const kept = results.filter(({ scores, final }) => {
+  const kept = bounds.length === 0 ? results : results.filter(({ scores, final }) => {
     const all = { ...scores, final }
     return bounds.every(([name, bound]) => (all[name] ?? -Infinity) >= bound)
   })

@@ -1,24 +1,36 @@
 import type { ShownMemory } from '../memories/view.js'
 import type { Store } from '../store/store.js'
 
-const columns = {
-  m: ['seq', 'id', 'chunk', 'text', 'context', 'fact_type', 'entities', 'tags', 'metadata', 'occurred_start', 'occurred_end', 'mentioned_at', 'updated_at'],
-  d: ['document_id'],
-  c: ['chunk_index']
-} as const
-type Column = typeof columns[keyof typeof columns][number]
+const COLUMNS = `m.seq, m.id, m.chunk, m.text, m.context, m.fact_type, m.entities, m.tags, m.metadata, m.occurred_start, m.occurred_end,
+  m.mentioned_at, m.updated_at, d.document_id, c.chunk_index`
 
 /** What answers say of a memory that was found. */
-export type RecalledRow = Pick<ShownMemory, Column>
+export type RecalledRow = Pick<ShownMemory,
+  'seq' | 'id' | 'chunk' | 'text' | 'context' | 'fact_type' | 'entities' | 'tags' | 'metadata' | 'occurred_start' | 'occurred_end' |
+  'mentioned_at' | 'updated_at' | 'document_id' | 'chunk_index'>
 
-const named = Object.entries(columns).flatMap(([table, names]) => names.map(name => `'${name}', ${table}.${name}`))
+/** In the order of `COLUMNS`. */
+type Values = [
+  number, string, number | null, string, string | null, RecalledRow['fact_type'], string, string, string, number | null, number | null,
+  number | null, number, string | null, number | null
+]
 
 /** Those of these memories that are valid, by their `seq`. */
 export function recalledRows (store: Store, memories: readonly number[]): Map<number, RecalledRow> {
-  // one row of text is had in a third of the time of as many rows as there are memories
+  // one row of text is had in a fifth of the time of as many rows as there are memories
   const { rows } = store.get<{ rows: string }>(
-    `SELECT json_group_array(json_object(${named.join(', ')})) AS rows FROM json_each(?) AS wanted
+    `SELECT json_group_array(json_array(${COLUMNS})) AS rows FROM json_each(?) AS wanted
      CROSS JOIN memories m ON m.seq = wanted.value LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk
      WHERE m.state = 'valid'`, [JSON.stringify(memories)])!
-  return new Map((JSON.parse(rows) as RecalledRow[]).map(row => [row.seq, row]))
+  return new Map((JSON.parse(rows) as Values[]).map(values => [values[0], rowOf(values)]))
+}
+
+function rowOf ([
+  seq, id, chunk, text, context, fact_type, entities, tags, metadata,
+  occurred_start, occurred_end, mentioned_at, updated_at, document_id, chunk_index
+]: Values): RecalledRow {
+  return {
+    seq, id, chunk, text, context, fact_type, entities, tags, metadata,
+    occurred_start, occurred_end, mentioned_at, updated_at, document_id, chunk_index
+  }
 }

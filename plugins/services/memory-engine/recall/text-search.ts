@@ -16,20 +16,23 @@ export function searchText (
   const words = queryWords(query)
   if (words.length === 0) return []
   const index = textIndexOf(bank)
-  const phrases = telling(store, index, words.map(phrase))
-  const found = run(store, index, phrases.join(' OR '), wanted, condition)
+  const isLarge = store.get<{ count: number }>(`SELECT count(*) AS count FROM ${index}_docsize`)!.count > MOST_SCORED
+  const phrases = isLarge ? telling(store, index, words.map(phrase)) : words.map(phrase)
+  const search = (match: readonly string[]): readonly Found[] => run(store, index, match.join(' OR '), wanted, condition, isLarge)
+  const found = search(phrases)
   if (found.length > 0) return found
   // a word that nothing has may be the beginning of one
-  const beginnings = phrases.filter(each => each.length > 4).map(each => `${each}*`)
-  return run(store, index, beginnings.join(' OR '), wanted, condition)
+  return search(phrases.filter(each => each.length > 4).map(each => `${each}*`))
 }
 
-function run (store: Store, index: string, match: string, wanted: number, condition: Condition | null): readonly Found[] {
+function run (
+  store: Store, index: string, match: string, wanted: number, condition: Condition | null, isLarge: boolean
+): readonly Found[] {
   if (match === '') return []
   const { join, where, values } = condition === null ? { join: '', where: '', values: [] }
     : { join: `JOIN memories m ON m.seq = ${index}.rowid`, where: `AND ${condition.sql}`, values: condition.values }
   // of what even the rarest word finds too often, the newest are scored
-  const first = store.get<{ seq: number }>(
+  const first = !isLarge ? undefined : store.get<{ seq: number }>(
     `SELECT rowid AS seq FROM ${index} WHERE ${index} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ${MOST_SCORED}`, [match])
   return store.all<Found>(
     `SELECT ${index}.rowid AS seq, -bm25(${index}, ${WEIGHTS}) AS score FROM ${index} ${join}
@@ -39,9 +42,6 @@ function run (store: Store, index: string, match: string, wanted: number, condit
 
 /** The words that are looked for, rarest first, as many as can be scored in time. */
 function telling (store: Store, index: string, phrases: readonly string[]): readonly string[] {
-  const { count: rows } = store.get<{ count: number }>(
-    `SELECT count(*) AS count FROM (SELECT 1 FROM ${index}_docsize LIMIT ${MOST_SCORED + 1})`)!
-  if (rows <= MOST_SCORED) return phrases
   const counted = phrases.map(each => ({
     phrase: each,
     count: store.get<{ count: number }>(

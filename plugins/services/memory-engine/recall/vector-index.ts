@@ -11,6 +11,16 @@ export interface Found {
   readonly score: number
 }
 
+/** Best first, and of how many of the nearest by signs they are. */
+interface Compared {
+  readonly found: readonly Found[]
+  readonly asked: number
+}
+
+function best (a: Found, b: Found): number {
+  return b.score - a.score
+}
+
 /** This many are compared exactly for each that is wanted: the order by signs is a rough one. */
 const OVERSAMPLING = 2
 const LEAST_COMPARED = 300
@@ -47,23 +57,33 @@ export class VectorIndex {
     if (loaded.count === 0) return []
     const allowed = condition === null ? null : this.#allowed(bank, condition)
     const nearest = loaded.nearest(codeOf(query), Math.max(LEAST_COMPARED, wanted * OVERSAMPLING), allowed)
+    const { found, asked } = loaded.isWhole ? this.#held(loaded, nearest, query, wanted) : this.#read(loaded, nearest, query)
+    // deleted and edited memories leave their signs behind: with many of those it is read anew
+    if (condition === null && found.length < asked * 0.8) this.#banks.delete(bank)
+    return found.slice(0, wanted)
+  }
+
+  /** By vectors that are held: the database is asked for the best alone. */
+  #held (loaded: BankVectors, nearest: readonly number[], query: Vector, wanted: number): Compared {
+    const compared = nearest.map(position => ({ seq: loaded.memoryAt(position), score: loaded.cosineAt(position, query) }))
+      .sort(best)
+    const found: Found[] = []
+    let asked = 0
+    for (; asked < compared.length && found.length < wanted; asked += wanted) {
+      const page = compared.slice(asked, asked + wanted)
+      const there = withVectors(this.#store, loaded.model, page.map(({ seq }) => seq))
+      for (const each of page) if (there.has(each.seq)) found.push(each)
+    }
+    return { found, asked: Math.min(asked, compared.length) }
+  }
+
+  #read (loaded: BankVectors, nearest: readonly number[], query: Vector): Compared {
     const found: Found[] = []
     for (let from = 0; from < nearest.length; from += PAGE) {
-      const page = nearest.slice(from, from + PAGE)
-      const memories = page.map(position => loaded.memoryAt(position))
-      if (loaded.isWhole) {
-        const there = withVectors(this.#store, model, memories, condition)
-        for (const [i, seq] of memories.entries()) {
-          if (there.has(seq)) found.push({ seq, score: loaded.cosineAt(page[i]!, query) })
-        }
-        continue
-      }
-      const rows = vectorsOf(this.#store, model, memories, condition)
-      for (const { seq, vector } of rows) found.push({ seq, score: dot(query, vector) })
+      const memories = nearest.slice(from, from + PAGE).map(position => loaded.memoryAt(position))
+      for (const { seq, vector } of vectorsOf(this.#store, loaded.model, memories)) found.push({ seq, score: dot(query, vector) })
     }
-    // deleted and edited memories leave their signs behind: with many of those it is read anew
-    if (condition === null && found.length < nearest.length * 0.8) this.#banks.delete(bank)
-    return found.sort((a, b) => b.score - a.score).slice(0, wanted)
+    return { found: found.sort(best), asked: nearest.length }
   }
 
   /** A vector was stored. */

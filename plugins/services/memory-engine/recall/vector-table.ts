@@ -1,4 +1,3 @@
-import type { Condition } from '../memories/tag-filter.js'
 import type { Store } from '../store/store.js'
 
 /** A vector of length one. */
@@ -10,7 +9,9 @@ export function normalized (numbers: ArrayLike<number>): Vector | null {
   for (let i = 0; i < numbers.length; i++) sum += numbers[i]! * numbers[i]!
   if (!Number.isFinite(sum) || sum === 0) return null
   const length = Math.sqrt(sum)
-  return Float32Array.from(numbers, value => value / length)
+  const vector = new Float32Array(numbers.length)
+  for (let i = 0; i < vector.length; i++) vector[i] = numbers[i]! / length
+  return vector
 }
 
 export function dot (a: Vector, b: Vector): number {
@@ -55,15 +56,14 @@ function bytesOf ({ buffer, byteOffset, byteLength }: Float32Array | Uint32Array
   return Buffer.from(buffer, byteOffset, byteLength)
 }
 
-/** Vectors of these memories, as far as they are valid and hold the condition. */
+/** Vectors of these memories, as far as they are valid. */
 export function vectorsOf (
-  store: Store, model: number, memories: readonly number[], condition: Condition | null
+  store: Store, model: number, memories: readonly number[]
 ): ReadonlyArray<{ readonly seq: number, readonly vector: Vector }> {
-  const where = condition === null ? '' : `AND ${condition.sql}`
   return store.all<{ seq: number, vector: ArrayBuffer }>(
     `SELECT m.seq AS seq, v.vector AS vector FROM json_each(?) AS wanted
      JOIN vectors v ON v.memory = wanted.value JOIN memories m ON m.seq = v.memory
-     WHERE v.model = ? AND m.state = 'valid' ${where}`, [JSON.stringify(memories), model, ...condition?.values ?? []]
+     WHERE v.model = ? AND m.state = 'valid'`, [JSON.stringify(memories), model]
   ).map(({ seq, vector }) => ({ seq, vector: new Float32Array(vector) }))
 }
 
@@ -76,14 +76,11 @@ export function vectorsOfBank (
      WHERE c.bank = ? AND c.model = ? ORDER BY c.memory`, [bank, model]).map(({ memory, vector }) => ({ memory, vector: new Float32Array(vector) }))
 }
 
-/** Which of these memories have a vector of the model, are valid and hold the condition. */
-export function withVectors (
-  store: Store, model: number, memories: readonly number[], condition: Condition | null
-): ReadonlySet<number> {
-  const where = condition === null ? '' : `AND ${condition.sql}`
+/** Which of these memories have a vector of the model and are valid. */
+export function withVectors (store: Store, model: number, memories: readonly number[]): ReadonlySet<number> {
   // one row of text is had sooner than hundreds of rows; without CROSS the index of models would be gone through
   const { seqs } = store.get<{ seqs: string }>(
     `SELECT json_group_array(m.seq) AS seqs FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value
-     WHERE m.vector_model = ? AND m.state = 'valid' ${where}`, [JSON.stringify(memories), model, ...condition?.values ?? []])!
+     WHERE m.vector_model = ? AND m.state = 'valid'`, [JSON.stringify(memories), model])!
   return new Set(JSON.parse(seqs) as number[])
 }

@@ -18,6 +18,7 @@ export class Store {
   readonly #connection: Libsql.Database
   readonly #statements = new Map<string, Prepared>()
   #depth = 0
+  #writes = 0
 
   constructor (connection: Libsql.Database) {
     this.#connection = connection
@@ -27,6 +28,9 @@ export class Store {
     return this.#prepared(sql).all(whole(values)) as T[]
   }
 
+  /** Grows with each statement that has changed rows, those that were taken back included. */
+  get writes (): number { return this.#writes }
+
   /** The first row. */
   get<T> (sql: string, values: readonly Cell[] = []): T | undefined {
     return this.#prepared(sql).all(whole(values))[0] as T | undefined
@@ -35,6 +39,7 @@ export class Store {
   /** How many rows were changed, by this statement and not by its triggers. */
   run (sql: string, values: readonly Cell[] = []): { readonly changes: number, readonly rowid: number } {
     const { changes, lastInsertRowid } = this.#prepared(sql).run(whole(values))
+    if (changes > 0) this.#writes++
     return { changes, rowid: Number(lastInsertRowid) }
   }
 

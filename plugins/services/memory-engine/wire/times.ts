@@ -3,6 +3,14 @@ export function wireTime (ms: number): string
 export function wireTime (ms: number | null): string | null
 export function wireTime (ms: number | null): string | null {
   if (ms === null) return null
+  // what was retained together has one time
+  if (ms !== last.ms) last = { ms, text: written(ms) }
+  return last.text
+}
+
+let last = { ms: NaN, text: '' }
+
+function written (ms: number): string {
   const iso = new Date(ms).toISOString()
   return iso.endsWith('.000Z') ? `${iso.slice(0, -5)}+00:00` : `${iso.slice(0, -1)}000+00:00`
 }
