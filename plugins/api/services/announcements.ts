@@ -1,7 +1,7 @@
-import { access, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { messageOf, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { messageOf, pause, type Clock, type ConfigService, type Logger, type ServiceDescriptor } from 'svc-gateway/plugin'
 import { Responder } from './responder.js'
 import type { Systemd } from './systemd.js'
 import { placeOf, type ServiceSettings } from './world.js'
@@ -9,6 +9,9 @@ import { placeOf, type ServiceSettings } from './world.js'
 const USUAL_FOLDER = '/etc/avahi/services'
 /** The gateway's own, which an installation brings and nothing here touches. */
 const BASE = 'svc.service'
+/** How often it is asked who tells the network now, while something is announced. */
+const LOOK_MS = 5_000
+const RUN_FOLDER = '/run/avahi-daemon'
 const OURS = /^svc-addon-([a-z][a-z0-9-]*)\.service$/
 
 export interface Announced {
@@ -22,6 +25,7 @@ export interface AnnouncementDeps {
   readonly config: ConfigService
   readonly systemd: Systemd
   readonly settings: Readonly<Record<string, ServiceSettings>>
+  readonly clock: Clock
   readonly log: Logger
   /** Network interfaces that the gateway announces on; null for those that the machine is known by. */
   readonly interfaces: readonly string[] | null
@@ -29,14 +33,21 @@ export interface AnnouncementDeps {
 
 interface Begun { readonly told: string | null | Promise<string | null> }
 
+/** Who tells the network. */
+type Teller = 'avahi' | 'gateway'
+
 /**
  * Where an avahi daemon runs, its service files, one for each service that is announced; files that are not ours stay as
- * they are. Elsewhere the gateway answers the network itself.
+ * they are. Elsewhere, and while the daemon is away, the gateway answers the network itself.
  */
 export class Announcements {
   readonly #deps: AnnouncementDeps
   readonly #responder: Responder
   #begun: Promise<unknown> = Promise.resolve()
+  #telling: Promise<unknown> | null = null
+  #teller: Teller | null = null
+  /** Ends with the announcements. */
+  #following: AbortController | null = null
 
   constructor (deps: AnnouncementDeps) {
     this.#deps = deps
@@ -62,16 +73,29 @@ export class Announcements {
 
   /** Null, or why it could not be done. Never rejects. */
   async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
-    const begun = this.#begun.then(() => this.#begin(services))
-    this.#begun = begun
-    return await (await begun).told
+    const problem = await this.#tell(services)
+    if (problem === null) this.#follow(services)
+    return problem
+  }
+
+  /** The same, again and again until it can be done. */
+  async resume (services: readonly ServiceDescriptor[]): Promise<string | null> {
+    this.#follow(services)
+    return await this.#tell(services)
   }
 
   /** Null, or why it could not be done. Never rejects. */
   async withdraw (): Promise<string | null> {
+    this.#following?.abort()
+    this.#following = null
     // what is only about to be announced would stay
     await this.#begun
     await this.#responder.withdraw()
+    this.#teller = null
+    return await this.#removeFiles()
+  }
+
+  async #removeFiles (): Promise<string | null> {
     try {
       const names = await readdir(this.#folder).catch(() => [])
       await Promise.all(names.filter(name => OURS.test(name)).map(name => rm(join(this.#folder, name), { force: true })))
@@ -81,9 +105,46 @@ export class Announcements {
     }
   }
 
+  async #tell (services: readonly ServiceDescriptor[]): Promise<string | null> {
+    const begun = this.#begun.then(() => this.#begin(services))
+    this.#begun = begun
+    const told = begun.then(async ({ told }) => await told)
+    this.#telling = told
+    const problem = await told
+    if (this.#telling === told) this.#telling = null
+    return problem
+  }
+
+  /** The daemon may go away and come back, and the network with it. */
+  #follow (services: readonly ServiceDescriptor[]): void {
+    this.#following?.abort()
+    const following = new AbortController()
+    this.#following = following
+    const { signal } = following
+    void (async () => {
+      for (;;) {
+        await pause(this.#deps.clock, LOOK_MS, signal)
+        if (signal.aborted) return
+        if (this.#telling !== null || await this.#isTold(services) || signal.aborted) continue
+        const problem = await this.#tell(services)
+        this.#deps.log.info({ by: this.#teller, problem }, 'services are announced anew: an avahi daemon came or went, or the network')
+      }
+    })()
+  }
+
+  async #isTold (services: readonly ServiceDescriptor[]): Promise<boolean> {
+    if (await this.#isRunning()) return this.#teller === 'avahi'
+    return this.#teller === 'gateway' && services.every(({ id }) => this.#responder.advertised.includes(id))
+  }
+
   /** Resolves when there is something to withdraw: the network takes its time to be told. Never rejects. */
   async #begin (services: readonly ServiceDescriptor[]): Promise<Begun> {
-    if (!await this.#isRunning()) return { told: this.#answer(services) }
+    if (!await this.#isRunning()) {
+      // a daemon that comes back would announce them beside the gateway
+      if (this.#teller === 'avahi') await this.#removeFiles()
+      this.#teller = 'gateway'
+      return { told: this.#answer(services) }
+    }
     try {
       // the daemon came later: two that answer for one name would contradict each other
       await this.#responder.withdraw()
@@ -91,6 +152,7 @@ export class Announcements {
       for (const service of services) {
         await writeFile(this.#file(service.id), serviceFile(service.name, placeOf(this.#deps, service).port))
       }
+      this.#teller = 'avahi'
       return { told: null }
     } catch (error) {
       return { told: `${this.#folder} cannot be written: ${messageOf(error)}` }
@@ -119,10 +181,24 @@ export class Announcements {
     return join(this.#folder, `svc-addon-${id}.service`)
   }
 
-  /** systemd knows, and where there is none the daemon's own socket tells. */
+  /** Its own files tell, cheaply; systemd knows where they do not, as its socket is there without the daemon. */
   async #isRunning (): Promise<boolean> {
+    const isAlive = await daemonIsAlive()
+    if (isAlive === true) return true
     if (await this.#deps.systemd.isActive('avahi-daemon.service')) return true
-    return await access('/run/avahi-daemon/socket').then(() => true, () => false)
+    return isAlive === null && await access(`${RUN_FOLDER}/socket`).then(() => true, () => false)
+  }
+}
+
+/** Null where it has left no word of itself, as where only its socket was mounted. */
+async function daemonIsAlive (): Promise<boolean | null> {
+  const pid = Number(await readFile(`${RUN_FOLDER}/pid`, 'utf8').catch(() => ''))
+  if (!Number.isInteger(pid) || pid <= 0) return null
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

@@ -62,7 +62,7 @@ export default definePlugin({
     ctx.onStart(async signal => {
       // the network takes two seconds to be told, and may not be there yet
       const capable = manager.list().filter(({ mdns }) => mdns)
-      void (kept.announces ? announcements.advertise(capable) : Promise.resolve(null)).then(why => { if (why !== null) ctx.log.warn({ why }, 'services are not announced') })
+      void (kept.announces ? announcements.resume(capable) : Promise.resolve(null)).then(why => { if (why !== null) ctx.log.warn({ why }, 'services are not announced') })
       await manager.start(signal)
     })
     // another gateway of this machine may have announced its own
