@@ -67,6 +67,12 @@ const aliases: Readonly<Record<string, Alias>> = {
   call_tool: alias('all', 'tool_call')
 }
 
+/** Whether a call of that name reaches the gateway behind the board. */
+export function isOfPlatform (name: string): boolean {
+  const alias = Object.hasOwn(aliases, name) ? aliases[name]! : null
+  return alias !== null && alias.server !== 'board' && !alias.tool.startsWith('board_')
+}
+
 /** What the agent of a chat may use of them at this moment, by their names. */
 export function chatTools (catalogue: ToolCatalogue, agent: string | null, board: string): ReadonlyMap<string, ChatTool> {
   const tools = Object.entries(aliases).flatMap(([name, { server, tool, onBoard, given }]): ChatTool[] => {

@@ -1,9 +1,9 @@
-import { svcError, type ActivityLog, type CallAnswer, type DispatchService, type RouteCall, type SseEvent } from 'svc-gateway/plugin'
-import { chatTools } from './chat-tools.js'
+import { messageOf, svcError, type ActivityLog, type CallAnswer, type DispatchService, type RouteCall, type SseEvent } from 'svc-gateway/plugin'
+import { chatTools, isOfPlatform } from './chat-tools.js'
 import type { ChatFrame } from './frames.js'
 import { failureText, modelRound, type ModelCall } from './model-round.js'
 import type { ChatMessages } from './schemas.js'
-import { runTool, type ToolDeps } from './tool-runs.js'
+import { argumentsOf, runTool, type ToolDeps } from './tool-runs.js'
 
 const MOST_ROUNDS = 8
 /** Calls of one answer that are run. */
@@ -53,10 +53,13 @@ export async function* chatTurn (
     }
     yield frameOf({ type: 'done' })
   } finally {
-    activity.record({
-      category: 'board', action: 'board.chat.turn', target: board, actor, request_id: requestId, outcome: error === null ? 'ok' : 'error', error,
-      severity: error === null ? 'info' : 'warn', after: { model, tools: ran }, duration_ms: Math.round(clock.monotonic() - began)
+    const record = (action: string, tools: readonly string[]): void => activity.record({
+      category: 'board', action, target: board, actor, request_id: requestId, outcome: error === null ? 'ok' : 'error', error,
+      severity: error === null ? 'info' : 'warn', after: { model, tools }, duration_ms: Math.round(clock.monotonic() - began)
     })
+    record('board.chat.turn', ran)
+    const beyond = ran.filter(isOfPlatform)
+    if (beyond.length > 0) record('platform.chat.turn', beyond)
   }
 }
 
@@ -81,17 +84,17 @@ async function* rounds (
     if (calls.length === 0 || round === MOST_ROUNDS) return
     history.push({
       role: 'assistant', content: text === '' ? null : text,
-      tool_calls: calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args } }))
+      tool_calls: calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: keptArguments(args) } }))
     })
     for (const [i, each] of calls.entries()) {
       yield { type: 'tool_call', id: each.id, name: each.name, arguments: shownArguments(each) }
       const result = i < MOST_CALLS
         ? await runTool(deps, tools.get(each.name), each, { actor, agent, requestId, signal })
         : { error: `not run: at most ${MOST_CALLS} calls at a time` }
-      const told = JSON.stringify(result ?? null)
+      const told = jsonOf(result)
       const isLong = told.length > LONGEST_RESULT
       const short = isLong ? `${told.slice(0, LONGEST_RESULT)}… (cut off)` : told
-      yield { type: 'tool_result', id: each.id, name: each.name, result: isLong ? short : result ?? null }
+      yield { type: 'tool_result', id: each.id, name: each.name, result: isLong ? short : JSON.parse(told) as unknown }
       history.push({ role: 'tool', tool_call_id: each.id, content: short })
     }
   }
@@ -121,10 +124,29 @@ async function* timed<T> (
   }
 }
 
+/** Also of what a tool nested deeper than can be written: it is the tool's failure, not the turn's. */
+function jsonOf (result: unknown): string {
+  try {
+    return JSON.stringify(result ?? null)
+  } catch (error) {
+    return JSON.stringify({ error: `the answer of the tool cannot be passed on: ${messageOf(error)}` })
+  }
+}
+
+/** As the next question has them: engines read them as JSON, and refuse a conversation with others. */
+function keptArguments (args: string): string {
+  try {
+    argumentsOf(args)
+    return args.trim() === '' ? '{}' : args
+  } catch {
+    return '{}'
+  }
+}
+
 function shownArguments ({ args }: ModelCall): unknown {
   if (args.length > LONGEST_RESULT) return `${args.slice(0, LONGEST_RESULT)}… (cut off)`
   try {
-    return JSON.parse(args) as unknown
+    return argumentsOf(args)
   } catch {
     return args
   }

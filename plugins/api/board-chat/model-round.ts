@@ -6,6 +6,8 @@ import type { ChatFrame } from './frames.js'
 const MOST_CALLS = 64
 const MOST_TEXT = 1024 * 1024
 const MOST_REFUSAL_BYTES = 64 * 1024
+/** Arguments of one call, in characters: what is longer is cut off, and refused as too long. */
+export const MOST_ARGUMENTS = 256 * 1024
 
 export interface ModelCall {
   readonly id: string
@@ -66,7 +68,7 @@ function join (pieces: Pieces, { index, id, function: part }: CallPiece, i: numb
   pieces.set(at, call)
   if (typeof id === 'string' && call.id === '') call.id = id
   if (typeof part?.name === 'string' && call.name === '') call.name = part.name
-  if (typeof part?.arguments === 'string') call.args += part.arguments
+  if (typeof part?.arguments === 'string') call.args = (call.args + part.arguments).slice(0, MOST_ARGUMENTS + 1)
 }
 
 /** Throws a failure that the engine tells inside of its stream. */

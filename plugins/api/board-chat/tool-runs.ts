@@ -1,8 +1,8 @@
-import { messageOf, type Clock, type ToolCaller, type ToolCatalogue, type ToolOutcome } from 'svc-gateway/plugin'
+import { jsonExcess, messageOf, type Clock, type ToolCaller, type ToolCatalogue, type ToolOutcome } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import type { ApprovalInbox } from '../../services/approvals/ref.js'
 import type { ChatTool } from './chat-tools.js'
-import type { ModelCall } from './model-round.js'
+import { MOST_ARGUMENTS, type ModelCall } from './model-round.js'
 
 /** How long a model waits for an operator; then it is told that the call still waits. */
 const APPROVAL_WAIT_MS = 300_000
@@ -59,7 +59,11 @@ function takeBack (inbox: ApprovalInbox, id: string, actor: string): void {
   }
 }
 
-function argumentsOf (text: string): Readonly<Record<string, unknown>> {
+/** Throws for what is no JSON object, or one that is too long or too complex. */
+export function argumentsOf (text: string): Readonly<Record<string, unknown>> {
+  if (text.length > MOST_ARGUMENTS) throw new Error(`the arguments are longer than ${MOST_ARGUMENTS} characters`)
+  const excess = jsonExcess(Buffer.from(text))
+  if (excess !== null) throw new Error(`${excess.code}: ${excess.message.replace('the JSON body', 'the JSON of the arguments')}`, { cause: excess })
   let given: unknown
   try {
     given = JSON.parse(text.trim() === '' ? '{}' : text)

@@ -87,6 +87,28 @@ t.test('a model looks after the board', async t => {
     t.equal(seen.length, 3)
     t.match(seen[0], { max_tokens: 4096, stream: true, messages: [{ role: 'system', content: /'garden'/ }, { role: 'user', content: 'do it' }] })
     t.match(turns()[0], { target: 'garden', outcome: 'ok', actor: 'dashboard' })
+    const [platform] = activity.list({ action: 'platform.chat.turn' })
+    t.match(platform, { target: 'garden', outcome: 'ok', request_id: turns()[0]!.request_id })
+    t.strictSame(platform!.after, { model: 'agent', tools: ['list_slots', 'get_slot', 'find_tool', 'call_tool'] })
+  })
+
+  await t.test('calls that cannot be read are refused by name, and the conversation goes on without what they held', async t => {
+    const deep = (levels: number): string => `{"title":${'['.repeat(levels)}${']'.repeat(levels)}}`
+    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, i])))
+    const given: readonly string[] = [deep(64), deep(20_000), many, `{"title":"${'x'.repeat(300_000)}"}`, '{"a"', '[1]', 'null', '"x"', '{"title":"\\ud800"}']
+    says([{ calls: given.map(args => ['create_task', args] as const) }, { calls: [['constructor', {}], ['__proto__', {}]] }, { content: 'Oh.' }])
+    const before = (await (await gateway.fetch('/api/board/stats')).json() as { total: number }).total
+    const all = await frames()
+    const refusals = all.filter(({ type, name }) => type === 'tool_result' && name === 'create_task').map(({ result }) => (result as { error?: string }).error)
+    const tooDeep = /^request\.too_complex: .* nested too deeply; 64 levels/
+    t.match(refusals, [tooDeep, tooDeep, /^request\.too_complex: .*1000 keys/, /longer than 262144 characters/, /not JSON/, /no JSON object/, /no JSON object/, /no JSON object/])
+    t.match(all.filter(({ name, type }) => type === 'tool_result' && name !== 'create_task'), [{ result: { error: /no tool 'constructor'/ } }, { result: { error: /no tool '__proto__'/ } }])
+    t.match(all.slice(-2), [{ type: 'token', text: 'Oh.' }, { type: 'done' }])
+    const kept = seen[1]!.messages.at(-10) as { tool_calls: ReadonlyArray<{ function: { arguments: string } }> }
+    t.strictSame(kept.tool_calls.slice(0, 8).map(call => call.function.arguments), Array.from({ length: 8 }, () => '{}'))
+    t.ok(all.every(frame => JSON.stringify(frame).length < 20_000))
+    t.equal((await (await gateway.fetch('/api/board/stats')).json() as { total: number }).total - before, 1, 'the one that could be read was made')
+    t.equal(activity.list({ action: 'platform.chat.turn' }).length, 1, 'nothing of the gateway was called')
   })
 
   await t.test('a gated call waits for the operator with signs of life, and its result goes on', async t => {
