@@ -7,7 +7,7 @@ import { documents, root, sources } from './repository.js'
 
 /** Layers of the kernel: a file imports from its own rank or a lower one. */
 const ranks: ReadonlyArray<readonly string[]> = [
-  ['contract', 'async'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['tools'], ['host'],
+  ['contract', 'async', 'sqlite'], ['config'], ['events', 'jobs', 'state', 'hardware', 'models'], ['runtime'], ['slots'], ['dispatch'], ['http'], ['tools'], ['host'],
   ['.'], ['testing']
 ]
 const rankOf = new Map(ranks.flatMap((folders, rank) => folders.map(folder => [folder, rank] as const)))
@@ -195,6 +195,11 @@ t.test('a table of svc.toml stands in the row of its plugin too, so that it is k
   })
   t.strictSame(listed, owned)
   t.ok(owned.length > 0)
+})
+
+t.test('plugins open their databases through the contract; a thread of its own brings the driver along', async t => {
+  t.strictSame(imports.filter(({ from, spec }) => from.startsWith('plugins/') && spec === 'libsql').map(({ from }) => from),
+    ['plugins/services/memory-engine/store/open.ts'])
 })
 
 t.test('words.ts of a plugin, which commands may read, loads nothing but other words', async t => {

@@ -41,6 +41,8 @@ export { backoffMs, crashAttempts } from '../async/backoff.js'
 export { Latest } from '../async/latest.js'
 export { SerialQueue } from '../async/serial-queue.js'
 export { abortable, pause, settlesWithin } from '../async/waiting.js'
+export { openSqlFile, openSqlFileWith, SqlFile } from '../sqlite/sql-file.js'
+export type { SqlConnection, SqlDriver, SqlFileOptions, SqlValue, SqlVersion } from '../sqlite/sql-file.js'
 export { whileConnected } from './http/while-connected.js'
 export {
   builtinRuntimes, defineRuntime, isRuntime, LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_SLOT

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
-import type { ActivityQuery, ActivityRow } from '../../../kernel/contract/index.js'
+import { openSqlFile, type ActivityQuery, type ActivityRow } from '../../../kernel/contract/index.js'
 import { createActivityTable } from '../../../kernel/state/activity-table.js'
 import { openDatabase } from '../../../kernel/state/database.js'
 import { migrations } from '../../../kernel/state/migrations/index.js'
@@ -76,6 +76,34 @@ t.test('a process killed inside of a transaction leaves a good database', async 
   t.match(db.connection.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
   t.same(db.connection.prepare('SELECT id FROM jobs').all(), [{ id: 'committed' }])
   db.close()
+})
+
+t.test('a plugin\'s database is the user\'s alone, is brought to the form of the release, and one of a newer release is refused untouched', async t => {
+  const path = join(t.testdir(), 'plugin/own.db')
+  const before = process.umask(0o022)
+  t.teardown(() => process.umask(before))
+  const first = 'CREATE TABLE notes (text TEXT NOT NULL) STRICT'
+  const old = await openSqlFile({ path, form: [first], durability: 'full' })
+  old.run('INSERT INTO notes VALUES (?)', ['one\0two'])
+  const modes = [path, `${path}-wal`, `${path}-shm`, dirname(path)].map(place => statSync(place).mode & 0o777)
+  t.strictSame(modes, [0o600, 0o600, 0o600, 0o700])
+  old.close()
+  t.equal(statSync(`${path}-wal`).size, 0, 'the log is folded in')
+
+  const versions = [first, 'ALTER TABLE notes ADD COLUMN kind TEXT']
+  const file = await openSqlFile({ path, form: versions, durability: 'normal', pragmas: ['secure_delete = ON'] })
+  t.teardown(() => file.close())
+  t.strictSame(file.all('SELECT text, kind FROM notes'), [{ text: 'onetwo', kind: null }])
+  t.throws(() => file.transaction(() => {
+    file.transaction(() => file.run('DELETE FROM notes'))
+    throw new Error('no')
+  }), { message: 'no' })
+  t.match(file.get('SELECT count(*) AS n FROM notes'), { n: 1 }, 'a transaction inside of another is part of it')
+  await t.rejects(openSqlFile({ path, form: [first], durability: 'full' }), { message: 'a newer release wrote it' })
+  await t.rejects(openSqlFile({ path: join(dirname(path), 'bad.db'), form: [first, 'NONSENSE'], durability: 'full' }), { code: 'SQLITE_ERROR' })
+  const half = await openSqlFile({ path: join(dirname(path), 'bad.db'), form: versions, durability: 'full' })
+  t.strictSame(half.all('SELECT * FROM notes'), [], 'a version that failed is tried again, those before it stay')
+  half.close()
 })
 
 t.test('old activity rows go with what they changed, oldest first', async t => {
