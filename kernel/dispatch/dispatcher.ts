@@ -8,6 +8,7 @@ import {
 import { isServing } from '../slots/schedule/slot-machine.js'
 import { ActiveRequests } from './requests/active-requests.js'
 import type { HoldTimes } from './answer/answer-sink.js'
+import { keepBody } from './body/body-blocks.js'
 import { BodyView } from './body/body-view.js'
 import type { Breakers } from './upstream/breakers.js'
 import type { CallContext } from './call/call-context.js'
@@ -103,6 +104,7 @@ export class GatewayDispatcher implements DispatchService {
 
   async call ({ body, contentType = 'application/json', model, priority, requestId, origin, signal, ...options }: PluginCall): Promise<CallAnswer> {
     signal.throwIfAborted()
+    keepBody(body)
     const sink = new CallSink(signal)
     const headers = priority === undefined ? { 'content-type': contentType } : { 'content-type': contentType, [PRIORITY_HEADER]: priority }
     const asked: Asked = {
@@ -182,6 +184,7 @@ export class GatewayDispatcher implements DispatchService {
       const isClients = view !== null && !(reader instanceof CallSink)
       const taken = isClients ? this.#interceptors.taken(asked as ClientCall, options, view) : null
       if (taken !== null) {
+        keepBody(asked.body)
         const { stream } = taken
         this.compose(asked as ClientCall, { surface: options.surface, model, stream }, signal => taken.answer(signal))
         return null

@@ -164,7 +164,8 @@ export interface ComposeOptions {
 export interface DispatchService {
   /**
    * Resolves the body's `model`, waits for its slot, forwards, and answers on `call.reply`, which it takes over at
-   * once. Never throws: every failure is answered in the error envelope, or as the last event of a stream.
+   * once. Never throws: every failure is answered in the error envelope, or as the last event of a stream. The memory of a
+   * large body is used again when the answer has ended, and `call.body` is empty then: what is to be kept of it is copied.
    */
   forward (call: RouteCall<unknown, unknown, Buffer>, options: ForwardOptions): typeof handled
   /**

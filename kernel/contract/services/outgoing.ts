@@ -10,7 +10,7 @@ export interface OutgoingCall {
   readonly modelId: string
   /** Of the client's request, names in lower case; of a plugin's own request, what it gave as `origin`. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** Null for what is not JSON. */
+  /** Null for what is not JSON. To be read before the watch returns. */
   readonly body: JsonBody | null
   /** Null for a form that is streamed. */
   readonly bodyBytes: number | null

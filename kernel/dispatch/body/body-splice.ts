@@ -1,4 +1,5 @@
 import type { BodyEdits } from '../../contract/index.js'
+import { blockBeside } from './body-blocks.js'
 import { BodyView } from './body-view.js'
 
 interface Patch {
@@ -22,7 +23,7 @@ export function withValue (view: BodyView, key: string, value: string): Buffer {
   const { valueStart, valueEnd } = view.member(key)!
   const text = JSON.stringify(value)
   const bytes = Buffer.byteLength(text)
-  const out = Buffer.allocUnsafe(body.length - (valueEnd - valueStart) + bytes)
+  const out = room(body, body.length - (valueEnd - valueStart) + bytes)
   body.copy(out, 0, 0, valueStart)
   out.write(text, valueStart)
   body.copy(out, valueStart + bytes, valueEnd)
@@ -109,5 +110,13 @@ function applyPatches (body: Buffer, patches: readonly Patch[]): Buffer {
     pos = Math.max(pos, patch.end)
   }
   parts.push(body.subarray(pos))
-  return Buffer.concat(parts)
+  const out = room(body, parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) at += part.copy(out, at)
+  return out
+}
+
+/** For what is made of a body. */
+function room (body: Buffer, bytes: number): Buffer {
+  return blockBeside(body, bytes) ?? Buffer.allocUnsafe(bytes)
 }

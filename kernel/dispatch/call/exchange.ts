@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { errors, type Dispatcher } from 'undici'
 import { svcError, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
+import { readBegins, readEnds } from '../body/body-blocks.js'
 import type { Connections } from './connections.js'
 import type { WireReader } from '../wire/plain-connection.js'
 import type { Wait } from './silence-watch.js'
@@ -59,6 +60,8 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
   #connections: Wires | null = null
   #sentAt = 0
   #mayReturn = false
+  /** What is read of a body's memory; null for none that could be used again, and behind the end. */
+  #body: Buffer | null = null
   /** Limits of this gateway's own watch; 0 for none. */
   #headLimitMs = 0
   #bodyLimitMs = 0
@@ -77,6 +80,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
   send (connections: Wires, request: ExchangeRequest): void {
     // while a body streams out, only who sends it knows how far it is: there the wait for the head is undici's
     const isStream = request.body !== null && !Buffer.isBuffer(request.body)
+    if (Buffer.isBuffer(request.body) && this.#body === null) readBegins(this.#body = request.body)
     if (!isStream) {
       this.#headLimitMs = request.headersTimeoutMs
       this.#bodyLimitMs = request.bodyTimeoutMs
@@ -120,6 +124,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     if (this.#abort !== null) return this.#abort(reason)
     // not connected yet: nothing was sent, and `onConnect` will see that nothing is to be
     this.#open = false
+    this.#bodyEnds(false)
     this.#settled('aborted')
   }
 
@@ -150,9 +155,11 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     return goesOn
   }
 
-  onComplete (): void {
+  /** @param isSent as the plain connection knows it; of undici, the trailers */
+  onComplete (isSent: unknown): void {
     if (!this.#open) return
     this.#open = false
+    this.#bodyEnds(isSent === true)
     this.#wait?.end()
     this.#sink.end()
     this.#settled('ended')
@@ -171,10 +178,16 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
       return this.send(this.#connections!, { ...request, resend: false, mayReturn: false })
     }
     this.#open = false
+    this.#bodyEnds(false)
     // what has no connection yet has sent nothing
     if (this.#mayReturn && this.#abort === null && this.#aborted === null) return this.#settled('unsent')
     if (this.#aborted === null) this.#sink.fail(upstreamError(error, this.#hasHead, this.#target))
     this.#settled(this.#aborted === null ? 'failed' : 'aborted')
+  }
+
+  #bodyEnds (isSent: boolean): void {
+    if (this.#body !== null) readEnds(this.#body, isSent)
+    this.#body = null
   }
 
   #watchBody (resume: () => void): void {

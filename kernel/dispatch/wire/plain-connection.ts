@@ -11,7 +11,8 @@ export interface WireReader {
   onHeaders (status: number, headers: string[], resume: () => void): unknown
   /** False pauses what comes until `resume` is called. */
   onData (chunk: Buffer): boolean
-  onComplete (): void
+  /** @param isSent nothing of the request is on its way out any more */
+  onComplete (isSent: boolean): void
   onError (error: Error): void
 }
 
@@ -207,10 +208,11 @@ export class PlainConnection {
     const reader = this.#reader!
     const { keepMs } = this.#answer!
     this.#reader = this.#answer = this.#chunks = null
+    const isSent = this.#socket.writableLength === 0
     // a body that is still on its way out would be in front of the next request
-    if (!isClean || keepMs === 0 || this.#socket.writableLength > 0 || this.#socket.destroyed) this.#socket.destroy()
+    if (!isClean || keepMs === 0 || !isSent || this.#socket.destroyed) this.#socket.destroy()
     else this.#owner.free(this, keepMs)
-    reader.onComplete()
+    reader.onComplete(isSent)
   }
 
   readonly #resume = (): void => {

@@ -3,12 +3,16 @@ import type { Transform } from 'node:stream'
 import type { SvcError } from '../../contract/index.js'
 import { isGone, onClose } from '../../dispatch/answer/client-gone.js'
 import { bodyTooLarge, brokenCoding } from './body-errors.js'
+import type { BodyBlocks } from '../../dispatch/body/body-blocks.js'
 import type { BodyMemory } from './body-memory.js'
 import { openCoding } from './content-coding.js'
 
 const EMPTY: Buffer = Buffer.alloc(0)
 /** Up to here a body does not count: its connection costs as much. */
 const UNCOUNTED_BYTES = 64 * 1024
+/** From this length on a body is written into memory that is used again, as soon as so much of it has come. */
+const LEAST_BLOCK_BYTES = 1024 * 1024
+const EARNEST_BYTES = 256 * 1024
 /** What has to come of a body within the idle time, unless it ends. Less is a client that wants to be slow. */
 const PROGRESS_BYTES = 16 * 1024
 
@@ -18,6 +22,7 @@ export type BodyOutcome = (error: SvcError | null, body: Buffer | null) => void
 /** What a body asks of all that are on their way in. */
 export interface BodyCompany {
   readonly memory: Pick<BodyMemory, 'take' | 'give'>
+  readonly blocks: Pick<BodyBlocks, 'lend' | 'giveBack'>
   remove (read: BodyRead): void
   full (): SvcError
   linger (request: IncomingMessage): void
@@ -36,6 +41,11 @@ export class BodyRead {
   #first: Buffer = EMPTY
   #pieces: Buffer[] | null = null
   #size = 0
+  /** What the client says that it will be; -1 when it does not, or when it comes packed. */
+  #length = -1
+  /** Memory for the whole of it. */
+  #block: Buffer | null = null
+  #isWhole = false
   #held = 0
   #hasEnded = false
   #unpacking: Unpacking | null = null
@@ -51,8 +61,10 @@ export class BodyRead {
     this.#done = done
   }
 
-  start (coding: string | null): void {
+  /** @param length -1 if unknown */
+  start (coding: string | null, length: number): void {
     const request = this.#request
+    if (coding === null && length >= LEAST_BLOCK_BYTES) this.#length = length
     if (coding !== null) {
       const failed = (error: Error): void => this.refuse(brokenCoding(coding, error))
       this.#unpacking = new Unpacking(request, coding, this.#onData, () => this.#complete(), failed)
@@ -84,8 +96,10 @@ export class BodyRead {
     const size = this.#size += piece.length
     if (size > this.#limit) return this.refuse(bodyTooLarge())
     if (size > UNCOUNTED_BYTES && !this.#hold(size)) return this.refuse(this.#all.full())
-    if (this.#first === EMPTY) this.#first = piece
+    if (this.#block !== null) piece.copy(this.#block, size - piece.length)
+    else if (this.#first === EMPTY) this.#first = piece
     else (this.#pieces ??= [this.#first]).push(piece)
+    if (this.#length !== -1 && size >= EARNEST_BYTES) this.#moveToBlock()
   }
 
   readonly #onEnd = (): void => {
@@ -103,10 +117,23 @@ export class BodyRead {
   }
 
   #complete (): void {
-    const body = this.#pieces === null ? this.#first : Buffer.concat(this.#pieces, this.#size)
+    const body = this.#block ?? (this.#pieces === null ? this.#first : Buffer.concat(this.#pieces, this.#size))
+    this.#isWhole = true
     this.#stop()
     if (this.#response === null) this.#free()
     this.#done(null, body)
+  }
+
+  #moveToBlock (): void {
+    // of a body that is not counted nothing would tell when to give it back
+    const block = this.#held === 0 || this.#response === null ? null : this.#all.blocks.lend(this.#length)
+    this.#length = -1
+    if (block === null) return
+    let at = 0
+    for (const piece of this.#pieces ?? [this.#first]) at += piece.copy(block, at)
+    this.#block = block
+    this.#first = EMPTY
+    this.#pieces = null
   }
 
   /** Counts what came so far; false when that is too much together with the others'. */
@@ -121,6 +148,8 @@ export class BodyRead {
   }
 
   #free (): void {
+    if (this.#block !== null) this.#all.blocks.giveBack(this.#block, !this.#isWhole)
+    this.#block = null
     if (this.#held === 0) return
     this.#all.memory.give(this.#held)
     this.#held = 0

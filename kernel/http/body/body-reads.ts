@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock, SvcError, Timer } from '../../contract/index.js'
 import { bodyMemoryFull, bodyStalled, bodyTooLarge, unknownCoding } from './body-errors.js'
+import { BodyBlocks } from '../../dispatch/body/body-blocks.js'
 import { BodyMemory } from './body-memory.js'
 import { BodyRead, type BodyOutcome } from './body-read.js'
 import { codingOf, isKnownCoding } from './content-coding.js'
@@ -28,6 +29,7 @@ export class BodyReads {
   readonly #clock: Clock
   readonly #idleMs: () => number
   readonly memory: BodyMemory
+  readonly blocks: BodyBlocks
   /** A list whose links are in its entries: one more body allocates nothing. */
   #first: BodyRead | null = null
   #timer: Timer | null = null
@@ -39,6 +41,7 @@ export class BodyReads {
     this.#clock = clock
     this.#idleMs = () => idleMs() === 0 ? 0 : Math.max(LEAST_IDLE_MS, idleMs())
     this.memory = new BodyMemory(memoryBytes)
+    this.blocks = new BodyBlocks(clock, memoryBytes)
   }
 
   /**
@@ -54,7 +57,7 @@ export class BodyReads {
     if (length !== undefined && Number(length) > limit) return done(bodyTooLarge(), null)
     const read = new BodyRead(this, request, response, limit, done)
     this.#add(read)
-    read.start(coding)
+    read.start(coding, length === undefined ? -1 : Number(length))
   }
 
   /** How many are on their way in. */
@@ -68,6 +71,7 @@ export class BodyReads {
     this.#closed = true
     this.#timer?.cancel()
     this.#timer = null
+    this.blocks.close()
   }
 
   remove (read: BodyRead): void {

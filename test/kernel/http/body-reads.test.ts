@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { SvcError } from '../../../kernel/contract/index.js'
+import { blockBeside, BodyBlocks, keepBody, readBegins, readEnds } from '../../../kernel/dispatch/body/body-blocks.js'
 import { BodyReads } from '../../../kernel/http/body/body-reads.js'
 import { FakeClock } from '../../../kernel/testing/index.js'
 
@@ -94,4 +95,47 @@ t.test('one timer looks after all bodies, and none when there are none', async t
   t.match(await slow[2]!.outcome, { error: { code: 'request.body_stalled' } })
   await clock.advance(1_000)
   t.equal(clock.pending, 0)
+})
+
+t.test('memory of a large body is used again when all who read it have sent it', async t => {
+  const MIB = 1024 * 1024
+  const blocks = new BodyBlocks(clock, 8 * MIB)
+  const fill = (byte: number, bytes = 2 * MIB): Buffer => blocks.lend(bytes)!.fill(byte)
+  const first = fill(1)
+  readBegins(first)
+  const copy = blockBeside(first, MIB)!
+  readBegins(copy)
+  readEnds(copy, true)
+  readEnds(first, true)
+  blocks.giveBack(first)
+  t.equal(blocks.freeBytes, 3 * MIB)
+  t.equal(first.length + copy.length, 0, 'who kept it sees nothing of the next body')
+  t.equal(blockBeside(first, MIB), null, 'nor gets memory beside it')
+  const second = blocks.lend(2 * MIB - 5)!
+  t.equal(second[0], 1, 'the same memory')
+  t.equal(blocks.freeBytes, MIB)
+  blocks.giveBack(second)
+  t.equal(second.length, 2 * MIB - 5, 'nobody has said that it was sent')
+  for (const end of [(body: Buffer) => readEnds(body, false), () => {}, keepBody]) {
+    const body = fill(2)
+    readBegins(body)
+    readEnds(body, true)
+    readBegins(body)
+    end(body)
+    if (end === keepBody) readEnds(body, true)
+    blocks.giveBack(body)
+    t.equal(body.length, 2 * MIB, 'one that was given up, is read, or was kept by a plugin is not used again')
+  }
+  const unseen = fill(3)
+  blocks.giveBack(unseen, true)
+  t.equal(unseen.length, 0, 'one that never came whole is')
+  t.equal(blocks.lend(9 * MIB), null, 'the memory is bounded')
+  const lent = [fill(4, 4 * MIB), fill(5, 4 * MIB)]
+  t.equal(blocks.freeBytes, 0, 'free blocks make room')
+  t.equal(blocks.lend(MIB), null)
+  for (const body of lent) blocks.giveBack(body, true)
+  t.equal(blocks.freeBytes, 8 * MIB)
+  await clock.advance(10_000)
+  t.equal(blocks.freeBytes, 0, 'and are let go when no large body comes any more')
+  t.equal(blockBeside(Buffer.alloc(1), 1), null, 'of other memory nothing is known')
 })

@@ -1,8 +1,10 @@
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import type { IncomingMessage } from 'node:http'
 import * as zlib from 'node:zlib'
 import t, { type Test } from 'tap'
 import { FakeClock } from '../../../kernel/testing/index.js'
 import audioRoutes from '../../../plugins/v1/audio/index.js'
+import { fakeUpstream, okAnswer, refusal as upstreamRefusal, upstreamTable } from '../fake-upstream.js'
 import { chatBody, post, rawClient, type RawClient } from '../connection/raw-client.js'
 import { until, wireGateway, type WireGateway } from '../wire-gateway.js'
 
@@ -85,6 +87,60 @@ t.test('a body counts until its request is answered, and not longer', async t =>
   gone.socket.destroy()
   await until(() => gateway.logs.some(line => /left before its request was complete/.test(line.message)), 'it is noted')
   t.equal(await ask(), '200', 'nor one that never came whole')
+})
+
+t.test('large bodies that follow each other through the same memory arrive as they were sent', async t => {
+  const upstream = await fakeUpstream(t)
+  const gateway = await wireGateway(t, {
+    files: { 'etc/svc/upstreams.toml': upstreamTable('up', upstream.url, { retries: 1, retry_wait_seconds: 0.05 }) }
+  })
+  await (await gateway.chat({})).text()
+  await gateway.fetch('/v1/models')
+  const engine = gateway.runtime.engine('agent')
+  const ask = async (model: string, i: number): Promise<number> => {
+    const content = `<${i}>`.padEnd(MIB * (1 + i % 3) + i, String.fromCharCode(97 + i % 26)) + `</${i}>`
+    sent.set(i, content)
+    const answer = await gateway.chat({ model, messages: [{ role: 'user', content }] })
+    await answer.text()
+    return answer.status
+  }
+  const sent = new Map<number, string>()
+  const arrived = (body: string): boolean => {
+    const { messages: [message] } = JSON.parse(body) as { messages: [{ content: string }] }
+    const number = /^<(\d+)>/.exec(message.content)?.[1]
+    return number === undefined ? message.content === 'hi' : sent.get(Number(number)) === message.content
+  }
+  for (let round = 0; round < 4; round++) {
+    // one is refused first, and sent once more from the same memory
+    upstream.play(upstreamRefusal(503), okAnswer)
+    const leaver = await rawClient(t, gateway.baseUrl)
+    leaver.send(large(2 * MIB).slice(0, MIB))
+    const answers = await Promise.all(Array.from({ length: 6 }, (_, i) => ask(i % 2 === 0 ? 'agent' : 'up/gpt-9', round * 6 + i)))
+    t.strictSame(answers, [200, 200, 200, 200, 200, 200])
+    leaver.socket.destroy()
+  }
+  t.equal(sent.size, 24)
+  t.equal(upstream.calls.length, 16, 'some were asked again')
+  // what is still on its way to an engine that has answered already must not change
+  const unread: IncomingMessage[] = []
+  engine.take((request, response) => {
+    unread.push(request)
+    response.writeHead(200, { 'content-length': 2 }).end('{}')
+  })
+  const early = post(CHAT, chatBody({ messages: [{ role: 'user', content: 'e'.repeat(20 * MIB) }] }))
+  const client = await rawClient(t, gateway.baseUrl)
+  client.send(early)
+  await client.seen(/HTTP\/1\.1 200/)
+  engine.take(null)
+  t.strictSame(await Promise.all([24, 25, 26].map(i => ask('agent', i))), [200, 200, 200])
+  const late: Buffer[] = []
+  for (const request of unread) {
+    request.on('error', () => {}).on('data', (piece: Buffer) => late.push(piece))
+    await until(() => request.socket.destroyed || request.complete, 'the connection has ended')
+  }
+  t.notMatch(Buffer.concat(late).toString(), /[a-df-z]{9}/)
+  const all = [...engine.requests.filter(({ url }) => url === CHAT), ...upstream.calls]
+  t.ok(all.every(({ body }) => arrived(body.toString())))
 })
 
 t.test('a client that was refused while it sends reads why, on a connection that goes on', async t => {
