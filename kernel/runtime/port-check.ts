@@ -39,7 +39,7 @@ export async function claimPort (host: string, port: number): Promise<(() => voi
 
 export function portConflict (host: string, port: number, cause?: unknown): SvcError {
   return svcError('slot.port_conflict',
-    `port ${port} on ${host} is in use by another program; stop that program, or leave \`port\` out of the slot to get a free one at each start`,
+    `port ${port} on ${host} is in use by another program; stop that program, or choose another port (a slot without \`port\` gets a free one at each start)`,
     { details: { host, port }, cause })
 }
 

@@ -84,7 +84,7 @@ const allAtOnce: Plugin = {
   }
 }
 
-/** Packages load all that they have. Those parts that nobody here calls are left out, or come with the first call. */
+/** Packages load all that they have. Those parts that are never called here are left out, or come with the first call. */
 const lighter: readonly Plugin[] = [
   {
     name: 'undici without its mocks, caches, and the classes of the web',

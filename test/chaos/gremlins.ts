@@ -20,7 +20,7 @@ function api (world: World, method: string, path: string, body?: object): Promis
 
 const faults: Readonly<Record<string, Fault>> = {
   'engine is killed': ({ runtime }, random) => runtime.crash(random.pick(slots), random.pick([1, 137, 139])),
-  // whoever waits for a hanging engine waits until somebody does something about it
+  // what waits for a hanging engine waits until an operator does something about it
   'engine hangs': async (world, random) => {
     const slot = random.pick(slots)
     const engine = running(world, slot)

@@ -36,7 +36,7 @@ def read_weights():
 
 weights = read_weights()
 
-# A head that ranks: nobody trained it, so its order means nothing, but each score is a number that can be checked.
+# A head that ranks: untrained, so its order means nothing, but each score is a number that can be checked.
 random = np.random.default_rng(14)
 head = {
     'cls.weight': (random.standard_normal((WIDTH, WIDTH)) / np.sqrt(WIDTH)).astype(np.float32),

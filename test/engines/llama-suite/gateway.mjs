@@ -46,6 +46,6 @@ ${[...names].map(name => `${JSON.stringify(name)} = "suite"`).join('\n')}
 put('etc/svc/slots/suite.toml', `type = "${type}"\ndefault = true\ndevice = "cpu"\nidle_timeout_s = 0\n[model]\ndefault = "suite"\n`)
 put('var/lib/svc/registry/registry.toml', `[models.suite]\npath = ${JSON.stringify(SUITE_MODEL)}\ncapabilities = ["chat"]\n`)
 
-// this process becomes the gateway, so that whoever started it stops the gateway too
+// this process becomes the gateway, so that the program that started it stops the gateway too
 process.argv = [process.execPath, SUITE_GATEWAY, 'serve', '--home', home, '--host', host, '--port', port]
 await import(pathToFileURL(SUITE_GATEWAY).href)
