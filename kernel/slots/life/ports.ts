@@ -36,6 +36,7 @@ export interface FormerPorts {
 
 /** In place of a name: the port that requests go to. */
 const MAIN = ''
+const NONE: EnginePorts['named'] = Object.freeze({})
 
 /** Numbers by the name of the port. */
 type Chosen = ReadonlyMap<string, number>
@@ -91,7 +92,8 @@ export class SlotPorts {
 
   /** The further ports of the engine that runs. */
   currentNamed (name: string): EnginePorts['named'] {
-    return this.#deps.isLive(name) ? withoutMain(this.#chosen.get(name) ?? new Map<string, number>()) : {}
+    const chosen = this.#deps.isLive(name) ? this.#chosen.get(name) : undefined
+    return chosen === undefined ? NONE : withoutMain(chosen)
   }
 
   /** The port that a slot has, else the one that a launch would try first. */
@@ -230,5 +232,6 @@ export class SlotPorts {
 }
 
 function withoutMain (chosen: Chosen): Readonly<Record<string, number>> {
-  return Object.fromEntries([...chosen].filter(([each]) => each !== MAIN))
+  // most engines have no further ones, and lists keep what they made of the same object
+  return chosen.size === (chosen.has(MAIN) ? 1 : 0) ? NONE : Object.fromEntries([...chosen].filter(([each]) => each !== MAIN))
 }

@@ -24,6 +24,7 @@ const PROBE_MS = 8_000
 export class SlotRecords {
   readonly #services: RecordServices
   readonly #kept = new Map<string, KeptJson>()
+  #list: { readonly texts: readonly string[], readonly bytes: Buffer } = { texts: [], bytes: Buffer.from('[]') }
   #problems: { readonly of: readonly Diagnostic[] | null, readonly byFile: ReadonlyMap<string, readonly Diagnostic[]> } =
     { of: null, byFile: new Map() }
 
@@ -33,15 +34,20 @@ export class SlotRecords {
 
   /**
    * Slots in configuration order, those whose files cannot be read, then upstreams, as JSON: of what did not change since
-   * the last time the text is kept.
+   * the last time the text is kept, and so are the bytes of all.
    */
-  async listJson (): Promise<string> {
+  async listJson (): Promise<Buffer> {
     const names = this.#services.slots.names()
     const deadline = startDeadline(this.#services.clock, PROBE_MS)
     const records = await mapBounded(names, PROBES_AT_A_TIME, name => this.#recordJson(name, deadline.within))
     deadline.end()
     if (this.#kept.size > names.length) for (const name of this.#kept.keys()) if (!names.includes(name)) this.#kept.delete(name)
-    return `[${[...records.filter(record => record !== null), ...this.#others().map(row => JSON.stringify(row))].join(',')}]`
+    const texts = [...records.filter(record => record !== null), ...this.#others().map(row => JSON.stringify(row))]
+    const kept = this.#list.texts
+    if (kept.length !== texts.length || !kept.every((text, i) => text === texts[i])) {
+      this.#list = { texts, bytes: Buffer.from(`[${texts.join(',')}]`) }
+    }
+    return this.#list.bytes
   }
 
   /** A slot, else an upstream of that name. Throws `slot.not_found`. */
@@ -140,9 +146,11 @@ export class SlotRecords {
 
 /** All that a record is made of, one level down: what lies deeper is made anew only when it changes. */
 function partsOf (facts: SlotFacts): unknown[] {
-  const { status, outlook, metrics, anchor, diagnostics, ...others } = facts
-  return [
-    ...Object.values(others), ...Object.values(status), ...Object.values(outlook ?? {}), ...Object.values(metrics),
-    ...Object.values(anchor ?? {}), ...diagnostics, outlook === null, anchor === null
-  ]
+  const { status: { ports, failure, ...status }, outlook, metrics, anchor, diagnostics, ...others } = facts
+  const parts: unknown[] = [outlook === null, anchor === null, failure === null, Object.keys(ports).join(), ...diagnostics]
+  // what is made anew at every look is compared by what is in it
+  for (const made of [others, status, ports, failure, outlook, metrics, anchor]) {
+    if (made !== null) for (const key in made) parts.push((made as Record<string, unknown>)[key])
+  }
+  return parts
 }

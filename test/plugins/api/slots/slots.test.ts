@@ -50,6 +50,11 @@ t.test('the list has every slot, broken files among them', async t => {
   t.match(json[5], { kind: 'unread', state: 'error', container_status: 'stopped', metadata: { file_problems: [{ path: 'device', line: 1 }] } })
   t.match(json[6], { _synthetic: true, kind: 'remote', status: 'offline', backend: 'remote', provider: 'remote-upstream', url: 'http://127.0.0.1:9/v1' })
 
+  const written = t.capture(JSON, 'stringify', JSON.stringify)
+  await gateway.call('GET', '/api/slots')
+  const anew = written().map(({ args: [value] }) => value as { kind?: string, name?: string } | undefined).filter(value => value?.kind === 'local')
+  t.same(anew, [], 'of slots that did not change the text is kept')
+
   t.match((await gateway.call('GET', '/api/slots/agent')).json, { name: 'agent', config_drift: false })
   t.match((await gateway.call('GET', '/api/slots/cloud')).json, { name: 'cloud', _synthetic: true })
   await refused(t, gateway, { call: ['GET', '/api/slots/none'], status: 404, code: 'slot.not_found', message: /GET \/api\/slots/ })
