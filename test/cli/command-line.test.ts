@@ -213,6 +213,14 @@ const promised: Readonly<Record<string, readonly string[]>> = {
   'board move': ['--board', '--assignee', '--reason', '--summary', '--json'],
   'board show': ['--board', '--json'],
   'board watch': ['--board', '--since', '--json'],
+  'service list': ['--json'],
+  'service start': [],
+  'service stop': [],
+  'service restart': [],
+  'service enable': [],
+  'service disable': [],
+  'service logs': ['-f, --follow', '-n, --lines'],
+  'service install': [],
   'mcp list': [],
   'mcp status': [],
   'mcp install': [],
@@ -232,17 +240,24 @@ function runs (text: string, words: readonly string[]): boolean {
     text.includes(`${typed(words.slice(0, i + 1))}, ...`) && text.includes(`(${typed(words.slice(i + 1))}`))
 }
 
-t.test('every command and option that is promised exists, and a test runs each of the commands', async t => {
+/** Whether a test types an option, as a word of its own or within a line. */
+function gives (text: string, flag: string): boolean {
+  return new RegExp(`[ '\`]${flag}(?=['\` =])`).test(text)
+}
+
+t.test('every command and option that is promised exists, and a test runs each of them', async t => {
   const tests = sources('test').filter(({ path }) => !path.endsWith('/command-line.test.ts')).map(({ text }) => text)
   for (const [path, options] of Object.entries(promised)) {
     const found = tree.find(other => other.path === path)
     t.ok(found, `svc ${path}`)
+    const running = tests.filter(text => runs(text, path.split(' ')))
     for (const given of options) {
       const flags = given.replace('!', '').split(', ')
       const option = found?.command.options.find(({ long, short }) => flags.every(flag => flag === long || flag === short))
       t.equal(option?.mandatory, given.endsWith('!'), `svc ${path} ${given}`)
+      t.ok(running.some(text => flags.some(flag => gives(text, flag))), `a test runs svc ${path} ${given}`)
     }
-    t.ok(tests.some(text => runs(text, path.split(' '))), `a test runs svc ${path}`)
+    t.ok(running.length > 0, `a test runs svc ${path}`)
   }
   const create = tree.find(({ path }) => path === 'slot create')!.command
   const choices = (flag: string): readonly string[] | undefined => create.options.find(({ long }) => long === flag)?.argChoices

@@ -51,6 +51,8 @@ t.test('register, scan, assign, rm', async t => {
   const svc = (...args: readonly string[]) => run([...args, '--url', fake.url], { cwd: '/work' })
   t.match(await svc('model', 'register', 'mine', '-p', 'sub/m.gguf', '--license', 'mit'), { code: 0, stdout: /qwen3-4b is registered: chat, Q4_K_M/ })
   t.same(fake.seen.at(-1)?.body, { id: 'mine', path: '/work/sub/m.gguf', license: 'mit' }, 'a path is taken from where one stands')
+  await svc('model', 'register', 'named', '--path', '/m/n.gguf', '--name', 'My model')
+  t.same(fake.seen.at(-1)?.body, { id: 'named', path: '/m/n.gguf', name: 'My model' })
   t.match(await svc('model', 'scan'), { code: 0, stdout: '2 new in /m: a, b\n', stderr: 'left out: /m/y: invalid_model: broken\n' })
   t.match(await svc('model', 'assign', 'qwen3-4b', '-s', 'agent'), { code: 0, stdout: /svc slot restart agent/ })
   t.same(fake.seen.at(-1)?.body, { model: { default: 'qwen3-4b' } })

@@ -65,6 +65,8 @@ t.test('a service is installed, started, looked at, stopped and taken away at th
   t.match((await svc('list')).stdout, /notes +up +container +by itself/)
   t.match(JSON.parse((await svc('list', '--json')).stdout), { services: [{ id: 'notes', up: true, installation: { form: 'container' } }] })
   t.match(await svc('logs', 'notes'), { code: 0, stdout: 'a line of the fake engine\n' })
+  t.match(await svc('logs', 'notes', '-n', '1'), { code: 0, stdout: /^[^\n]*\n$/ })
+  t.match(await svc('logs', 'notes', '-n', '0'), { code: 2, stderr: /must be at least 1/ })
   t.match(JSON.parse((await svc('restart', 'notes', '--json')).stdout), { ok: true, action: 'restart' })
   t.match(await svc('stop', 'notes'), { code: 0 })
   t.match(await svc('disable', 'notes'), { code: 0, stdout: 'Notes does not start with the gateway.\n' })

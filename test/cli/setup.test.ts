@@ -23,10 +23,12 @@ const everyTier = (slots: ReadonlyArray<readonly [string, string]>): Record<stri
 t.test('automatic, with a gateway that runs', async t => {
   const gateway = await machine(t, everyTier([['chat.primary', 'small'], ['chat.coder', 'other']]))
   const url = ['--url', gateway.baseUrl]
-  const plain = await run(['setup', '--auto', '--no-extensions', ...url])
+  const store = join(gateway.home, 'store')
+  const plain = await run(['setup', '--auto', '--no-extensions', '--storage-dir', store, ...url])
   t.equal(plain.code, 0, plain.stderr)
   t.match(plain.stdout, /^Tier \w+\nSLOT +MODEL +DEVICE +PROFILE +RESULT\nagent +small +.*made, waits for its model\nTry it: svc chat --slot agent "Hello"\n$/)
   t.match(plain.stderr, /small: 100 %/)
+  t.match(JSON.parse((await run(['model', 'show', 'small', '--json', ...url])).stdout), { path: new RegExp(`^${store}/`) })
   t.equal(gateway.slots.config('agent').model.default, 'small')
 
   const json = await run(['setup', '--auto', '--no-pull', '--json', ...url])

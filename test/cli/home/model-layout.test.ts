@@ -85,6 +85,9 @@ t.test('dry run, apply, apply again, things in the way', async t => {
   t.match(dry.stderr, /1 of 5 are left alone/)
   t.throws(() => readdirSync(root), { code: 'ENOENT' })
 
+  const registry = join(old, '../registry.toml')
+  writeFileSync(registry, `[models.qwen]\npath = "${old}/chat/qwen.gguf"\ncapabilities = ["rerank"]\n`)
+  t.match((await svc('--registry', registry)).stdout, /create +llamacpp\/rerank\/qwen\.gguf/)
   const applied = await svc('--apply')
   t.equal(applied.code, 0, 'what nobody knows is a warning')
   const links = () => execFileSync('find', [root, '-type', 'l', '-printf', '%P -> %l\n']).toString().trim().split('\n').sort()

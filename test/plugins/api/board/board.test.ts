@@ -233,6 +233,9 @@ t.test('svc board lists, shows, adds and moves tasks, and watches what happens',
   t.match(await svc('move', id.slice(2), 'blocked', '--reason', 'no paint', '--assignee', 'me'), { code: 0, stdout: `${id} is in blocked.\n` })
   t.match(await svc('show', id), { stdout: /lane +blocked: no paint\nassignee +me[^]*green\n/ })
   t.match(await svc('move', id, 'nowhere'), { code: 1, stderr: /board\.invalid_body/ })
+  const [, gone = ''] = /^(t_[0-9a-f]{8})/.exec((await svc('add', 'over', '--to', 'archived')).stdout) ?? []
+  t.notMatch((await svc('list')).stdout, gone)
+  t.match((await svc('list', '--all')).stdout, gone)
   t.match(await svc('show', 'ffffffff'), { code: 1, stderr: /no task begins with t_ffffffff/ })
   t.match(JSON.parse((await svc('show', id, '--json')).stdout), { id, status: 'blocked' })
   t.match(JSON.parse((await svc('list', '--json')).stdout), { lanes: { blocked: [{ id }], todo: [{ title: 'Sit on it' }] } })

@@ -94,6 +94,8 @@ t.test('the channel is asked, chosen and shown, by the routes and at the prompt'
   t.match(await call('GET', 'channel'), { status: 200, json: { channel: 'nightly' } }, 'the channel is kept')
   t.match(JSON.parse((await svc('--check', '--channel', 'stable', '--json')).stdout), { latest: '99.0.0', update_available: true })
   t.match(await svc('--check', '--channel', 'weekly'), { code: 2 })
+  t.match(await svc('--check', '--target', '98.0.0'), { code: 0, stdout: /Latest +98\.0\.0/ })
+  t.match(await svc('--target', '97.0.0'), { code: 1, stderr: /answers 404/ })
 
   t.match(await call('PUT', 'channel', { channel: 'weekly' }), { status: 400, json: { error: { code: 'channel.unknown', message: /there are stable, nightly/ } } })
   t.match(await call('PUT', 'channel', {}), { status: 400, json: { error: { code: 'channel.invalid' } } })
