@@ -86,7 +86,7 @@ function nameOf ({ build, folder, use }: CachedCode): string {
 function cacheRoot (env: Readonly<Record<string, string | undefined>>): string | null {
   const { XDG_CACHE_HOME: named = '', HOME: home = '' } = env
   if (named.startsWith('/')) return named
-  // an account of the system may name a home that nobody made
+  // an account of the system may name a home that does not exist
   return home.startsWith('/') && existsSync(home) ? join(home, '.cache') : null
 }
 

@@ -81,7 +81,7 @@ export function addMcpRestart (mcp: Command, cli: Cli): void {
     })
 }
 
-/** The record of a server that nobody is asked about first. */
+/** The record of a server that is installed without a question. */
 function remoteOf (address: string, id: string | undefined): { url: string, transport: string } {
   if (!/^https?:/.test(address)) throw usageFailure('--direct takes the address of a server, http://… or https://…')
   if (id === undefined) throw usageFailure('--direct needs --id <id>: nothing is asked that could tell its name')

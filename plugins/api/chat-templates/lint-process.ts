@@ -8,7 +8,7 @@ import type { LintResult } from './lint.js'
 const TIME_MS = 2_000
 const START_MS = 30_000
 const MEMORY_MB = 128
-/** Templates that callers may have in line: each takes up to two seconds, and nobody waits for more than a few. */
+/** Templates that callers may have in line: each takes up to two seconds, and a caller waits for a few at most. */
 const MAX_WAITING = 8
 
 interface Job {

@@ -42,7 +42,7 @@ export class TemplateCatalog {
     return content === null || file === undefined ? null : { ...await this.#entry(file), content }
   }
 
-  /** Written also when the lint finds fault: whoever edits a template wants to keep it. */
+  /** Written also when the lint finds fault: an edit in progress is worth keeping. */
   async put (id: string, content: string): Promise<TemplateEntry> {
     this.#lints.requireRoom()
     await writeTemplate(this.#models, id, content, false)

@@ -36,7 +36,7 @@ export class Orders {
         resolve(value)
       }
       const done = this.#activity.audited(row, note => work({ answer, note, signal })).catch((error: unknown) => {
-        // told by the audit row, and nobody waits for it any more
+        // the audit row tells it: the caller has left
         if (answered) this.#log.warn({ action: row.action, target }, `${row.action} of ${target} failed: ${messageOf(error)}`)
         reject(error as Error)
       }).finally(() => { this.#running.delete(done) })

@@ -16,7 +16,7 @@ export interface Extension {
   readonly installed: boolean
 }
 
-/** What a first run would have if nobody said anything else. */
+/** What a first run has unless the request says otherwise. */
 const usual: Readonly<Record<string, boolean>> = { openwebui: true, comfyui: true, hermes: true }
 
 export const extensionSkips = ['unknown_extension', 'made_with_its_slot', 'not_asked_for'] as const
@@ -32,7 +32,7 @@ export interface ExtensionOutcome {
 
 export interface ExtensionOrder {
   readonly wanted: Readonly<Record<string, boolean>>
-  /** Somebody asked for them; those that are on by default are not brought from registries by that alone. */
+  /** The request names them; those that are on by default are not brought from registries by that alone. */
   readonly isAsked: boolean
 }
 

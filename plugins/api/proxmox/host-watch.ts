@@ -24,7 +24,7 @@ export interface HostWatchOptions {
 }
 
 /**
- * What is known of the host: an answer is good for 30 seconds, and one question runs at a time, whoever waits for it. New
+ * What is known of the host: an answer is good for 30 seconds, and one question runs at a time, however many callers wait for it. New
  * settings end the question about the old ones. Tells the events of a host that goes and comes back.
  */
 export class HostWatch {
@@ -46,20 +46,20 @@ export class HostWatch {
     return this.#recent(settings) ?? await this.#ask(settings)
   }
 
-  /** What is known, also when it is old; asks in the background then. Waits for nobody. */
+  /** What is known, also when it is old; asks in the background then. Never waits. */
   latest (settings: HostSettings): HostAnswer {
     if (this.#recent(settings) === null) this.#ask(settings).catch(() => undefined)
     if (this.#known !== null && isDeepStrictEqual(this.#known.settings, settings)) return this.#known.status
     return { configured: true, ok: false, error: `${settings.host}:${settings.port} is being asked for the first time; look again in a moment` }
   }
 
-  /** Ends what runs; whoever asks afterwards is refused. */
+  /** Ends what runs; later questions are refused. */
   async close (): Promise<void> {
     this.#closed = true
     await this.forget()
   }
 
-  /** As if nobody had ever been asked. */
+  /** As if the host had never been asked. */
   async forget (): Promise<void> {
     const question = this.#question
     this.#known = null

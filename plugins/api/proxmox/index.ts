@@ -8,7 +8,7 @@ import { SettingsFile } from './settings-file.js'
 
 /**
  * `/api/settings/proxmox`: the virtualization host that this machine is a guest of. The host is asked while
- * somebody looks and not otherwise; `/api/stats/hardware` shows what is known and never waits for it.
+ * a page is open and not otherwise; `/api/stats/hardware` shows what is known and never waits for it.
  */
 export default definePlugin({
   name: 'api-proxmox',

@@ -120,7 +120,7 @@ async function greet (
   const { Client } = await import('@modelcontextprotocol/client')
   const changed = (kind: ChangeKind) => ({ autoRefresh: false, onChanged: () => onChange(kind) })
   const client = new Client({ name: 'svc', version: deps.version }, {
-    // nobody here can answer for the caller: a server that asks is told so
+    // nothing here can answer for the caller: a server that asks is told so
     capabilities: {},
     versionNegotiation: { mode: era, probe: { timeoutMs: program?.pipes == null ? PROBE_MS : server.start_timeout_s * 500 } },
     inputRequired: { autoFulfill: false },

@@ -171,7 +171,7 @@ export class HostedServer {
       const answer = await connection.client.request({ method, params: { ...params } }, answerSchema,
         { ...options, signal, timeout, resetTimeoutOnProgress: true })
         .catch((error: unknown) => this.#requestFailed(connection, error, what, signal))
-      // what nobody could write down again, neither for a client nor in a row
+      // what could not be written again, neither for a client nor in a row
       if (isDeeper(answer, MOST_LEVELS)) {
         throw mcpError('mcp.answer_too_large', `${what} of tool server ${this.#server.id}: the answer is nested deeper than ${MOST_LEVELS} levels`, { details: { id: this.#server.id } })
       }

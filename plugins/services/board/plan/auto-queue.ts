@@ -34,7 +34,7 @@ export class AutoQueue {
     this.#database.run('INSERT OR IGNORE INTO auto_plans (task, state, actor, next_at) VALUES (?, \'waiting\', ?, ?)', id, actor, this.#now())
   }
 
-  /** Part of the transaction that plans the task, whoever asked for it. */
+  /** Part of the transaction that plans the task, for whatever reason it is planned. */
   planned (task: string): void {
     this.#database.run(`INSERT INTO auto_plans (task, state, actor, next_at) VALUES (?, 'over', '', 0)
       ON CONFLICT (task) DO UPDATE SET state = 'over'`, task)
