@@ -1,40 +1,28 @@
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { core, messageOf, svcError, type EngineForm, type Finding, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
+import { messageOf, svcError, type EngineForm, type GatewayInfo, type Logger, type PluginReport } from './contract/index.js'
 import type { GatewayOptions } from './gateway-options.js'
 import { spoolFolder, sweepSpool } from './dispatch/upload/spool-file.js'
 import { GatewayConfigCheck } from './host/start/config-check.js'
-import { builtinCandidates, descriptorCandidates, inlineCandidates, packageCandidates } from './host/packages/discover.js'
-import { Generations } from './host/packages/generations.js'
-import { watchLoop } from './host/watch/loop-watch.js'
-import { PluginLogs } from './host/watch/plugin-logs.js'
 import { preparePluginHome } from './host/packages/plugin-home.js'
-import { PluginHost } from './host/plugin-host.js'
+import type { PluginHost } from './host/plugin-host.js'
 import { guardProcess } from './host/watch/process-guard.js'
 import { Services } from './host/mount/services.js'
-import { createApp } from './http/app.js'
 import { BodyReads } from './http/body/body-reads.js'
 import { HttpServer, isLoopback } from './http/server/http-server.js'
-import { liveGuards } from './http/guard/live-guards.js'
-import { allowedMethods, dialectAround } from './http/methods.js'
-import { apiDocument } from './http/openapi/openapi.js'
 import { OpenStreams } from './http/stream/sse-reply.js'
+import { provideCore } from './core-services.js'
+import { drainRequests } from './request-drain.js'
+import { tellFindings } from './start-findings.js'
+import { createHost } from './gateway-host.js'
 import { createInference, type Inference } from './inference.js'
 import { closeKernel, openKernel, type KernelServices } from './kernel-services.js'
-import { settlesWithin } from './async/waiting.js'
-import { createLogger, withPlugin, withShortText } from './logger.js'
+import { createLogger, withShortText } from './logger.js'
 import { autostart } from './slots/life/autostart.js'
-import type { SlotManager } from './slots/slot-manager.js'
 import { createAgentFiles } from './tools/agent-files.js'
 import { Tools } from './tools/tool-catalogue.js'
 import { noteStopping } from './state/home-lock.js'
 import { createSystemClock } from './state/system-clock.js'
-import { pluginState } from './plugin-state.js'
 import { packageRoot, version } from './version.js'
-import { problemText } from './contract/text/problem-text.js'
-
-/** What a request may take to end once it was told to: longer takes only a plugin that ignores its signal. */
-const LAST_REQUESTS_MS = 2_000
 
 export interface StartedGateway {
   readonly baseUrl: string
@@ -83,7 +71,6 @@ class GatewayRun implements Gateway {
   #unguard: () => void = () => {}
   /** The clock's timers do not keep the process alive; this does, from start to the end of stop. */
   #alive: NodeJS.Timeout | null = null
-  #check: GatewayConfigCheck | null = null
   #baseUrl: string | null = null
   #starting: Promise<StartedGateway> | null = null
   #stopping: Promise<void> | null = null
@@ -137,7 +124,15 @@ class GatewayRun implements Gateway {
           stray: reason => this.#log.error({ reason: messageOf(reason) }, 'something was rejected with a value that is not an error')
         })
       }
-      this.#provide(kernel, inference, host)
+      const check = new GatewayConfigCheck({
+        ...kernel, plans: inference.plans, providers: host.providers, tools: present(this.#tools), plugins: () => host.known()
+      })
+      provideCore(this.#services, {
+        kernel, inference, host, check,
+        tools: present(this.#tools),
+        installation: this.#options.installation ?? { root: packageRoot, restart: null },
+        info: () => this.#info(kernel)
+      })
       await preparePluginHome(kernel.config.paths.plugins)
       await host.boot()
       await kernel.openDrivers(inference.drivers())
@@ -155,7 +150,7 @@ class GatewayRun implements Gateway {
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
       inference.upstreams.warm()
       const { slots, gpu } = inference, isOn = this.#options.autostart !== false
-      void this.#tellFindings(kernel, slots)
+      void tellFindings({ ...kernel, check, slots }, () => this.#autostarted, this.#halt.signal)
       const mayStart = (name: string): boolean => isOn && slots.startsByItself(name) && gpu.allows(name)
       this.#autostarted = autostart(slots, kernel.config, mayStart, this.#halt.signal)
       return { baseUrl, info: this.#info(kernel), listeningMs }
@@ -179,130 +174,23 @@ class GatewayRun implements Gateway {
 
   #createHost (kernel: KernelServices): PluginHost {
     const { config, clock, events, log } = kernel
-    const guards = liveGuards(config, kernel.env, this.#options.host)
     const bodies = this.#bodies = new BodyReads({
       clock,
       memoryBytes: config.snapshot.svc.server.body_memory_bytes,
       idleMs: () => config.snapshot.svc.server.body_idle_timeout_s * 1000
     })
-    const { checkAnswers = false, pluginConfig = {} } = this.#options
-    const generations = new Generations(config.paths.plugins)
-    const pluginHome = { folder: config.paths.plugins, generations, gateway: version }
     const clean = (text: string): string => config.withoutSecrets(text)
-    const logs = new PluginLogs(clock, clean)
     const tools = this.#tools = new Tools({ log, clock, events, activity: kernel.activity, clean })
     tools.useAgents(createAgentFiles(config))
-    const host: PluginHost = new PluginHost({
-      clock,
-      log,
-      config,
-      events,
-      pluginConfig,
+    return createHost({
+      kernel, bodies, tools,
+      options: this.#options,
       services: this.#services,
-      generations,
-      watchLoop: this.#options.guardProcess === true ? told => watchLoop(log, told) : null,
-      busyProviders: () => this.#inference?.fleet.busyProviders() ?? new Set(),
-      stateOf: plugin => pluginState(kernel, plugin),
-      logs,
-      logOf: plugin => logs.tapped(plugin, withPlugin(log, plugin)),
-      mount: {
-        log,
-        clock,
-        streams: this.#streams,
-        bodies,
-        checkAnswers,
-        limits: () => {
-          const { api_body_limit_bytes: api, v1_body_limit_bytes: v1 } = config.snapshot.svc.server
-          return { api, v1 }
-        }
-      },
-      createApp: () => createApp({
-        log,
-        guards,
-        bodies,
-        methodsOf: path => allowedMethods(host.routes.map(({ route }) => route), path),
-        dialectOf: path => dialectAround(host.routes.map(({ route }) => route), path),
-        isStopping: () => this.#stopping !== null
-      }),
-      serve: app => this.#server.serve((request, response) => app.routing(request, response)),
-      candidates: async () => [
-        ...builtinCandidates(this.#options.builtins ?? []),
-        ...inlineCandidates(this.#options.plugins ?? []),
-        ...await descriptorCandidates(join(config.paths.etc, 'engines')),
-        ...await packageCandidates(pluginHome, config.snapshot.svc.plugins.allow)
-      ],
-      runtimesChanged: runtimes => kernel.runtime.use(runtimes),
-      providersChanged: async (providers, files) => {
-        const laid = config.use(providers, files)
-        this.#inference?.providersChanged()
-        await laid
-      },
-      toolsChanged: plugins => tools.use(plugins)
+      server: this.#server,
+      streams: this.#streams,
+      inference: () => this.#inference,
+      isStopping: () => this.#stopping !== null
     })
-    return host
-  }
-
-  #provide (kernel: KernelServices, inference: Inference, host: PluginHost): void {
-    const services = this.#services
-    services.add(core.info, Object.defineProperties({}, Object.fromEntries(
-      (['name', 'version', 'instance', 'startedAt', 'uptimeMs', 'runtime', 'runtimes', 'baseUrl'] as const).map(key => [key, { enumerable: true, get: () => this.#info(kernel)[key] }])
-    )))
-    services.add(core.config, kernel.config)
-    const { clock, config, models } = kernel, { plans } = inference, { providers } = host
-    this.#check = new GatewayConfigCheck({
-      clock, config, models, plans, providers, tools: present(this.#tools), plugins: () => host.known()
-    })
-    services.add(core.configCheck, this.#check)
-    services.add(core.clock, clock)
-    services.add(core.log, kernel.log)
-    services.add(core.events, kernel.events)
-    services.add(core.activity, kernel.activity)
-    services.add(core.approvalRows, kernel.approvals)
-    services.add(core.gpu, inference.gpu)
-    services.add(core.gate, inference.gpu)
-    services.add(core.hardware, kernel.hardware)
-    services.add(core.installation, this.#options.installation ?? { root: packageRoot, restart: null })
-    services.add(core.jobs, kernel.jobs)
-    services.add(core.models, kernel.models)
-    services.add(core.modelFiles, kernel.modelFiles)
-    services.add(core.openapi, apiDocument(() => host.routes, version, () => host.providers.list()))
-    services.add(core.daemons, inference.daemons)
-    services.add(core.providers, host.providers)
-    services.add(core.agents, host.agents)
-    services.add(core.services, host.companions)
-    services.add(core.slots, inference.slots)
-    services.add(core.dispatch, inference.dispatcher)
-    services.add(core.upstreams, inference.desk)
-    services.add(core.requests, inference.requests)
-    services.add(core.plugins, host)
-    services.add(core.programs, kernel.programs)
-    services.add(core.tasks, inference.tasks)
-    services.add(core.throughput, inference.throughput)
-    services.add(core.tools, present(this.#tools))
-  }
-
-  /**
-   * What is wrong between the files; each file's own problems were told when it was read. Slots that start by themselves
-   * tell their own: of these, what no start has told is told after it.
-   */
-  async #tellFindings ({ config }: KernelServices, slots: SlotManager): Promise<void> {
-    const own = config.snapshot.diagnostics
-    const tell = ({ file, path, message, code }: Finding): void =>
-      this.#log.warn({ file, path, code }, `${file}: ${problemText(path, message)}`)
-    const late: Array<Finding & { readonly slot: string }> = []
-    for (const finding of await this.#check?.findings() ?? []) {
-      const { file, path, message } = finding
-      if (own.some(known => known.file === file && known.path === path && known.message === message)) continue
-      const slot = /^slots\/([^/]+)\.toml$/.exec(file)?.[1]
-      if (slot !== undefined && slots.names().includes(slot) && slots.startsByItself(slot)) late.push({ ...finding, slot })
-      else tell(finding)
-    }
-    await this.#autostarted
-    if (this.#halt.signal.aborted) return
-    for (const finding of late) {
-      const isTold = slots.names().includes(finding.slot) && slots.status(finding.slot).failure?.message === finding.message
-      if (!isTold) tell(finding)
-    }
   }
 
   #info (kernel: KernelServices): GatewayInfo {
@@ -348,23 +236,10 @@ class GatewayRun implements Gateway {
     if (this.#alive !== null) clearInterval(this.#alive)
   }
 
-  /** Waits for running answers up to the grace, or until it is hurried; then ends them with an error event. */
-  async #drain (active: Inference['dispatcher']['active']): Promise<void> {
-    const { clock, config } = this.#kernel!
-    const idle = active.idle()
-    await new Promise<void>(resolve => {
-      const timer = clock.setTimer(config.snapshot.svc.server.shutdown_grace_s * 1000, resolve)
-      const done = (): void => {
-        timer.cancel()
-        resolve()
-      }
-      void idle.then(done)
-      if (this.#hurried.signal.aborted) done()
-      else this.#hurried.signal.addEventListener('abort', done, { once: true })
-    })
-    active.stopAll(svcError('gateway.stopping', 'the gateway is shutting down', { details: { retry_after_s: 5 } }))
-    if (await settlesWithin(clock, LAST_REQUESTS_MS, idle)) return
-    this.#log.error({ requests: active.list().map(({ id, slot, upstream }) => ({ id, slot, upstream })) }, 'requests did not end although they were told to')
+  #drain (active: Inference['dispatcher']['active']): Promise<void> {
+    const { clock, config, log } = this.#kernel!
+    const graceMs = config.snapshot.svc.server.shutdown_grace_s * 1000
+    return drainRequests({ clock, log, active, graceMs, hurried: this.#hurried.signal })
   }
 
   /** A container is found again by the next gateway, a child process ends with its parent; unless it is said otherwise. */

@@ -38,12 +38,16 @@ export { requestPhases, requestPriorities, requestSurfaces } from './requests.js
 export type {
   RequestPhase, RequestPriority, RequestService, RequestSummary, RequestSurface, RequestView
 } from './requests.js'
-export { convergences, launchNeeds, pullStates, slotRules } from './slots/slots.js'
+export { slotRules } from './slots/slot-draft.js'
+export type { SlotDraft, SlotProblem, SlotRule, SlotWish } from './slots/slot-draft.js'
+export { launchNeeds } from './slots/slot-outlook.js'
+export type { LaunchDifference, LaunchTrouble, ProfileOutlook, ResolvedArgv, SlotOutlook } from './slots/slot-outlook.js'
+export { pullStates } from './slots/slot-status.js'
 export type {
-  Convergence, HeldEngine, ImagePullStatus, LaunchDifference, LaunchTrouble, LogQuery, ProfileOutlook, PullState,
-  ResolvedArgv, SlotDraft, SlotFailure, SlotLease, SlotMetrics, SlotOutlook, SlotProblem, SlotRule, SlotService, SlotStatus,
-  SlotVoices, SlotWish, UnreadSlot
-} from './slots/slots.js'
+  HeldEngine, ImagePullStatus, LogQuery, PullState, SlotFailure, SlotMetrics, SlotStatus, SlotVoices, UnreadSlot
+} from './slots/slot-status.js'
+export { convergences } from './slots/slots.js'
+export type { Convergence, SlotLease, SlotService } from './slots/slots.js'
 export type { ThroughputHistory, ThroughputQuery, ThroughputService } from './slots/throughput.js'
 export type {
   AgentFiles, ApprovalGate, ApprovalRequest, JsonSchema, ToolCaller, ToolCatalogue, ToolClass, ToolContent, ToolEntry,

@@ -24,8 +24,8 @@ export interface HostWatchOptions {
 }
 
 /**
- * What is known of the host: an answer is good for 30 seconds, and one question runs at a time, however many callers wait for it. New
- * settings end the question about the old ones. Tells the events of a host that goes and comes back.
+ * What is known of the host: an answer is good for 30 seconds, and one question runs at a time, however many callers wait for
+ * it. New settings end the question about the old ones. Tells the events of a host that goes and comes back.
  */
 export class HostWatch {
   readonly #clock: Clock

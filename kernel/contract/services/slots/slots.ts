@@ -1,84 +1,15 @@
 import type { EngineAddress, EngineClient } from '../../provider/engine-client.js'
 import type { EngineForm } from '../../provider/engine-runtime.js'
 import type { EngineProvider } from '../../provider/provider.js'
-import type { ArgvSegmentName } from '../../provider/provider-launch.js'
 import type { SvcError } from '../../errors/errors.js'
-import type { ErrorCode } from '../../errors/error-codes.js'
-import type { Device, SlotState, SlotType } from '../../schemas/enums.js'
+import type { Device } from '../../schemas/enums.js'
 import type { NamedProfile } from '../../schemas/profile.js'
 import type { NamedSlotConfig } from '../../schemas/named-slot.js'
-import type { ChangeOptions, ConfigDraft } from '../config/config-draft.js'
+import type { ChangeOptions } from '../config/config-draft.js'
 import type { RequestPriority } from '../requests.js'
-
-/** Why a slot is in `error`. Times in epoch milliseconds. */
-export interface SlotFailure {
-  readonly code: string
-  readonly message: string
-  /**
-   * `heals`: requests try again, at growing intervals. `unfit`: found before anything was started, and looked for anew by
-   * each request. `stays`: nothing is tried until something is changed or an operator's verb asks for it.
-   */
-  readonly kind: 'heals' | 'unfit' | 'stays'
-  /** Launches that failed in a row; an operator's verb resets it. */
-  readonly attempts: number
-  /** Until then requests are refused with Retry-After; a verb may try at once. */
-  readonly retryAt: number
-  /** Last lines the engine wrote. */
-  readonly logTail: readonly string[]
-}
-
-/** A slot at one moment, as its owner knows it. Times in epoch milliseconds. */
-export interface SlotStatus {
-  readonly name: string
-  readonly state: SlotState
-  readonly since: number
-  readonly message: string
-  /** Counts launches; a container of an older generation is never used. */
-  readonly generation: number
-  readonly modelId: string | null
-  readonly port: number | null
-  /** Further ports of the running engine by name (`EngineProvider.ports`). */
-  readonly ports: Readonly<Record<string, number>>
-  readonly address: EngineAddress | null
-  /** Container id, or the id of the child process. */
-  readonly engineId: string | null
-  /** What the container engine, or the list of processes, calls it. */
-  readonly engineName: string | null
-  /** What runs: an image reference, or the label of a process candidate. */
-  readonly engineLabel: string | null
-  readonly inFlight: number
-  /** Requests and verbs that wait: for the slot to come up, or for a worker. */
-  readonly waiting: number
-  /** Requests that the running engine works on at once; null without one, and when it takes as many as it is given. */
-  readonly workers: number | null
-  readonly lastUsedAt: number | null
-  readonly startedAt: number | null
-  readonly adopted: boolean
-  readonly healthOk: boolean | null
-  /** The running engine was started from another configuration than the present one. */
-  readonly configDrift: boolean
-  /** An engine is left running for the slot, which takes no requests until a file can be read. `state` is `error` then. */
-  readonly held: boolean
-  readonly failure: SlotFailure | null
-  /** 0 to 1 while an image is fetched or a model is loaded, as far as it is known. */
-  readonly progress: number | null
-}
-
-/** An engine of an earlier run that is left running because a file that says what its slot should run cannot be read. */
-export interface HeldEngine {
-  /** Image reference, or the label of a process candidate. */
-  readonly label: string
-  readonly address: EngineAddress | null
-  /** The file, relative to the configuration root: `slots/agent.toml`, `profiles.toml`; or `registry.toml`. */
-  readonly file: string
-}
-
-/** A slot that is left out because its file could not be read at the first load. */
-export interface UnreadSlot {
-  readonly name: string
-  /** What an earlier gateway left running for it; it is kept, and adopted once the file can be read. */
-  readonly engine: HeldEngine | null
-}
+import type { ImagePullStatus, LogQuery, SlotMetrics, SlotStatus, SlotVoices, UnreadSlot } from './slot-status.js'
+import type { LaunchDifference, LaunchTrouble, ProfileOutlook, ResolvedArgv, SlotOutlook } from './slot-outlook.js'
+import type { SlotDraft, SlotProblem, SlotWish } from './slot-draft.js'
 
 /** The right to send one request to a ready engine. While it is held the slot is not evicted or idle-stopped. */
 export interface SlotLease {
@@ -101,133 +32,8 @@ export interface SlotLease {
   release (broken?: boolean): void
 }
 
-export interface ResolvedArgv {
-  readonly argv: readonly string[] | null
-  /** One entry per surviving flag: the segment that set its final value. */
-  readonly provenance: ReadonlyArray<{ readonly flag: string, readonly value: string | null, readonly segment: ArgvSegmentName }>
-  /** Duplicate flags that were collapsed. */
-  readonly removed: number
-}
-
-/** One thing that the running engine of a slot has otherwise than an engine that would be started now; null: not at all. */
-export interface LaunchDifference {
-  /** A flag (`--ctx-size`), `env.NAME` (whose value is not told), or a part of the launch (`image`, `mounts`). */
-  readonly key: string
-  readonly running: string | null
-  readonly rendered: string | null
-}
-
-/** What the next launch of a slot uses, with everything its file leaves open filled in. */
-export interface SlotOutlook {
-  readonly profile: string | null
-  /** Reference of the container image; null where engines run as processes, or the slot has none. */
-  readonly image: string | null
-  /** Tokens; null for slot types that have no context window. */
-  readonly contextSize: number | null
-  /** Whether it takes images: its model has a projector that is loaded, or is its engine's own to know. */
-  readonly vision: boolean
-}
-
-/** What becomes of a profile when a slot uses it. */
-export interface ProfileOutlook {
-  /** Engine that runs it; null when its plugin is away. */
-  readonly provider: string | null
-  readonly family: string | null
-  /** Types of slots that it suits. */
-  readonly slotTypes: readonly SlotType[]
-  /** Its flags, merged with those of multi-token prediction when it opts in. */
-  readonly resolvedFlags: string
-}
-
-export interface SlotMetrics {
-  readonly tokensPerSec: number
-  readonly ttftMs: number | null
-  readonly requestCount: number
-  readonly tokenCount: number
-}
-
-/** The voices of a speech slot, each as its engine words it: a name, or an object with an `id`. */
-export interface SlotVoices {
-  readonly name: string
-  readonly voices: readonly unknown[]
-  /** `offline`: the slot is not up, did not answer within two seconds, or its engine has no such listing. */
-  readonly source: 'live' | 'offline'
-}
-
 export const convergences = ['loaded', 'swapped', 'reloaded', 'skipped'] as const
 export type Convergence = typeof convergences[number]
-
-export const pullStates = ['present', 'pulling', 'completed', 'failed', 'missing', 'cancelled'] as const
-export type PullState = typeof pullStates[number]
-
-/** Progress of an image pull. `layer` counts finished layers. Bytes where the engine reports them. */
-export interface ImagePullStatus {
-  readonly slot_name: string
-  readonly image: string
-  readonly state: PullState
-  readonly layer: number
-  readonly total_layers: number
-  readonly current_bytes: number
-  readonly total_bytes: number
-  readonly error: string | null
-}
-
-export const slotRules = [
-  'capacity', 'anchor', 'port', 'default', 'exclusivity', 'provider', 'model', 'args', 'options', 'profile', 'fit'
-] as const
-export type SlotRule = typeof slotRules[number]
-
-/** What is wrong with one slot among others. `param` is the key at fault, dotted. */
-export interface SlotProblem {
-  readonly slot: string
-  readonly rule: SlotRule
-  readonly code: ErrorCode
-  readonly message: string
-  readonly param: string | null
-  readonly details: Readonly<Record<string, unknown>>
-}
-
-export interface LogQuery {
-  readonly tail: number
-  readonly follow: boolean
-}
-
-export const launchNeeds = ['config', 'device', 'image', 'program', 'model', 'fit'] as const
-
-/** What is known, before anything is started, to keep a slot from coming up on this host. */
-export interface LaunchTrouble {
-  readonly what: typeof launchNeeds[number]
-  readonly message: string
-}
-
-/** A slot that could be created. */
-export interface SlotWish {
-  readonly type: SlotType
-  readonly device: Device
-  readonly provider: string
-  /** `file` is the name or path of its file, empty if unknown. Null for a slot without a model. */
-  readonly model: { readonly id: string, readonly file: string } | null
-}
-
-/** The slots as they would be, and with `config` everything else that changes along with them. */
-export interface SlotDraft {
-  readonly config: ConfigDraft
-  /** As `SlotService.create`. */
-  create (name: string, config: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
-  /** As `SlotService.update`. */
-  update (name: string, patch: Readonly<Record<string, unknown>>): Promise<NamedSlotConfig>
-  /** Removes the file; the engine goes once that is written. */
-  delete (name: string): Promise<void>
-  /** The profile that a model asks for, when it suits the slot on the device, else null. */
-  preferredProfile (slot: NamedSlotConfig, device: Device, modelId: string): string | null
-  /**
-   * The profile that was chosen for a slot, when it suits the slot as it is to be. Null for none, for the default of its
-   * device and for what its model asks for.
-   */
-  chosenProfile (before: NamedSlotConfig, after: NamedSlotConfig): string | null
-  /** What would keep the slot, as the draft has it, from coming up here. Asks the disk, and no engine and no network. */
-  troubles (name: string): Promise<readonly LaunchTrouble[]>
-}
 
 /**
  * The slots. No outside code asks for a state and then acts on it: `acquire` and `ensureReady` decide inside

@@ -1,4 +1,4 @@
-import type { SlotMetrics } from './slots.js'
+import type { SlotMetrics } from './slot-status.js'
 
 export interface ThroughputQuery {
   /** Seconds to look back, at most 3600. */

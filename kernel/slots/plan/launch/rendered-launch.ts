@@ -1,4 +1,4 @@
-import type { LaunchDifference } from '../../../contract/services/slots/slots.js'
+import type { LaunchDifference } from '../../../contract/services/slots/slot-outlook.js'
 import type { LaunchPlan } from './launch-plan.js'
 
 /** What a launch was made of, by key: its flags, `env.NAME`, and what its container or program has. */
