@@ -330,7 +330,8 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/updates/job-files.ts': 'shown',
   'plugins/services/memory-engine/store/clock.ts': 'stored',
   'kernel/dispatch/answer/event-edits.ts': 'shown',
-  'plugins/v1/omni/plain-answer.ts': 'shown'
+  'plugins/v1/omni/plain-answer.ts': 'shown',
+  'plugins/v1/responses/over-chat.ts': 'shown'
 }
 
 t.test('the wall clock is read where times are shown or stored, and measures nothing', async t => {

@@ -39,10 +39,15 @@ async function endMarked (mark: string): Promise<void> {
   }
 }
 
-async function tries (t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string): Promise<void> {
+/** @param throughUs whether its model is the gateway's, which serves it from an upstream that speaks chat completions alone */
+async function tries (
+  t: Test, { client, files, env, prepare, ask }: AgentProgram, gateway: string, throughUs = false
+): Promise<void> {
   const program = await brought(t, 'agent-programs.sh', client)
   if (program === null) return
-  const model = await scriptedModel(t, TOOL)
+  const scripted = await scriptedModel(t, TOOL, { chatOnly: throughUs })
+  if (throughUs) await servedBy(t, gateway, client, scripted.url)
+  const model = { ...scripted, url: throughUs ? gateway : scripted.url }
   const home = await mkdtemp(join(tmpdir(), `svc-ring-${client}-`))
   t.teardown(() => rm(home, { recursive: true, force: true, maxRetries: 5 }))
   await writeHome(home, files(model.url))
@@ -66,6 +71,16 @@ async function tries (t: Test, { client, files, env, prepare, ask }: AgentProgra
     records: Array<{ target: string, outcome: string }>
   }
   t.match(records, [{ target: `admin/${TOOL}`, outcome: 'ok' }], 'the call is written down as the program\'s')
+  const left = unknown.filter(path => path.startsWith('POST') && !path.endsWith('/count_tokens'))
+  if (throughUs) t.ok(left.length <= 1, 'the upstream was asked once for what it does not speak', { unknown })
+}
+
+async function servedBy (t: Test, gateway: string, name: string, url: string): Promise<void> {
+  const made = await fetch(`${gateway}/api/upstreams`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ name, url: `${url}/v1`, auth_style: 'none' })
+  })
+  t.equal(made.status, 201, `the upstream is taken: ${(await made.text()).slice(0, 200)}`)
+  t.teardown(() => fetch(`${gateway}/api/upstreams/${name}`, { method: 'DELETE' }))
 }
 
 t.test('programs that people run agents with use the tools of the gateway by what svc mcp connect writes', async t => {
@@ -77,6 +92,8 @@ t.test('programs that people run agents with use the tools of the gateway by wha
   const only = process.env.SVC_TEST_AGENT_PROGRAMS?.split(',')
   for (const program of agentPrograms.filter(({ client }) => only?.includes(client) !== false)) {
     await t.test(program.client, t => tries(t, program, gateway.url))
+    const isTranslated = program.client === 'codex' || program.client === 'claude-code'
+    if (isTranslated) await t.test(`${program.client} over chat`, t => tries(t, program, gateway.url, true))
   }
   t.equal(await gateway.kill('SIGTERM'), 0)
 })

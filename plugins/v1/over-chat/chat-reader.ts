@@ -30,6 +30,7 @@ export interface ChatListener {
    * @param id null where it was told before, or never is
    */
   call (index: number, id: string | null, name: string | null, args: string): void
+  /** Of the tokens of the text that follows. */
   logprobs (rows: readonly unknown[]): void
   end (end: ChatEnd): void
 }
@@ -89,8 +90,8 @@ export class ChatReader {
 
   #choice (choice: Json, key: 'delta' | 'message'): void {
     const said = choice[key]
-    if (isObject(said)) this.#said(said)
     if (isObject(choice.logprobs) && Array.isArray(choice.logprobs.content)) this.#listener.logprobs(choice.logprobs.content)
+    if (isObject(said)) this.#said(said)
     if (typeof choice.finish_reason === 'string') this.#reason = choice.finish_reason
     if (typeof choice.stop_reason === 'string') this.#stop = choice.stop_reason
   }

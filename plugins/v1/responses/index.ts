@@ -1,6 +1,7 @@
 import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { responsesDialect } from './dialect.js'
+import { responsesOverChat } from './over-chat.js'
 
 const responsesBodySchema = z.looseObject({
   model: z.string().meta({ description: 'Slot name, model id, `svc/<role>` or upstream model', minLength: 1 }),
@@ -20,14 +21,18 @@ const responsesAnswerSchema = z.looseObject({
   usage: z.looseObject({ input_tokens: z.int(), output_tokens: z.int(), total_tokens: z.int() }).nullish()
 })
 
-/** The Responses API, for slots whose engine speaks it and for upstreams that do: bytes pass both ways, streams included. */
+/**
+ * The Responses API. Where the slot's engine or the upstream speaks it, bytes pass both ways, streams included; everything
+ * else is asked for a chat completion (over-chat.ts).
+ */
 export default definePlugin({
   name: 'v1-responses',
   kind: 'routes',
   apiVersion: 1,
-  requires: { dispatch: core.dispatch },
+  requires: { clock: core.clock, dispatch: core.dispatch },
   register (ctx) {
-    const { dispatch } = ctx.services
+    const { clock, dispatch } = ctx.services
+    const otherwise = responsesOverChat(dispatch, clock)
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/responses',
@@ -41,7 +46,9 @@ export default definePlugin({
       example: { model: 'agent', input: 'Say hello' },
       bodyKind: 'buffer',
       dialect: responsesDialect,
-      handler: call => dispatch.forward(call, { surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault })
+      handler: call => dispatch.forward(call, {
+        surface: 'responses', path: '/responses', dialect: responsesDialect, edit: thinkingDefault, otherwise
+      })
     }))
   }
 })

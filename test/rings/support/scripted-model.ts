@@ -23,9 +23,9 @@ export interface ScriptedModel {
 
 /**
  * A model that calls the first tool whose name ends with `tool`, and speaks its last words when it is told what came of it:
- * in the words of chat completions, Responses, Messages and Gemini.
+ * in the words of chat completions, Responses, Messages and Gemini; with `chatOnly`, in the first of these alone.
  */
-export async function scriptedModel (t: Test, tool: string): Promise<ScriptedModel> {
+export async function scriptedModel (t: Test, tool: string, { chatOnly = false } = {}): Promise<ScriptedModel> {
   const unknown: string[] = []
   const counts = { calls: 0, answers: 0 }
   const scripts: ReadonlyArray<readonly [RegExp, (body: Json, say: Say, tool: string) => 'called' | 'answered' | 'other']> = [
@@ -35,7 +35,7 @@ export async function scriptedModel (t: Test, tool: string): Promise<ScriptedMod
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const path = request.url!.split('?', 1)[0]!
-    const script = scripts.find(([pattern]) => pattern.test(path))?.[1]
+    const script = (chatOnly ? scripts.slice(0, 1) : scripts).find(([pattern]) => pattern.test(path))?.[1]
     if (script === undefined || request.method !== 'POST') {
       if (path.endsWith('/models')) return void send(response, { object: 'list', data: [{ id: 'scripted', object: 'model', owned_by: 'ring', context_length: WINDOW }] })
       if (path.endsWith('/count_tokens')) return void send(response, { input_tokens: 10 })

@@ -1,8 +1,8 @@
 import type { Test } from 'tap'
-import { createFakeProviderPlugin, type EngineScript, type SeenRequest } from '../../kernel/testing/index.js'
-import type { AnyPlugin } from '../../kernel/contract/index.js'
-import { fakeUpstream, upstreamTable, type FakeUpstream } from './fake-upstream.js'
-import { wireGateway, type WireGateway } from './wire-gateway.js'
+import { createFakeProviderPlugin, type EngineScript, type SeenRequest } from '../../../kernel/testing/index.js'
+import type { AnyPlugin } from '../../../kernel/contract/index.js'
+import { fakeUpstream, upstreamTable, type FakeUpstream } from '../fake-upstream.js'
+import { wireGateway, type WireGateway } from '../wire-gateway.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const SSE = { 'content-type': 'text/event-stream' }

@@ -1,9 +1,9 @@
 import Anthropic, { APIError, BadRequestError } from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import t from 'tap'
-import messageRoutes from '../../plugins/v1/messages/index.js'
+import messageRoutes from '../../../plugins/v1/messages/index.js'
 import { chatOnlyGateway, chunksOf, type Said } from './chat-only.js'
-import { until } from './wire-gateway.js'
+import { until } from '../wire-gateway.js'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const question = { model: 'agent', max_tokens: 50, messages: [{ role: 'user' as const, content: 'hi' }] }

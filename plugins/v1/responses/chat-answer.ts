@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto'
+import type { SvcError } from 'svc-gateway/plugin'
+import { NO_USAGE, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
+import { CallItem } from './call-item.js'
+import { sealed } from './chat-messages.js'
+import type { ChatRequest } from './chat-request.js'
+
+interface TextItem {
+  readonly kind: 'reasoning' | 'message'
+  readonly id: string
+  readonly index: number
+  text: string
+  logprobs: unknown[]
+}
+
+export interface ResponseHead {
+  readonly model: string
+  /** Epoch seconds. */
+  readonly createdAt: number
+}
+
+/**
+ * A chat answer as a response of the Responses API, whole or as its events. What was said is kept until the end, because the
+ * last events repeat it.
+ */
+export class ResponseWriter implements AnswerWriter {
+  readonly id = newId('resp')
+  readonly #request: ChatRequest
+  readonly #echo: string
+  readonly #createdAt: number
+  #model: string
+  #out = ''
+  #sequence = 0
+  #begun = false
+  /** Finished items, each in its place. */
+  readonly #output: string[] = []
+  #items = 0
+  #open: TextItem | null = null
+  #logprobs: readonly unknown[] = []
+  readonly #calls = new Map<number, CallItem>()
+  #end: ChatEnd | null = null
+
+  constructor (request: ChatRequest, { model, createdAt }: ResponseHead) {
+    this.#request = request
+    this.#echo = JSON.stringify(request.echo).slice(1, -1)
+    this.#model = model
+    this.#createdAt = createdAt
+  }
+
+  begin (model: string | null): void {
+    this.#begun = true
+    this.#model = model ?? this.#model
+    this.#event('response.created', `"response":${this.#response('in_progress')}`)
+    this.#event('response.in_progress', `"response":${this.#response('in_progress')}`)
+  }
+
+  text (piece: string): void {
+    const item = this.#openFor('message')
+    item.text += piece
+    const rows = this.#logprobs
+    this.#logprobs = []
+    item.logprobs.push(...rows)
+    this.#event('response.output_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)},"logprobs":${JSON.stringify(rows)}`)
+  }
+
+  reasoning (piece: string): void {
+    const item = this.#openFor('reasoning')
+    item.text += piece
+    this.#event('response.reasoning_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)}`)
+  }
+
+  logprobs (rows: readonly unknown[]): void {
+    this.#logprobs = [...this.#logprobs, ...rows]
+  }
+
+  /** Calls stay open up to the end: engines may write several at once. */
+  call (number: number, callId: string | null, name: string | null, args: string): void {
+    let call = this.#calls.get(number)
+    if (call === undefined) {
+      this.#close('completed')
+      const tool = this.#request.tools.meant(name ?? '')
+      call = new CallItem(this.#items++, callId ?? newId('call'), tool)
+      this.#calls.set(number, call)
+      this.#event('response.output_item.added', `"output_index":${call.index},"item":${call.json('in_progress')}`)
+    }
+    if (args === '') return
+    const delta = call.add(args)
+    if (delta !== null) this.#event(delta.event, delta.members)
+  }
+
+  end (end: ChatEnd): void {
+    this.#end = end
+    const status = this.#status()
+    this.#close(status)
+    for (const call of this.#calls.values()) {
+      for (const { event, members } of call.ending()) this.#event(event, members)
+      this.#done(call.index, call.json(status))
+    }
+    this.#event(`response.${status}`, `"response":${this.#response(status)}`)
+  }
+
+  take (): string {
+    const out = this.#out
+    this.#out = ''
+    return out
+  }
+
+  whole (): object {
+    return JSON.parse(this.#response(this.#status())) as object
+  }
+
+  fail ({ message }: SvcError): boolean {
+    if (!this.#begun) return false
+    const error = JSON.stringify({ code: 'server_error', message })
+    this.#event('response.failed', `"response":${this.#response('failed', error)}`)
+    return true
+  }
+
+  #status (): 'completed' | 'incomplete' {
+    return this.#end?.reason === 'length' || this.#end?.reason === 'content_filter' ? 'incomplete' : 'completed'
+  }
+
+  #openFor (kind: TextItem['kind']): TextItem {
+    if (this.#open?.kind === kind) return this.#open
+    this.#close('completed')
+    const item: TextItem = { kind, id: newId(kind === 'message' ? 'msg' : 'rs'), index: this.#items++, text: '', logprobs: [] }
+    this.#open = item
+    this.#event('response.output_item.added', `"output_index":${item.index},"item":${textItem(item, 'in_progress', false, false)}`)
+    this.#event('response.content_part.added', `${this.#part(item)},"part":${partOf(item)}`)
+    return item
+  }
+
+  #close (status: string): void {
+    const item = this.#open
+    if (item === null) return
+    this.#open = null
+    const what = item.kind === 'message' ? 'output_text' : 'reasoning_text'
+    const rows = item.kind === 'message' ? `,"logprobs":${JSON.stringify(item.logprobs)}` : ''
+    this.#event(`response.${what}.done`, `${this.#part(item)},"text":${JSON.stringify(item.text)}${rows}`)
+    this.#event('response.content_part.done', `${this.#part(item)},"part":${partOf(item)}`)
+    this.#done(item.index, textItem(item, status, true, this.#request.sealsThoughts))
+  }
+
+  #done (index: number, item: string): void {
+    this.#output[index] = item
+    this.#event('response.output_item.done', `"output_index":${index},"item":${item}`)
+  }
+
+  #part ({ id, index }: TextItem): string {
+    return `"item_id":"${id}","output_index":${index},"content_index":0`
+  }
+
+  #response (status: string, error = 'null'): string {
+    const { reason, usage } = this.#end ?? { reason: 'stop', usage: NO_USAGE }
+    const details = status === 'incomplete' ? `{"reason":"${reason === 'length' ? 'max_output_tokens' : 'content_filter'}"}` : 'null'
+    return `{"id":"${this.id}","object":"response","created_at":${this.#createdAt},"status":"${status}","background":false,` +
+      `"error":${error},"incomplete_details":${details},${this.#echo},"model":${JSON.stringify(this.#model)},` +
+      `"output":[${this.#output.filter(item => item !== undefined).join(',')}],` +
+      `"usage":${this.#end === null ? 'null' : JSON.stringify(usageOf(usage))}}`
+  }
+
+  #event (type: string, members: string): void {
+    if (this.#request.stream) this.#out += `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${members}}\n\n`
+  }
+}
+
+export function newId (kind: string): string {
+  return `${kind}_${randomUUID().replaceAll('-', '')}`
+}
+
+function partOf ({ kind, text, logprobs }: TextItem): string {
+  return JSON.stringify(kind === 'message' ? { type: 'output_text', text, annotations: [], logprobs } : { type: 'reasoning_text', text })
+}
+
+function textItem (item: TextItem, status: string, isWhole: boolean, isSealed: boolean): string {
+  const { kind, id, text } = item
+  const content = isWhole ? `[${partOf(item)}]` : '[]'
+  if (kind === 'message') return `{"id":"${id}","type":"message","status":"${status}","role":"assistant","content":${content}}`
+  const secret = isSealed ? `,"encrypted_content":"${sealed(text)}"` : ''
+  return `{"id":"${id}","type":"reasoning","status":"${status}","summary":[],"content":${content}${secret}}`
+}
+
+function usageOf ({ input, output, cached, reasoning }: ChatUsage): object {
+  return {
+    input_tokens: input, input_tokens_details: { cached_tokens: cached },
+    output_tokens: output, output_tokens_details: { reasoning_tokens: reasoning }, total_tokens: input + output
+  }
+}

@@ -1,0 +1,114 @@
+import type { NamedSlotConfig } from 'svc-gateway/plugin'
+import { given, isObject, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { ChatMessages } from './chat-messages.js'
+import { ChatTools } from './chat-tools.js'
+
+export interface ChatRequest {
+  /** A chat completion request. */
+  readonly body: Readonly<Record<string, unknown>>
+  readonly tools: ChatTools
+  /** What the response repeats of its request. */
+  readonly echo: Readonly<Record<string, unknown>>
+  readonly stream: boolean
+  /** Whether reasoning goes back as `encrypted_content` too. */
+  readonly sealsThoughts: boolean
+  readonly warnings: readonly string[]
+}
+
+/** Keys that are said in another way, or mean nothing to an engine. Any other key passes as it is. */
+const ownKeys: ReadonlySet<string> = new Set([
+  'model', 'input', 'instructions', 'max_output_tokens', 'max_tool_calls', 'tools', 'tool_choice', 'text', 'reasoning', 'include',
+  'store', 'previous_response_id', 'conversation', 'prompt', 'background', 'truncation', 'stream', 'stream_options', 'metadata',
+  'client_metadata', 'prompt_cache_key', 'prompt_cache_retention', 'safety_identifier', 'service_tier', 'context_management',
+  'top_logprobs', 'parallel_tool_calls'
+])
+
+/**
+ * A request of the Responses API in the words of chat completions. Throws `validation.invalid` for what they have no words for.
+ * @param slot that will serve it; null for an upstream
+ */
+export function chatRequest (asked: Json, slot: NamedSlotConfig | null): ChatRequest {
+  refuseMembers(asked)
+  const warnings: string[] = []
+  const messages = new ChatMessages(slot !== null, warnings)
+  if (asked.instructions != null) messages.system(stringIn(asked.instructions, 'instructions'))
+  messages.input(asked.input)
+  const tools = new ChatTools(asked.tools, warnings)
+  const hasTools = tools.functions.length > 0
+  const include: readonly unknown[] = Array.isArray(asked.include) ? asked.include : []
+  const logprobs = include.includes('message.output_text.logprobs') || asked.top_logprobs != null
+  const text = isObject(asked.text) ? asked.text : {}
+  const stream = asked.stream === true
+  return {
+    body: given({
+      ...Object.fromEntries(Object.entries(asked).filter(([key]) => !ownKeys.has(key))),
+      model: asked.model,
+      messages: messages.list,
+      max_tokens: asked.max_output_tokens,
+      tools: hasTools ? tools.functions : null,
+      parallel_tool_calls: hasTools ? asked.parallel_tool_calls : null,
+      ...hasTools ? tools.choice(asked.tool_choice) : {},
+      response_format: responseFormat(text.format),
+      verbosity: slot === null ? text.verbosity : null,
+      ...logprobs ? { logprobs: true, top_logprobs: asked.top_logprobs } : {},
+      ...reasoning(asked.reasoning, slot),
+      ...stream ? { stream, stream_options: { include_usage: true } } : {}
+    }),
+    tools,
+    echo: echoOf(asked),
+    stream,
+    sealsThoughts: include.includes('reasoning.encrypted_content'),
+    warnings
+  }
+}
+
+function refuseMembers (asked: Json): void {
+  if (asked.conversation != null) throw untranslatable('conversation', 'a conversation that its maker keeps')
+  if (asked.prompt != null) throw untranslatable('prompt', 'a prompt that its maker keeps')
+  if (asked.background === true) throw untranslatable('background', 'work in the background')
+  if (asked.truncation != null && asked.truncation !== 'disabled') throw untranslatable('truncation', 'leaving out what is too long')
+  if (asked.previous_response_id != null) throw untranslatable('previous_response_id', 'a response that is not kept here')
+}
+
+function responseFormat (format: unknown): object | null {
+  if (!isObject(format) || format.type === 'text') return null
+  if (format.type === 'json_object') return { type: 'json_object' }
+  if (format.type !== 'json_schema') throw untranslatable('text.format', `a format of type '${String(format.type)}'`)
+  const { name = 'answer', description, schema, strict } = format
+  return { type: 'json_schema', json_schema: given({ name, description, schema, strict }) }
+}
+
+/** A slot's template knows reasoning as on or off; others know how much. */
+function reasoning (asked: unknown, slot: NamedSlotConfig | null): object {
+  const effort = isObject(asked) && typeof asked.effort === 'string' ? asked.effort : null
+  if (slot === null) return { reasoning_effort: effort }
+  const isOn = effort === null ? slot.enable_thinking : effort !== 'none'
+  return {
+    reasoning_effort: effort === 'none' ? null : effort,
+    ...isOn === null ? {} : { chat_template_kwargs: { enable_thinking: isOn } }
+  }
+}
+
+function echoOf (asked: Json): Record<string, unknown> {
+  const { effort = null, summary = null } = isObject(asked.reasoning) ? asked.reasoning : {} as Json
+  const text = isObject(asked.text) ? asked.text : {}
+  return {
+    instructions: asked.instructions ?? null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: asked.metadata ?? {},
+    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    previous_response_id: asked.previous_response_id ?? null,
+    reasoning: { effort, summary },
+    service_tier: 'default',
+    store: false,
+    temperature: asked.temperature ?? 1,
+    text: { ...text, format: text.format ?? { type: 'text' } },
+    tool_choice: asked.tool_choice ?? 'auto',
+    tools: asked.tools ?? [],
+    top_logprobs: asked.top_logprobs ?? 0,
+    top_p: asked.top_p ?? 1,
+    truncation: 'disabled',
+    user: asked.user ?? null
+  }
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+
+/** A tool as the client knows it. */
+export interface ClientTool {
+  readonly name: string
+  /** Of a tool that stands in a group. */
+  readonly namespace: string | null
+  /** Its input is a text of its own and no JSON. */
+  readonly isCustom: boolean
+}
+
+const LONGEST_NAME = 64
+/** Tools that the maker of the Responses API runs on its own servers, and that an answer can do without. */
+const SERVER_TOOL = /^(web_search|image_generation|tool_search)/
+const INPUT = {
+  type: 'object', properties: { input: { type: 'string' } }, required: ['input'], additionalProperties: false
+}
+
+/** Tools of a request of the Responses API as functions of chat, whose names are flat, and back. */
+export class ChatTools {
+  readonly functions: object[] = []
+  readonly #known = new Map<string, ClientTool>()
+
+  /** Throws `validation.invalid` for tools that chat has no words for. */
+  constructor (asked: unknown, warnings: string[]) {
+    for (const [i, tool] of (asked == null ? [] : objectsIn(asked, 'tools')).entries()) this.#add(tool, `tools.${i}`, null, warnings)
+  }
+
+  /** What the model's name of a tool stands for; a name that none has is told as it is. */
+  meant (name: string): ClientTool {
+    return this.#known.get(name) ?? { name, namespace: null, isCustom: false }
+  }
+
+  /** Throws `validation.invalid`. */
+  choice (asked: unknown): object {
+    if (asked == null) return {}
+    if (typeof asked === 'string') return { tool_choice: asked }
+    if (!isObject(asked)) throw malformed('tool_choice', 'must be a string or an object')
+    if (asked.type === 'allowed_tools') {
+      const names = new Set(objectsIn(asked.tools, 'tool_choice.tools').map(tool => this.#nameOf(tool, 'tool_choice.tools')))
+      const kept = this.functions.filter(tool => names.has((tool as { function: { name: string } }).function.name))
+      return { tool_choice: asked.mode ?? 'auto', tools: kept }
+    }
+    return { tool_choice: { type: 'function', function: { name: this.#nameOf(asked, 'tool_choice') } } }
+  }
+
+  #nameOf ({ type, name, namespace }: Json, at: string): string {
+    if (type !== 'function' && type !== 'custom') throw untranslatable(at, `a tool of type '${String(type)}'`)
+    return flatName(stringIn(name, `${at}.name`), typeof namespace === 'string' ? namespace : null)
+  }
+
+  #add (tool: Json, at: string, namespace: string | null, warnings: string[]): void {
+    const { type = 'function', name, description, parameters, strict, format } = tool
+    switch (type) {
+      case 'function': return this.#put(stringIn(name, `${at}.name`), namespace, false, { description, parameters, strict })
+      case 'custom': {
+        const about = { description: withFormat(description, format), parameters: INPUT }
+        return this.#put(stringIn(name, `${at}.name`), namespace, true, about)
+      }
+      case 'namespace': {
+        for (const [i, inner] of objectsIn(tool.tools, `${at}.tools`).entries()) {
+          this.#add(inner, `${at}.tools.${i}`, stringIn(name, `${at}.name`), warnings)
+        }
+        return
+      }
+      default: {
+        if (typeof type !== 'string' || !SERVER_TOOL.test(type)) throw untranslatable(at, `a tool of type '${String(type)}'`)
+        warnings.push(`${at}: '${type}' was left out, nothing here runs it`)
+      }
+    }
+  }
+
+  #put (name: string, namespace: string | null, isCustom: boolean, about: Json): void {
+    const flat = flatName(name, namespace)
+    this.#known.set(flat, { name, namespace, isCustom })
+    this.functions.push({ type: 'function', function: { name: flat, ...given(about) } })
+  }
+}
+
+/** The name of a tool in a group where there are no groups; one that is too long for chat ends in a part of its hash. Pure. */
+export function flatName (name: string, namespace: string | null): string {
+  if (namespace === null || namespace === '') return name
+  const flat = namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`
+  if (flat.length <= LONGEST_NAME) return flat
+  return `${flat.slice(0, LONGEST_NAME - 9)}_${createHash('sha256').update(flat).digest('hex').slice(0, 8)}`
+}
+
+/** A grammar is the engine's to hold in the Responses API; here the model is told. */
+function withFormat (description: unknown, format: unknown): unknown {
+  if (!isObject(format) || format.type !== 'grammar') return description
+  const { syntax, definition } = format
+  return `${typeof description === 'string' ? `${description}\n\n` : ''}The input must follow this ${String(syntax)} grammar:\n${String(definition)}`
+}

@@ -1,0 +1,23 @@
+import type { Clock, DispatchService, Otherwise } from 'svc-gateway/plugin'
+import { askChat, bodyObject, textOr } from '../over-chat/ref.js'
+import { ResponseWriter } from './chat-answer.js'
+import { chatRequest } from './chat-request.js'
+
+/** The Responses API for slots and upstreams that speak chat completions alone. */
+export function responsesOverChat (dispatch: DispatchService, clock: Clock): Otherwise {
+  return {
+    surface: 'chat',
+    take (request) {
+      const asked = bodyObject(request.body)
+      const chat = chatRequest(asked, request.slot)
+      const { body, stream, warnings } = chat
+      return {
+        stream,
+        answer: signal => {
+          const writer = new ResponseWriter(chat, { model: textOr(asked.model, ''), createdAt: Math.floor(clock.now() / 1000) })
+          return askChat(dispatch, { request, body, stream, writer, warnings, signal })
+        }
+      }
+    }
+  }
+}
