@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { EventEmitter, once } from 'node:events'
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -23,8 +23,14 @@ interface Agent {
   readonly refused: number
   readonly unreached: RegExp
   /** What else it can, once it is installed. */
-  readonly also?: (t: Test, gateway: LiveGateway, model: ScriptedModel, home: string) => Promise<void>
+  readonly also?: (t: Test, gateway: LiveGateway, model: ScriptedModel, around: Around) => Promise<void>
 }
+
+type Svc = (...words: readonly string[]) => Promise<Ended>
+
+interface Around { readonly home: string, readonly svc: Svc }
+
+interface Told { readonly type: string, readonly payload: Readonly<Record<string, unknown>> }
 
 const LATE_PROMPT = 'And is that all?'
 const PROMPT = 'Which slots are there? Ask the tool slot_list.'
@@ -51,7 +57,7 @@ const hermes: Agent = {
 const PRICES = '[prices."ring/scripted"]\ninput_usd_per_mtok = 1\noutput_usd_per_mtok = 1\n'
 
 /** As a persona that it is told of while it runs, over the chat of the gateway. */
-async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel): Promise<void> {
+async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel, { home, svc }: Around): Promise<void> {
   const path = '/api/agents/hermes'
   await api(gateway, 'PUT', `${path}/personas/keeper`, { system_prompt: 'You keep "the ring": # \u{1f4ad}\u2028no more.', tone: 'concise' })
   t.match(await api(gateway, 'POST', `${path}/personas/keeper/activate`, {}), { json: { active: 'keeper', reloaded: true, reload_error: null } })
@@ -61,20 +67,78 @@ async function talks (t: Test, gateway: LiveGateway, model: ScriptedModel): Prom
     t.teardown(() => socket.terminate())
     return socket
   }) as [WebSocket, WebSocket]
-  const said = new Promise<string>(resolve => {
-    events.on('message', data => {
-      const { type, payload } = JSON.parse((data as Buffer).toString()) as { type: string, payload: { text?: string } }
-      if (type === 'message.complete') resolve(payload.text ?? '')
-    })
+  const told: Told[] = []
+  let heard = (): void => {}
+  events.on('message', data => {
+    told.push(JSON.parse((data as Buffer).toString()) as Told)
+    heard()
   })
+  const next = async (wanted: string): Promise<Told['payload']> => {
+    for (;;) {
+      const at = told.findIndex(({ type }) => type === wanted)
+      if (at !== -1) return told.splice(0, at + 1).at(-1)!.payload
+      await new Promise<void>(resolve => { heard = resolve })
+    }
+  }
   await Promise.all([once(events, 'open'), once(submits, 'open')])
   const created = await fetch(`${gateway.url}${path}/session/create`, { method: 'POST', headers: { cookie } })
   const { session_id: session } = await created.json() as { session_id: string }
   let asked = ''
   model.asked = async body => { asked += JSON.stringify(JSON.parse(body)) }
-  submits.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'prompt.submit', params: { session_id: session, text: PROMPT } }))
-  t.equal(await said, LAST_WORDS, 'a page talks to it')
+  const submit = (method: string, params: object): void => submits.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { session_id: session, ...params } }))
+  submit('prompt.submit', { text: PROMPT })
+  t.equal((await next('message.complete')).text, LAST_WORDS, 'a page talks to it')
   t.ok(asked.includes(JSON.stringify('You keep "the ring": # \u{1f4ad}').slice(1, -1)), 'and it is who it was told to be')
+
+  model.asked = () => Promise.resolve()
+  for (const choice of ['deny', 'approve']) {
+    const doomed = join(home, `doomed-${choice}`)
+    await mkdir(doomed)
+    model.wants = { tool: 'terminal', args: JSON.stringify({ command: `rm -rf ${doomed}` }) }
+    submit('prompt.submit', { text: `Remove the folder: ${choice}.` })
+    const { id, command } = await next('approval.request')
+    t.match(command, doomed, 'its command waits for an operator')
+    t.ok(existsSync(doomed))
+    submit('approval.respond', { id, choice })
+    await next('message.complete')
+    t.equal(existsSync(doomed), choice === 'deny', choice)
+  }
+  // it gives up waiting for an operator, and asks again
+  const { json: { data_dir: data } } = await api(gateway, 'GET', path) as { json: { data_dir: string } }
+  await appendFile(join(data, 'config.yaml'), 'approvals:\n  timeout: 2\n')
+  const late = join(home, 'doomed-late')
+  await mkdir(late)
+  model.wants = { tool: 'terminal', args: JSON.stringify({ command: `rm -rf ${late}` }) }
+  submit('prompt.submit', { text: 'Remove the folder, however late.' })
+  await next('approval.request')
+  await next('message.complete')
+  t.ok(existsSync(late), 'what is not approved in its time does not happen')
+  submit('prompt.submit', { text: 'Once more.' })
+  submit('approval.respond', { id: (await next('approval.request')).id, choice: 'once' })
+  await next('message.complete')
+  t.notOk(existsSync(late), 'and is in the way of no later question')
+  await waits(t, gateway, model, svc)
+}
+
+/** Its calls of gated tools of the gateway wait in the inbox. */
+async function waits (t: Test, gateway: LiveGateway, model: ScriptedModel, svc: Svc): Promise<void> {
+  for (const [name, decide] of [
+    ['by-prompt', (id: string) => svc('approvals', 'approve', id)],
+    ['by-api', async (id: string) => await api(gateway, 'POST', `/api/agent/approvals/${id}/approve`)],
+    ['not-by-prompt', (id: string) => svc('approvals', 'deny', id)],
+    ['not-by-api', async (id: string) => await api(gateway, 'POST', `/api/agent/approvals/${id}/deny`)]
+  ] as const) {
+    model.wants = { tool: 'slot_create', args: JSON.stringify({ name, type: 'llm', device: 'cpu' }) }
+    t.match(await svc('run', 'hermes', '--', '-z', `Create the slot ${name}.`), { code: 0, stdout: LAST_WORDS })
+    const { json } = await api(gateway, 'GET', '/api/agent/approvals')
+    t.match(json, { approvals: [{ tool: 'slot_create', args: { name }, client_id: 'hermes', state: 'pending' }] })
+    t.match(await svc('approvals', 'list'), { code: 0, stdout: /slot_create +hermes/ })
+    t.equal((await api(gateway, 'GET', `/api/slots/${name}`)).status, 404, 'nothing has happened')
+    const { approvals: [{ id }] } = json as { approvals: [{ id: string }] }
+    t.match(await decide(id), name.includes('prompt') ? { code: 0 } : { status: 200, json: { approval: { state: name.startsWith('not') ? 'denied' : 'executed' } } })
+    t.equal((await api(gateway, 'GET', `/api/slots/${name}`)).status, name.startsWith('not') ? 404 : 200, name)
+  }
+  model.wants = { tool: 'slot_list', args: '{}' }
 }
 
 interface Task {
@@ -86,7 +150,7 @@ interface Task {
 }
 
 /** A task of the board: it enters triage, is split, and is done part by part, while the gateway is killed in two of its runs. */
-async function works (t: Test, { url, kill }: LiveGateway, model: ScriptedModel, home: string): Promise<void> {
+async function works (t: Test, { url, kill }: LiveGateway, model: ScriptedModel, { home }: Around): Promise<void> {
   const gateways = [{ url, kill }]
   const board = async <T>(method: string, path: string, body?: object): Promise<T> => (await api({ url }, method, `/api/board${path}`, body)).json as T
   await board('PUT', '/orchestration', { auto_decompose: true, orchestrator_profile: 'scripted', default_assignee: 'pi' })
@@ -137,8 +201,10 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   const gateway = await startLive(t, home)
   const user = join(home, 'user')
   await mkdir(user)
-  const svc = (...words: readonly string[]): Promise<Ended> => new Promise(resolve => {
-    const args = [join(root, 'dist/cli/svc.js'), 'agent', words[0]!, '--url', gateway.url, ...words.slice(1)]
+  const svc: Svc = (...words) => new Promise(resolve => {
+    // its options go before the words for an agent's program
+    const at = words[0] === 'approvals' ? 2 : 1
+    const args = [join(root, 'dist/cli/svc.js'), 'agent', ...words.slice(0, at), '--url', gateway.url, ...words.slice(at)]
     const child = execFile(process.execPath, args, { cwd: user, env: { ...process.env, HOME: user } },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code ?? 1, stdout, stderr }))
     child.stdin!.end()
@@ -165,7 +231,7 @@ async function fromInstallToUninstall (t: Test, { name, version, asks, refused, 
   t.match(activity.json, { records: [{ target: 'admin/slot_list', outcome: 'ok' }] }, 'the call is in the audit under its name')
 
   model.asked = () => Promise.resolve()
-  await also?.(t, gateway, model, home)
+  await also?.(t, gateway, model, { home, svc })
   await api(gateway, 'POST', `/api/agents/${name}/personas/${name}/activate`, { reload: false })
   const { json: spent } = await api(gateway, 'GET', budget) as { json: { remaining: { daily_usd: number }, spend: { today_usd: number } } }
   t.ok(spent.spend.today_usd > 0, 'and was charged')

@@ -11,6 +11,9 @@ interface Question {
 
 const MOST_QUESTIONS = 256
 const MOST_SIZE = 16 * 1024 * 1024
+/** Tools that run, of all sessions; with more it is not known which question is void. */
+const MOST_TOOLS = 1_000
+const LONGEST_IDS = 1_000
 /** Ends a turn, and with it all that the agent has asked in it. */
 const ENDS: ReadonlySet<string> = new Set(['message.complete', 'error'])
 
@@ -20,6 +23,8 @@ const ENDS: ReadonlySet<string> = new Set(['message.complete', 'error'])
  */
 export class OpenQuestions {
   #open: readonly Question[] = []
+  /** Ids of tools that run, by session. */
+  readonly #tools = new Map<string | null, Set<string>>()
 
   /** More than are kept. None is dropped: an answer to the next one in a session would be given to the one that was dropped. */
   get isFull (): boolean {
@@ -34,6 +39,7 @@ export class OpenQuestions {
   /** The event as it is shown. */
   take (event: AgentEvent): AgentEvent {
     if (ENDS.has(event.type)) this.#open = this.#open.filter(({ event: asked }) => asked.session_id !== event.session_id)
+    this.#follow(event)
     if (event.type === 'approval.request') {
       const id = randomUUID()
       const shown = { ...event, payload: { ...event.payload, id } }
@@ -54,6 +60,26 @@ export class OpenQuestions {
 
   answered (id: string): void {
     this.#open = this.#open.filter(question => question.id !== id)
+  }
+
+  /**
+   * A tool that waits for an approval is one that runs. An agent that waits no longer goes on without a word of it, and the
+   * oldest question is the one that it has dropped: an answer to the next one is for the next one then.
+   */
+  #follow ({ type, session_id: session, payload: { tool_id: tool } }: AgentEvent): void {
+    if (ENDS.has(type)) this.#tools.delete(session)
+    if (typeof tool !== 'string' || tool.length + (session?.length ?? 0) > LONGEST_IDS) return
+    const running = this.#tools.get(session) ?? new Set()
+    if (type === 'tool.start') {
+      const all = [...this.#tools.values()].reduce((sum, { size }) => sum + size, 0)
+      if (all >= MOST_TOOLS) return this.#tools.clear()
+      this.#tools.set(session, running.add(tool))
+    }
+    if (type !== 'tool.complete' || !running.delete(tool)) return
+    if (running.size === 0) this.#tools.delete(session)
+    const waiting = this.#open.filter(({ kind, event }) => kind === 'approval' && event.session_id === session)
+    const dropped = new Set(waiting.slice(0, Math.max(0, waiting.length - running.size)))
+    if (dropped.size > 0) this.#open = this.#open.filter(question => !dropped.has(question))
   }
 
   #add (kind: Question['kind'], id: string, event: AgentEvent): void {

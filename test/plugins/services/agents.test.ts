@@ -473,6 +473,12 @@ t.test('pages talk to an agent over one socket to it; approvals get ids, and its
   t.match(await told('approval.respond', { id: payload.id, choice: 'approve' }), { result: { resolved: 1 } })
   t.match(await events.next(({ type }) => type === 'message.complete'), { payload: { text: JSON.stringify({ ...session, choice: 'once' }) } })
   t.match(await told('approval.respond', { id: payload.id, choice: 'deny' }), { error: { code: -32_001 } }, 'once')
+  await told('prompt.submit', { ...session, text: 'ask late' })
+  const [dropped, asked] = [await events.next(isAsked), await events.next(isAsked)] as Array<{ payload: { id: string } }>
+  t.match(asked, { payload: { command: 'rm -r 2' } })
+  t.match(await told('approval.respond', { id: dropped!.payload.id, choice: 'approve' }), { error: { code: -32_001 } }, 'what it no longer waits for')
+  t.match(await told('approval.respond', { id: asked!.payload.id, choice: 'deny' }), { result: { resolved: 1 } }, 'is in the way of nothing')
+  await events.next(({ type }) => type === 'message.complete')
   await told('prompt.submit', { ...session, text: 'unclear' })
   t.match(await events.next(({ type }) => type === 'clarify.request'), { payload: { question: 'Which?', request_id: 'q1' } })
   t.match(await told('clarify.respond', { ...session, request_id: 'q1', answer: 'a' }), { result: { status: 'ok' } })

@@ -33,6 +33,14 @@ else {
       if (method === 'approval.respond' || method === 'clarify.respond') event('message.complete', { text: JSON.stringify(params) })
       if (method !== 'prompt.submit') return
       if (params.text === 'die') process.exit(1)
+      if (params.text === 'ask late') {
+        for (const n of [1, 2]) {
+          event('tool.start', { tool_id: 't' + n, name: 'terminal' })
+          event('approval.request', { command: 'rm -r ' + n, choices: ['once', 'deny'] })
+          if (n === 1) event('tool.complete', { tool_id: 't1', name: 'terminal' })
+        }
+        return
+      }
       if (params.text === 'ask') return event('approval.request', { command: 'rm -r x', choices: ['once', 'session', 'always', 'deny'] })
       if (params.text === 'ask on') for (let i = 0; i < 257; i++) event('approval.request', { command: 'rm -r x' })
       if (params.text === 'deep') return socket.send('{"method":"event","params":{"type":"a","payload":{"b":' + '['.repeat(200_000) + ']'.repeat(200_000) + '}}}')

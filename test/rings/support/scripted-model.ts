@@ -17,6 +17,8 @@ export interface ScriptedModel {
   readonly unknown: readonly string[]
   /** How often it called the tool, and how often it was given an answer of it. */
   readonly counts: { calls: number, answers: number }
+  /** What it calls from now on, and with what in the words of chat completions: JSON. */
+  wants: { tool: string, args: string }
   /** Awaited before each answer of a script; in chat completions, a text is the answer. */
   asked: (body: string) => Promise<string | undefined | void>
 }
@@ -28,7 +30,7 @@ export interface ScriptedModel {
 export async function scriptedModel (t: Test, tool: string, { chatOnly = false } = {}): Promise<ScriptedModel> {
   const unknown: string[] = []
   const counts = { calls: 0, answers: 0 }
-  const scripts: ReadonlyArray<readonly [RegExp, (body: Json, say: Say, tool: string) => 'called' | 'answered' | 'other']> = [
+  const scripts: ReadonlyArray<readonly [RegExp, (body: Json, say: Say, tool: string, args: string) => 'called' | 'answered' | 'other']> = [
     [/\/chat\/completions$/, chat], [/\/responses$/, responses], [/\/messages$/, messages], [/:(?:streamG|g)enerateContent$/, gemini]
   ]
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -47,7 +49,8 @@ export async function scriptedModel (t: Test, tool: string, { chatOnly = false }
     const words = await model.asked(text)
     if (typeof words === 'string') return void send(response, JSON.parse(chatAnswer(words)) as object)
     const isStream = body.stream === true || path.endsWith(':streamGenerateContent')
-    const did = script(body, { isStream, whole: json => send(response, json), events: events => stream(response, events) }, tool)
+    const say: Say = { isStream, whole: json => send(response, json), events: events => stream(response, events) }
+    const did = script(body, say, model.wants.tool, model.wants.args)
     if (did === 'called') counts.calls++
     if (did === 'answered') counts.answers++
   }
@@ -59,7 +62,7 @@ export async function scriptedModel (t: Test, tool: string, { chatOnly = false }
     server.closeAllConnections()
     server.close()
   })
-  const model: ScriptedModel = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, unknown, counts, asked: () => Promise.resolve() }
+  const model: ScriptedModel = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, unknown, counts, wants: { tool, args: '{}' }, asked: () => Promise.resolve() }
   return model
 }
 
@@ -92,16 +95,19 @@ function rows (value: unknown): readonly Json[] {
   return Array.isArray(value) ? value as readonly Json[] : []
 }
 
-function chat (body: Json, say: Say, tool: string): Did {
+function chat (body: Json, say: Say, tool: string, given: string): Did {
   const said = rows(body.messages)
   const names = rows(body.tools).map(row => (row.function as Json | undefined)?.name)
   const called = said.flatMap(({ tool_calls: calls }) => rows(calls)).map(call => (call.function as Json | undefined)?.name)
-  const isAnswered = said.at(-1)?.role === 'tool' && nameIn(called, tool) !== null
+  // a program may put words of its own behind what a tool answered
+  const since = said.slice(said.findLastIndex(({ role }) => role === 'assistant') + 1)
+  const isAnswered = since.some(({ role }) => role === 'tool') && nameIn(called, tool) !== null
   const wanted = isAnswered ? null : nameIn(names, tool)
   // some programs list the tools of servers only once they were searched for
   const name = wanted ?? (isAnswered || called.length > 0 ? null : nameIn(names, 'tool_search'))
-  const args = wanted === null ? JSON.stringify({ query: tool }) : '{}'
-  const call = { id: 'call_ring', type: 'function', function: { name, arguments: args } }
+  const args = wanted === null ? JSON.stringify({ query: tool }) : given
+  // one that is used twice in a conversation loses its answer in some programs
+  const call = { id: `call_ring_${said.length}`, type: 'function', function: { name, arguments: args } }
   const message = name === null ? { role: 'assistant', content: LAST_WORDS } : { role: 'assistant', content: null, tool_calls: [call] }
   const finish = name === null ? 'stop' : 'tool_calls'
   const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
