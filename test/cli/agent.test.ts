@@ -87,6 +87,44 @@ t.test('svc agent run tells a program of the gateway first where only the progra
   t.equal(await read('cline-said'), `auth\n-p\nopenai\n-k\nnone\n-m\nsvc/agent\n-b\n${baseUrl}/v1\n`)
 })
 
+t.test('svc agent run points each program that is built in at the gateway', async t => {
+  const own = join(home, 'programs')
+  await mkdir(own)
+  const [v1, tools, headers] = [`${baseUrl}/v1`, `${baseUrl}/mcp/admin`, (agent: string) => ({ 'X-svc-Agent': agent })]
+  const provider = { name: 'svc', options: { baseURL: v1, apiKey: 'none', headers: headers('opencode') } }
+  const openai = { OPENAI_API_KEY: 'none' }
+  type Program = readonly [agent: string, program: string, args: RegExp, env: object, file?: string, text?: object]
+  const programs: readonly Program[] = [
+    ['codex', 'codex', new RegExp(`^-c\nmodel="svc/agent"\n[^]*model_providers\\.svc=\\{ [^\n]*"${v1}", "wire_api" = "responses"[^\n]*"X-svc-Agent" = "codex"[^]*mcp_servers\\.svc=\\{ "url" = "${tools}"[^]*\nhello\n$`),
+      { SVC_KEY: 'none' }],
+    ['claude-code', 'claude', /^--mcp-config\n\S+mcp\.json\nhello\n$/,
+      { ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_AUTH_TOKEN: 'none', ANTHROPIC_MODEL: 'svc/agent', ANTHROPIC_CUSTOM_HEADERS: 'X-svc-Agent: claude-code', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+      'mcp.json', { mcpServers: { svc: { type: 'http', url: tools, headers: headers('claude-code') } } }],
+    ['opencode', 'opencode', /^hello\n$/, { OPENCODE_CONFIG: /opencode\.json$/, OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
+      'opencode.json', { model: 'svc/svc/agent', provider: { svc: { ...provider, models: { 'svc/agent': { limit: { context: 8192 } } } } }, mcp: { svc: { url: tools, headers: headers('opencode') } } }],
+    ['qwen-code', 'qwen', /^hello\n$/, { ...openai, OPENAI_BASE_URL: v1, OPENAI_MODEL: 'svc/agent', QWEN_CODE_SYSTEM_SETTINGS_PATH: /settings\.json$/ },
+      'settings.json', { security: { auth: { selectedType: 'openai' } }, mcpServers: { svc: { httpUrl: tools, headers: headers('qwen-code') } } }],
+    ['cline', 'cline', /^-P\nopenai\n-m\nsvc\/agent\nhello\n$/, { CLINE_DIR: /agents\/cline$/ },
+      'data/settings/cline_mcp_settings.json', { mcpServers: { svc: { url: tools, headers: headers('cline') } } }],
+    ['continue', 'cn', /^--config\n\S+config\.yaml\nhello\n$/, { CONTINUE_TELEMETRY_ENABLED: '0' },
+      'config.yaml', { models: [{ model: 'svc/agent', apiBase: v1, requestOptions: { headers: headers('continue') } }], mcpServers: [{ url: tools }] }],
+    ['aider', 'aider', /^--model\nopenai\/svc\/agent\n--no-analytics\n--no-check-update\nhello\n$/, { ...openai, OPENAI_API_BASE: v1 }],
+    ['pi', 'pi', /^--model\nsvc\/svc\/agent\nhello\n$/, { PI_CODING_AGENT_DIR: /agents\/pi$/, PI_OFFLINE: '1' },
+      'models.json', { providers: { svc: { baseUrl: v1, headers: headers('pi'), models: [{ id: 'svc/agent', contextWindow: 8192 }] } } }],
+    ['hermes', 'hermes', /^hello\n$/, { HERMES_HOME: /agents\/hermes$/ }]
+  ]
+  for (const [agent, program, args, env, file, text] of programs) {
+    await writeFile(join(own, program), PROGRAM, { mode: 0o755 })
+    const out = join(home, `${agent}-said`)
+    const ended = await run(['agent', 'run', agent, '--url', baseUrl, '--', 'hello'], { env: { HOME: home, PATH: `${own}:/usr/bin:/bin`, OUT: out }, cwd: home })
+    t.match(ended, { code: 0, stdout: '' }, agent)
+    t.match(await readFile(out, 'utf8'), args, `${agent}: its arguments`)
+    const lines = (await readFile(`${out}.env`, 'utf8')).split('\n').map(line => line.split(/=(.*)/s))
+    t.match(Object.fromEntries(lines), env, `${agent}: its environment`)
+    if (file !== undefined) t.match(JSON.parse(await read(join('.local/state/svc/agents', agent, file))), text, `${agent}: its file`)
+  }
+})
+
 t.test('svc agent run says what is missing', async t => {
   t.match(await svc(['agent', 'run', 'aider']), { code: 1, stderr: /aider is not on PATH/ })
   const { files } = await (await gateway.fetch(`/api/agents/hermes/wiring?gateway=${baseUrl}&folder=/tmp/x`)).json() as { files: Record<string, string> }
@@ -110,6 +148,7 @@ t.test('svc agent connect writes the models and the tools of the programs that a
   const before = '{\n  "theme": "dark"\n}\n'
   await mkdir(join(home, '.claude'))
   await writeFile(join(home, '.claude/settings.json'), before)
+  t.match(await svc(['agent', 'connect', 'cline']), { code: 0, stdout: `cline auth -p openai -k none -m svc/agent -b ${baseUrl}/v1` }, 'what only it can write is a command')
   for (const name of ['claude-code', 'codex', 'opencode', 'qwen-code', 'continue', 'aider', 'pi', 'hermes']) {
     const { code, stderr } = await svc(['agent', 'connect', name, '--write'])
     t.strictSame({ code, stderr }, { code: 0, stderr: '' }, name)
