@@ -49,5 +49,8 @@ function urlOf (path: string): string {
 }
 
 nameSources(folder)
-setTimeout(() => cache.save(), SAVED_AFTER_MS).unref()
-process.on('exit', () => cache.save())
+// what takes everything away leaves nothing of itself
+if (process.argv[2] !== 'uninstall') {
+  setTimeout(() => cache.save(), SAVED_AFTER_MS).unref()
+  process.on('exit', () => cache.save())
+}

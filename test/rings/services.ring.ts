@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { openWebui } from '../../plugins/services/companions/open-webui.js'
 import { hindsightImage } from '../../plugins/services/memory/hindsight/program.js'
@@ -11,6 +13,7 @@ import { freePort } from '../ports.js'
 import { containersOf, standInImage } from './support/stand-in.js'
 
 t.setTimeout(180_000)
+const execute = promisify(execFile)
 
 interface Page {
   readonly env: Readonly<Record<string, string>>
@@ -210,6 +213,39 @@ t.test('an agent that a package describes comes as a container: installed, wired
     if (again) t.match(await agent('install', 'crate', '--form', 'container'), { code: 0, stdout: /crate 1\.0\.0 is installed/ }, 'a second time')
   }
   t.equal(await gateway.kill('SIGTERM'), 0, gateway.log())
+})
+
+t.test('svc uninstall takes a service\'s container and the images of its home from a real engine, and no other', async t => {
+  const engine = await testEngine(t, 'docker')
+  if (engine === null) return
+  const { host } = engine
+  const image = await standInImage(host, engine.nodeImage, openWebui.container!.image)
+  t.teardown(() => image.remove().catch(() => undefined))
+  const docker = async (...args: readonly string[]): Promise<string> => (await execute('docker', args, { env: { ...process.env, DOCKER_HOST: host } })).stdout.trim()
+  const port = await freePort()
+  const home = await liveHome(t, {
+    'etc/svc/svc.toml': `[runtime]\ndriver = "docker"\n[slots]\nautostart = false\n[plugins.config.api-services]\nsystemctl = "/nonexistent"\n[plugins.config.api-services.services.openwebui]\nport = ${port}\n`
+  })
+  const gateway = await startLive(t, home, { DOCKER_HOST: host })
+  const started = await run(['service', 'start', 'openwebui', '--url', gateway.url])
+  t.equal(started.code, 0, started.stdout + started.stderr)
+  // of another home, and of no gateway at all
+  const foreign = await docker('run', '--detach', '--label', 'svc.instance=of-another-home', '--label', 'svc.daemon=openwebui', engine.nodeImage, 'sleep', 'infinity')
+  t.teardown(() => docker('rm', '--force', foreign))
+  const uninstall = (...args: readonly string[]): Promise<Finished> => run(['uninstall', '--home', home, ...args], { env: { PATH: process.env.PATH!, DOCKER_HOST: host } })
+  t.match(await uninstall('--force'), { code: 1, stderr: /a gateway runs on/ }, 'nothing is taken from under a gateway')
+  await gateway.kill('SIGKILL')
+  const [container] = await containersOf(host, home)
+  const listed = await uninstall('--purge', '--dry-run')
+  t.match(listed, { code: 0, stdout: new RegExp(`engine +svc-\\S+ \\(${openWebui.container!.image.replaceAll('.', '\\.')}\\)\\n[^]*image +${openWebui.container!.image.replaceAll('.', '\\.')}\\n`) })
+  t.strictSame(await containersOf(host, home), [container])
+  const done = await uninstall('--purge', '--force')
+  t.match(done, { code: 0, stdout: /All of it is removed/ }, done.stderr)
+  t.strictSame(await containersOf(host, home), [])
+  t.equal(await docker('image', 'ls', '--quiet', openWebui.container!.image), '', 'its image')
+  t.equal(await docker('inspect', '--format', '{{.State.Running}}', foreign), 'true')
+  t.notOk(existsSync(join(home, 'var/lib/svc')))
+  t.match(await uninstall('--purge', '--force'), { code: 0, stdout: /nothing to remove/ })
 })
 
 t.test('random verbs on services, agents, board, approvals and updates have one outcome each and leave nothing', async t => {

@@ -21,7 +21,7 @@ cd "$folder/root"
 mount -t proc none proc
 mount -t sysfs none sys
 mount -t cgroup2 none sys/fs/cgroup
-for path in run tmp etc/systemd/system; do mount -t tmpfs -o mode=755 none $path; done
+for path in run tmp root etc/systemd/system; do mount -t tmpfs -o mode=755 none $path; done
 chmod 1777 tmp
 mount -t tmpfs -o mode=755 none dev
 for name in null zero full random urandom tty; do touch dev/$name; mount --bind /dev/$name dev/$name; done

@@ -187,6 +187,34 @@ t.test('the gateway is a unit of a real systemd and drives the units of its serv
     t.equal((await run('systemctl --failed --no-legend')).stdout, '')
   })
 
+  await t.test('svc uninstall lists exactly what goes: unit, rules, what runs, data and user; units and files of others stay', async t => {
+    t.match(await svc('service', 'install', '--allow', 'extra.service'), { code: 0 })
+    await until('it answers', () => api('/api/health').catch(() => null))
+    await run('systemctl start other.service hindsight-api.service && systemctl enable other.service')
+    await run('mkdir -p /etc/systemd/system/svc-api.service.d && printf "[Service]\\nMemoryMax=8G\\n" > /etc/systemd/system/svc-api.service.d/memory.conf && systemctl daemon-reload')
+    await run('cat > /root/.bashrc', { input: 'umask 022\nsource <(svc completion bash)\n' })
+    // a program that the gateway runs, which is its unit's
+    const started = await api('/api/slots', { name: 'kept', type: 'llm', device: 'cpu' })
+    t.equal(started.error, undefined, JSON.stringify(started))
+    const files = async (): Promise<readonly string[]> => (await run('find /etc/systemd/system /etc/polkit-1/rules.d /etc/sysusers.d /etc/svc /var/lib/svc ! -type d | sort')).stdout.split('\n').filter(path => path !== '')
+    const before = await files()
+    const dry = JSON.parse((await svc('uninstall', '--purge', '--dry-run', '--json')).stdout) as { things: Array<{ kind: string, name: string }> }
+    t.strictSame(await files(), before)
+    t.equal((await run('systemctl is-active svc-api')).stdout.trim(), 'active', 'a dry run stops nothing')
+    const done = await svc('uninstall', '--purge', '--force')
+    t.match(done, { code: 0, stdout: /svc-api\.service, which is stopped first\n[^]*All of it is removed\./ }, done.stderr)
+    const after = new Set(await files())
+    const gone = before.filter(path => !after.has(path))
+    for (const path of gone) t.ok(dry.things.some(({ name }) => path.startsWith(name)), `${path} was listed`)
+    t.strictSame([...after].map(path => path.split('/').at(-1)).toSorted(), ['extra.service', 'hindsight-api.service', 'other.service', 'other.service', 'svc-openwebui.service'], 'what is left is of others')
+    t.equal((await run('systemctl show -p LoadState --value svc-api')).stdout.trim(), 'not-found')
+    t.equal((await run('systemctl is-active other.service hindsight-api.service')).stdout, 'active\nactive\n')
+    t.not((await run('id svc')).code, 0, 'its user is gone')
+    t.equal((await run('pgrep -u svc; cat /root/.bashrc')).stdout, 'umask 022\n')
+    t.equal((await run('systemctl --failed --no-legend')).stdout, '')
+    t.match(await svc('uninstall', '--purge', '--force'), { code: 0, stdout: /nothing to remove/ })
+  })
+
   await t.test('on macOS it becomes a job of launchd, which runs as who called sudo', async t => {
     const [plist, log] = ['/Library/LaunchDaemons/dev.svc.gateway.plist', '/var/log/svc.log']
     await run('cat > /usr/local/bin/launchctl && chmod +x /usr/local/bin/launchctl', { input: '#!/bin/sh\necho "$*" >> /root/told\n[ ! -e /root/refuses ] || { echo "Bootstrap failed: 5" >&2; exit 1; }\n' })

@@ -16,6 +16,7 @@ import type { Found, Kept, Thing } from './thing.js'
 type Env = Readonly<Record<string, string | undefined>>
 
 const CONNECT_MS = 10_000
+const STOP_S = 20
 const quiet = (): void => {}
 const log: Logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
@@ -84,6 +85,8 @@ function engineThing (open: () => Promise<ContainerRuntime>, { id, name, label }
     name: `${name} (${label})`,
     remove: async () => {
       const runtime = await open()
+      // a service may have to end what it runs itself, as a database; one that is deaf to it goes all the same
+      await runtime.stop(id, STOP_S).catch(() => undefined)
       await runtime.remove(id).finally(() => runtime.close())
     }
   }

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { accessFiles } from '../../unit/access-files.js'
 import { JOB_NAME, MARK, runsHome, UNIT_NAME } from '../../unit/gateway-unit.js'
+import { shellLines } from './shell-lines.js'
 import { fileThing, isMarked, merged, removeEmpty, removeTree, targetOfLink, type Found, type Thing } from './thing.js'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -78,21 +80,44 @@ async function wantedBy ({ file }: GatewayUnitFound): Promise<readonly Thing[]> 
 /** Rules, announcements and completions: what has our mark, and what has not is left alone. */
 export async function markedFiles ({ root, env }: SystemPlace, avahi: string | null, purge: boolean): Promise<Found> {
   const announced = avahi ?? join(root, '/etc/avahi/services')
-  const home = env.HOME ?? ''
+  const homes = await homesOf(root, env)
   const completions = [
     '/etc/bash_completion.d/svc', '/usr/share/bash-completion/completions/svc', '/usr/local/share/bash-completion/completions/svc',
     '/usr/share/zsh/site-functions/_svc', '/usr/local/share/zsh/site-functions/_svc', '/usr/share/zsh/vendor-completions/_svc',
     '/etc/fish/completions/svc.fish', '/usr/share/fish/vendor_completions.d/svc.fish'
   ].map(path => join(root, path))
-  const own = home === '' ? [] : [join(home, '.config/fish/completions/svc.fish'), join(home, '.local/share/bash-completion/completions/svc')]
+  const own = homes.flatMap(home => [join(home, '.config/fish/completions/svc.fish'), join(home, '.local/share/bash-completion/completions/svc')])
   const services = (await readdir(announced).catch(() => [])).filter(name => ANNOUNCEMENT.test(name)).map(name => fileThing('file', join(announced, name)))
   return merged(
     await marked(accessFiles.map(path => join(root, path)), MARK),
     { things: services, kept: [] },
     await marked([...completions, ...own], COMPLETION),
+    ...await Promise.all(homes.map(shellLines)),
+    { things: await codeCaches(homes, env), kept: [] },
     // it says who the user is, so it goes with that one
     purge ? await marked([join(root, '/etc/sysusers.d/svc.conf')], MARK) : { things: [], kept: [] }
   )
+}
+
+/** What commands keep of the compiled program, in the cache folder of who called them. */
+async function codeCaches (homes: readonly string[], { XDG_CACHE_HOME: named }: Env): Promise<readonly Thing[]> {
+  const folders = [...named === undefined ? [] : [named], ...homes.map(home => join(home, '.cache'))].map(cache => join(cache, 'svc/code'))
+  const are = await Promise.all(folders.map(folder => readdir(folder).then(() => true, () => false)))
+  return folders.filter((_, i) => are[i]).map(folder => ({
+    kind: 'file',
+    name: folder,
+    remove: async () => {
+      await removeTree(folder)
+      await removeEmpty(dirname(folder)).catch(() => undefined)
+    }
+  }))
+}
+
+/** Of who runs this, and of who called sudo. */
+async function homesOf (root: string, { HOME: home = root === '' ? homedir() : '', SUDO_USER: caller = '' }: Env): Promise<readonly string[]> {
+  const text = caller === '' ? '' : await readFile(join(root, '/etc/passwd'), 'utf8').catch(() => '')
+  const callers = text.split('\n').map(line => line.split(':')).find(([name]) => name === caller)?.[5] ?? ''
+  return [...new Set([home, callers === '' ? '' : join(root, callers)])].filter(each => each !== '')
 }
 
 /** The user that `svc service install` made, and its group. Another one of that name stays. */

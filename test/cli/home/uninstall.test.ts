@@ -1,4 +1,4 @@
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -77,8 +77,15 @@ function machine (t: Test): Machine {
     'var/lib/svc/svc.db': '',
     'var/lib/svc/models/big.gguf': 'weights',
     'outside/mine.gguf': 'weights',
-    'usr/local/bin/keep': ''
+    'usr/local/bin/keep': '',
+    'root/.bashrc': 'alias ll="ls -l"\nsource <(svc completion bash)\n# source <(svc completion bash)\n',
+    'home/mine/.zshrc': 'source <(svc completion zsh)  # of svc\nexport EDITOR=vi',
+    'home/mine/.config/fish/config.fish': 'svc completion fish | source\n',
+    'home/mine/.cache/svc/code/0123-x64-command/cli.cjs': 'compiled',
+    'outside/profile': '. <(svc completion bash)\n'
   })
+  chmodSync(join(root, 'home/mine/.zshrc'), 0o640)
+  symlinkSync(join(root, 'outside/profile'), join(root, 'home/mine/.profile'))
   symlinkSync('svc-1.0.0', join(root, 'usr/lib/svc/current'))
   symlinkSync(join(root, 'usr/lib/svc/current/dist/lib/svc.cjs'), join(root, 'usr/local/bin/svc'))
   symlinkSync(join(root, 'outside'), join(root, 'var/lib/svc/models/linked'))
@@ -87,13 +94,14 @@ function machine (t: Test): Machine {
     root,
     // userdel keeps the files that it changed
     files: () => filesIn(root).filter(path => !/^etc\/(passwd|group|shadow)-$/.test(path)).toSorted(),
-    svc: (...args) => run(['uninstall', '--root', root, ...args], { env: { PATH: process.env.PATH!, HOME: join(root, 'root') } })
+    svc: (...args) => run(['uninstall', '--root', root, ...args], { env: { PATH: process.env.PATH!, HOME: join(root, 'root'), SUDO_USER: 'mine' } })
   }
 }
 
 const others = [
   'etc/avahi/services/svc.service', 'etc/bash_completion.d/svc', 'etc/group', 'etc/passwd', 'etc/polkit-1/rules.d/49-svc.rules', 'etc/shadow',
-  'etc/systemd/system/other.service', 'etc/systemd/system/svc-unit-disable@.service', 'outside/mine.gguf', 'usr/local/bin/keep'
+  'etc/systemd/system/other.service', 'etc/systemd/system/svc-unit-disable@.service', 'home/mine/.config/fish/config.fish', 'home/mine/.profile',
+  'home/mine/.zshrc', 'outside/mine.gguf', 'outside/profile', 'root/.bashrc', 'usr/local/bin/keep'
 ]
 const data = [
   'etc/svc/api.env', 'etc/svc/slots/agent.toml', 'etc/svc/svc.toml', 'etc/sysusers.d/svc.conf', 'var/lib/svc/comfyui', 'var/lib/svc/instance-id',
@@ -116,6 +124,13 @@ t.test('svc uninstall lists what goes, removes that and no more, keeps configura
   for (const { name } of listed) if (name.startsWith('/')) t.match(done.stdout, name, 'at the prompt, too')
   t.match(done.stdout, /This stays:[^]*bash_completion\.d\/svc: svc did not write it[^]*\/etc\/svc: --purge removes it/)
   t.notOk(existsSync(join(root, 'usr/lib/svc')))
+  const text = (path: string): string => readFileSync(join(root, path), 'utf8')
+  t.equal(text('root/.bashrc'), 'alias ll="ls -l"\n# source <(svc completion bash)\n', 'the line that loads the completion goes, and no other')
+  t.equal(text('home/mine/.zshrc'), 'export EDITOR=vi', 'also of who called sudo')
+  t.equal(lstatSync(join(root, 'home/mine/.zshrc')).mode & 0o777, 0o640)
+  t.equal(text('home/mine/.config/fish/config.fish'), '')
+  t.match(done.stdout, /home\/mine\/\.profile: it is a link; remove its line yourself: \. <\(svc completion bash\)/)
+  t.equal(text('outside/profile'), '. <(svc completion bash)\n')
   t.match(await svc(), { code: 0, stdout: /There is nothing to remove\./ }, 'a second run is harmless')
   t.match((await svc('--help')).stdout.replaceAll(/\s+/g, ' '), /asks at a terminal; without one, as in a script, it goes on/, 'that it did not ask here is said')
 })
@@ -141,7 +156,7 @@ t.test('--purge takes configuration, data and the user too, follows no link, and
 t.test('at a terminal a purge asks for the word DELETE; another answer keeps configuration and data, and Ctrl-C everything', async t => {
   for (const [word, left] of [['DELETE', others], ['delete', [...others, ...data]]] as const) {
     const { root, files } = machine(t)
-    const asked = new FakeProcess({ tty: true, env: { SVC_FORCE: '0', PATH: process.env.PATH!, HOME: join(root, 'root') } })
+    const asked = new FakeProcess({ tty: true, env: { SVC_FORCE: '0', PATH: process.env.PATH!, HOME: join(root, 'root'), SUDO_USER: 'mine' } })
     asked.stdin.end(`${word}\n`)
     const ended = await asked.run('uninstall', '--purge', '--root', root)
     t.match(ended, { code: 0, stderr: /Type DELETE to remove configuration and data too/ }, ended.stderr)
@@ -149,13 +164,13 @@ t.test('at a terminal a purge asks for the word DELETE; another answer keeps con
   }
   const { root, files } = machine(t)
   const before = files()
-  const asked = new FakeProcess({ tty: true, env: { PATH: process.env.PATH!, HOME: join(root, 'root') } })
+  const asked = new FakeProcess({ tty: true, env: { PATH: process.env.PATH!, HOME: join(root, 'root'), SUDO_USER: 'mine' } })
   const ended = asked.run('uninstall', '--purge', '--root', root)
   await asked.shows('stderr', 'Type DELETE')
   asked.send('SIGINT')
   t.match(await ended, { code: 130 })
   t.strictSame(files(), before)
-  const forced = new FakeProcess({ env: { SVC_FORCE: '1', PATH: process.env.PATH!, HOME: join(root, 'root') } })
+  const forced = new FakeProcess({ env: { SVC_FORCE: '1', PATH: process.env.PATH!, HOME: join(root, 'root'), SUDO_USER: 'mine' } })
   t.match(await forced.run('uninstall', '--purge', '--root', root), { code: 0 })
   t.notOk(existsSync(join(root, 'etc/svc')), 'SVC_FORCE=1 is --force')
 })
@@ -198,6 +213,10 @@ t.test('containers and images of the home go, those of others stay; killed in th
       json(response, 200, [])
     })
   }
+  docker.routes.set(`POST /containers/${ours.id}/stop`, (_request, response) => {
+    ours.status = 'exited'
+    json(response, 204, null)
+  })
   const removal = `DELETE /containers/${ours.id}`
   const asked = new Promise<void>(resolve => docker.routes.set(removal, () => resolve()))
   const { child, finished } = spawnSvc(['uninstall', '--purge', '--force', '--root', root], { HOME: join(root, 'root') })
@@ -260,7 +279,7 @@ t.test('a release removes the tree that it runs from, and an npm installation or
   cpSync(dirname(shippedProgram()), join(tree, 'dist/lib'), { recursive: true, filter: path => !path.endsWith('.map') })
   cpSync(join(repository, 'package.json'), join(tree, 'package.json'))
   symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'))
-  const { finished } = spawnSvc(['uninstall', '--root', root, '--force'], { HOME: join(root, 'root') }, join(tree, 'dist/lib/svc.cjs'))
+  const { finished } = spawnSvc(['uninstall', '--root', root, '--force'], { HOME: join(root, 'root'), SUDO_USER: 'mine' }, join(tree, 'dist/lib/svc.cjs'))
   t.match(await finished, { code: 0, stderr: '' })
   t.strictSame(files().filter(path => path !== 'node_modules'), [...others, ...data].toSorted())
   const home = join(root, 'elsewhere')
