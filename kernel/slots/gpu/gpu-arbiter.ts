@@ -3,13 +3,14 @@ import {
   type GpuStatus, type Logger, type NamedSlotConfig, type SlotGate
 } from '../../contract/index.js'
 import { abortable } from '../../async/waiting.js'
-import { WallTime } from '../../state/wall-time.js'
 import { decideGpu, isSettled, mayStart, modeOf, newGpuCore, type GpuCore, type GpuEffect, type GpuInput } from './gpu-arbiter-core.js'
 import type { GpuState, GpuStateFile } from './gpu-arbiter-file.js'
 import { gpuPinned, imageMode, imageModeEnded, noImageSlot, pinNotKept, switchFailed } from './gpu-errors.js'
 import { GpuIdle } from './gpu-idle.js'
 import type { GpuSlots } from './arbitrated-slots.js'
-import { enabledImageSlots, gpuGroups, idleRestoreMinutes, sideOf, type GpuGroups, type GpuSide, type PlacedSlot } from './gpu-groups.js'
+import { enabledImageSlots, idleRestoreMinutes, type GpuGroups, type GpuSide } from './gpu-groups.js'
+import { GpuSides } from './gpu-sides.js'
+import { ImageActivity } from './image-activity.js'
 
 export interface GpuArbiterDeps {
   readonly config: ConfigService
@@ -30,16 +31,12 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   readonly #deps: GpuArbiterDeps
   readonly #closing = new AbortController()
   #core: GpuCore = newGpuCore('llm', false, [])
-  readonly #wall: WallTime
-  /** On the monotonic clock. */
-  #lastActivity: number | null = null
+  readonly #activity: ImageActivity
   /** What the file was last told. */
   #keptActivity: number | null = null
-  #openedAt = 0
   readonly #idle: GpuIdle
   readonly #work = new Set<Promise<void>>()
-  /** Image slots that there have been since the GPU was last free of them. */
-  readonly #images = new Map<string, PlacedSlot>()
+  readonly #sides: GpuSides
   /** The slots know their engines. */
   #resumed = false
   #change: { readonly promise: Promise<void>, readonly resolve: () => void } | null = null
@@ -47,12 +44,13 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
 
   constructor (deps: GpuArbiterDeps) {
     this.#deps = deps
-    this.#wall = new WallTime(deps.clock)
+    this.#sides = new GpuSides(deps)
+    this.#activity = new ImageActivity(deps.clock, deps.slots)
     this.#idle = new GpuIdle({
       clock: deps.clock,
-      dueAt: () => this.#restoreAt(this.#groups()),
+      dueAt: () => this.#restoreAt(this.#sides.groups()),
       busy: signal => this.#imageWork(signal),
-      used: () => { this.#lastActivity = deps.clock.monotonic() },
+      used: () => this.#activity.used(),
       keep: () => this.#keep(),
       end: () => this.#feed({ type: 'want-llm', force: false })
     })
@@ -63,8 +61,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     const { mode, pinned, saved_llm_slots: saved, last_img_activity: activity } = await this.#deps.file.read()
     this.#core = newGpuCore(mode, pinned, saved)
     this.#keptActivity = activity
-    this.#openedAt = this.#deps.clock.monotonic()
-    this.#lastActivity = activity === null ? null : this.#wall.back(activity * 1000)
+    this.#activity.open(activity)
   }
 
   /** Goes on where the last run stopped, once the slots know their engines. */
@@ -78,9 +75,9 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   follow (): void {
     if (!this.#resumed) return
     const { phase } = this.#core
-    const up = this.#up('llm')
-    if (modeOf(this.#core) === 'img' && enabledImageSlots(this.#groups()).length === 0) this.#feed({ type: 'want-llm', force: true })
-    else if (phase === 'img' ? up.length > 0 : phase === 'llm' && this.#up('img').length > 0) this.#feed({ type: 'intruder', up })
+    const up = this.#sides.up('llm')
+    if (modeOf(this.#core) === 'img' && enabledImageSlots(this.#sides.groups()).length === 0) this.#feed({ type: 'want-llm', force: true })
+    else if (phase === 'img' ? up.length > 0 : phase === 'llm' && this.#sides.up('img').length > 0) this.#feed({ type: 'intruder', up })
     this.#idle.arm()
   }
 
@@ -127,12 +124,12 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   }
 
   released (name: string): void {
-    if (this.#side(name) !== 'img' || this.#core.pinned || this.#up('img').length > 0) return
+    if (this.#side(name) !== 'img' || this.#core.pinned || this.#sides.up('img').length > 0) return
     this.#feed({ type: 'want-llm', force: false })
   }
 
   status (): GpuStatus {
-    const groups = this.#groups()
+    const groups = this.#sides.groups()
     const names = (slots: readonly NamedSlotConfig[]): string[] => slots.map(slot => slot.name)
     return {
       mode: modeOf(this.#core),
@@ -142,9 +139,9 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
       image_slots: names(enabledImageSlots(groups)),
       llm_slots: names(groups.llm),
       saved_llm_slots: this.#core.saved,
-      last_img_activity: this.#shown(this.#activity(groups)),
+      last_img_activity: this.#activity.shown(this.#activity.at(groups)),
       idle_restore_minutes: idleRestoreMinutes(groups),
-      idle_restore_at: this.#shown(this.#restoreAt(groups))
+      idle_restore_at: this.#activity.shown(this.#restoreAt(groups))
     }
   }
 
@@ -155,10 +152,10 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
       if (!there) this.#feed({ type: 'want-llm', force })
       return !there
     }
-    const image = enabledImageSlots(this.#groups()).find(({ name }) => this.#deps.config.snapshot.slots.has(name))
+    const image = enabledImageSlots(this.#sides.groups()).find(({ name }) => this.#deps.config.snapshot.slots.has(name))
     if (image === undefined) throw noImageSlot()
     if (pin !== undefined) this.#feed({ type: 'pin', pinned: pin })
-    if (!there) this.#feed({ type: 'want-img', up: this.#up('llm') })
+    if (!there) this.#feed({ type: 'want-img', up: this.#sides.up('llm') })
     this.#background(this.#startImage(image.name))
     return !there
   }
@@ -178,7 +175,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   /** Resolves in image mode. */
   async #enter (signal: AbortSignal): Promise<void> {
     const { count } = this.#core.failure
-    this.#feed({ type: 'want-img', up: this.#up('llm') })
+    this.#feed({ type: 'want-img', up: this.#sides.up('llm') })
     while (this.#core.phase !== 'img') {
       const { failure, turn } = this.#core
       if (failure.count > count) throw switchFailed(failure.message)
@@ -203,7 +200,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
     const before = this.#core
     const { core, effects } = decideGpu(before, input)
     this.#core = core
-    if (core.phase === 'img' && before.phase !== 'img') this.#lastActivity = this.#deps.clock.monotonic()
+    if (core.phase === 'img' && before.phase !== 'img') this.#activity.used()
     for (const effect of effects) this.#run(effect)
     if (core === before) return
     if (core.phase !== before.phase) this.#announce(before)
@@ -216,7 +213,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   #run (effect: GpuEffect): void {
     switch (effect.type) {
       case 'write': return this.#background(this.#write(effect.write))
-      case 'turn-away': return this.#up('llm').forEach(name => this.#deps.slots.turnAway(name))
+      case 'turn-away': return this.#sides.up('llm').forEach(name => this.#deps.slots.turnAway(name))
       case 'stop': return this.#background(this.#stop(effect.side, effect.force))
       case 'reload': return this.#background(this.#reload(effect.slots))
       case 'stop-reload': return this.#reloading?.abort(new Error('the GPU is needed for images'))
@@ -235,7 +232,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
 
   #state (): GpuState {
     const { pinned: isPinned, saved } = this.#core
-    const activity = this.#shown(this.#activity(this.#groups()))
+    const activity = this.#activity.shown(this.#activity.at(this.#sides.groups()))
     return {
       mode: modeOf(this.#core),
       pinned: isPinned,
@@ -257,7 +254,7 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
   async #stop (side: GpuSide, force: boolean): Promise<void> {
     const { slots, config } = this.#deps
     const drainMs = config.snapshot.svc.slots.gpu_drain_timeout_s * 1000
-    const names = this.#up(side)
+    const names = this.#sides.up(side)
     const outcomes = await Promise.allSettled([...names.map(name => slots.stop(name, force, drainMs)), slots.departed()])
     const failed = outcomes.find(outcome => outcome.status === 'rejected')
     if (failed === undefined) this.#feed({ type: 'stopped' })
@@ -288,61 +285,22 @@ export class SlotGpuArbiter implements GpuArbiter, SlotGate {
 
   async #imageWork (signal: AbortSignal): Promise<boolean> {
     const { slots } = this.#deps
-    const names = this.#groups().img.map(slot => slot.name)
+    const names = this.#sides.groups().img.map(slot => slot.name)
     const busy = await Promise.all(names.map(async name => slots.isBusy(name) || await slots.engineBusy(name, signal)))
     return busy.includes(true)
   }
 
   #restoreAt (groups: GpuGroups): number | null {
-    const minutes = idleRestoreMinutes(groups)
-    if (this.#core.phase !== 'img' || this.#core.pinned || minutes === 0) return null
-    return (this.#activity(groups) ?? this.#openedAt) + minutes * 60_000
-  }
-
-  #shown (at: number | null): number | null {
-    return at === null ? null : this.#wall.of(at)
+    return this.#core.phase !== 'img' || this.#core.pinned ? null : this.#activity.restoreAt(groups)
   }
 
   #restoreIn (): number | null {
-    const at = this.#restoreAt(this.#groups())
+    const at = this.#restoreAt(this.#sides.groups())
     return at === null ? null : at - this.#deps.clock.monotonic()
   }
 
-  #activity ({ img }: GpuGroups): number | null {
-    const times = [this.#lastActivity, ...img.map(({ name }) => this.#deps.slots.lastUsedAt(name))].filter(time => time !== null)
-    return times.length === 0 ? null : Math.max(...times)
-  }
-
-  #grouped (placed: readonly PlacedSlot[]): GpuGroups {
-    return gpuGroups(placed, this.#deps.gpus())
-  }
-
-  /** As the files say now. */
-  #groups (): GpuGroups {
-    return this.#grouped(this.#placed())
-  }
-
-  /** Until the GPU is free again, image slots that were taken out of the configuration count as if they were there. */
   #side (name: string): GpuSide | null {
-    const placed = this.#placed()
-    if (mayStart(this.#core, 'llm') === 'yes') this.#images.clear()
-    for (const place of placed) if (place.slot.type === 'image') this.#images.set(place.slot.name, place)
-    return sideOf(this.#grouped([...placed, ...this.#images.values()]), name)
-  }
-
-  /** Slots of a side, by what they are or by what they were started as, that have an engine or are about to get one. */
-  #up (side: GpuSide): string[] {
-    const { slots } = this.#deps
-    const placed = this.#placed()
-    const running = placed.map(place => slots.launchedAs(place.slot.name) ?? place)
-    const names = [placed, running].flatMap(places => this.#grouped(places)[side].map(slot => slot.name))
-    return [...new Set(names)].filter(name => slots.isUp(name))
-  }
-
-  #placed (): PlacedSlot[] {
-    const { config, slots } = this.#deps
-    const known = [...config.snapshot.slots.values()].map(slot => ({ slot, device: slots.device(slot) }))
-    return [...known, ...slots.held().filter(({ slot }) => !config.snapshot.slots.has(slot.name))]
+    return this.#sides.of(name, mayStart(this.#core, 'llm') === 'yes')
   }
 
   /** Resolves at the next change of the core. */

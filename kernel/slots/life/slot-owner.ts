@@ -1,12 +1,14 @@
 import { isSvcError, messageOf, svcError, type Clock, type SlotLease, type SvcError, type Timer } from '../../contract/index.js'
 import type { SlotActions } from './slot-actions.js'
 import { refusalError, revokedError } from '../schedule/slot-errors.js'
-import { canLend, canServe, lendAnother, takeOneBack, usedAt } from '../schedule/leases.js'
+import { canLend, lendAnother, takeOneBack } from '../schedule/leases.js'
 import {
   newCore, type Engine, type LaunchFailure, type Refusal, type ScheduledSlot, type SlotEffect, type SlotInput,
   type Wants
 } from '../schedule/scheduled-slot.js'
 import type { Report } from './launcher.js'
+import { Departures } from './departures.js'
+import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
 import { decide } from '../schedule/slot-scheduler.js'
 import { isServing } from '../schedule/slot-machine.js'
@@ -24,12 +26,6 @@ interface Waiter extends InLine {
   readonly refuse: (error: SvcError) => void
 }
 
-interface Settler {
-  readonly done: () => boolean
-  readonly resolve: () => void
-  readonly reject: (error: SvcError) => void
-}
-
 /**
  * Runs one slot: feeds inputs to the scheduler one at a time and runs the effects. The only code that touches
  * the slot's engine. Everything it starts ends in `close`.
@@ -41,10 +37,10 @@ export class SlotOwner {
   readonly #clock: Clock
   readonly #waiters = new WaitingLine<Waiter>()
   readonly #loans = new Loans()
-  readonly #settlers = new Set<Settler>()
+  readonly #departures: Departures
   #launch: AbortController | null = null
   #watch: AbortController | null = null
-  #idle: Timer | null = null
+  readonly #idle: IdleTimer
   #drain: Timer | null = null
   /** What the last unload allowed; null takes the configured time. */
   #drainMs: number | null = null
@@ -57,9 +53,13 @@ export class SlotOwner {
 
   constructor (name: string, clock: Clock, actions: SlotActions, initial?: Partial<ScheduledSlot>) {
     this.name = name
+    this.#departures = new Departures(name)
     this.#clock = clock
     this.#actions = actions
     this.#core = { ...newCore(clock.monotonic()), ...initial }
+    this.#idle = new IdleTimer({
+      clock, times: actions, core: () => this.#core, isClosed: () => this.#closed, feed: input => this.#feed(input)
+    })
   }
 
   get core (): ScheduledSlot { return this.#core }
@@ -134,8 +134,8 @@ export class SlotOwner {
 
   /** Configured times changed: the timers are armed anew. */
   retime (): void {
-    this.#disarmIdle()
-    this.#armIdle()
+    this.#idle.disarm()
+    this.#idle.arm()
   }
 
   /**
@@ -156,9 +156,8 @@ export class SlotOwner {
       while (this.#core.op !== null) await this.#gone()
     } finally {
       this.#ended = true
-      for (const settler of this.#settlers) settler.reject(stopping())
-      this.#settlers.clear()
-      this.#idle?.cancel()
+      this.#departures.end(stopping())
+      this.#idle.disarm()
       this.#drain?.cancel()
       this.#watch?.abort()
     }
@@ -223,16 +222,7 @@ export class SlotOwner {
   }
 
   #gone (): Promise<void> {
-    const engineId = this.#core.engine?.id
-    const { generation } = this.#core
-    const done = (): boolean => {
-      const { op, engine } = this.#core
-      const sameLaunch = op === 'launch' && this.#core.generation === generation
-      const sameEngine = engine !== null && engine.id === engineId
-      return !sameLaunch && !sameEngine && op !== 'stop'
-    }
-    if (done()) return Promise.resolve()
-    return new Promise((resolve, reject) => { this.#settlers.add({ done, resolve, reject }) })
+    return this.#departures.of(this.#core)
   }
 
   /** A change of the counts alone: nothing follows from it but that readers see it. */
@@ -259,20 +249,10 @@ export class SlotOwner {
     const core = this.#core
     if (isServing(core.state) !== isServing(before.state)) this.#setWatch(isServing(core.state))
     // what was armed for an idle slot is too late for one that was used again
-    if (before.state === 'idle' && core.state !== 'idle') this.#disarmIdle()
-    if (this.#idle === null && core.inFlight === 0 && canServe(core)) this.#armIdle()
-    if (this.#settlers.size > 0) this.#settle()
+    if (before.state === 'idle' && core.state !== 'idle') this.#idle.disarm()
+    if (core.inFlight === 0) this.#idle.follow()
+    this.#departures.settle(core)
     if (core !== before) this.#actions.changed(core, before)
-  }
-
-  #settle (): void {
-    for (const settler of [...this.#settlers]) {
-      const failed = this.#core.stuck
-      if (!failed && !settler.done()) continue
-      this.#settlers.delete(settler)
-      if (failed) settler.reject(svcError('runtime.failed', `slot '${this.name}': ${this.#core.message}`))
-      else settler.resolve()
-    }
   }
 
   #run (effect: SlotEffect): void {
@@ -344,40 +324,6 @@ export class SlotOwner {
     this.#actions.watch(engine, { busy: () => this.#core.inFlight > 0, heard: () => this.#loans.heard }, message => {
       this.#feed({ type: 'unhealthy', generation, message })
     }, this.#watch.signal)
-  }
-
-  /** One timer per slot, armed only while nothing runs; it looks at the clock when it fires, so requests cost nothing. */
-  #armIdle (): void {
-    if (this.#closed || !canServe(this.#core) || this.#core.inFlight > 0) return
-    const quietMs = this.#quietMs()
-    const soft = this.#core.state === 'ready' ? this.#actions.softIdleMs() : null
-    const ttl = this.#actions.idleTimeoutMs()
-    const next = Math.min(soft ?? Infinity, ttl ?? Infinity)
-    if (next === Infinity) return
-    this.#idle = this.#clock.setTimer(Math.max(1, next - quietMs), () => {
-      this.#idle = null
-      this.#quiet()
-    })
-  }
-
-  #quiet (): void {
-    if (!canServe(this.#core) || this.#core.inFlight > 0) return
-    const quietMs = this.#quietMs()
-    const ttl = this.#actions.idleTimeoutMs()
-    const soft = this.#actions.softIdleMs()
-    if (ttl !== null && quietMs >= ttl) this.#feed({ type: 'evict', reason: `unloaded after ${Math.round(quietMs / 1000)} s without a request` })
-    else if (soft !== null && quietMs >= soft) this.#feed({ type: 'soft-idle' })
-    if (this.#idle === null) this.#armIdle()
-  }
-
-  #disarmIdle (): void {
-    this.#idle?.cancel()
-    this.#idle = null
-  }
-
-  /** Since the last request, or since it came up. */
-  #quietMs (): number {
-    return this.#clock.monotonic() - usedAt(this.#core)
   }
 }
 
