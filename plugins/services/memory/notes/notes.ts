@@ -14,7 +14,7 @@ export interface NewNote {
   readonly dataset?: string | undefined
   readonly tags?: readonly string[] | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
-  /** Used again it replaces what was written under it. */
+  /** Used again it replaces what was written under it. Without one, what is said in one session makes up one document. */
   readonly document_id?: string | undefined
 }
 
@@ -91,7 +91,8 @@ export class Notes {
     const engine = this.#engine()
     const dataset = writtenDataset(identity, note.dataset)
     await this.#enter(identity.agent, dataset.bank, signal)
-    const id = note.document_id ?? randomUUID()
+    const session = note.document_id === undefined ? sessionDocument(identity, note.metadata?.session_id) : null
+    const id = note.document_id ?? session ?? randomUUID()
     const timestamp = new Date(this.#clock.now()).toISOString()
     const tags = [
       ...ownTags(note.tags ?? []), `${AGENT_TAG}${identity.agent ?? 'anonymous'}`, ...dataset.owner === null ? [] : [PRIVATE_TAG]
@@ -101,6 +102,7 @@ export class Notes {
       document_id: id,
       tags,
       timestamp,
+      ...session === null ? {} : { update_mode: 'append' },
       ...note.metadata === undefined ? {} : { metadata: note.metadata }
     }
     // a server that lets a model read each text first is not waited for
@@ -217,6 +219,13 @@ export function isVisibleRow (row: unknown, identity: MemoryIdentity): boolean {
 /** What is stamped as private is its writer's, in whichever bank it lies. */
 function isVisible ({ tags, source }: Note, { agent, private: isPrivate }: MemoryIdentity): boolean {
   return !tags.includes(PRIVATE_TAG) || (isPrivate && source === agent)
+}
+
+const SESSION = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What an agent says in one session is one document, which grows. Null where there is no session, or its name is none. */
+function sessionDocument ({ agent }: MemoryIdentity, session: string | undefined): string | null {
+  return session !== undefined && SESSION.test(session) ? `${agent ?? 'anonymous'}:${session}` : null
 }
 
 /** Throws `memory.engine_shape` where the list is missing. */

@@ -151,7 +151,7 @@ export class FakeHindsight {
         for (const item of given.items as Row[]) {
           const document_id = typeof item.document_id === 'string' ? item.document_id : randomUUID()
           const { units } = this.bank(id)
-          units.splice(0, units.length, ...units.filter(unit => unit.document_id !== document_id))
+          if (item.update_mode !== 'append') units.splice(0, units.length, ...units.filter(unit => unit.document_id !== document_id))
           units.push({ id: randomUUID(), text: String(item.content), document_id, tags: (item.tags ?? []) as string[], metadata: (item.metadata ?? {}) as Record<string, string>, mentioned_at: String(item.timestamp ?? '2026-01-01T00:00:00+00:00') })
         }
         const isAsync = given.async === true

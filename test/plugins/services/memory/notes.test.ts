@@ -30,6 +30,19 @@ t.test('memories by dataset', async t => {
     t.equal(fake.bank('project__x').units.length, 1)
   })
 
+  await t.test('what an agent says in one session is one document, unless it names another', async t => {
+    const said = async (text: string, session: string | number, more = {}): Promise<string> =>
+      (await add({ text, dataset: 'project:s', metadata: { session_id: session }, ...more }, as('alice'))).json.id
+    t.equal(await said('first', 's1'), 'alice:s1')
+    t.equal(await said('second', 's1'), 'alice:s1')
+    t.equal(await said('third', 2), 'alice:2')
+    t.equal(await said('fourth', 's1', { document_id: 'own' }), 'own')
+    t.match(await said('fifth', 'no name/at all'), /^[0-9a-f-]{36}$/)
+    t.equal((await add({ text: 'sixth', dataset: 'project:s', metadata: { session_id: 's1' } })).json.id, 'anonymous:s1')
+    t.strictSame(fake.bank('project__s').units.map(({ text }) => text), ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'], 'nothing is replaced')
+    t.match((await host.call('POST', '/api/memory/delete', { ids: ['alice:s1'], dataset: 'project:s' })).json, { deleted: 1 })
+  })
+
   await t.test('a private mode writes to the agent\'s own whatever the body says, and reads it beside what is shared', async t => {
     await add({ text: 'Alice has a secret.', dataset: 'shared' }, as('alice', true))
     t.match(fake.bank('private__alice').units, [{ tags: ['agent:alice', 'visibility:private'] }])
