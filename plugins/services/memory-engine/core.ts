@@ -17,8 +17,10 @@ export interface Outside {
 export interface Retained {
   readonly bank: number
   readonly bankId: string
-  /** Documents that were written. */
+  /** Documents that were written, and are whole now. */
   readonly documents: readonly number[]
+  /** What happened to each document, those that go on included: null for one that a retain before began. */
+  readonly kinds: ReadonlyMap<number, 'retain' | 'append' | null>
   /** Memories that are new. */
   readonly memories: readonly number[]
 }

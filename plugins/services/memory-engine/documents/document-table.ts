@@ -87,9 +87,25 @@ export function noteEvent (store: Store, document: number, kind: EventKind, now:
     [document, kind, now, facts.operation_id ?? null, facts.fact_id ?? null, facts.facts_added ?? 0, facts.facts_removed ?? 0])
 }
 
+const LAST_RETAIN = `(SELECT max(seq) FROM document_events WHERE document = ? AND kind IN ('retain', 'append', 'reprocess'))`
+
+/** A retain that was begun before has added so many more. Called in its transaction. */
+export function addToRetain (store: Store, document: number, facts: number): void {
+  store.run(`UPDATE document_events SET facts_added = facts_added + ? WHERE seq = ${LAST_RETAIN}`, [facts, document])
+}
+
+/** Whether a retain in several operations has begun or added to the document, and nothing has written it anew since. */
+export function isBegunBy (store: Store, document: number, parentOperation: string): boolean {
+  return store.get(`SELECT 1 FROM document_events e JOIN operations o ON o.id = e.operation_id
+    WHERE e.document = ? AND o.parent_id = ? AND NOT EXISTS (SELECT 1 FROM document_events later
+      WHERE later.document = e.document AND later.seq > e.seq AND later.kind IN ('retain', 'reprocess'))`,
+  [document, parentOperation]) !== undefined
+}
+
 /** The last line of each of these documents came of an operation. Called in the same transaction. */
-export function nameOperation (store: Store, documents: readonly number[], operation: string, kind: EventKind): void {
-  for (const document of documents) {
+export function nameOperation (store: Store, kinds: ReadonlyMap<number, EventKind | null>, operation: string): void {
+  for (const [document, kind] of kinds) {
+    if (kind === null) continue
     store.run('UPDATE document_events SET kind = ?, operation_id = ? WHERE seq = (SELECT max(seq) FROM document_events WHERE document = ?)',
       [kind, operation, document])
   }

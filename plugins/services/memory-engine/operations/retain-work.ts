@@ -1,13 +1,15 @@
 import type { Core, LaterRetain } from '../core.js'
-import { nameOperation } from '../documents/document-table.js'
+import { isBegunBy, nameOperation } from '../documents/document-table.js'
 import type { RetainItem } from '../retain/request.js'
 import { partsOf, PART_TOKENS } from '../retain/parts.js'
-import { retain } from '../retain/retain.js'
+import { dropReplaced, retain } from '../retain/retain.js'
+import { inTurn } from '../retain/turns.js'
+import { configOf } from '../banks/config.js'
 import { findBank, type BankRow } from '../store/bank-table.js'
 import { chunksOf, findDocument } from '../store/document-table.js'
 import { tokensOf } from '../recall/tokens.js'
 import { WireError } from '../wire/answer.js'
-import { PermanentFailure } from './operation.js'
+import { PermanentFailure, type Operation } from './operation.js'
 import type { Work } from './operation-queue.js'
 import { operationsOf } from './operations.js'
 
@@ -20,7 +22,7 @@ export function retainLater (core: Core, { bank, request: { items }, operationId
   const known = operationId === null ? null : table.get(operationId.toLowerCase())
   if (known !== null && known.bankId === bank.bank_id) return known.id
   if (known !== null) throw new WireError(409, `Operation ${known.id} belongs to another bank`)
-  const parts = partsOf(items, PART_TOKENS)
+  const parts = partsOf(items, PART_TOKENS, Number(configOf(bank).retain_chunk_size))
   const ids = new Set(items.map(({ documentId }) => documentId))
   const documentId = ids.size === 1 ? [...ids][0]! : null
   const facts = {
@@ -46,21 +48,34 @@ export function retainLater (core: Core, { bank, request: { items }, operationId
 
 /** Keeps the items of a part, or a document's text once more. */
 export function retainWork (core: Core): Work {
-  return async (operation, run) => {
+  return (operation, run) => inTurn(core, operation.bankId, () => {
     const bank = findBank(core.store, operation.bankId)
     if (bank === undefined) throw new PermanentFailure(`Bank '${operation.bankId}' not found`)
     const { items = [], document } = (operation.payload ?? {}) as {
       readonly items?: readonly RetainItem[]
       readonly document?: string
     }
+    const begun = new Set(items.filter(({ goesOn }) => goesOn !== true).map(({ documentId }) => documentId))
     run.commit(() => {
-      const all = document === undefined ? items : [itemOf(core, bank, document)]
-      const { documents, memories } = retain(core, bank, all)
-      nameOperation(core.store, documents, operation.id, document === undefined ? 'retain' : 'reprocess')
+      const all = document === undefined ? items.filter(item => begun.has(item.documentId) || isOwn(core, bank, item, operation))
+        : [itemOf(core, bank, document)]
+      const { kinds, memories } = retain(core, bank, all)
+      nameOperation(core.store, document === undefined ? kinds : new Map([...kinds.keys()].map(each => [each, 'reprocess'])), operation.id)
+      for (const { documentId, piece, updateMode } of all) {
+        if (piece?.isLast !== true || updateMode === 'append') continue
+        const written = findDocument(core.store, bank.seq, documentId!)
+        if (written !== undefined) dropReplaced(core.store, written.seq)
+      }
       return { unit_ids_count: memories.length, extraction_errors_count: 0 }
     })
-    await Promise.resolve()
-  }
+    return Promise.resolve()
+  })
+}
+
+/** Whether the document is still the one that this retain has begun: another may have written it anew since. */
+function isOwn (core: Core, bank: BankRow, { documentId }: RetainItem, { parentId }: Operation): boolean {
+  const document = findDocument(core.store, bank.seq, documentId!)
+  return document !== undefined && parentId !== null && isBegunBy(core.store, document.seq, parentId)
 }
 
 /** A document as the item that it was retained with. */

@@ -23,6 +23,10 @@ export interface RetainItem {
   readonly observationScopes: unknown
   readonly strategy: string | null
   readonly updateMode: 'replace' | 'append'
+  /** Of a document that this very retain has begun before. */
+  readonly goesOn?: boolean
+  /** Where a text comes in several: which of them it is. They follow each other as they are. */
+  readonly piece?: { readonly isFirst: boolean, readonly isLast: boolean }
 }
 
 export interface RetainRequest {

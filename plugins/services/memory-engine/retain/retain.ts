@@ -2,12 +2,14 @@ import { createHash, randomUUID } from 'node:crypto'
 import { configOf } from '../banks/config.js'
 import type { Core, Retained } from '../core.js'
 import type { BankRow } from '../store/bank-table.js'
-import { appendChunks, findDocument, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
+import { appendChunks, findDocument, openText, settleText, writeDocument, type ChunkRow } from '../store/document-table.js'
 import { deleteMemories, insertMemory, textHash, type MemoryRow } from '../store/memory-table.js'
+import type { Store } from '../store/store.js'
 import type { RetainItem } from './request.js'
 
 /**
- * Keeps these items, in one transaction: when it returns they are durable. Without a model a text is one memory for each of
+ * Keeps these items, in one transaction: when it returns they are durable. After the last piece of a text that comes in several,
+ * `dropReplaced` takes away what the document said before. Without a model a text is one memory for each of
  * its chunks, of type `world`.
  */
 export function retain (core: Core, bank: BankRow, items: readonly RetainItem[]): Retained {
@@ -23,13 +25,21 @@ export function retain (core: Core, bank: BankRow, items: readonly RetainItem[])
   return retained
 }
 
+/** Deletes what a document's new text does not say any more, and returns how many went. Called in a transaction. */
+export function dropReplaced (store: Store, document: number, most = -1): number {
+  return deleteMemories(store, store.all<MemoryRow>(
+    'SELECT * FROM memories WHERE document = ? AND chunk IS NULL LIMIT ?', [document, most]))
+}
+
 class Retaining {
   readonly #core: Core
   readonly #bank: BankRow
   readonly #now: number
   readonly #chunkSize: number
   readonly #keepsText: boolean
-  readonly #documents = new Set<number>()
+  /** More of them is to come. */
+  readonly #open = new Set<number>()
+  readonly #kinds = new Map<number, 'retain' | 'append' | null>()
   readonly #memories: number[] = []
 
   constructor (core: Core, bank: BankRow) {
@@ -46,23 +56,36 @@ class Retaining {
     const { store } = this.#core
     const documentId = item.documentId ?? randomUUID()
     const before = findDocument(store, this.#bank.seq, documentId)
+    // it was deleted meanwhile, and does not come back
+    if (item.goesOn === true && before === undefined) return
     // items of one request that name the same document follow each other in it
-    const appends = before !== undefined && (item.updateMode === 'append' || this.#documents.has(before.seq))
+    const appends = before !== undefined && (item.goesOn === true || item.updateMode === 'append' || this.#kinds.has(before.seq))
     const tags = appends ? [...new Set([...JSON.parse(before.tags) as string[], ...item.tags])] : item.tags
     const document = writeDocument(store, this.#bank.seq, documentId, {
       tags, metadata: item.metadata, retainParams: paramsOf(item), observationScopes: item.observationScopes
     }, this.#now)
-    this.#documents.add(document)
-    if (appends) this.#append(document, item, before.text_length > 0)
-    else if (before === undefined) this.#append(document, item, false)
-    else this.#replace(document, item)
-    settleText(store, document, this.#keepsText, this.#now)
+    if (!this.#kinds.has(document)) this.#kinds.set(document, item.goesOn === true ? null : appends ? 'append' : 'retain')
+    const { isFirst = true, isLast = true } = item.piece ?? {}
+    if (before !== undefined && !appends) store.run('DELETE FROM chunks WHERE document = ?', [document])
+    const text = appends && isFirst && before.text_length > 0 ? `\n\n${item.content}` : item.content
+    for (const chunk of appendChunks(store, document, text, this.#chunkSize, this.#now)) {
+      if (item.updateMode === 'append' || !this.#stays(document, chunk, item)) this.#add(document, chunk, item)
+    }
+    if (isLast) {
+      this.#open.delete(document)
+      settleText(store, document, this.#keepsText, this.#now)
+    } else {
+      this.#open.add(document)
+      openText(store, document, (appends ? before.text_length : 0) + text.length, this.#now)
+    }
+    if (before !== undefined && !appends && isLast) dropReplaced(store, document)
   }
 
   finish (): Retained {
     const { seq, bank_id: bankId } = this.#bank
     this.#core.store.run('UPDATE banks SET last_write_at = ?, last_document_at = ? WHERE seq = ?', [this.#now, this.#now, seq])
-    return { bank: seq, bankId, documents: [...this.#documents], memories: this.#memories }
+    const documents = [...this.#kinds.keys()].filter(each => !this.#open.has(each))
+    return { bank: seq, bankId, documents, kinds: this.#kinds, memories: this.#memories }
   }
 
   /** Whether a memory says it already, for the same readers: that one is then as new as this item. */
@@ -87,36 +110,16 @@ class Retaining {
       .some(document => tagKey(JSON.parse(document.tags) as string[]) === tags)
   }
 
-  #append (document: number, item: RetainItem, hasText: boolean): void {
-    const text = hasText ? `\n\n${item.content}` : item.content
-    const chunks = appendChunks(this.#core.store, document, text, this.#chunkSize, this.#now)
-    for (const chunk of chunks) this.#add(document, chunk, item)
-  }
-
-  /** Memories whose text is still there stay, with their ids and vectors. */
-  #replace (document: number, item: RetainItem): void {
+  /** A memory of the document that says the same stays, with its id and vector: it lost its chunk to this one. */
+  #stays (document: number, chunk: ChunkRow, item: RetainItem): boolean {
     const { store } = this.#core
-    const before = store.all<MemoryRow>('SELECT * FROM memories WHERE document = ?', [document])
-    store.run('DELETE FROM chunks WHERE document = ?', [document])
-    const stays = new Set<number>()
-    const sameText = new Map<string, MemoryRow[]>()
-    for (const row of before.filter(each => isSame(each, item))) {
-      const hash = textHash(row.text).toString('hex')
-      const rows = sameText.get(hash)
-      if (rows === undefined) sameText.set(hash, [row])
-      else rows.push(row)
-    }
-    for (const chunk of appendChunks(store, document, item.content, this.#chunkSize, this.#now)) {
-      const same = sameText.get(textHash(chunk.text).toString('hex'))?.shift()
-      if (same === undefined) {
-        this.#add(document, chunk, item)
-        continue
-      }
-      stays.add(same.seq)
-      store.run('UPDATE memories SET chunk = ?, metadata = ?, mentioned_at = ?, updated_at = ? WHERE seq = ?',
-        [chunk.seq, JSON.stringify(item.metadata), item.mentionedAt, this.#now, same.seq])
-    }
-    deleteMemories(store, before.filter(row => !stays.has(row.seq)))
+    const same = store.all<MemoryRow>(
+      'SELECT * FROM memories WHERE bank = ? AND text_hash = ? AND document = ? AND chunk IS NULL ORDER BY seq',
+      [this.#bank.seq, textHash(chunk.text), document]).find(row => isSame(row, item))
+    if (same === undefined) return false
+    store.run('UPDATE memories SET chunk = ?, metadata = ?, mentioned_at = ?, updated_at = ? WHERE seq = ?',
+      [chunk.seq, JSON.stringify(item.metadata), item.mentionedAt, this.#now, same.seq])
+    return true
   }
 
   #add (document: number, chunk: ChunkRow, item: RetainItem): void {

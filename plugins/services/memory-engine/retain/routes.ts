@@ -1,16 +1,16 @@
 import type { Core } from '../core.js'
-import { ensureBank, findBank } from '../store/bank-table.js'
+import { ensureBank, findBank, type BankRow } from '../store/bank-table.js'
 import { BANK, bankNotFound, json, WireError, type WireAnswer, type WireCall, type WireRoute } from '../wire/answer.js'
-import { partsOf, PART_TOKENS } from './parts.js'
+import { configOf } from '../banks/config.js'
+import { findDocument, settleText } from '../store/document-table.js'
+import { isLarge, partsOf, SLICE_TOKENS } from './parts.js'
 import { readRetain, type RetainItem } from './request.js'
-import { retain } from './retain.js'
+import { dropReplaced, retain } from './retain.js'
+import { inTurn } from './turns.js'
 
 export const routes: readonly WireRoute[] = [{ method: 'POST', path: `${BANK}/memories`, handler: retainItems }]
 
 const noTokens = { input_tokens: 0, output_tokens: 0, total_tokens: 0, cached_tokens: 0, thoughts_tokens: 0 }
-
-/** Of what is kept in one go where a retain is kept in several: other requests are served between them. */
-const SLICE_TOKENS = 2_500
 
 async function retainItems ({ core, params, body, headers, ignored, signal }: WireCall): Promise<WireAnswer> {
   const request = readRetain(body, headers, ignored, core.now())
@@ -26,32 +26,47 @@ async function retainItems ({ core, params, body, headers, ignored, signal }: Wi
   return json({ ...answer, operation_id: retainLater({ bank, request, operationId: request.operationId }), usage: null })
 }
 
+/** Of what a document said before, taken away in one go. */
+const DROPPED_AT_ONCE = 50
+
 /** What a part of an asynchronous retain could hold is one transaction; more is kept slice by slice, until its client leaves. */
 async function retainNow (core: Core, bankId: string, items: readonly RetainItem[], signal: AbortSignal): Promise<void> {
-  const slices = partsOf(items, PART_TOKENS).length > 1 ? partsOf(items, SLICE_TOKENS) : [items]
-  for (const [i, slice] of slices.entries()) {
-    if (i > 0) await new Promise(resolve => setImmediate(resolve))
+  const bankNow = (): BankRow => {
     signal.throwIfAborted()
     core.closing.throwIfAborted()
     // it may have been deleted meanwhile
     const bank = findBank(core.store, bankId)
     if (bank === undefined) throw bankNotFound(bankId)
-    retain(core, bank, slice)
+    return bank
+  }
+  const others = (): Promise<void> => new Promise(resolve => { setImmediate(resolve) })
+  const slices = isLarge(items) ? partsOf(items, SLICE_TOKENS, Number(configOf(bankNow()).retain_chunk_size)) : [items]
+  let last: RetainItem | undefined
+  try {
+    for (const [i, slice] of slices.entries()) {
+      if (i > 0) await others()
+      retain(core, bankNow(), slice)
+      last = slice.at(-1)
+      for (const { documentId, piece, updateMode } of slice) {
+        if (piece?.isLast !== true || updateMode === 'append') continue
+        while (dropped(core, bankNow(), documentId!) > 0) await others()
+      }
+    }
+  } catch (error) {
+    if (last?.piece?.isLast === false && !core.closing.aborted) settle(core, bankId, last.documentId!)
+    throw error
   }
 }
 
-const lastEnds = new WeakMap<Core, Map<string, Promise<void>>>()
+function dropped (core: Core, bank: BankRow, documentId: string): number {
+  const document = findDocument(core.store, bank.seq, documentId)
+  return document === undefined ? 0 : core.store.transaction(() => dropReplaced(core.store, document.seq, DROPPED_AT_ONCE))
+}
 
-/** After the retains of the bank that came before: another one between its slices would mix two texts of one document. */
-async function inTurn (core: Core, bankId: string, work: () => Promise<void>): Promise<void> {
-  const ends = lastEnds.get(core) ?? new Map<string, Promise<void>>()
-  lastEnds.set(core, ends)
-  const done = (ends.get(bankId) ?? Promise.resolve()).then(work)
-  const end = done.catch(() => {})
-  ends.set(bankId, end)
-  try {
-    await done
-  } finally {
-    if (ends.get(bankId) === end) ends.delete(bankId)
-  }
+/** The text of a document is what there is of it. */
+function settle ({ store, now }: Core, bankId: string, documentId: string): void {
+  const bank = findBank(store, bankId)
+  const document = bank === undefined ? undefined : findDocument(store, bank.seq, documentId)
+  if (document === undefined) return
+  store.transaction(() => settleText(store, document.seq, configOf(bank!).store_document_text === true, now()))
 }

@@ -76,6 +76,11 @@ export function settleText (store: Store, document: number, keepsText: boolean, 
     [keepsText ? text : null, createHash('sha256').update(text).digest('hex'), text.length, now, document])
 }
 
+/** More of the text is to come: it is told when it is whole. Called in a transaction. */
+export function openText (store: Store, document: number, length: number, now: number): void {
+  store.run('UPDATE documents SET original_text = NULL, content_hash = NULL, text_length = ?, updated_at = ? WHERE seq = ?', [length, now, document])
+}
+
 /** With its chunks and memories, for good. Returns how many memories went. */
 export function deleteDocument (store: Store, document: DocumentRow): number {
   return store.transaction(() => {

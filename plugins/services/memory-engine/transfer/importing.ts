@@ -79,7 +79,7 @@ export class Importing {
         skipped_document_ids: [],
         remapped_document_ids: {}
       },
-      retained: { bank, bankId, documents: this.#documents, memories: this.#memories }
+      retained: { bank, bankId, documents: this.#documents, kinds: new Map(), memories: this.#memories }
     }
   }
 

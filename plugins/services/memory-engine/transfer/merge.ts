@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Core } from '../core.js'
+import type { Core, Retained } from '../core.js'
 import { isHeld, PermanentFailure, type Operation } from '../operations/operation.js'
 import { operationsOf } from '../operations/operations.js'
 import type { Run } from '../operations/operation-queue.js'
@@ -130,7 +130,8 @@ class Move {
       return { target, moved: work(target) }
     })
     const documents = moved.flatMap(({ document }) => document === null ? [] : [document])
-    const retained = { bank: target.seq, bankId: target.bank_id, documents, memories: moved.flatMap(({ memories }) => memories) }
+    const memories = moved.flatMap(each => each.memories)
+    const retained: Retained = { bank: target.seq, bankId: target.bank_id, documents, kinds: new Map(), memories }
     if (retained.memories.length > 0) for (const listener of hooks.retained) listener(retained)
   }
 
@@ -186,7 +187,8 @@ class Move {
       observations_imported: this.#archive.observations.length - lost - count, observations_skipped: lost + count,
       skipped_document_ids: [...isSkipped], remapped_document_ids: Object.fromEntries(renamed)
     }
-    const imported = { result, retained: { bank: target.seq, bankId: target.bank_id, documents: [], memories: [] } }
+    const none: Retained = { bank: target.seq, bankId: target.bank_id, documents: [], kinds: new Map(), memories: [] }
+    const imported = { result, retained: none }
     return hasRest ? withRest(this.#core, target, this.#archive, config, imported).result : result
   }
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { chunkText } from '../../../../plugins/services/memory-engine/retain/chunk-text.js'
 import { openStore } from '../../../../plugins/services/memory-engine/store/open.js'
+import { over } from './models-support.js'
 import { openEngine, type Wire } from './support.js'
 
 const retain = (call: Wire['call'], bank: string, ...items: readonly (string | object)[]) =>
@@ -123,6 +124,68 @@ t.test('of two large retains of one document at the same time the later one stan
   t.same(answers.map(({ status }) => status), [200, 200])
   const { original_text: text } = (await call<{ original_text: string }>('GET', 'b/documents/d')).body
   t.same([/first/g, /second/g].map(word => text.match(word)?.length ?? 0), [0, 40 * 500])
+})
+
+/** A text of so many sentences, each of its own. */
+const longText = (word: string, sentences: number): string => Array.from({ length: sentences }, (_, i) => `${word} number ${i} ends here. `).join('')
+
+t.test('one very large text holds no other call up, is one document, and keeps the memories whose text stays', async t => {
+  const { call, engine } = openEngine(t)
+  await call('POST', 'other/memories', { items: [{ content: 'A dog sleeps.' }] })
+  const order: string[] = []
+  const put = (content: string, more = {}) => call('POST', 'b/memories', { items: [{ content, document_id: 'book', ...more }] })
+  const large = put(longText('first', 40_000)).then(answer => { order.push('retain'); return answer })
+  const beside = call('POST', 'other/memories/recall', { query: 'dog' }).then(answer => { order.push('recall'); return answer })
+  t.match(await beside, { body: { results: [{ text: 'A dog sleeps.' }] } })
+  t.match(await large, { status: 200, body: { items_count: 1, operation_id: null } })
+  t.same(order, ['recall', 'retain'])
+  const document = async () => (await call<{ original_text: string, text_length: number, memory_unit_count: number }>('GET', 'b/documents/book')).body
+  t.equal((await document()).original_text, longText('first', 40_000))
+  t.match((await call('GET', 'b/documents/book/history')).body, { total: 1, items: [{ kind: 'retain', facts_added: (await document()).memory_unit_count }] })
+
+  const idOf = async (words: string): Promise<string> => (await call('POST', 'b/memories/recall', { query: words })).body.results[0].id
+  const [start, end] = [await idOf('first number 33'), await idOf('first number 39999')]
+  // every piece is as long as before, and all but the first say the same
+  t.match(await put(longText('first', 40_000).replaceAll(/first(?= number \d\d )/g, 'third')), { status: 200 })
+  t.equal(await idOf('first number 39999'), end, 'it stays')
+  t.not(await idOf('third number 33'), start, 'and what is new has an id of its own')
+  await put('and more', { update_mode: 'append' })
+  t.ok((await document()).original_text.endsWith('ends here. \n\nand more'))
+  t.match(await put('A short one.'), { status: 200 })
+  t.match(await document(), { original_text: 'A short one.', memory_unit_count: 1 }, 'what it does not say any more is gone')
+
+  const leaving = new AbortController()
+  const left = engine.request({
+    method: 'POST', path: '/v1/default/banks/c/memories', query: '', headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify({ items: [{ content: longText('left', 40_000), document_id: 'left' }] })), signal: leaving.signal
+  })
+  for (let total; total === undefined || total === 0;) total = (await call('GET', 'c/memories/list?limit=1')).body.total
+  leaving.abort(new Error('left'))
+  await t.rejects(left, { message: 'left' })
+  const { original_text: kept } = (await call<{ original_text: string }>('GET', 'c/documents/left')).body
+  t.ok(kept.length > 0 && longText('left', 40_000).startsWith(kept), 'of one whose client leaves the beginning stays, with its text')
+})
+
+t.test('an asynchronous retain and one that is waited for do not mix in a document', async t => {
+  const { call } = openEngine(t)
+  const itemsOf = (word: string): object[] => [{ content: longText(word, 20_000), document_id: 'd' }]
+  const words = async (): Promise<readonly number[]> => {
+    const { original_text: text } = (await call<{ original_text: string }>('GET', 'b/documents/d')).body
+    return [/first/g, /second/g].map(word => text.match(word)?.length ?? 0)
+  }
+  const { body: { operation_id: first } } = await call('POST', 'b/memories', { items: itemsOf('first'), async: true })
+  // the document is begun by the first operations of many
+  while ((await call('GET', 'b/documents/d')).status === 404) await new Promise(resolve => { setImmediate(resolve) })
+  t.equal((await call('POST', 'b/memories', { items: itemsOf('second') })).status, 200)
+  t.match(await over(call, 'b', first), { status: 'completed' })
+  t.same(await words(), [0, 20_000], 'the later one stands')
+
+  const { body: { operation_id: again } } = await call('POST', 'b/memories', { items: itemsOf('first'), async: true })
+  t.match(await over(call, 'b', again), { status: 'completed' })
+  t.same(await words(), [20_000, 0])
+  const { body: { operation_id: added } } = await call('POST', 'b/memories', { items: [{ ...itemsOf('second')[0], update_mode: 'append' }], async: true })
+  t.match(await over(call, 'b', added), { status: 'completed' })
+  t.same(await words(), [20_000, 20_000], 'and what is added is added whole')
 })
 
 t.test('a text is cut at its paragraphs and sentences, and its pieces are the text again', async t => {
