@@ -18,6 +18,11 @@ t.test('the text surfaces of the embedded engine, with no container engine at al
     const expected = { type: 'message', role: 'assistant', stop_reason: 'max_tokens', usage: { output_tokens: 5 } }
     t.match(await anthropic(gateway.url).messages.create(asked), expected)
     t.match(await anthropic(gateway.url).messages.stream(asked).finalMessage(), expected)
+    const { model, messages } = asked
+    const { input_tokens: counted } = await anthropic(gateway.url).messages.countTokens({ model, messages })
+    const { usage } = await anthropic(gateway.url).messages.create(asked)
+    const told = usage.input_tokens + (usage.cache_read_input_tokens ?? 0)
+    t.ok(Math.abs(counted - told) <= 1, `${counted} tokens counted by its tokenizer, ${told} used`)
     const cut = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage: { output_tokens: 5 } }
     const question = { model: 'agent', input: 'hi', max_output_tokens: 5 }
     t.match(await openai(gateway.url).responses.create(question), cut)

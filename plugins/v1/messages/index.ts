@@ -1,4 +1,5 @@
 import { core, definePlugin, defineRoute, type BodyEdits, type JsonBody, type NamedSlotConfig } from 'svc-gateway/plugin'
+import { countedElsewhere } from './count.js'
 import { messagesDialect } from './dialect.js'
 import { messagesOverChat } from './over-chat.js'
 import { countAnswerSchema, countBodySchema, messagesAnswerSchema, messagesBodySchema } from './schemas.js'
@@ -11,9 +12,9 @@ export default definePlugin({
   name: 'v1-messages',
   kind: 'routes',
   apiVersion: 1,
-  requires: { dispatch: core.dispatch },
+  requires: { dispatch: core.dispatch, slots: core.slots },
   register (ctx) {
-    const { dispatch } = ctx.services
+    const { dispatch, slots } = ctx.services
     const otherwise = messagesOverChat(dispatch)
     ctx.addRoute(defineRoute({
       method: 'POST',
@@ -36,12 +37,14 @@ export default definePlugin({
       url: '/v1/messages/count_tokens',
       tag: 'Messages (Anthropic)',
       summary: 'How many tokens a request of the Messages API has',
+      description: 'Where the engine does not count them and has no tokenizer to ask, the number is estimated, and the header `x-svc-estimate` says so.',
       schema: { body: countBodySchema, response: countAnswerSchema },
       example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },
       bodyKind: 'buffer',
       dialect: messagesDialect,
       handler: call => dispatch.forward(call, {
-        surface: 'count-tokens', path: '/messages/count_tokens', dialect: messagesDialect, edit: thinkingDefault
+        surface: 'count-tokens', path: '/messages/count_tokens', dialect: messagesDialect, edit: thinkingDefault,
+        otherwise: countedElsewhere(slots)
       })
     }))
   }

@@ -118,6 +118,27 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.match(asked(), { chat_template_kwargs: { enable_thinking: false }, tools: undefined })
   })
 
+  t.test('tokens are counted by the tokenizer of the engine where it has one, else estimated, which a header says', async t => {
+    const body = { system: 'Be brief.', messages: question.messages, tools: [weather] }
+    const count = (model: string): Promise<Response> => gateway.fetch('/v1/messages/count_tokens', { method: 'POST', body: JSON.stringify({ ...body, model }) })
+    says(busy)
+    for (const model of ['agent', 'gpt-9']) {
+      const answer = await count(model)
+      t.equal(answer.headers.get('x-svc-estimate'), 'input_tokens')
+      const { input_tokens: tokens } = await answer.json() as { input_tokens: number }
+      t.ok(tokens > 30 && tokens < 80, `${tokens} of a short question with a tool`)
+    }
+    engine.answer(({ url, body: said }) => {
+      const asked = JSON.parse(said.toString()) as { messages?: unknown[], content?: string }
+      if (url === '/apply-template') return { headers: JSON_TYPE, chunks: [JSON.stringify({ prompt: `<s>${asked.messages!.length}` })] }
+      return url === '/tokenize' && asked.content === '<s>2' ? { headers: JSON_TYPE, chunks: ['{"tokens":[1,2,3,4,5]}'] } : { status: 404 }
+    })
+    const exact = await count('agent')
+    t.equal(exact.headers.get('x-svc-estimate'), null)
+    t.strictSame(await exact.json(), { input_tokens: 5 })
+    t.equal((await client.messages.countTokens({ ...body, model: 'agent' })).input_tokens, 5)
+  })
+
   t.test('the reason of the end is told in the words of the API', async t => {
     const ends = [
       ['stop', {}, { stop_reason: 'end_turn', stop_sequence: null }], ['length', {}, { stop_reason: 'max_tokens' }],
