@@ -53,6 +53,8 @@ export function bankRoutes (deps: BankDeps): AnyRoute[] {
   ]
 }
 
+const confirmQuerySchema = z.looseObject({ confirm: z.string().max(256).optional().meta({ description: 'Id of the bank, once more' }) })
+
 function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
   const { method, url, summary, example, body } = route
   return defineRoute({
@@ -64,6 +66,7 @@ function engineRoute (deps: BankDeps, route: EngineRoute): AnyRoute {
     ...route.confirmed === true ? { description: 'The id of the bank has to be repeated, as `?confirm=` or as `confirm` in the body.' } : {},
     schema: {
       params: url.includes(':id') ? z.strictObject({ bank: bankParam, id: idParam }) : z.strictObject({ bank: bankParam }),
+      ...route.confirmed === true ? { querystring: confirmQuerySchema } : {},
       ...body === true ? { body: bodySchema } : {},
       response: engineAnswerSchema
     },

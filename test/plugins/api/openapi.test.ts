@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { definePlugin, defineRoute, handled } from '../../../kernel/contract/index.js'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../../kernel/testing/index.js'
 import builtins from '../../../plugins/index.js'
+import { promisedRoutes, promisedSettings } from './promised-routes.js'
 
 type Schema = Readonly<Record<string, unknown>>
 type Content = Readonly<Record<string, { readonly schema?: Schema }>>
@@ -51,6 +52,53 @@ t.test('it has every route that the gateway has, and no other', async t => {
     .map(route => route.replace(/:([A-Za-z_]\w*)/g, '{$1}').replace(/\*$/, '{path}'))
   t.ok(real.length > 100, `${real.length} routes`)
   t.strictSame([...operations.keys()].sort(), [...new Set(real)].sort())
+})
+
+t.test('every route that is promised is there, with its parameters, its body and its answer', t => {
+  for (const [name, { query = [], body = [], answer = [] }] of Object.entries(promisedRoutes)) {
+    const operation = operations.get(name)
+    if (operation === undefined) {
+      t.fail(name)
+      continue
+    }
+    const inQuery = operation.parameters.filter(parameter => parameter.in === 'query').map(parameter => parameter.name)
+    t.strictSame(query.filter(parameter => !inQuery.includes(parameter)), [], `${name}: query`)
+    if (body.length > 0) {
+      const { properties = {}, required = [] } = objectOf(Object.values(operation.requestBody?.content ?? {})[0]?.schema)
+      t.strictSame(body.filter(key => !(key.replace('!', '') in properties)), [], `${name}: body`)
+      t.strictSame(body.filter(key => required.includes(key.replace('!', '')) !== key.endsWith('!')), [], `${name}: what its body must have`)
+    }
+    if (answer.length > 0) {
+      const { properties = {} } = objectOf(operation.responses['200']?.content?.['application/json']?.schema)
+      t.strictSame(answer.filter(key => !(key in properties)), [], `${name}: answer`)
+    }
+  }
+  t.end()
+})
+
+interface Properties { readonly properties?: object, readonly required?: readonly string[] }
+
+/** The schema itself, or of what it is a list of. */
+function objectOf (schema: Schema | undefined): Properties {
+  const found = resolved(schema)
+  return (found?.type === 'array' ? resolved(found.items as Schema) : found) as Properties | undefined ?? {}
+}
+
+t.test('every setting that is promised is there, with its default and its bounds', async t => {
+  const told: unknown = await (await gateway.fetch('/api/settings/schema')).json()
+  const found = new Map<string, unknown[]>()
+  const walk = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    for (const [key, inner] of Object.entries(value)) {
+      found.set(key, [...found.get(key) ?? [], inner])
+      walk(inner)
+    }
+  }
+  walk(told)
+  for (const [key, rules] of promisedSettings) {
+    const rows = found.get(key) ?? []
+    t.ok(rows.some(row => Object.entries(rules).every(([rule, value]) => (row as Schema)[rule] === value)), `${key}: ${JSON.stringify(rows)}`)
+  }
 })
 
 t.test('every operation says what it takes and what it answers', async t => {

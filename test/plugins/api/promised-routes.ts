@@ -1,0 +1,161 @@
+/** What a route takes and answers at least. More of each may be there. */
+export interface PromisedRoute {
+  /** Of the query. */
+  readonly query?: readonly string[]
+  /** Keys of its body; `!` marks those that it cannot do without. */
+  readonly body?: readonly string[]
+  /** Keys of its answer, or of what its answer is a list of. */
+  readonly answer?: readonly string[]
+}
+
+const task = [
+  'id', 'title', 'status', 'assignee', 'profile', 'tenant', 'priority', 'workspace', 'created_by', 'created', 'updated_at', 'body', 'block_reason',
+  'schedule', 'summary', 'revision', 'deps', 'comments', 'events', 'runs', 'comment_count', 'dep_count'
+]
+const patch = ['title', 'status', 'assignee', 'profile', 'tenant', 'priority', 'workspace', 'body', 'block_reason', 'schedule', 'summary']
+const query = ['board']
+const ok = ['ok']
+const settings = ['tick_interval', 'failure_limit', 'claim_ttl', 'max_in_flight']
+const orchestration = ['orchestrator_profile', 'default_assignee', 'auto_decompose', 'auto_promote_children']
+const board = ['slug', 'name', 'icon', 'desc', 'count', 'current']
+const agent = ['id', 'label', 'count']
+
+export const promisedRoutes: Readonly<Record<string, PromisedRoute>> = {
+  'GET /api/board': { query: ['board', 'include_archived'], answer: ['lanes'] },
+  'POST /api/board/tasks': { query, body: ['title!', ...patch.slice(1)], answer: ['task'] },
+  'GET /api/board/tasks/{id}': { query, answer: task },
+  'PATCH /api/board/tasks/{id}': { query, body: patch, answer: task },
+  'DELETE /api/board/tasks/{id}': { query, answer: ok },
+  'POST /api/board/tasks/{id}/comments': { query, body: ['author', 'body!'], answer: task },
+  'POST /api/board/tasks/bulk': { query, body: ['ids!', ...patch], answer: ['updated'] },
+  'POST /api/board/tasks/{id}/reassign': { query, body: ['profile', 'assignee'], answer: task },
+  'POST /api/board/tasks/{id}/specify': { query, answer: task },
+  'POST /api/board/tasks/{id}/decompose': { query, answer: task },
+  'POST /api/board/tasks/{id}/reclaim': { query, answer: task },
+  'POST /api/board/tasks/{id}/undo': { query, answer: task },
+  'GET /api/board/tasks/{id}/log': { query: ['board', 'tail'] },
+  'POST /api/board/links': { query, body: ['parent_id!', 'child_id!'], answer: ok },
+  'DELETE /api/board/links': { query: ['board', 'parent_id', 'child_id'], answer: ok },
+  'POST /api/board/dispatch': { query: ['max'], answer: ['dispatched'] },
+  'GET /api/board/boards': { answer: board },
+  'POST /api/board/boards': { body: ['slug', 'name', 'icon', 'desc'], answer: board },
+  'PATCH /api/board/boards/{slug}': { body: ['name', 'icon', 'desc'], answer: board },
+  'DELETE /api/board/boards/{slug}': { answer: ok },
+  'POST /api/board/boards/{slug}/switch': { answer: ['ok', 'slug', 'current'] },
+  'GET /api/board/profiles': { query, answer: agent },
+  'PATCH /api/board/profiles/{name}': { query, body: ['label!'], answer: agent },
+  'GET /api/board/assignees': { query },
+  'GET /api/board/stats': { query, answer: ['total', 'by_status'] },
+  'GET /api/board/diagnostics': { answer: ['ok', 'store', 'boards', 'cards', 'blocked'] },
+  'GET /api/board/workers/active': { answer: ['id', 'status', 'claimed'] },
+  'GET /api/board/runs/{id}': { query, answer: ['id', 'state', 'profile', 'dur', 'at', 'msg'] },
+  'GET /api/board/config': { answer: settings },
+  'GET /api/board/orchestration': { answer: [...orchestration, ...settings] },
+  'PUT /api/board/orchestration': { body: orchestration, answer: [...orchestration, ...settings] },
+  'POST /api/board/chat': { body: ['messages!', 'board', 'model'] },
+  'GET /api/board/events': { query: ['since', 'board'] },
+
+  'GET /v1/models': { answer: ['object', 'data'] },
+  'GET /v1/models/{path}': {},
+  'POST /v1/chat/completions': { body: ['model!', 'messages!', 'stream', 'omni'] },
+  'POST /v1/completions': {},
+  'POST /v1/embeddings': {},
+  'POST /v1/rerankings': {},
+  'POST /v1/rerank': {},
+  'POST /v1/audio/transcriptions': { body: ['model!', 'file!'] },
+  'POST /v1/audio/speech': { body: ['model!', 'input!', 'voice', 'speed', 'response_format'] },
+  'POST /v1/images/generations': { body: ['model!', 'prompt!', 'n', 'size', 'response_format', 'extra_body'] },
+
+  'POST /api/install/apply': {},
+  'PUT /api/install/slots/{name}/model': {},
+  'GET /api/slots': {},
+  'POST /api/slots': {},
+  'DELETE /api/slots/{name}': {},
+  'POST /api/slots/{name}/restart': {},
+  'POST /api/slots/{name}/swap': {},
+  'GET /api/slots/{name}/resolved': { answer: ['argv', 'provenance', 'removed'] },
+  'GET /api/slots/{name}/voices': { answer: ['name', 'voices', 'source'] },
+  'GET /api/comfyui/status': {},
+  'POST /api/comfyui/switchover': {},
+  'GET /api/models': {},
+  'GET /api/models/{id}': {},
+  'POST /api/models/{id}/pull': {},
+  'GET /api/models/{id}/pull/status': {},
+  'DELETE /api/models/{id}': {},
+  'GET /api/hf/search': {},
+  'GET /api/hardware': {},
+  'POST /api/hardware/probe': {},
+  'GET /api/stats/hardware': {},
+  'GET /api/stats/throughput': {},
+  'GET /api/stats/power': {},
+  'GET /api/services': { answer: ['services'] },
+  'POST /api/services/{id}/action': { body: ['action!'] },
+  'GET /api/services/health': {},
+  'GET /api/services/mdns': {},
+  'POST /api/services/mdns': { body: ['advertise!'] },
+  'GET /api/user/dashboard-layout': {},
+  'GET /api/logs': {},
+  'GET /api/settings': {},
+  'PUT /api/settings': {},
+  'GET /api/settings/schema': {},
+  'GET /api/settings/apply-plan': {},
+  'POST /api/settings/reload': {},
+  'GET /api/settings/proxmox': {},
+  'GET /api/secrets': {},
+  'GET /api/memory/graph': {},
+  'PUT /api/memory/graph': {},
+  'DELETE /api/memory/banks/{bank}': { query: ['confirm'] },
+  'POST /api/memory/delete': { body: ['ids!', 'dataset'] },
+  'POST /api/memory/banks/{bank}/recall': {},
+  'POST /api/memory/banks/{bank}/reflect': {},
+  'GET /api/memory/banks/{bank}/directives': {},
+  'GET /api/providers': {},
+  'GET /api/updates/check': {},
+  'POST /api/updates/apply': {},
+  'POST /api/updates/rollback': {},
+  'GET /api/capabilities': {},
+  'GET /api/backends': {},
+  'GET /api/npu/swap-status': { answer: ['in_progress', 'from_model', 'to_model'] },
+  'GET /api/status': {},
+  'GET /api/config/urls': {},
+  'GET /api/config/models': {},
+  'GET /api/meta/enums': {},
+  'GET /api/profiles': {},
+  'POST /api/profiles': {},
+  'GET /api/profiles/{name}': {},
+  'PUT /api/profiles/{name}': {},
+  'DELETE /api/profiles/{name}': {},
+  'POST /api/profiles/{name}/export': {},
+  'POST /api/profiles/import': { body: ['envelope!', 'name', 'dry_run'] },
+  'GET /api/stacks': {},
+  'POST /api/stacks': {},
+  'GET /api/stacks/{slug}': {},
+  'PUT /api/stacks/{slug}': {},
+  'DELETE /api/stacks/{slug}': {},
+  'POST /api/stacks/{slug}/apply': { query: ['dry_run'] },
+  'POST /api/stacks/{slug}/export': {},
+  'POST /api/stacks/import': { body: ['envelope!', 'slug', 'dry_run'] },
+  'POST /api/stacks/snapshot': {},
+  'GET /api/chat-templates': {},
+  'GET /api/events': {},
+  'GET /api/activity': {},
+  'GET /api/journal': {},
+  'GET /api/images/cache/{name}': {},
+  'GET /api/agents': {},
+  'GET /api/agent/approvals': {},
+  'GET /api/mcp/servers': {}
+}
+
+/** Keys of `svc.toml` with their defaults and bounds, as the schema of the settings has them. */
+export const promisedSettings: ReadonlyArray<readonly [key: string, rules: object]> = [
+  ['port_range_end', { default: 8099 }],
+  ['idle_timeout_s', { default: 300, minimum: 0 }],
+  ['evict_pressure_mb', { default: 8192, minimum: 0 }],
+  ['publish_host', { default: '127.0.0.1' }],
+  ['rerank_gateway_url', {}],
+  ['rerank_model', {}],
+  ['rerank_connect_timeout_s', { default: 1, minimum: 0.05, maximum: 10 }],
+  ['rerank_read_timeout_s', { default: 8, minimum: 0.05, maximum: 60 }],
+  ['extraction_slot', { default: 'utility' }],
+  ['llm_timeout_s', { default: 300, minimum: 30, maximum: 3600 }]
+]
