@@ -83,6 +83,7 @@ const cases: readonly Case[] = [
   { what: 'an uninstallation', order: ['DELETE', '/api/agents/alpha'], before: one, after: [], undo: install('alpha'), least: 6 },
   { what: 'an upgrade', order: ['POST', '/api/agents/alpha/upgrade', { to: '1.1.0' }], before: one, after: ['alpha installed 1.1.0'], undo: ['POST', '/api/agents/alpha/upgrade', { to: '1.0.0' }], least: 12 },
   { what: 'an upgrade to what does not work', order: ['POST', '/api/agents/alpha/upgrade', { to: '2.0.0' }], before: one, after: ['alpha installed 1.0.0, with a problem'], undo: ['POST', '/api/agents/alpha/reprovision', {}], least: 10 },
+  { what: 'a repair', order: ['POST', '/api/agents/alpha/reprovision', { repair: true }], before: one, after: one, undo: ['POST', '/api/agents/alpha/reprovision', {}], least: 12 },
   { what: 'a switch', order: install('beta'), before: one, after: other, undo: install('alpha'), least: 18 }
 ]
 

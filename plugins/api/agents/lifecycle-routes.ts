@@ -1,8 +1,8 @@
 import { defineRoute, whileConnected, type ActivityLog, type AnyRoute, type RouteCall } from 'svc-gateway/plugin'
 import { agentError, type AgentLifecycle, type AgentStatus } from '../../services/agents/ref.js'
 import {
-  bootstrapBodySchema, installBodySchema, logSchema, nameParamsSchema, removedSchema, reprovisionBodySchema, statusSchema,
-  upgradeBodySchema
+  bootstrapBodySchema, installBodySchema, logSchema, nameParamsSchema, removedSchema, reprovisionBodySchema, restartedSchema,
+  statusSchema, upgradeBodySchema
 } from './schemas.js'
 
 export interface LifecycleApi {
@@ -100,10 +100,14 @@ export function lifecycleRoutes ({ lifecycle, activity }: LifecycleApi): AnyRout
       url: '/api/agents/:name/restart',
       tag,
       summary: 'Wire an agent anew and start its server again; answers once it works',
-      schema: { params: nameParamsSchema, response: statusSchema },
+      schema: { params: nameParamsSchema, response: restartedSchema },
       handler: call => {
         const { params: { name } } = call
-        return whileConnected(call, audited(call, 'restart', name, async () => shown(await lifecycle.restart(name))))
+        return whileConnected(call, audited(call, 'restart', name, async () => {
+          const { unit_active: isUp } = await lifecycle.restart(name)
+          const detail = isUp === null ? `${name} has no server: it is wired anew` : `${name} answers`
+          return { agent_id: name, unit: `svc-agent@${name}.service`, status: 'restarted', detail, unit_active: isUp } as const
+        }))
       }
     }),
     defineRoute({

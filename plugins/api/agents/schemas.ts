@@ -123,4 +123,12 @@ export const logSchema = z.strictObject({
   phases: z.array(z.strictObject({ phase: z.enum(agentPhases), lines: z.array(z.string()) }))
 })
 
+export const restartedSchema = z.strictObject({
+  agent_id: z.string(),
+  unit: z.string().meta({ description: 'Its name among units, by which `GET /api/logs` has its output; the gateway runs it itself' }),
+  status: z.enum(['restarted']),
+  detail: z.string(),
+  unit_active: z.boolean().nullable().meta({ description: 'Whether its server runs; null for an agent without one' })
+}).meta({ title: 'AgentRestart' })
+
 export const removedSchema = z.strictObject({ name: z.string(), status: z.enum(['uninstalled', 'not_installed']) })

@@ -1,6 +1,7 @@
 import { messageOf, type AgentDescriptor, type Logger } from 'svc-gateway/plugin'
 import type { AgentBook } from './agent-book.js'
 import { removeAll } from './data.js'
+import { agentError } from './errors.js'
 import type { PhaseOutcome, PhaseWork } from './phases.js'
 import { nextPhase, type AgentRecord } from './record.js'
 import { agentPhases, type AgentPhase } from './ref.js'
@@ -51,7 +52,12 @@ export class Provisioning {
     await this.#book.change(id, { verb: 'uninstall', completed_at: null, problem: null })
     await this.#work.servers.end(id)
     this.#book.tellJob(id, { state: 'cancelled' })
-    await removeAll(this.#work.home.folderOf(id))
+    const folder = this.#work.home.folderOf(id)
+    await removeAll(folder).catch((error: unknown) => {
+      // such as what a container wrote as another user
+      throw agentError('agent.uninstall_incomplete', `not all of ${id} can be deleted: ${messageOf(error)}; take ${folder}/data away, then \`svc agent uninstall ${id}\` again`,
+        { cause: error, details: { agent: id, folder } })
+    })
     this.#book.forget(id)
   }
 

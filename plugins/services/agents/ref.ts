@@ -125,7 +125,10 @@ export interface AgentLifecycle {
   reprovision (id: string, order: ReprovisionOrder): Promise<AgentStatus>
   /** What is around it: data, wiring, server. Throws as `upgrade`. */
   bootstrap (id: string, order: Pick<InstallOrder, 'offline' | 'skip' | 'dryRun'>): Promise<AgentStatus>
-  /** Whether it was there. Throws `agent.busy`. */
+  /**
+   * Whether it was there. Throws `agent.busy`, and `agent.uninstall_incomplete`, after which the next order or gateway tries it
+   * again.
+   */
   uninstall (id: string): Promise<boolean>
   /** Wires it anew, starts its server again, and waits until it answers. Throws `agent.not_installed`, `agent.restart_failed`. */
   restart (id: string): Promise<AgentStatus>

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -204,7 +204,9 @@ t.test('one agent is installed at a time, and its server runs until another take
   t.match(await gateway.call('POST', '/api/agents/serves/personas/coder/activate', {}), { json: { active: 'coder', reloaded: true, reload_error: null } })
   t.match(await who(), { persona: 'coder', personas: [{}, { id: 'coder', systemPrompt: 'You write code.', tone: 'concise' }, {}] }, 'its files come first')
   t.match(await gateway.call('POST', '/api/agents/asks/personas/coder/activate', {}), { json: { reloaded: false, reload_error: null } }, 'one that does not run')
-  t.match(await gateway.call('POST', '/api/agents/serves/restart'), { status: 200, json: { unit_active: true } })
+  t.match(await gateway.call('POST', '/api/agents/serves/restart'), {
+    status: 200, json: { agent_id: 'serves', unit: 'svc-agent@serves.service', status: 'restarted', detail: 'serves answers', unit_active: true }
+  })
   t.not((await told()).pid, pid, 'another process')
 
   await rm(dirname(first.program!), { recursive: true })
@@ -291,6 +293,27 @@ t.test('a failed installation says why, and is no obstacle to another', async t 
   t.match(await gateway.call('POST', '/api/agents/serves/restart'), {
     status: 502, json: { error: { code: 'agent.restart_failed', message: /nothing of Serves is here to start/ } }
   })
+})
+
+t.test('an agent of which something cannot be deleted is told of, and gone with the next try', async t => {
+  const gateway = await gatewayOf(t)
+  await gateway.call('POST', '/api/agents/install', { name: 'plain' })
+  const { data_dir: data } = await gateway.ended('plain')
+  // nothing is closed to root but what the system keeps from it
+  const [conf, root] = [join(data, 'conf'), process.getuid!() === 0]
+  if (root) {
+    for (let folder = dirname(data); folder !== tmpdir(); folder = dirname(folder)) await chmod(folder, 0o777)
+    for (const path of [data, ...(await readdir(dirname(data), { recursive: true })).map(name => join(dirname(data), name))]) {
+      if (!path.startsWith(conf)) await chown(path, 65_534, 65_534)
+    }
+    process.seteuid!(65_534)
+  } else await chmod(conf, 0o500)
+  const answer = await gateway.call('DELETE', '/api/agents/plain').finally(() => root && process.seteuid!(0))
+  t.match(answer, { status: 500, json: { error: { code: 'agent.uninstall_incomplete', message: /conf.*svc agent uninstall plain/, details: { agent: 'plain' } } } })
+  t.match(await gateway.call('GET', '/api/agents/plain'), { json: { status: 'removing' } })
+  if (!root) await chmod(conf, 0o700)
+  t.match(await gateway.call('DELETE', '/api/agents/plain'), { json: { status: 'uninstalled' } })
+  t.notOk(existsSync(dirname(data)))
 })
 
 t.test('data that was there before is used and not deleted', async t => {
