@@ -38,9 +38,8 @@ export function loadChunk (name: string): object {
   return module.exports
 }
 
-/** Node reads all of a package of the old kind for its names before `import` gives it: the database is there at every start. */
-async function load (specifier: string): Promise<unknown> {
-  return specifier === 'libsql' ? { default: requireOutside(specifier) } : await import(specifier)
+function load (specifier: string): Promise<unknown> {
+  return import(specifier)
 }
 
 /** Where a source lies as the bundle has it: what is beside it is found from there. */

@@ -15,6 +15,9 @@ import { makeSchemasLate, type Chunk } from './late-schemas.js'
 /** What the bundle is made of, beside packages: those that are native or load files of their own stay outside. */
 const outside = /^(?:node:|(?:libsql|dockerode|node-llama-cpp|typescript|light-my-request|@fastify\/(?:ajv-compiler|fast-json-stringify-compiler))$)/
 
+/** The gateway looks for the native part of its database itself. */
+const outsideOfChunks = new RegExp(outside.source.replace('libsql|', ''))
+
 /** Programs of their own: threads and child processes. */
 const programs = [
   'kernel/host/watch/loop-watcher', 'kernel/models/gguf-worker', 'plugins/api/chat-templates/lint-child', 'plugins/api/services/responder-thread',
@@ -45,7 +48,7 @@ async function makeBundle (): Promise<void> {
 async function makeChunks (): Promise<readonly Chunk[]> {
   const bundle = await rolldown({
     input: { main: join(root, 'cli/main.ts'), plugin: join(root, 'kernel/contract/index.ts'), testing: join(root, 'kernel/testing/index.ts') },
-    platform: 'node', external: outside, resolve, transform: { define }, plugins: [ownModules, allAtOnce, ...lighter]
+    platform: 'node', external: outsideOfChunks, resolve, transform: { define }, plugins: [ownModules, allAtOnce, ...lighter]
   })
   const { output } = await bundle.write({
     dir: out, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: '[name].cjs', sourcemap: true, sourcemapExcludeSources: true,
@@ -144,6 +147,27 @@ const compiled: Readonly<Record<string, ReadonlyArray<readonly [from: string, to
         this._compileGetHandlerMatchingConstraints(constrainer, constraints)
         return this._getHandlerMatchingConstraints(derived)
       }`]
+  ],
+  // which C library is there it asks of a report on the whole process; the part that was installed for another cannot be loaded.
+  // It is looked for from the package, which package managers put where only the package finds it
+  '/libsql/index.js': [
+    ['const { load, currentTarget } = require("@neon-rs/load");\nconst { familySync, GLIBC, MUSL } = require("detect-libc");', ''],
+    ['function requireNative() {', `function requireNative() {
+  const { createRequire } = require('node:module');
+  const own = createRequire(createRequire(__filename).resolve('libsql'));
+  if (process.platform === 'linux' && ['x64', 'arm64'].includes(process.arch) && !process.env.LIBSQL_JS_DEV) {
+    for (const libc of ['gnu', 'musl']) {
+      try {
+        return own(\`@libsql/linux-\${process.arch}-\${libc}\`);
+      } catch {
+        // the package's own search says what is missing
+      }
+    }
+  }
+  const { load, currentTarget } = own('@neon-rs/load');
+  const { familySync, GLIBC, MUSL } = own('detect-libc');`],
+    ['return load(__dirname)', 'return load(require(\'node:path\').dirname(own.resolve(\'libsql\')))'],
+    ['return require(`@libsql/${target}`)', 'return own(`@libsql/${target}`)']
   ],
   // HTTP/2 is loaded by the first connection that speaks it; the clock is the global one
   '/fastify/lib/server.js': [['const http2 = require(\'node:http2\')', `const http2 = {

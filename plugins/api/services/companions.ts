@@ -41,10 +41,15 @@ export class ServiceManager implements Companions {
     const running = new Set(await daemons.found())
     // what other plugins run beside the gateway is theirs
     for (const id of running) if (catalog.get(id) === undefined && kept.get(id).form !== null) await daemons.end(id)
-    const units = await this.units()
-    for (const service of catalog.list()) {
+    const wanted = catalog.list().flatMap(service => {
       const { enabled, form } = kept.get(service.id)
-      if (form === null || !(enabled || running.has(service.id)) || units.has(service.unit)) continue
+      return form !== null && (enabled || running.has(service.id)) ? [{ service, form }] : []
+    })
+    // a start of the gateway waits for this: where nothing is wanted, the service manager is not asked
+    if (wanted.length === 0) return
+    const units = await this.units()
+    for (const { service, form } of wanted) {
+      if (units.has(service.unit)) continue
       await this.#launch(service, form, signal).catch((error: unknown) => {
         log.warn({ service: service.id }, `${service.name} could not be started: ${messageOf(error)}`)
       })
