@@ -1,40 +1,29 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  isErrorCode, messageOf, SvcError, svcError, type ConfigFileDefinition, type ErrorRow,
-  type EventBus, type PluginConfigProblem, type PluginErrorRow, type PluginLogLine, type PluginReport, type PluginService,
-  type PluginSetting, type PluginStanding, type ProviderCatalog, type RuntimeDefinition, type ServiceCatalog,
-  type ServiceDescriptor
+  messageOf, svcError, type ConfigFileDefinition, type EventBus, type PluginReport, type PluginService,
+  type RuntimeDefinition
 } from '../contract/index.js'
-import { LaidProviders, noProviders } from '../config/parts/laid-providers.js'
-import { checkShape, dotted } from '../config/check/shape-check.js'
-import type { DocumentedRoute } from '../http/openapi/openapi.js'
+import { LaidProviders } from '../config/parts/laid-providers.js'
 import { Boot, deadDependency, nameOf, type BootDeps } from './start/boot.js'
 import { blamedByStack, leaveScopes, placeAmong } from './watch/plugin-scope.js'
 import { withDeadline } from './start/deadline.js'
 import type { Frame } from './watch/loop-watch.js'
-import { errorsOf } from './mount/conflicts.js'
 import type { Generations } from './packages/generations.js'
-import { HostedAgents } from './record/hosted-agents.js'
 import { placeOf } from './watch/failure-text.js'
-import type { PluginLogs } from './watch/plugin-logs.js'
-import type { KnownPlugin } from './record/plugin-findings.js'
 import { judgeReload } from './reload/reload-judgement.js'
 import { renderPlugins, type Fallen } from './mount/render.js'
 import { PluginStarter } from './start/plugin-starter.js'
-import {
-  fail, healthOf, isAlive, knownPlugin, newRecord, outcomeOf, skip, toReport, toStanding, usersOf, waitingFor,
-  type Candidate, type PluginRecord
-} from './record/record.js'
+import { fail, isAlive, newRecord, outcomeOf, skip, waitingFor, type Candidate, type PluginRecord } from './record/record.js'
 import type { Services } from './mount/services.js'
 import { problemsOf, type ToolsOfPlugin } from '../tools/plugin-tools.js'
 import { gateOf } from './mount/mount.js'
+import { PluginDirectory, type PluginDirectoryDeps } from './plugin-directory.js'
 
 const CLOSE_DEADLINE_MS = 10_000
 
-export interface PluginHostDeps extends BootDeps {
+export interface PluginHostDeps extends BootDeps, Omit<PluginDirectoryDeps, 'config'> {
   /** Tells where the event loop stood still for more than a second, from the first package on; null: nothing does. */
   readonly watchLoop: ((told: (frames: readonly Frame[]) => void) => () => void) | null
-  readonly logs: Pick<PluginLogs, 'follow'>
   readonly services: Services
   readonly generations: Generations
   /** Names of the providers of engines that run. */
@@ -54,96 +43,22 @@ export interface PluginHostDeps extends BootDeps {
 }
 
 /** Owner of all plugins, from discovery to stop. Collects failures and keeps serving. */
-export class PluginHost implements PluginService {
+export class PluginHost extends PluginDirectory implements PluginService {
   readonly #deps: PluginHostDeps
   readonly #boot: Boot
   readonly #starter: PluginStarter
-  #records: readonly PluginRecord[] = []
   #app: FastifyInstance | null = null
   #line: Promise<unknown> = Promise.resolve()
   #unwatch: (() => void) | null = null
 
-  /** Providers of plugins that are up. */
-  readonly providers: ProviderCatalog
-
-  /** What plugins that are up bring to run beside the gateway. */
-  readonly companions: ServiceCatalog
-
-  /** Agents that plugins which are up describe. */
-  readonly agents = new HostedAgents()
-
-  /** Looked at by every request: made anew when a plugin comes or goes. */
-  #laid = noProviders
   /** Resolves when the files say what they say with the plugins that there are. */
   #laying: Promise<void> = Promise.resolve()
 
   constructor (deps: PluginHostDeps) {
+    super(deps)
     this.#deps = deps
-    const laid = (): LaidProviders => this.#laid
-    this.providers = {
-      get aliases () { return laid().aliases },
-      get deviceWords () { return laid().deviceWords },
-      list: () => laid().list(),
-      get: name => laid().get(name),
-      defaultFor: (type, device) => laid().defaultFor(type, device),
-      nameFor: slot => laid().nameFor(slot)
-    }
-    const companions = (): ServiceDescriptor[] => this.#records.filter(isAlive).flatMap(({ stage }) => stage?.services ?? [])
-    this.companions = { list: companions, get: id => companions().find(service => service.id === id) }
     this.#boot = new Boot(deps)
     this.#starter = new PluginStarter(deps)
-  }
-
-  list (): readonly PluginReport[] {
-    const slots = [...this.#deps.config.snapshot.slots.values()]
-    const users = usersOf(this.#records)
-    return this.#records.map(record => toReport(record, { users, slots }))
-  }
-
-  standings (): readonly PluginStanding[] {
-    return this.#records.map(toStanding)
-  }
-
-  health (name: string): Readonly<Record<string, unknown>> | null {
-    const record = this.#records.find(each => each.state === 'active' && nameOf(each) === name)
-    return record?.stage == null ? null : healthOf(record.stage)
-  }
-
-  /** All of them, as far as each got. */
-  known (): readonly KnownPlugin[] {
-    return this.#records.map(knownPlugin)
-  }
-
-  log (name: string, signal: AbortSignal): AsyncIterable<PluginLogLine> {
-    return this.#deps.logs.follow(name, signal)
-  }
-
-  settings (): readonly PluginSetting[] {
-    return this.#records.filter(isAlive).flatMap(record =>
-      (record.stage?.settings ?? []).map(setting => ({ ...setting, plugin: nameOf(record) })))
-  }
-
-  errors (): readonly PluginErrorRow[] {
-    return this.#records.filter(isAlive).flatMap(record => errorsOf(record.plugin ?? {}).flatMap(({ rows }) =>
-      Object.entries<ErrorRow>(rows).map(([code, row]) => ({ code, ...row, plugin: nameOf(record) }))))
-  }
-
-  errorOf (code: string, message: string): SvcError {
-    if (isErrorCode(code)) return svcError(code, message)
-    const { status, heals = false } = this.errors().find(row => row.code === code) ?? { status: 502 }
-    return new SvcError(code, status, message, { heals })
-  }
-
-  checkConfig (name: string, table: Readonly<Record<string, unknown>>): readonly PluginConfigProblem[] {
-    const schema = this.#records.find(record => isAlive(record) && nameOf(record) === name)?.plugin?.configSchema
-    if (schema === undefined) return []
-    const { problems } = checkShape(schema, table, { audience: 'client' })
-    return problems.map(({ path, message }) => ({ path: dotted(path), message }))
-  }
-
-  get routes (): readonly DocumentedRoute[] {
-    return this.#records.filter(isAlive).flatMap(record =>
-      (record.stage?.routes ?? []).map(route => ({ plugin: nameOf(record), route })))
   }
 
   /** The instance that serves, for `inject`. Null before the boot. */
@@ -161,10 +76,10 @@ export class PluginHost implements PluginService {
 
   /** Runs the start hooks. Rejects only when a required plugin fell, or none stands. */
   async start (): Promise<void> {
-    await this.#starter.start(this.#records)
-    this.#setRecords(this.#records)
+    await this.#starter.start(this.records)
+    this.#setRecords(this.records)
     this.#checkRequired()
-    for (const record of this.#records) this.#report(record)
+    for (const record of this.records) this.#report(record)
     leaveScopes()
     await this.#sweep()
   }
@@ -208,7 +123,7 @@ export class PluginHost implements PluginService {
   }
 
   #roots (): ReadonlyMap<string, string> {
-    const records = new Set([...this.#records, ...this.#boot.running])
+    const records = new Set([...this.records, ...this.#boot.running])
     return new Map([...records].flatMap(record => {
       const root = record.candidate.root()
       return root === null ? [] : [[nameOf(record), root] as const]
@@ -223,7 +138,7 @@ export class PluginHost implements PluginService {
   /** A plugin's own asynchronous work failed unhandled. During the boot it falls for that. */
   blame (name: string, error: unknown): void {
     const isIt = (record: PluginRecord): boolean => record.name === name || nameOf(record) === name
-    const record = this.#records.find(isIt) ?? this.#boot.booting(name)
+    const record = this.records.find(isIt) ?? this.#boot.booting(name)
     const root = record?.candidate.root() ?? null
     const place = error instanceof Error && root !== null ? placeOf(error, root) : null
     const message = `background work failed: ${place === null ? '' : `${place}: `}${messageOf(error)}`
@@ -241,7 +156,7 @@ export class PluginHost implements PluginService {
     const wanted = await this.#candidates()
     const lost = await this.#replace(wanted, again)
     if (lost.length > 0) await this.#bringBack(lost, wanted)
-    for (const record of this.#records) if (isAlive(record) && record.phase !== 'report') this.#report(record)
+    for (const record of this.records) if (isAlive(record) && record.phase !== 'report') this.#report(record)
     leaveScopes()
     await this.#sweep()
     return this.list()
@@ -250,10 +165,10 @@ export class PluginHost implements PluginService {
   /** An engine may run programs and read files of the copy that it was started from, whatever is in force now. */
   async #sweep (): Promise<void> {
     const busy = this.#deps.busyProviders()
-    const isKnown = [...busy].every(name => this.#laid.get(name) !== undefined)
+    const isKnown = [...busy].every(name => this.laid.get(name) !== undefined)
     try {
       await this.#deps.generations.sweep((name, folder) => {
-        const own = this.#records.filter(({ candidate }) => candidate.source === `package:${name}`)
+        const own = this.records.filter(({ candidate }) => candidate.source === `package:${name}`)
         if (own.length === 0) return !isKnown
         return own.some(({ candidate, stage }) =>
           candidate.root()?.startsWith(`${folder}/`) === true || (stage?.providers ?? []).some(provider => busy.has(provider.name)))
@@ -266,7 +181,7 @@ export class PluginHost implements PluginService {
   /** Puts a reload in force. Resolves with the plugins that ran before and whose successors fell at their start. */
   async #replace (wanted: readonly Candidate[], again: ReadonlySet<string>): Promise<readonly PluginRecord[]> {
     const { config, services } = this.#deps
-    const judged = await judgeReload(this.#boot, this.#records, {
+    const judged = await judgeReload(this.#boot, this.records, {
       wanted,
       again,
       disabled: new Set(config.snapshot.svc.plugins.disabled),
@@ -286,24 +201,24 @@ export class PluginHost implements PluginService {
     go()
     await this.#closeApp(before)
     await starting
-    this.#setRecords(this.#records)
+    this.#setRecords(this.records)
     for (const record of fresh) if (!isAlive(record)) this.#report(record)
     return leaving.filter(record => record.state === 'active' && this.#isFallen(record.candidate.source))
   }
 
   #isFallen (source: string): boolean {
-    return this.#records.some(({ candidate, state }) => candidate.source === source && (state === 'failed' || state === 'skipped'))
+    return this.records.some(({ candidate, state }) => candidate.source === source && (state === 'failed' || state === 'skipped'))
   }
 
   /** What ran before a reload runs again, because what should replace it did not start. */
   async #bringBack (lost: readonly PluginRecord[], wanted: readonly Candidate[]): Promise<void> {
     const former = new Map(lost.map(({ candidate }) => [candidate.source, candidate]))
-    const waiting = new Map(this.#records.flatMap(record => {
+    const waiting = new Map(this.records.flatMap(record => {
       const before = lost.find(({ candidate }) => candidate.source === record.candidate.source)
       return before === undefined ? [] : [[record.candidate.source, waitingFor(record)] as const]
     }))
     await this.#replace(wanted.map(candidate => former.get(candidate.source) ?? candidate), new Set(lost.map(nameOf)))
-    for (const record of this.#records) {
+    for (const record of this.records) {
       const note = waiting.get(record.candidate.source)
       if (note !== undefined && note.revision !== record.candidate.revision) record.waiting = note
     }
@@ -311,13 +226,13 @@ export class PluginHost implements PluginService {
 
   /** Also called when plugins have risen or fallen: what was made of them is made anew. */
   #setRecords (records: readonly PluginRecord[]): void {
-    this.#records = records
+    this.records = records
     const alive = records.filter(isAlive)
-    this.#laid = new LaidProviders(alive.flatMap(({ candidate, stage }) =>
+    this.laid = new LaidProviders(alive.flatMap(({ candidate, stage }) =>
       (stage?.providers ?? []).map(provider => ({ provider, isBuiltin: candidate.origin === 'builtin' }))),
     alive.flatMap(({ stage }) => stage?.templates ?? []))
     this.#deps.runtimesChanged(alive.flatMap(({ stage }) => stage?.runtimes ?? []))
-    this.#laying = this.#deps.providersChanged(this.#laid, alive.flatMap(({ stage }) => stage?.files ?? []))
+    this.#laying = this.#deps.providersChanged(this.laid, alive.flatMap(({ stage }) => stage?.files ?? []))
     this.#deps.toolsChanged(alive.flatMap(record => record.stage === null ? [] : [{
       plugin: nameOf(record), routes: record.stage.routes, tools: record.stage.tools, gate: gateOf(record)
     }]))
@@ -327,11 +242,11 @@ export class PluginHost implements PluginService {
   /** Serves from a new instance and gives back the one that served before. */
   async #render (): Promise<FastifyInstance | null> {
     let app = this.#deps.createApp()
-    for (let fallen = await renderPlugins(app, this.#records, this.#deps); fallen !== null;) {
+    for (let fallen = await renderPlugins(app, this.records, this.#deps); fallen !== null;) {
       void app.close().catch(() => {})
       await this.#dropFallen(fallen)
       app = this.#deps.createApp()
-      fallen = await renderPlugins(app, this.#records, this.#deps)
+      fallen = await renderPlugins(app, this.records, this.#deps)
     }
     const before = this.#app
     this.#app = app
@@ -347,10 +262,10 @@ export class PluginHost implements PluginService {
     for (let lost: PluginRecord | undefined = record; lost !== undefined;) {
       await this.#starter.stop([lost])
       for (const id of lost.stage?.provided.keys() ?? []) services.remove(id)
-      lost = this.#records.find(other => isAlive(other) && deadDependency(other.plugin!, this.#records) !== null)
-      if (lost !== undefined) skip(lost, 'mount', deadDependency(lost.plugin!, this.#records)!)
+      lost = this.records.find(other => isAlive(other) && deadDependency(other.plugin!, this.records) !== null)
+      if (lost !== undefined) skip(lost, 'mount', deadDependency(lost.plugin!, this.records)!)
     }
-    this.#setRecords(this.#records)
+    this.#setRecords(this.records)
   }
 
   /** Requests that run on an instance end there: only its scopes are closed. */
@@ -365,12 +280,12 @@ export class PluginHost implements PluginService {
 
   #checkRequired (): void {
     const fallen = this.#deps.config.snapshot.svc.plugins.required.flatMap(name => {
-      const record = this.#records.find(candidate => nameOf(candidate) === name)
+      const record = this.records.find(candidate => nameOf(candidate) === name)
       return record !== undefined && isAlive(record) ? [] : [`${name}: ${record?.message ?? 'there is no such plugin'}`]
     })
     if (fallen.length > 0) throw svcError('plugin.unavailable', `required plugins are not active: ${fallen.join('; ')}`)
-    if (this.#records.length === 0 || this.#records.some(isAlive)) return
-    const reasons = this.#records.map(record => `${nameOf(record)}: ${record.message ?? ''}`)
+    if (this.records.length === 0 || this.records.some(isAlive)) return
+    const reasons = this.records.map(record => `${nameOf(record)}: ${record.message ?? ''}`)
     throw svcError('plugin.unavailable', `no plugin is active: ${reasons.join('; ')}`)
   }
 

@@ -1,16 +1,20 @@
 import {
-  aboutText, isSvcError, mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient,
-  type EngineProvider, type EventBus, type Logger, type NamedSlotConfig, type SvcConfig, type SvcError
+  mayHeal, messageOf, svcError, type CleanText, type Clock, type EngineAddress, type EngineClient, type EngineProvider,
+  type EventBus, type Logger, type NamedSlotConfig, type SvcConfig
 } from '../../contract/index.js'
-import { imagesOf } from '../../runtime/runtime-set.js'
-import { LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec } from '../../contract/provider/engine-runtime.js'
+import {
+  LABEL_INSTANCE, LABEL_SLOT, type ContainerRuntime, type EngineInspection, type EngineSpec
+} from '../../contract/provider/engine-runtime.js'
 import { abortable } from '../../async/waiting.js'
 import { withBudget } from '../../async/budget.js'
 import type { ExitHub } from './watch/exit-hub.js'
 import { lastWords, withoutNoise } from './engine/engine-words.js'
-import { HealthRefused, untilHealthy, type HealthProbe } from './watch/health.js'
+import { untilHealthy, type HealthProbe } from './watch/health.js'
+import { fetchImage } from './image-fetch.js'
+import { exitedEarly, overspent, toSvcError } from './launch-errors.js'
+import type { Report } from './launch-report.js'
 import type { Launched, PreparedLaunch } from '../plan/launch/prepared-launch.js'
-import type { Engine, LaunchFailure, LaunchPhase } from '../schedule/scheduled-slot.js'
+import type { Engine, LaunchFailure } from '../schedule/scheduled-slot.js'
 
 export interface Budgets {
   readonly imagePullMs: number
@@ -55,12 +59,6 @@ interface Attempted {
   readonly provider: EngineProvider | null
 }
 
-/** @param progress 0 to 1 of the phase, where it is known */
-export type Report = (phase: LaunchPhase, message: string, progress?: number | null) => void
-
-/** The code of a program that was killed: only the system does that to an engine that loads. */
-const KILLED = 137
-const WANT_OF_MEMORY = ': it was killed, probably out of memory; unload another slot, or take a smaller model or context_size'
 const TAIL_LINES = 20
 /** Read, so that enough is left once the polls of the health check are taken out. */
 const RAW_TAIL_LINES = 100
@@ -96,7 +94,7 @@ export class Launcher {
       provider = prepared.provider
       isPrepared = true
       signal.throwIfAborted()
-      await this.#fetchImage(slot, prepared, signal, report)
+      await fetchImage(slot, prepared, { ...this.#deps, imagePullMs: budgets.imagePullMs }, signal, report)
       report('starting', `starting ${prepared.image?.ref ?? 'the engine'}`)
       await budget(budgets.startMs, 'starting the engine', async inner => {
         await this.#removeStrays(prepared.spec)
@@ -127,35 +125,6 @@ export class Launcher {
     const tail = crashed ? await this.#tail(engineId, healthPath) : []
     await runtime.remove(engineId)
     return tail
-  }
-
-  async #fetchImage (
-    slot: string, { image, provider, spec }: PreparedLaunch, signal: AbortSignal, report: Report
-  ): Promise<void> {
-    if (image === null) return
-    const { clock, events } = this.#deps
-    const images = imagesOf(this.#deps.runtime, spec.runtime ?? null)
-    const { imagePullMs } = this.#deps.budgets()
-    if (image.warning !== null) {
-      events.emit({ type: 'slot.image', severity: 'warn', source: `slot:${slot}`, message: image.warning, data: { slot, image: image.ref } })
-    }
-    if (await images.imagePresent(image.ref, image.digest, signal)) return
-    const whose = provider.about === undefined ? null : `${provider.title}, ${aboutText(provider.about)}`
-    report('pulling', `pulling ${image.ref}${whose === null ? '' : `: ${whose}`}`)
-    if (whose !== null) {
-      events.emit({ type: 'slot.image', source: `slot:${slot}`, message: `pulling ${image.ref}: ${whose}`, data: { slot, image: image.ref } })
-    }
-    await withBudget(clock, imagePullMs, signal, () => overspent(slot, `pulling ${image.ref}`, imagePullMs), inner =>
-      images.pull(image.ref, image.digest, progress => {
-        const { layer, totalLayers, currentBytes, totalBytes } = progress
-        report('pulling', `pulling ${image.ref}: ${layer} of ${totalLayers} layers`, totalBytes > 0 ? currentBytes / totalBytes : null)
-        events.emit({
-          type: 'pull.progress',
-          source: `slot:${slot}`,
-          message: `${image.ref}: ${layer} of ${totalLayers} layers`,
-          data: { slot, image: image.ref, ...progress }
-        })
-      }, inner))
   }
 
   async #settle (
@@ -272,30 +241,4 @@ async function warmUp (work: Promise<void>, slot: string, signal: AbortSignal): 
     throw svcError('slot.load_failed', `the engine of slot '${slot}' is healthy and its warm-up failed: ${messageOf(error)}`,
       { details: { slot }, cause: error, heals: true })
   }
-}
-
-function overspent (slot: string, doing: string, ms: number): SvcError {
-  return svcError('slot.load_failed', `slot '${slot}' spent its ${Math.round(ms / 1000)} s for ${doing}`, { details: { slot }, heals: true })
-}
-
-function exitedEarly (slot: string, exitCode: number | null): SvcError {
-  const how = exitCode === null ? '' : `, with code ${exitCode}`
-  return svcError('slot.load_failed', `the engine of slot '${slot}' exited while it was loading${how}${exitCode === KILLED ? WANT_OF_MEMORY : ''}`,
-    { details: { slot, exit_code: exitCode }, heals: true })
-}
-
-function mendOf ({ message }: HealthRefused): string {
-  return message.includes('was refused')
-    ? 'see that its command makes it listen on the port and the host that it is given'
-    : 'see that its provider names a health path that the engine has'
-}
-
-function toSvcError (slot: string, error: unknown): SvcError {
-  if (isSvcError(error)) return error
-  if (error instanceof HealthRefused) {
-    return svcError('slot.load_failed',
-      `the engine of slot '${slot}' runs and does not become healthy (health_refused_s = ${error.limitMs / 1000}): ${error.message}; ${mendOf(error)}`,
-      { details: { slot }, heals: true })
-  }
-  return svcError('slot.load_failed', `slot '${slot}': ${messageOf(error)}`, { cause: error, heals: true })
 }

@@ -1,6 +1,6 @@
 import type { EngineProvider } from '../../contract/index.js'
 import type { EngineWork } from './watch/health-watch.js'
-import type { Report } from './launcher.js'
+import type { Report } from './launch-report.js'
 import type { Engine, ScheduledSlot } from '../schedule/scheduled-slot.js'
 
 /** The effects a slot's owner asks for. Each promise settles exactly once, and only when nothing of the work is left. */

@@ -6,7 +6,7 @@ import {
   newCore, type Engine, type LaunchFailure, type Refusal, type ScheduledSlot, type SlotEffect, type SlotInput,
   type Wants
 } from '../schedule/scheduled-slot.js'
-import type { Report } from './launcher.js'
+import type { Report } from './launch-report.js'
 import { Departures } from './departures.js'
 import { IdleTimer } from './idle-timer.js'
 import { Loans } from './loans.js'
