@@ -118,6 +118,89 @@ t.test('bulk changes happen to all tasks or to none', async t => {
   t.match(await ask('GET', `/stats?${query}`), { total: 2, by_status: { archived: 2, triage: 0 } })
 })
 
+t.test('of writers that have seen the same revision one is taken, and a bulk change comes wholly before or after', async t => {
+  const query = await fresh('writers')
+  const tasks = [await add(query, { title: 'a' }), await add(query, { title: 'b' })]
+  const [{ id }] = tasks as [Task, Task]
+  const answers = await Promise.all([
+    ...Array.from({ length: 20 }, (_, i) => ask('PATCH', `/tasks/${id}?${query}`, { title: `writer ${i}` }, { 'if-match': '"1"' })),
+    ...Array.from({ length: 5 }, () => ask('DELETE', `/tasks/${id}?${query}`, undefined, { 'if-match': '"1"' })),
+    ask('POST', `/tasks/bulk?${query}`, { ids: tasks.map(task => task.id), priority: 7 })
+  ])
+  const bulk = answers.pop()!
+  t.equal(answers.filter(({ status_code: status }) => status === 200).length <= 1, true, 'one at most')
+  for (const answer of answers.filter(({ status_code: status }) => status !== 200)) {
+    t.ok(['board.stale_write', 'board.task_not_found'].includes((answer.error as { code: string }).code))
+  }
+  const left = await ask('GET', `/tasks/${tasks[1]!.id}?${query}`)
+  t.equal(left.priority, bulk.status_code === 200 ? 7 : 0)
+  const revision = left.revision as number
+  for (const header of ['"x"', '""', '1.5', '"1", "2"', '"-1"', `"${'9'.repeat(40)}"`, 'W/"0"']) {
+    t.match(await ask('PATCH', `/tasks/${left.id as string}?${query}`, { title: 'x' }, { 'if-match': header }), refused('board.stale_write'), header)
+  }
+  t.match(await ask('GET', `/tasks/${left.id as string}?${query}`), { revision })
+})
+
+t.test('bodies, ids and addresses of an attacker are refused by name and change nothing', async t => {
+  const query = await fresh('attacked')
+  const { id } = await add(query, { title: 'stays' })
+  const before = await ask('GET', `?${query}`)
+  const send = async (
+    method: string, path: string, body: string | Buffer, type = 'application/json'
+  ): Promise<readonly [status: number, code: string]> => {
+    const response = await gateway.fetch(`/api/board${path}`, { method, headers: { 'content-type': type }, ...(method === 'GET' ? {} : { body }) })
+    const text = await response.text()
+    t.ok(text.length < 2_000, `${path}: the answer is short`)
+    return [response.status, (JSON.parse(text) as { error?: { code: string } }).error?.code ?? 'none']
+  }
+  const tasks = `/tasks?${query}`
+  const invalid = [400, 'board.invalid_body'] as const
+  const noObject = [400, 'request.not_an_object'] as const
+  const json = JSON.stringify
+  for (const [body, expected] of [
+    ['', invalid], ['null', noObject], ['[]', noObject], ['"x"', noObject], ['{', [400, 'request.invalid_json']], [json({}), invalid],
+    [Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), invalid],
+    [json({ title: ['x'] }), invalid], [json({ title: '  ' }), invalid], [json({ title: 'x', nothing: 1 }), invalid],
+    ['{"title":"x","__proto__":{"status":"done"}}', invalid], [json({ title: 'x', body: 'x'.repeat(64 * 1024 + 1) }), invalid],
+    [json({ title: 'x', priority: 1e308 }), invalid], ['{"title":"x","priority":1e999}', invalid], [json({ title: 'x', schedule: -1, status: 'scheduled' }), invalid],
+    [json({ title: 'x', parents: [`${id}' OR 1=1`] }), invalid], [json({ title: 'x', parents: ['t_00000000'] }), [404, 'board.task_not_found']],
+    [`{"title":${'['.repeat(5_000)}${']'.repeat(5_000)}}`, [400, 'request.too_complex']],
+    [json({ title: 'x', body: 'y'.repeat(40 * 1024 * 1024) }), [413, 'request.too_large']]
+  ] as const) {
+    const [status, code] = await send('POST', tasks, body)
+    t.strictSame([status, code], expected, body.toString().slice(0, 60))
+  }
+  t.match(await send('POST', tasks, 'title=x', 'application/x-www-form-urlencoded'), [400, 'request.invalid_json'])
+  for (const [path, expected] of [
+    ['/tasks/..%2f..%2fetc%2fpasswd', 404], [`/tasks/${'x'.repeat(5_000)}`, 400], ['/tasks/%ff', 400],
+    [`/tasks/${id}?board=${'x'.repeat(49)}`, 400], [`/tasks/${id}?board=a&board=b`, 400], [`/tasks/${id}?board=__proto__`, 404],
+    [`/tasks/${id}?board=attacked'--`, 404], [`/tasks/${id}?${query}&nothing=1`, 400], ['/runs/constructor', 404], [`/tasks/${id}/log?tail=-1&${query}`, 400],
+    [`/tasks/${id}/log?tail=1e9&${query}`, 400], ['/profiles?board=%00', 404]
+  ] as const) t.match(await send('GET', path, ''), [expected, /^(board|request|route|validation)\./], path)
+  const bulk = (body: object): ReturnType<typeof send> => send('POST', `/tasks/bulk?${query}`, json(body))
+  t.strictSame(await bulk({ ids: [], status: 'done' }), invalid)
+  t.strictSame(await bulk({ ids: Array.from({ length: 1001 }, () => id), status: 'done' }), invalid)
+  t.strictSame(await bulk({ ids: [id, '../x'], status: 'done' }), invalid)
+  t.strictSame(await bulk({ ids: [id], status: 'running' }), [409, 'board.invalid_status'])
+  t.strictSame(await send('POST', '/boards', json({ slug: '../x' })), invalid)
+  t.strictSame(await send('PUT', '/orchestration', json({ auto_decompose: 'yes' })), invalid)
+  t.strictSame(await ask('GET', `?${query}`), before)
+  const odd = await add(query, { title: '\ud800 \u0000 \u202e "; DROP TABLE tasks; --', body: '\udfff' })
+  t.match(await ask('GET', `/tasks/${odd.id}?${query}`), { id: odd.id, title: /DROP TABLE/ }, 'what is only odd is kept')
+
+  const upgrade = async (path: string, headers: Record<string, string> = {}, origin?: string): Promise<number> => {
+    const socket = new WebSocket(`${gateway.baseUrl.replace('http', 'ws')}/api/board/events${path}`, { headers, ...(origin === undefined ? {} : { origin }) })
+    socket.on('error', () => {})
+    const [, { statusCode }] = await once(socket, 'unexpected-response') as [unknown, { statusCode: number }]
+    socket.terminate()
+    return statusCode
+  }
+  for (const since of ['-1', 'x', '1.5', '1e99', '%00', '1&since=2']) t.equal(await upgrade(`?since=${since}`), 400, since)
+  t.equal(await upgrade('?board=nowhere'), 404)
+  for (const origin of ['https://evil.example', 'null', `${gateway.baseUrl}.evil.example`, 'file://']) t.equal(await upgrade('', {}, origin), 403, origin)
+  t.equal(await upgrade('', { host: 'evil.example' }), 421, 'another name of this machine')
+})
+
 t.test('boards are made, renamed, switched to and deleted; the default one stays', async t => {
   t.match(await ask('POST', '/boards', { name: 'x' }), refused('board.slug_required'))
   t.match(await ask('POST', '/boards', { slug: 'garden', name: 'The garden' }), { slug: 'garden', name: 'The garden', count: 0, current: false })
