@@ -76,7 +76,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'kernel/dispatch/upstream': ['requests', 'answer'],
   'kernel/dispatch/route': ['body', 'upstream'],
   'kernel/dispatch/call': ['requests', 'body', 'answer', 'upstream', 'route', 'wire'],
-  'kernel/dispatch/upload': ['requests', 'answer', 'upstream', 'route', 'call'],
+  'kernel/dispatch/upload': ['requests', 'body', 'answer', 'upstream', 'route', 'call'],
   'kernel/slots/schedule': [],
   'kernel/slots/plan': ['schedule'],
   'kernel/slots/plan/argv': ['profile-provider.ts'],

@@ -97,6 +97,18 @@ export class Connections {
   }
 }
 
-export function originOf ({ host, port }: { readonly host: string, readonly port: number }): string {
+/** By address: a text that is made anew has to be hashed before a pool is found by it. */
+const origins = new WeakMap<EngineAddress, string>()
+
+interface EngineAddress { readonly host: string, readonly port: number }
+
+/** @param address is not changed any more */
+export function originOf (address: EngineAddress): string {
+  let origin = origins.get(address)
+  if (origin === undefined) origins.set(address, origin = originAt(address))
+  return origin
+}
+
+function originAt ({ host, port }: EngineAddress): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -48,9 +48,15 @@ export class FieldFinder {
   /** Why the form cannot be read, in words. */
   get problem (): string | null { return this.#problem }
 
-  push (chunk: Buffer): void {
+  /** Whether a piece holds what a boundary begins with. */
+  isIn (chunk: Buffer): boolean {
+    return chunk.includes(this.#needle)
+  }
+
+  /** @param isIn what `isIn` says of the piece: finders of one form need not all look for it */
+  push (chunk: Buffer, isIn = this.isIn(chunk)): void {
     if (this.#state === 'done') return
-    if (this.#state === 'body' && this.#passes(chunk)) return
+    if (this.#state === 'body' && !isIn && this.#passes(chunk)) return
     let data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     for (;;) {
       const used = this.#state === 'headers' ? this.#readHeaders(data) : this.#readBody(data)
@@ -66,10 +72,10 @@ export class FieldFinder {
     this.#rest = Buffer.from(data)
   }
 
-  /** The common case, without a copy of the piece: neither it nor the seam in front of it holds a boundary. */
+  /** The common case, without a copy of the piece: the seam in front of it holds no boundary either. */
   #passes (chunk: Buffer): boolean {
     const needle = this.#needle
-    if (chunk.length < needle.length || chunk.includes(needle)) return false
+    if (chunk.length < needle.length) return false
     const seam = Buffer.concat([this.#rest, chunk.subarray(0, needle.length - 1)])
     if (seam.includes(needle)) return false
     this.#at += this.#rest.length + chunk.length - (needle.length - 1)

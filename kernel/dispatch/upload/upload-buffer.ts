@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../contract/index.js'
+import { HeldBytes } from './held-bytes.js'
 import { SpoolFile } from './spool-file.js'
 import type { UploadMemory } from './upload-memory.js'
 
@@ -32,6 +33,8 @@ export interface UploadBufferOptions {
 export class UploadBuffer {
   readonly #options: UploadBufferOptions
   readonly #memory: Buffer[] = []
+  /** What came behind it, before there was a reader. */
+  readonly #waiting: HeldBytes
   #memoryBytes = 0
   /** Taken of the shared memory. */
   #held = 0
@@ -51,6 +54,7 @@ export class UploadBuffer {
 
   constructor (options: UploadBufferOptions) {
     this.#options = options
+    this.#waiting = new HeldBytes(options.memory.blocks)
   }
 
   /** Bytes that went through the file. */
@@ -65,7 +69,8 @@ export class UploadBuffer {
       void this.#write()
       this.#waits = this.#outgoingBytes >= WINDOW_BYTES
     } else {
-      this.#memory.push(chunk)
+      if (!this.#waiting.isEmpty || (this.#held > 0 && !this.#hasReader)) this.#waiting.push(chunk)
+      else this.#memory.push(chunk)
       this.#memoryBytes += chunk.length
       // what has no reader, or one that is behind anyway, need not stand still before it may take more
       this.#waits = this.#isFull && ((this.#hasReader && this.#held === 0) || !this.#grow())
@@ -85,7 +90,7 @@ export class UploadBuffer {
     this.#hasReader = true
     for (;;) {
       if (this.#error !== null) throw this.#error
-      const chunk = this.#memory.shift()
+      const chunk = this.#memory.shift() ?? this.#waiting.shift(READ_BYTES)
       if (chunk !== undefined) {
         this.#memoryBytes -= chunk.length
         if (!this.#spilling && this.#memoryBytes < (WINDOW_BYTES + this.#held) / 2) this.#makeRoom()
@@ -108,6 +113,7 @@ export class UploadBuffer {
     this.#error ??= new Error('the upload was given up')
     this.#stall?.cancel()
     this.#memory.length = 0
+    this.#waiting.clear()
     this.#giveBack()
     this.#outgoing = []
     this.#awaken()

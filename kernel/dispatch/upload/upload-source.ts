@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, SvcError, Timer } from '../../contract/index.js'
 import { FieldFinder, formBoundary, type FoundField } from './field-finder.js'
+import { keepFreed } from '../body/body-blocks.js'
 import { UploadBody, type Replacement } from './upload-body.js'
 import { UploadBuffer } from './upload-buffer.js'
 import type { UploadMemory } from './upload-memory.js'
@@ -21,6 +22,7 @@ export interface UploadSourceOptions {
 }
 
 const LONGEST_VALUE = 4096
+const LARGE_BYTES = 1024 * 1024
 /** How long a client that was answered may go on sending before its connection is cut. */
 const LINGER_MS = 5_000
 
@@ -68,6 +70,7 @@ export class UploadSource {
     if (coding !== '' && coding !== 'identity') return failed(packedForm(coding))
     if (this.#finder === null) return failed(notAForm(headers['content-type']))
     if (Number(headers['content-length'] ?? 0) > limitBytes) return failed(tooLarge(limitBytes))
+    if (Number(headers['content-length'] ?? 0) > LARGE_BYTES) keepFreed()
     this.#request.on('data', this.#received)
     this.#request.on('end', this.#ended)
     this.#watchIdle()
@@ -105,8 +108,9 @@ export class UploadSource {
     if (this.#bytes > limitBytes) return failed(tooLarge(limitBytes))
     const finder = this.#finder!
     const isLooking = !finder.done
-    if (isLooking) finder.push(chunk)
-    this.#streamFinder!.push(chunk)
+    const isIn = finder.isIn(chunk)
+    if (isLooking) finder.push(chunk, isIn)
+    this.#streamFinder!.push(chunk, isIn)
     if (!this.#buffer.push(chunk)) this.#request.pause()
     if (isLooking && finder.done) this.#settle(finder)
   }

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { svcError, type SvcError } from '../../../kernel/contract/index.js'
 import type { AnswerSink } from '../../../kernel/dispatch/answer/answer-sink.js'
 import { RefusalFilter } from '../../../kernel/dispatch/answer/refusal-filter.js'
+import { HeldBlocks, HeldBytes } from '../../../kernel/dispatch/upload/held-bytes.js'
 import { sweepSpool } from '../../../kernel/dispatch/upload/spool-file.js'
 import { RangeSplice, UploadBody } from '../../../kernel/dispatch/upload/upload-body.js'
 import { UploadBuffer } from '../../../kernel/dispatch/upload/upload-buffer.js'
@@ -261,3 +262,28 @@ async function until (condition: () => boolean): Promise<void> {
     await new Promise(resolve => { setImmediate(resolve) })
   }
 }
+
+t.test('what waits in memory comes out in order, as copies, and its blocks are used again', t => {
+  const MIB = 1024 * 1024
+  const blocks = new HeldBlocks(4 * MIB)
+  const [other, held] = [new HeldBytes(blocks), new HeldBytes(blocks)]
+  other.push(Buffer.from('other'))
+  const sent = Buffer.alloc(3 * MIB + 77)
+  for (let i = 0; i < sent.length; i++) sent[i] = i * 31 % 251
+  const seen: Buffer[] = []
+  for (let at = 0; at < sent.length; at += 70_001) {
+    held.push(sent.subarray(at, at + 70_001))
+    if (at % 3 === 0) seen.push(held.shift(50_000)!)
+  }
+  for (let next = held.shift(300_000); next !== undefined; next = held.shift(300_000)) seen.push(next)
+  t.ok(held.isEmpty)
+  t.ok(blocks.freeBytes >= 2 * MIB)
+  held.push(Buffer.alloc(3 * MIB))
+  t.ok(Buffer.concat(seen).equals(sent), 'also when the blocks have other bytes by now')
+  held.clear()
+  t.equal(held.shift(1), undefined)
+  t.equal(blocks.freeBytes, 3 * MIB, 'no more is kept than may wait')
+  t.equal(other.shift(9)?.toString(), 'other')
+  t.equal(blocks.freeBytes, 0, 'and nothing when no upload waits any more')
+  t.end()
+})
