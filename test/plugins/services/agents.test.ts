@@ -9,6 +9,7 @@ import { createTestGateway, type TestGateway } from '../../../kernel/testing/ind
 import chatRoutes from '../../../plugins/api/agent-chat/index.js'
 import apiAgents from '../../../plugins/api/agents/index.js'
 import logs from '../../../plugins/api/logs/index.js'
+import pluginRoutes from '../../../plugins/api/plugins/index.js'
 import services from '../../../plugins/api/services/index.js'
 import slots from '../../../plugins/api/slots/index.js'
 import llmServer from '../../../plugins/providers/llm-server/index.js'
@@ -101,7 +102,7 @@ async function gatewayOf (
     ...home === undefined ? {} : { home },
     plugins: [
       ...settings === undefined ? [environments] : [services, logs, slots],
-      agents, apiAgents, chatRoutes, personas, personaRoutes, llmServer, crew
+      agents, apiAgents, pluginRoutes, chatRoutes, personas, personaRoutes, llmServer, crew
     ],
     pluginConfig: { 'api-services': { systemctl: '/nonexistent', ...settings } },
     files: {
@@ -224,6 +225,24 @@ t.test('one agent is installed at a time, and its server runs until another take
   t.match((await gateway.call('GET', '/api/agents')).json, { count: 1, agents: [{ name: 'asks' }] })
   await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'the server of the other one is gone')
   t.notOk(existsSync(dirname(first.data_dir)))
+})
+
+t.test('an agent runs while its plugin is up, and is taken up again with it', async t => {
+  const gateway = await gatewayOf(t)
+  await gateway.call('POST', '/api/agents/install', { name: 'serves' })
+  const { version } = await gateway.ended('serves')
+  const answers = async (): Promise<boolean> => await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } }).then(({ ok }) => ok, () => false)
+  const file = join(gateway.home, 'etc/svc/svc.toml')
+  const whole = await readFile(file, 'utf8')
+  for (const [text, runs, problem] of [[`${whole}[plugins]\ndisabled = ["svc-crew"]\n`, false, 'the plugin that describes it is not active'], [whole, true, null]] as const) {
+    await writeFile(file, text)
+    t.equal((await gateway.call('POST', '/api/plugins/reload', {})).status, 200)
+    while (await answers() !== runs) await new Promise(resolve => { setTimeout(resolve, 10) })
+    await gateway.ended('serves')
+    t.match((await gateway.call('GET', '/api/agents')).json, { agents: [{ name: 'serves', status: 'installed', version, problem, unit_active: runs || null }] })
+  }
+  await gateway.call('POST', '/api/plugins/reload', {})
+  t.strictSame(gateway.endedByThemselves, [])
 })
 
 t.test('of several orders at one instant one is carried out', async t => {
