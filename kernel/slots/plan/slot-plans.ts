@@ -1,14 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { basename, isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import {
-  svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput,
-  type LaunchTrouble, type Model, type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook,
-  type ProviderCatalog, type ResolvedArgv, type SlotWish
+  svcError, type ConfigService, type Device, type EngineProvider, type HardwareService, type LaunchInput, type LaunchTrouble,
+  type ModelRegistry, type NamedProfile, type NamedSlotConfig, type ProfileOutlook, type ProviderCatalog, type ResolvedArgv,
+  type SlotWish
 } from '../../contract/index.js'
-import { makeFolders } from '../../config/files/make-folders.js'
 import { invalid } from '../../config/check/shape-check.js'
 import { isMtpEligible } from '../../models/eligibility.js'
-import { modelOfPath } from '../../models/path-model.js'
 import {
   LABEL_CONFIG, LABEL_GENERATION, LABEL_INSTANCE, LABEL_PLACE, LABEL_SLOT, type EngineForm, type EngineSpec
 } from '../../contract/provider/engine-runtime.js'
@@ -37,6 +35,7 @@ import { slotNotFound } from '../schedule/slot-errors.js'
 import { allPorts, NO_PORTS, type EnginePorts } from './launch/engine-ports.js'
 import { checkOptions } from './slot-options.js'
 import { Swaps } from './swaps.js'
+import { noModel, SlotModels, takesModel } from './slot-models.js'
 
 export interface SlotPlansDeps {
   readonly config: Pick<ConfigService, 'snapshot' | 'paths'>
@@ -59,10 +58,12 @@ export interface SlotPlansDeps {
 export class SlotPlans {
   readonly #deps: SlotPlansDeps
   readonly #kept: KeptPlans
+  readonly #models: SlotModels
   readonly swaps = new Swaps()
 
   constructor (deps: SlotPlansDeps) {
     this.#deps = deps
+    this.#models = new SlotModels(deps.models, this.swaps)
     this.#kept = new KeptPlans(name => this.#madeOf(name))
   }
 
@@ -82,19 +83,12 @@ export class SlotPlans {
 
   modelId (name: string): string | null {
     const slot = this.slot(name)
-    const id = this.swaps.of(name)?.model ?? slot.model.default
-    if (id === null) return null
-    const own = this.providerOf(slot)?.models
-    if (own !== undefined) return own.canonical(id) ?? id
-    return isAbsolute(id) ? modelOfPath(id).id : id
+    return this.#models.idOf(slot, this.providerOf(slot))
   }
 
   /** Why a slot cannot be given this model, in words; null when it can. */
   modelProblem (slot: NamedSlotConfig, id: string): string | null {
-    const provider = this.providerOf(slot)
-    if (provider?.models !== undefined) return provider.models.canonical(id) === null ? notOf(provider, id) : null
-    if (provider?.fetches?.(id) === true) return null
-    return this.#deps.models.get(id) === undefined && !isAbsolute(id) ? `model '${id}' is not in the registry` : null
+    return this.#models.problem(this.providerOf(slot), id)
   }
 
   device (slot: NamedSlotConfig): Device {
@@ -129,7 +123,7 @@ export class SlotPlans {
     assertRuntime(slot, this.driver(slot), this.#deps.runtime)
     const device = this.device(slot)
     const profile = this.#profile(slot, provider, device)
-    const model = provider.models === undefined ? this.#model(slot, provider) : null
+    const model = provider.models === undefined ? this.#models.of(slot, provider) : null
     return { slot: { ...slot, options: this.#options(slot, provider) }, provider, device, profile, model }
   }
 
@@ -202,7 +196,7 @@ export class SlotPlans {
 
   /** Files of the next launch that cannot be read. Rejects with `slot.config_error`, as `effective` throws. */
   async missingFiles (name: string): Promise<readonly MissingFile[]> {
-    return await this.#missing(this.effective(name))
+    return await this.#models.missing(this.effective(name))
   }
 
   /** The same host with other slots and profiles, as a draft has them. Swaps that are in force do not count. */
@@ -221,8 +215,8 @@ export class SlotPlans {
         if (provider !== null) assertRequirements(slot, provider, device, this.#deps.hardware.info)
       },
       model: async effective => {
-        if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw this.#noModel(effective.slot)
-        return await this.#missing(effective)
+        if (needsModel(effective.provider, effective.slot) && this.modelId(name) === null) throw noModel(effective.slot)
+        return await this.#models.missing(effective)
       },
       image: () => this.image(name),
       launch: async ({ provider }) => {
@@ -237,9 +231,9 @@ export class SlotPlans {
   async prepare (name: string, ports: EnginePorts, generation: number): Promise<PreparedLaunch> {
     const effective = this.effective(name)
     const { provider, slot } = effective
-    if (needsModel(provider, slot) && this.modelId(name) === null) throw this.#noModel(slot)
+    if (needsModel(provider, slot) && this.modelId(name) === null) throw noModel(slot)
     assertRequirements(slot, provider, effective.device, this.#deps.hardware.info)
-    await this.#checkFiles(effective)
+    await this.#models.requireFiles(effective)
     const plan = this.plan(name, ports)
     if (plan.form.kind === 'container') await makeMountPoints(join(this.#deps.config.paths.state, 'slots', name), plan.form.mounts)
     const { publish_host: bindHost } = this.#deps.config.snapshot.svc.slots
@@ -269,7 +263,7 @@ export class SlotPlans {
   #input ({ slot, provider, device, profile, model }: EffectiveSlot, ports: EnginePorts): LaunchInput {
     const { config, hardware, models } = this.#deps
     const form = this.form(slot)
-    const chatTemplatePath = this.#chatTemplate(slot, model)
+    const chatTemplatePath = this.#models.chatTemplate(slot, model)
     const mmprojPath = projectorOf(slot, model)
     const roots = [...config.snapshot.svc.models.roots, models.store]
     let folders: readonly string[] | null = null
@@ -283,7 +277,7 @@ export class SlotPlans {
       model: takesModel(provider) ? model : null,
       ...(provider.models === undefined
         ? {}
-        : { engineModels: { id: this.#engineModel(slot, provider), store: models.engineStore(provider) } }),
+        : { engineModels: { id: this.#models.own(slot, provider), store: models.engineStore(provider) } }),
       profile,
       contextSize: this.contextSize({ slot, provider, model }),
       chatTemplatePath,
@@ -298,11 +292,6 @@ export class SlotPlans {
 
   #mtp ({ slot, profile, model }: EffectiveSlot): boolean {
     return mtpEffective(slot, profile, model !== null && isMtpEligible(model))
-  }
-
-  #chatTemplate (slot: NamedSlotConfig, model: Model | null): string | null {
-    const id = slot.chat_template ?? model?.defaults.chat_template ?? 'auto'
-    return id === 'auto' ? null : join(this.#deps.models.store, 'chat-templates', `${basename(id)}.jinja`)
   }
 
   #profile (slot: NamedSlotConfig, provider: EngineProvider, device: Device): NamedProfile | null {
@@ -326,65 +315,9 @@ export class SlotPlans {
     throw svcError('slot.config_error', message, { details: { ...details, slot: slot.name }, ...(param === null ? {} : { param }) })
   }
 
-  /** Null for a slot without a model, and for a model that its engine loads by itself. */
-  #model (slot: NamedSlotConfig, { catalogue = [], fetches }: EngineProvider): Model | null {
-    const id = this.swaps.of(slot.name)?.model ?? slot.model.default
-    if (id === null || catalogue.some(model => model.id === id)) return null
-    if (isAbsolute(id)) return modelOfPath(id)
-    const model = this.#deps.models.get(id)
-    if (model !== undefined) return model
-    if (fetches?.(id) === true) return null
-    throw svcError('model.not_found', `model '${id}' of slot '${slot.name}' is not in the registry; register it or name a file by its absolute path`,
-      { param: 'model.default', details: { slot: slot.name, model: id } })
-  }
-
-  /** In the engine's spelling. */
-  #engineModel (slot: NamedSlotConfig, provider: EngineProvider): string | null {
-    const id = this.swaps.of(slot.name)?.model ?? slot.model.default
-    if (id === null || provider.models === undefined || provider.carriesOnly?.(slot) === true) return null
-    const canonical = provider.models.canonical(id)
-    if (canonical !== null) return canonical
-    throw svcError('slot.config_error', notOf(provider, id), { param: 'model.default', details: { slot: slot.name, model: id } })
-  }
-
-  async #checkFiles (effective: EffectiveSlot): Promise<void> {
-    const { slot, provider } = effective
-    if (provider.models !== undefined) await makeStore(this.#deps.models.engineStore(provider), provider)
-    const [missing] = await this.#missing(effective)
-    if (missing === undefined) return
-    const { what, path, cause } = missing
-    throw svcError('slot.load_failed', `${what} cannot be read at ${path}`, { cause, details: { slot: slot.name, path } })
-  }
-
-  async #missing (effective: EffectiveSlot): Promise<readonly MissingFile[]> {
-    const { slot, model, provider } = effective
-    return model === null || !takesModel(provider) ? [] : await missingFiles(slot, model, this.#chatTemplate(slot, model))
-  }
-
-  #noModel (slot: NamedSlotConfig): Error {
-    return svcError('slot.config_error', `slot '${slot.name}' has no model; pick one with \`svc slot edit ${slot.name} --model <id>\``,
-      { param: 'model.default', details: { slot: slot.name } })
-  }
-
   #unknownProvider (slot: NamedSlotConfig): Error {
     const names = this.#deps.providers.list().map(provider => provider.name).sort()
     return svcError('slot.config_error', `no provider is named '${slot.provider}'; there are: ${names.join(', ') || 'none'}`,
       { param: 'provider', details: { slot: slot.name, provider: slot.provider, providers: names } })
   }
-}
-
-function takesModel (provider: EngineProvider): boolean {
-  return provider.takesModel ?? provider.needsModel
-}
-
-/** What runs the engine may be another user than the gateway; the folder must be there before it is mounted. */
-async function makeStore (path: string, { models }: EngineProvider): Promise<void> {
-  await makeFolders(path).catch((error: unknown) => {
-    throw svcError('slot.load_failed', `the model store of the engine cannot be made at ${path}; set [models] ${models?.store?.setting ?? 'store'} in svc.toml`,
-      { cause: error, details: { path } })
-  })
-}
-
-function notOf (provider: EngineProvider, id: string): string {
-  return `'${id}' is not a model of ${provider.title}`
 }
