@@ -175,6 +175,40 @@ const compiled: Readonly<Record<string, ReadonlyArray<readonly [from: string, to
       get createSecureServer () { return require('node:http2').createSecureServer }
     }`]],
   '/undici/lib/dispatcher/client.js': [['const connectH2 = require(\'./client-h2.js\')', 'const connectH2 = (...args) => require(\'./client-h2.js\')(...args)']],
+  // each route takes its settings in a plugin of its own, and its hooks in a listener of its own, of which there are a thousand
+  // then: those that are declared in a row share them, in the same order
+  '/fastify/lib/route.js': [
+    ['let avvio\n', `let avvio
+  let row = null
+  let prepared = null
+  const afterRoutes = (server, set) => {
+    const { queue } = avvio._current[0]
+    if (row !== null && row.server === server && row.queue === queue && row.length === queue.length()) {
+      row.sets.push(set)
+      return
+    }
+    const sets = [set]
+    server.after((notHandledErr, done) => {
+      if (row !== null && row.sets === sets) row = null
+      for (const each of sets) each()
+      done(notHandledErr)
+    })
+    row = { server, queue, length: queue.length(), sets }
+  }
+  const beforeReady = prepare => {
+    if (prepared === null) {
+      const all = prepared = []
+      avvio.once('preReady', () => {
+        for (const each of all) each()
+      })
+    }
+    prepared.push(prepare)
+  }
+`],
+    ['this.after((notHandledErr, done) => {', 'afterRoutes(this, () => {'],
+    ['avvio.once(\'preReady\', () => {\n          for (const hook of lifecycleHooks)', 'beforeReady(() => {\n          for (const hook of lifecycleHooks)'],
+    ['        done(notHandledErr)\n', '']
+  ],
   '/fastify/lib/logger-factory.js': [['const { performance } = require(\'node:perf_hooks\')', '']],
   '/undici/lib/web/fetch/util.js': [['const { performance } = require(\'node:perf_hooks\')', '']],
   '/zod/v4/core/schemas.js': [['if (!fastpass)\n                fastpass = generateFastpass(def.shape);', `if (!fastpass) {
