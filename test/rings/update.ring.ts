@@ -231,4 +231,44 @@ t.test('a release is taken up over kills and under load, gone back from, and ret
   t.equal(told.match(/"updates\.return"/g)?.length, 4, 'each return is told')
   t.match(told, /"updates\.rollback"/, 'and the database is the one from before the damage')
   t.match((await gateway.svc('board', 'list')).stdout, /kept over a return/, 'that of the board, too')
+
+  // a trial that is killed, and one that hangs while its updater is killed: neither it nor its copy of the home stays
+  const [hangs, tried] = [join(gateway.home, 'hangs'), join(gateway.home, 'tried')]
+  const hanging = `if (require('node:fs').existsSync(${JSON.stringify(hangs)})) {
+  const { mkdirSync, writeFileSync } = require('node:fs')
+  const copy = ${JSON.stringify(state)} + '/upgrade-' + process.pid + '-aB3dE6'
+  mkdirSync(copy)
+  writeFileSync(copy + '/api.env', 'HF_TOKEN=x')
+  writeFileSync(${JSON.stringify(tried)}, process.pid + '\\n')
+  for (;;) {}
+}
+`
+  const trialPid = async (): Promise<number> => {
+    for (;;) {
+      const text = existsSync(tried) ? readFileSync(tried, 'utf8') : ''
+      if (text.endsWith('\n')) {
+        rmSync(tried)
+        return Number(text)
+      }
+      await wait(10)
+    }
+  }
+  writeFileSync(join(gateway.home, 'etc/svc/svc.toml'), settings)
+  await release('1.4.0', { 'dist/lib/svc.cjs': fakeProgram('process.exit(3)').replace('if (command', `${hanging}if (command`), 'dist/lib/package.json': '{"type":"commonjs"}' })
+  writeFileSync(hangs, '')
+  const killed = await apply()
+  process.kill(await trialPid(), 'SIGKILL')
+  t.match(await gateway.until(killed, ({ state }) => state === 'failed'), { error: /svc-1\.4\.0 does not run on this machine/ })
+  await clean()
+  const cut = await apply()
+  const orphan = await trialPid()
+  rmSync(hangs)
+  gateway.kill()
+  t.match(await gateway.until(cut, ({ state }) => state === 'failed'), { error: /did not stay: it ended with exit code 3/ }, 'the next gateway tries it again')
+  t.equal(existsSync(`/proc/${orphan}`) ? readFileSync(`/proc/${orphan}/cmdline`, 'utf8') : '', '', 'the trial of the one before is ended')
+  await clean()
+  await release('1.5.0', treeFiles('1.5.0'))
+  const next = await gateway.svc('update')
+  t.match(next, { code: 0 }, next.stderr)
+  t.equal(await gateway.runs(), '1.5.0', 'the next update works')
 })

@@ -5,6 +5,7 @@ import { Agent, request } from 'undici'
 import { updateError } from './errors.js'
 import { dropKept, readSwitch, removeSwitch, writeSwitch, type Switch } from './launcher/switch-file.js'
 import { LAUNCHER } from './standing.js'
+import { sweepTrials } from './trial-process.js'
 import type { Tree, Updater, UpdaterDeps } from './updater.js'
 
 /** Where the launcher of this release lies in its tree. */
@@ -21,7 +22,7 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   const standing = await releases.standing()
   const tree = standing.kind === 'tree' ? standing : null
   const found = tree === null ? null : await readSwitch(tree.base)
-  if (tree !== null) await sweepTrials(deps)
+  if (tree !== null) await sweepTrials(deps.config.paths.state)
   for (const job of updater.jobs.list()) {
     if (job.id === found?.job) continue
     if (job.state === 'prepared') await updater.fail(job.id, updateError('system.update_interrupted', 'the gateway was started again in another way than by its launcher'))
@@ -35,24 +36,6 @@ export async function settle (deps: SettlingDeps): Promise<void> {
   // on trial, as a child of the launcher; a gateway that is still the old one was not started by it
   if (found.phase === 'switched' && found.to === tree.tree) {
     void confirm(deps, tree, found).catch((error: unknown) => { if (!deps.signal.aborted) log.error({ err: error }, `the release did not confirm: ${messageOf(error)}`) })
-  }
-}
-
-/** Copies of the home, secrets among them, whose trial was killed. One that still runs, as an operator's may, keeps its copy. */
-async function sweepTrials ({ config: { paths: { state } } }: SettlingDeps): Promise<void> {
-  for (const name of await readdir(state)) {
-    // earlier releases name no process
-    const copy = /^upgrade-(?:(\d+)-)?/.exec(name)
-    if (copy === null || (copy[1] !== undefined && isRunning(Number(copy[1])))) continue
-    await rm(join(state, name), { recursive: true, force: true })
-  }
-}
-
-function isRunning (pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { updateError } from './errors.js'
+import { runTrialProcess } from './trial-process.js'
 
 /** What `svc doctor upgrade --json` prints: whether a release can take over a home, found out on a copy of it. */
 const reportSchema = z.looseObject({
@@ -16,27 +16,23 @@ const reportSchema = z.looseObject({
 })
 export type TrialReport = z.output<typeof reportSchema>
 
-const TRIAL_MS = 180_000
-const MOST_OUTPUT = 4 * 1024 * 1024
-
 export interface Trial {
   readonly base: string
   readonly tree: string
   /** Root that the home's folders are below; null is the system's. */
   readonly home: string | null
+  /** Its state folder, where the copy is made. */
+  readonly state: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly signal: AbortSignal
 }
 
 /** Has the new release look at a copy of the home. Throws `system.update_trial_failed` for one that does not even run. */
-export async function runTrial ({ base, tree, home, env, signal }: Trial): Promise<TrialReport> {
+export async function runTrial ({ base, tree, home, state, env, signal }: Trial): Promise<TrialReport> {
   const program = join(base, tree, 'dist', 'lib', 'svc.cjs')
   const { SVC_LAUNCHED: _, ...rest } = env
-  const args = [program, 'doctor', 'upgrade', '--json', ...home === null ? [] : ['--home', home]]
-  const { stdout, stderr } = await new Promise<{ stdout: string, stderr: string }>(resolve => {
-    const options = { env: { ...rest }, timeout: TRIAL_MS, maxBuffer: MOST_OUTPUT, signal }
-    execFile(process.execPath, args, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
-  })
+  const args = ['doctor', 'upgrade', '--json', ...home === null ? [] : ['--home', home]]
+  const { stdout, stderr } = await runTrialProcess({ program, args, state, env: rest, signal })
   signal.throwIfAborted()
   const { data } = reportSchema.safeParse(parsed(stdout))
   if (data !== undefined) return data

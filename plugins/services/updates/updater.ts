@@ -124,6 +124,8 @@ export class Updater {
 
   /** Removes a tree that did not stay, unless a rollback goes to it. */
   async discard ({ base, tree }: Tree, to: string): Promise<void> {
+    // one of an earlier attempt that was cut off
+    await rm(join(base, `${to}.stale`), { recursive: true, force: true })
     if (to === tree || await this.#previous() === join(base, to)) return
     await rm(join(base, to), { recursive: true, force: true })
   }
@@ -163,7 +165,8 @@ export class Updater {
 
   async #try (tree: Tree, to: string): Promise<TrialReport> {
     const { config, plugins, signal } = this.#deps
-    const report = await runTrial({ base: tree.base, tree: to, home: config.paths.home, env: process.env, signal })
+    const { home, state } = config.paths
+    const report = await runTrial({ base: tree.base, tree: to, home, state, env: process.env, signal })
     const running = new Set(plugins.list().filter(({ state }) => state === 'active').map(({ name }) => name))
     const why = objection(report, running)
     if (why !== null) throw updateError('system.update_trial_failed', why, { details: { version: report.version } })

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { watch } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
+import { smallDisk } from '../../mounts.js'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import Driver from 'libsql'
@@ -146,6 +147,45 @@ t.test('a gateway of the home is asked, and its port is its own', async t => {
   t.equal(code, 0, stderr)
   t.match(stdout, `gateway  answers at ${gateway.baseUrl}`)
   t.match(stdout, `ports    ${port}: free, or our own`)
+})
+
+t.test('a store of many gigabytes is not copied to try an upgrade, and a disk without room for the databases is said; no copy is left', async t => {
+  const disk = smallDisk(t, 96)
+  if (disk === null) return void t.comment('SKIPPED: nothing may be mounted here')
+  const home = join(disk, 'home')
+  const state = join(home, 'var/lib/svc')
+  for (const folder of ['etc/svc', 'var/lib/svc/models', 'var/lib/svc/plugin-state/board']) mkdirSync(join(home, folder), { recursive: true })
+  writeFileSync(join(home, 'etc/svc/svc.toml'), '')
+  // it has no blocks on the disk, and a copy of it would have all of them
+  for (const place of ['models/big.gguf', 'plugin-state/board/attachment']) {
+    writeFileSync(join(state, place), '')
+    truncateSync(join(state, place), 8 * 1024 ** 3)
+  }
+  const board = new Driver(join(state, 'plugin-state/board/board.db'))
+  board.exec('CREATE TABLE filler (text); INSERT INTO filler VALUES (zeroblob(8 * 1024 * 1024))')
+  board.close()
+  const tried = async (): Promise<{ code: number, stdout: string, left: readonly string[] }> => {
+    const { code, stdout } = await run(['doctor', 'upgrade', '--json', '--home', home])
+    return { code, stdout, left: readdirSync(state).filter(name => name.startsWith('upgrade-')) }
+  }
+  const fine = await tried()
+  t.match(fine, { code: 0, left: [] }, fine.stdout)
+  t.match(JSON.parse(fine.stdout), { ok: true, databases: [{ file: 'plugin-state/board/board.db', ok: true }] })
+  const filler = join(disk, 'filler')
+  writeFileSync(filler, Buffer.alloc(40 * 1024 ** 2))
+  const tight = await tried()
+  t.match(JSON.parse(tight.stdout), { ok: false, databases: [{ ok: false, message: /the disk has no room to try it on a copy of .*board\.db/ }] })
+  t.match(tight, { code: 1, left: [] })
+  // down to nothing: not even the configuration can be copied
+  writeFileSync(join(home, 'etc/svc/api.env'), 'x'.repeat(256 * 1024))
+  try {
+    for (;;) appendFileSync(filler, Buffer.alloc(64 * 1024))
+  } catch (error) {
+    t.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+  }
+  const full = await run(['doctor', 'upgrade', '--json', '--home', home])
+  t.match(full, { code: 1, stdout: '', stderr: /no space left|ENOSPC/ })
+  t.strictSame(readdirSync(state).filter(name => name.startsWith('upgrade-')), [])
 })
 
 t.test('what an upgrade would do to the databases of plugins is tried on copies, and one that cannot be read stops it', async t => {
