@@ -101,6 +101,29 @@ t.test('every setting that is promised is there, with its default and its bounds
   }
 })
 
+t.test('every refusal that is promised has its code and its status', async t => {
+  const [{ name }] = await (await gateway.fetch('/api/profiles')).json() as [{ name: string }]
+  const envelope: unknown = await (await gateway.fetch(`/api/profiles/${name}/export`, { method: 'POST' })).json()
+  for (const [method, path, body, status, code] of [
+    ['POST', '/v1/audio/speech', { input: 'x' }, 400, 'request.missing_model'],
+    ['POST', '/v1/chat/completions', { model: 'no-such-model', messages: [{ role: 'user', content: 'x' }] }, 404, 'model.not_found'],
+    ['POST', '/api/services/openwebui/action', { action: 'fly' }, 400, 'services.action_not_allowed'],
+    ['POST', '/api/services/nothing/action', { action: 'start' }, 404, 'services.unknown'],
+    ['GET', '/api/profiles/nothing', null, 404, 'profiles.not_found'],
+    ['POST', '/api/profiles/import', { envelope: {}, name: 'x' }, 400, 'profiles.bad_envelope'],
+    ['POST', '/api/profiles/import', { envelope, dry_run: false }, 400, 'profiles.import_no_name'],
+    ['POST', '/api/profiles/import', { envelope, name, dry_run: false }, 409, 'profiles.exists'],
+    ['GET', '/api/slots/nothing/voices', null, 404, 'slot.not_found']
+  ] as const) {
+    const answer = await gateway.fetch(path, { method, ...body === null ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } })
+    t.match({ status: answer.status, body: await answer.json() as unknown }, { status, body: { error: { code } } }, `${method} ${path}: ${code}`)
+  }
+  const form = new FormData()
+  form.set('file', new Blob(['RIFF']), 'a.wav')
+  const spoken = await gateway.fetch('/v1/audio/transcriptions', { method: 'POST', body: form })
+  t.match({ status: spoken.status, body: await spoken.json() as unknown }, { status: 400, body: { error: { code: 'request.missing_model' } } })
+})
+
 t.test('every operation says what it takes and what it answers', async t => {
   for (const [name, { summary, parameters, requestBody, responses }] of operations) {
     t.not(summary, '', `${name} has a summary`)

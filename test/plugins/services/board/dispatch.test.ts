@@ -176,6 +176,20 @@ t.test('an agent ends when the board of its task is deleted', async t => {
   t.match((it.works[0]!.signal.reason as Error).message, 'the task was deleted')
 })
 
+t.test('a task that waited stays in todo where auto_promote_children is off', async t => {
+  const it = await rig(t)
+  await it.api('PUT', '/orchestration', { auto_promote_children: false })
+  const wall = await it.add({ title: 'wall', status: 'todo', assignee: null })
+  const roof = await it.add({ title: 'roof', status: 'todo', parents: [wall] })
+  await it.api('PATCH', `/tasks/${wall}`, { status: 'done' })
+  t.equal((await it.task(roof)).status, 'todo')
+  await it.api('PUT', '/orchestration', { auto_promote_children: true })
+  await it.api('PATCH', `/tasks/${wall}`, { status: 'review' })
+  await it.api('PATCH', `/tasks/${wall}`, { status: 'done' })
+  await until(() => it.works.length === 1, 'switched on, it goes to its agent')
+  t.equal(it.works[0]!.given.task.id, roof)
+})
+
 t.test('a scheduled task is ready when its time has come', async t => {
   const it = await rig(t, { tick_interval_s: 10 })
   const id = await it.add({ title: 'tomorrow', status: 'scheduled', schedule: it.clock.now() / 1000 + 15 })
