@@ -331,6 +331,7 @@ const wallTime: Readonly<Record<string, 'shown' | 'stored' | 'compared' | 'clock
   'plugins/services/memory-engine/store/clock.ts': 'stored',
   'kernel/dispatch/answer/event-edits.ts': 'shown',
   'plugins/v1/omni/plain-answer.ts': 'shown',
+  'plugins/v1/over-messages/ref.ts': 'shown',
   'plugins/v1/responses/over-chat.ts': 'shown'
 }
 

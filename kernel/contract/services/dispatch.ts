@@ -6,6 +6,7 @@ import type { SurfaceName } from '../surface-names.js'
 import type { BodyEdits, JsonBody } from '../http/json-body.js'
 import type { WireDialect } from '../http/wire-dialect.js'
 import type { NamedSlotConfig } from '../schemas/named-slot.js'
+import type { AuthStyle } from '../schemas/upstream.js'
 import type { OutgoingCall, OutgoingWatch } from './outgoing.js'
 import type { RequestPriority } from './requests.js'
 
@@ -63,8 +64,11 @@ export interface ForwardOptions {
 export interface Otherwise {
   /** What the place has to speak instead. */
   readonly surface: SurfaceName
-  /** Set where every slot speaks the route's own surface: their answers are then not watched. */
-  readonly upstreamsOnly?: boolean
+  /**
+   * Only for upstreams that are called in one of these ways: slots and other upstreams speak the route's own surface, and their
+   * answers are not watched. Absent: for all.
+   */
+  readonly authStyles?: readonly AuthStyle[]
   /**
    * The answer, made of calls of its own. Asked only when it is needed. Throws for a request that cannot be said on the other
    * surface; starts nothing by itself.

@@ -1,4 +1,6 @@
-import type { Clock, ForwardOptions, NamedSlotConfig, SlotStatus, SurfaceName, SvcError, Upstream } from '../../contract/index.js'
+import type {
+  Clock, ForwardOptions, NamedSlotConfig, Otherwise, SlotStatus, SurfaceName, SvcError, Upstream
+} from '../../contract/index.js'
 import type { ActiveRequests } from '../requests/active-requests.js'
 import type { HoldTimes } from '../answer/answer-sink.js'
 import { LackWatch } from '../answer/lack-watch.js'
@@ -53,7 +55,7 @@ export class OtherSurface {
   /** True when the request is answered over the other surface; else the answer of its own is watched. */
   takes (prepared: Prepared, route: Route): boolean {
     const { options: { otherwise, surface }, sink } = prepared
-    if (otherwise === undefined || (route.kind === 'slot' && otherwise.upstreamsOnly === true)) return false
+    if (otherwise === undefined || !this.#isMeant(otherwise, route)) return false
     const place = this.#placeOf(route)
     const until = place === null ? undefined : this.#lacking.get(place)?.get(surface)
     if (until !== undefined && this.#deps.clock.monotonic() < until) {
@@ -99,6 +101,12 @@ export class OtherSurface {
       sink.fail(told(error))
       settle()
     }
+  }
+
+  #isMeant ({ authStyles }: Otherwise, route: Route): boolean {
+    if (authStyles === undefined) return true
+    const upstream = route.kind === 'upstream' ? this.#deps.upstreams.get(route.upstream) : undefined
+    return upstream !== undefined && authStyles.includes(upstream.auth_style)
   }
 
   #learn (place: object, surface: SurfaceName): void {

@@ -92,8 +92,8 @@ function refusalHeaders ({ 'content-type': type, 'retry-after': after }: Readonl
   return { ...type === undefined ? {} : { 'content-type': type }, ...after === undefined ? {} : { 'retry-after': after } }
 }
 
-/** Headers carry printable ASCII alone. */
-function warningHeader (warnings: readonly string[]): Record<string, string> {
+/** What was left out of a request, as a header; headers carry printable ASCII alone. */
+export function warningHeader (warnings: readonly string[]): Record<string, string> {
   const text = warnings.join('; ').replace(/[^\x20-\x7e]/g, '?').slice(0, 1000)
   return text === '' ? {} : { [WARNING_HEADER]: text }
 }

@@ -1,10 +1,12 @@
 import type { Clock, DispatchService, Otherwise } from 'svc-gateway/plugin'
 import { askChat, bodyObject, textOr } from '../over-chat/ref.js'
+import { chatOverMessages } from '../over-messages/ref.js'
 import { ResponseWriter } from './chat-answer.js'
 import { chatRequest } from './chat-request.js'
 
 /** The Responses API for slots and upstreams that speak chat completions alone. */
 export function responsesOverChat (dispatch: DispatchService, clock: Clock): Otherwise {
+  const otherwise = chatOverMessages(dispatch, clock)
   return {
     surface: 'chat',
     take (request) {
@@ -15,7 +17,7 @@ export function responsesOverChat (dispatch: DispatchService, clock: Clock): Oth
         stream,
         answer: signal => {
           const writer = new ResponseWriter(chat, { model: textOr(asked.model, ''), createdAt: Math.floor(clock.now() / 1000) })
-          return askChat(dispatch, { request, body, stream, writer, warnings, signal })
+          return askChat(dispatch, { request, body, stream, writer, warnings, otherwise, signal })
         }
       }
     }

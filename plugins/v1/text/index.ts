@@ -1,4 +1,5 @@
 import { core, definePlugin, defineRoute } from 'svc-gateway/plugin'
+import { chatOverMessages } from '../over-messages/ref.js'
 import { chatAnswerSchema, chatBodySchema, completionAnswerSchema, completionBodySchema } from './schemas.js'
 import { thinkingEdits } from './thinking.js'
 
@@ -15,9 +16,10 @@ export default definePlugin({
   name: 'v1-text',
   kind: 'routes',
   apiVersion: 1,
-  requires: { dispatch: core.dispatch },
+  requires: { clock: core.clock, dispatch: core.dispatch },
   register (ctx) {
-    const { dispatch } = ctx.services
+    const { clock, dispatch } = ctx.services
+    const otherwise = chatOverMessages(dispatch, clock)
     ctx.addRoute(defineRoute({
       method: 'POST',
       url: '/v1/chat/completions',
@@ -30,7 +32,9 @@ export default definePlugin({
       example: { model: 'agent', messages: [{ role: 'user', content: 'Say hello' }] },
       answers: [{ type: 'text/event-stream' }],
       bodyKind: 'buffer',
-      handler: call => dispatch.forward(call, { surface: 'chat', path: '/chat/completions', drop: GATEWAY_KEYS, edit: thinkingEdits })
+      handler: call => dispatch.forward(call, {
+        surface: 'chat', path: '/chat/completions', drop: GATEWAY_KEYS, edit: thinkingEdits, otherwise
+      })
     }))
     ctx.addRoute(defineRoute({
       method: 'POST',

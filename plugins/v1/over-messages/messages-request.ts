@@ -1,0 +1,97 @@
+import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { conversationOf } from './conversation.js'
+
+export interface MessagesRequest {
+  /** A request of the Messages API. */
+  readonly body: Readonly<Record<string, unknown>>
+  readonly stream: boolean
+  /** Whether the client wants a stream's usage told. */
+  readonly tellsUsage: boolean
+  /** What was left out and changes nothing that the model is told, for people. */
+  readonly warnings: readonly string[]
+}
+
+/** The Messages API wants a limit; chat completions do without one. */
+const USUAL_LIMIT = 4096
+
+/** Keys that are said in another way, or mean nothing there. Any other key passes as it is. */
+const ownKeys: ReadonlySet<string> = new Set([
+  'model', 'messages', 'max_tokens', 'max_completion_tokens', 'stop', 'stream', 'stream_options', 'tools', 'tool_choice',
+  'parallel_tool_calls', 'response_format', 'reasoning_effort', 'user', 'n', 'logprobs', 'top_logprobs', 'logit_bias', 'modalities',
+  'audio', 'prediction', 'functions', 'function_call', 'frequency_penalty', 'presence_penalty', 'seed', 'store', 'metadata',
+  'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'safety_identifier', 'verbosity', 'chat_template_kwargs',
+  'web_search_options', 'omni', 'memory'
+])
+/** Leaving these out would be another request than the client's. */
+const refused: ReadonlyArray<readonly [key: string, isAsked: (value: unknown) => boolean, what: string]> = [
+  ['n', value => value !== 1, 'more than one answer'],
+  ['logprobs', value => value === true, 'how likely each token was'],
+  ['logit_bias', value => isObject(value) && Object.keys(value).length > 0, 'a bias of tokens'],
+  ['frequency_penalty', value => value !== 0, 'a penalty'],
+  ['presence_penalty', value => value !== 0, 'a penalty'],
+  ['audio', () => true, 'an answer in sound'],
+  ['prediction', () => true, 'a prediction'],
+  ['functions', () => true, 'the old form of tools'],
+  ['web_search_options', () => true, 'a search of the maker of the model']
+]
+/** Leaving these out makes no other request of it. */
+const hints = ['seed', 'verbosity', 'chat_template_kwargs']
+
+/** A chat completion request in the words of the Messages API. Throws `validation.invalid` for what it has no words for. */
+export function messagesRequest (asked: Json): MessagesRequest {
+  for (const [key, isAsked, what] of refused) if (asked[key] != null && isAsked(asked[key])) throw untranslatable(key, what)
+  const { system, messages } = conversationOf(asked.messages)
+  const tools = asked.tools == null ? [] : objectsIn(asked.tools, 'tools').map((tool, i) => toolOf(tool, `tools.${i}`))
+  const stream = asked.stream === true
+  return {
+    body: given({
+      ...Object.fromEntries(Object.entries(asked).filter(([key]) => !ownKeys.has(key))),
+      model: asked.model,
+      max_tokens: asked.max_completion_tokens ?? asked.max_tokens ?? USUAL_LIMIT,
+      system: system === '' ? null : system,
+      messages,
+      stop_sequences: typeof asked.stop === 'string' ? [asked.stop] : asked.stop,
+      metadata: typeof asked.user === 'string' ? { user_id: asked.user } : null,
+      tools: tools.length === 0 ? null : tools,
+      tool_choice: tools.length === 0 ? null : toolChoice(asked.tool_choice, asked.parallel_tool_calls === false),
+      ...asked.reasoning_effort === 'none' ? { thinking: { type: 'disabled' } } : {},
+      output_config: outputConfig(asked),
+      stream: stream ? true : null
+    }),
+    stream,
+    tellsUsage: isObject(asked.stream_options) && asked.stream_options.include_usage === true,
+    warnings: hints.filter(key => asked[key] != null).map(key => `${key}: left out, the model's API has no such option`)
+  }
+}
+
+function toolOf ({ type, function: said }: Json, at: string): object {
+  if (type !== 'function' || !isObject(said)) throw untranslatable(at, `a tool of type '${String(type)}'`)
+  const { name, description, parameters, strict } = said
+  return given({
+    name: stringIn(name, `${at}.function.name`), description, input_schema: parameters ?? { type: 'object', properties: {} }, strict
+  })
+}
+
+function toolChoice (choice: unknown, isSerial: boolean): object | null {
+  const serial = isSerial ? { disable_parallel_tool_use: true } : {}
+  if (choice == null) return isSerial ? { type: 'auto', ...serial } : null
+  if (choice === 'none') return { type: 'none' }
+  if (choice === 'auto') return { type: 'auto', ...serial }
+  if (choice === 'required') return { type: 'any', ...serial }
+  if (isObject(choice) && isObject(choice.function)) return { type: 'tool', name: choice.function.name, ...serial }
+  throw malformed('tool_choice', 'must be auto, none, required or a function')
+}
+
+function outputConfig ({ response_format: format, reasoning_effort: effort }: Json): object | null {
+  const isAsked = effort != null && effort !== 'none'
+  const config = given({ effort: isAsked ? effort === 'minimal' ? 'low' : effort : null, format: formatOf(format) })
+  return Object.keys(config).length === 0 ? null : config
+}
+
+function formatOf (format: unknown): object | null {
+  if (!isObject(format) || format.type === 'text') return null
+  if (format.type !== 'json_schema' || !isObject(format.json_schema)) {
+    throw untranslatable('response_format', `a format of type '${String(format.type)}' that is no JSON schema`)
+  }
+  return { type: 'json_schema', schema: format.json_schema.schema }
+}

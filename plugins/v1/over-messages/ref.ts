@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { errorType, type AdaptedAnswer, type CallAnswer, type Clock, type DispatchService, type Otherwise } from 'svc-gateway/plugin'
+import { readAll } from '../omni/ref.js'
+import { bodyObject, EventData, isObject, textOr, warningHeader } from '../over-chat/ref.js'
+import { ChatChunks, completionOf, type ChunkHead } from './chat-chunks.js'
+import { messagesRequest, type MessagesRequest } from './messages-request.js'
+
+const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+const SSE = 'text/event-stream'
+const JSON_TYPE = 'application/json'
+
+/** Chat completions for upstreams that speak the Messages API alone. */
+export function chatOverMessages (dispatch: DispatchService, clock: Pick<Clock, 'now'>): Otherwise {
+  return {
+    surface: 'messages',
+    authStyles: ['anthropic'],
+    take ({ body, requestId, headers: origin }) {
+      const asked = bodyObject(body)
+      const said = messagesRequest(asked)
+      return {
+        stream: said.stream,
+        answer: async signal => {
+          const wanted = origin['x-svc-priority']
+          const answer = await dispatch.call({
+            surface: 'messages',
+            path: '/messages',
+            body: Buffer.from(JSON.stringify(said.body)),
+            requestId,
+            origin,
+            signal,
+            ...wanted === 'low' || wanted === 'normal' ? { priority: wanted } : {}
+          })
+          const id = `chatcmpl-${randomUUID().replaceAll('-', '')}`
+          return await answered(answer, said, { id, created: Math.floor(clock.now() / 1000), model: textOr(asked.model, '') })
+        }
+      }
+    }
+  }
+}
+
+async function answered (answer: CallAnswer, said: MessagesRequest, head: ChunkHead): Promise<AdaptedAnswer> {
+  if (answer.status < 200 || answer.status > 299) return await refused(answer)
+  const warning = warningHeader(said.warnings)
+  const isStreamed = answer.headers['content-type']?.startsWith(SSE) === true
+  if (said.stream && isStreamed) {
+    return { status: 200, headers: { 'content-type': SSE, ...warning }, body: chunks(answer.body, new ChatChunks(head, said.tellsUsage)) }
+  }
+  const text = (await readAll(answer, LONGEST_ANSWER_BYTES)).toString('utf8')
+  return { status: 200, headers: { 'content-type': JSON_TYPE, ...warning }, body: Buffer.from(JSON.stringify(completionOf(text, head))) }
+}
+
+/** As many chunks as a piece of the upstream's stream completes are one piece for the client; nothing else is held. */
+async function* chunks (body: AsyncIterable<Buffer>, writer: ChatChunks): AsyncGenerator<Buffer, void, undefined> {
+  const cutter = new EventData()
+  for await (const chunk of body) {
+    try {
+      for (const data of cutter.push(chunk)) writer.event(data)
+    } catch (error) {
+      const before = writer.take()
+      if (before !== '') yield Buffer.from(before)
+      throw error
+    }
+    const text = writer.take()
+    if (text !== '') yield Buffer.from(text)
+  }
+  writer.end()
+}
+
+/** A refusal in the shape of chat completions; what is none of the API's passes as it is. */
+async function refused (answer: CallAnswer): Promise<AdaptedAnswer> {
+  const { status, headers: { 'content-type': type = JSON_TYPE, 'retry-after': after } } = answer
+  const bytes = await readAll(answer, LONGEST_ANSWER_BYTES)
+  const message = messageIn(bytes.toString('utf8'))
+  const again: Record<string, string> = after === undefined ? {} : { 'retry-after': after }
+  if (message === null) return { status, headers: { 'content-type': type, ...again }, body: bytes }
+  const error = { message, type: errorType(status), param: null, code: null }
+  return { status, headers: { 'content-type': JSON_TYPE, ...again }, body: Buffer.from(JSON.stringify({ error })) }
+}
+
+function messageIn (text: string): string | null {
+  try {
+    const body = JSON.parse(text) as unknown
+    return isObject(body) && body.type === 'error' && isObject(body.error) && typeof body.error.message === 'string' ? body.error.message : null
+  } catch {
+    return null
+  }
+}
