@@ -1,6 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import docs from '../../../../plugins/api/docs/index.js'
 import { engineRoutes } from '../../../../plugins/api/memory/engine-routes.js'
 import { subgraphOf } from '../../../../plugins/api/memory/subgraph.js'
 import { fakeHindsight } from './fake-hindsight.js'
@@ -178,6 +179,89 @@ t.test('the embedded engine knows every route that is offered below /api/memory/
   for (const [path, action] of [['/documents/none', 'memory.document.delete'], ['/directives/none', 'memory.directive.delete'], ['/config', 'memory.bank_config.delete']] as const) {
     const { status } = await host.call('DELETE', `/api/memory/banks/shared${path}`)
     t.match((await host.audit())[0], { action, outcome: status < 300 ? 'ok' : 'error' })
+  }
+})
+
+/** What agents and operators are offered: `METHOD path`, below /api/memory, with how it answers on a bank with one memory. */
+const offered: ReadonlyArray<readonly [route: string, body: object | null, status: number, answer: object]> = [
+  ['POST add', { text: 'Bob lives in Paris.', document_id: 'bob' }, 200, { id: 'bob', timestamp: String }],
+  ['POST search', { query: 'Bob', limit: 3 }, 200, { items: [{ id: 'bob', text: 'Bob lives in Paris.', timestamp: String, dataset: 'shared', tags: ['agent:anonymous'], metadata: {}, score: Number, type: 'world' }] }],
+  ['POST recall', { query: 'Bob', max_tokens: 100, types: ['world'] }, 200, { items: [{ id: 'bob' }] }],
+  ['GET list', null, 200, { items: [{ id: 'bob' }], next_cursor: null }],
+  ['GET graph', null, 200, { enabled: false, extraction_slot: 'utility' }],
+  ['GET graph/status', null, 200, { enabled: false, extraction_slot: 'utility', slot_resolves: false, available_slots: [], in_flight: 0, llm_timeout_s: 300 }],
+  ['PUT graph', { llm_timeout_s: 200 }, 200, { llm_timeout_s: 200 }],
+  ['POST graph/retry', null, 200, { queued: 0, skipped: 0, banks: {} }],
+  ['GET engine', null, 200, { enabled: true, engine: 'embedded', reachable: true, version: String, features: {}, banks_total: 1 }],
+  ['GET banks', null, 200, { banks: [{ bank_id: 'shared' }] }],
+  ['PUT banks/{bank}', { name: 'Shared' }, 200, { bank_id: 'shared', name: 'Shared' }],
+  ['PATCH banks/{bank}', { name: 'Common' }, 200, { bank_id: 'shared', name: 'Common' }],
+  ['GET banks/{bank}/stats', null, 200, { bank_id: 'shared', total_nodes: 1 }],
+  ['GET banks/{bank}/stats/timeseries', null, 200, { bank_id: 'shared', buckets: Array }],
+  ['GET banks/{bank}/profile', null, 200, { bank_id: 'shared' }],
+  ['PUT banks/{bank}/profile', { disposition: { skepticism: 2, literalism: 3, empathy: 4 } }, 200, { bank_id: 'shared' }],
+  ['GET banks/{bank}/config', null, 200, { bank_id: 'shared', config: {} }],
+  ['PATCH banks/{bank}/config', { updates: { enable_observations: false } }, 200, { overrides: { enable_observations: false } }],
+  ['DELETE banks/{bank}/config', null, 200, { overrides: {} }],
+  ['GET banks/{bank}/graph', null, 200, { nodes: [{}], edges: [] }],
+  ['GET banks/{bank}/graph/subgraph', null, 200, { nodes: [{}], returned_nodes: 1, truncated: false, mode: 'top' }],
+  ['GET banks/{bank}/entities/graph', null, 200, { nodes: [], edges: [] }],
+  ['GET banks/{bank}/entities', null, 200, { items: [], total: 0 }],
+  ['GET banks/{bank}/entities/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['GET banks/{bank}/memories', null, 200, { items: [{ text: 'Bob lives in Paris.' }], total: 1 }],
+  ['GET banks/{bank}/memories/{id}', null, 200, { text: 'Bob lives in Paris.' }],
+  ['GET banks/{bank}/memories/{id}/history', null, 200, {}],
+  ['GET banks/{bank}/documents', null, 200, { items: [{ id: 'bob' }], total: 1 }],
+  ['GET banks/{bank}/documents/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['PATCH banks/{bank}/documents/{id}', { tags: ['x'] }, 404, { error: { code: 'memory.engine_error' } }],
+  ['DELETE banks/{bank}/documents/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['POST banks/{bank}/documents/{id}/reprocess', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['GET banks/{bank}/tags', null, 200, { items: [{ tag: 'agent:anonymous', count: 1 }] }],
+  ['POST banks/{bank}/recall', { query: 'Bob' }, 200, { results: [{ text: 'Bob lives in Paris.' }] }],
+  ['POST banks/{bank}/reflect', { query: 'Bob' }, 501, { error: { code: 'memory.engine_unsupported' } }],
+  ['GET banks/{bank}/mental-models', null, 200, { items: [] }],
+  ['POST banks/{bank}/mental-models', { name: 'Bob', source_query: 'Who is Bob?' }, 200, { operation_id: String }],
+  ['GET banks/{bank}/mental-models/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['PATCH banks/{bank}/mental-models/{id}', { name: 'x' }, 404, { error: { code: 'memory.engine_error' } }],
+  ['DELETE banks/{bank}/mental-models/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['POST banks/{bank}/mental-models/{id}/refresh', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['GET banks/{bank}/mental-models/{id}/history', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['GET banks/{bank}/directives', null, 200, { items: [] }],
+  ['POST banks/{bank}/directives', { name: 'short', content: 'Answer briefly' }, 200, { name: 'short' }],
+  ['PATCH banks/{bank}/directives/{id}', { is_active: false }, 404, { error: { code: 'memory.engine_error' } }],
+  ['DELETE banks/{bank}/directives/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['GET banks/{bank}/operations', null, 200, { operations: Array }],
+  ['GET banks/{bank}/operations/{id}', null, 200, { status: 'not_found' }],
+  ['DELETE banks/{bank}/operations/{id}', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['POST banks/{bank}/operations/{id}/retry', null, 404, { error: { code: 'memory.engine_error' } }],
+  ['POST banks/{bank}/consolidate', null, 501, { error: { code: 'memory.engine_unsupported' } }],
+  ['POST banks/{bank}/consolidation/recover', null, 200, {}],
+  ['GET banks/{bank}/export', null, 200, { version: '1' }],
+  ['POST banks/{bank}/import', { version: '1', directives: [] }, 200, {}],
+  ['GET banks/{bank}/document-transfer', null, 200, {}],
+  ['POST banks/{bank}/document-transfer', null, 415, {}],
+  ['DELETE banks/{bank}/memories/{id}', null, 200, {}],
+  ['DELETE banks/{bank}/memories', null, 200, { success: true }],
+  ['POST delete', { ids: ['bob'] }, 200, { deleted: 0 }],
+  ['DELETE banks/{bank}', null, 400, { error: { code: 'memory.confirm_required' } }]
+]
+
+t.test('every route of the memory is in the OpenAPI document, and answers on the embedded engine', async t => {
+  const host = await memoryHost(t, { plugins: [docs] })
+  const { paths } = (await host.call('GET', '/api/openapi.json')).json as { paths: Record<string, Record<string, object>> }
+  const described = Object.entries(paths).filter(([path]) => path.startsWith('/api/memory/') && !path.includes('/hindsight/'))
+    .flatMap(([path, its]) => Object.keys(its).map(method => `${method.toUpperCase()} ${path.slice('/api/memory/'.length)}`))
+  const names = new Set([...offered.map(([route]) => route), 'PATCH banks/{bank}/memories/{id}'])
+  t.strictSame(described.filter(route => !names.has(route)), [], 'none is described that is not in the table')
+  let memory = ''
+  for (const [route, body, wanted, shape] of offered) {
+    // the other address of GET graph
+    t.ok(described.includes(route) || route === 'GET graph/status', `${route} is described`)
+    const [method = '', path = ''] = route.split(' ')
+    const id = path.startsWith('banks/{bank}/memories/') ? memory : '5d8b8a04-fefb-4312-b6f8-04b65e09f014'
+    const { status, json } = await host.call(method, `/api/memory/${path.replace('{bank}', 'shared').replace('{id}', id)}`, body ?? undefined)
+    t.match({ status, json }, { status: wanted, ...Object.keys(shape).length === 0 ? {} : { json: shape } }, route)
+    if (route === 'GET banks/{bank}/memories') memory = json.items[0].id
   }
 })
 
