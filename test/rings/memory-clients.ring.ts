@@ -80,8 +80,31 @@ const meant: ReadonlyArray<readonly [begins: string, why: string]> = [
 /** What the server itself answers in another form than its document says. */
 const theirMisfits = new Set(['POST /v1/default/banks/{bank_id}/memories/recall 422: /detail must be array'])
 
+/** More recalls than the clients make at a time are refused almost at once. */
+const soonFull = { HINDSIGHT_API_ADMISSION_RECALL_MAX_IN_FLIGHT: '4', HINDSIGHT_API_ADMISSION_RECALL_MAX_WAIT_MS: '20' }
+
+async function staysFull (t: Test, server: HindsightServer, front: string): Promise<void> {
+  const post = (url: string, body: object): Promise<Response> =>
+    fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const bank = '/v1/default/banks/full'
+  t.equal((await post(`${server.url}${bank}/memories`, { items: [{ content: 'A dog sleeps.' }] })).status, 200)
+  const ways = { 'the server': `${server.url}${bank}/memories/recall`, 'the wire': `${front}/api/memory/hindsight${bank}/memories/recall`, 'the operator\'s route': `${front}/api/memory/banks/full/recall` }
+  const told: Record<string, string> = {}
+  for (const [way, url] of Object.entries(ways)) {
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => post(url, { query: `dog ${i}` })))
+    t.strictSame([...new Set(answers.map(({ status }) => status))].sort(), [200, 503], `${way}: some are answered, and those that are not are 503`)
+    const full = answers.find(({ status }) => status === 503)!
+    told[way] = full.headers.get('retry-after') ?? ''
+    t.match(await full.json(), way === 'the operator\'s route' ? { error: { code: 'memory.engine_error', details: { upstream_status: 503, retry_after_s: Number } } } : { detail: String }, way)
+    await Promise.all(answers.filter(each => each !== full).map(each => each.arrayBuffer()))
+  }
+  t.match(told['the server'], /^[1-9]\d*$/)
+  t.strictSame([...new Set(Object.values(told))], [told['the server']], 'and it says when to come back as the server does')
+  t.equal((await post(ways['the wire'], { query: 'dog' })).status, 200, 'soon it answers again')
+}
+
 t.test('clients as they come get the same from a Hindsight server through the gateway and from the embedded engine', async t => {
-  const server = await startHindsight()
+  const server = await startHindsight(soonFull)
   if (typeof server === 'string') {
     lacking(t, server)
     return
@@ -89,8 +112,9 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   t.teardown(() => server.stop())
   const api = await (await fetch(`${server.url}/openapi.json`)).json() as HindsightApi
   const misfits = typeCheck(api)
+  const front = await inFront(t, server)
   const [theirs, ours] = await Promise.all([
-    exchangesAt(t, 'a Hindsight server', await inFront(t, server), api), exchangesAt(t, 'embedded', await embedded(t, server), api)
+    exchangesAt(t, 'a Hindsight server', front, api), exchangesAt(t, 'embedded', await embedded(t, server), api)
   ])
   const differences = new Set<string>()
   for (const [client, want] of theirs) {
@@ -109,6 +133,7 @@ t.test('clients as they come get the same from a Hindsight server through the ga
   const asked = new Set([...theirs.values()].flat().map(({ operation }) => operation))
   const all = Object.entries(api.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`))
   t.same(all.filter(each => !asked.has(each)), [], 'no operation of the server is left out')
+  await t.test('a server that is full stays a 503 with the time to come back, on every way to it', t => staysFull(t, server, front))
   await server.stop()
   t.same(server.pids.filter(pid => existsSync(`/proc/${pid}`)), [], 'the server and its database have ended')
 })
