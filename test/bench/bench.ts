@@ -9,6 +9,7 @@ import { helpText, readOptions } from './options.js'
 import { besideBars, measureBeside } from './memory/memory-beside.js'
 import { measureMemory, memoryBars } from './memory/memory.js'
 import { loopBars, measureLoop } from './memory/memory-loop.js'
+import { measureMillion, millionBars } from './memory/memory-million.js'
 import { measureScale, scaleBars } from './memory/memory-scale.js'
 import { measurePeers, peerLines } from './peers/peers.js'
 import { measurePlain, plainBars, type PlainTarget } from './plain.js'
@@ -36,6 +37,7 @@ async function run (): Promise<void> {
   const servers: BenchServer[] = []
   try {
     if (options.peers) await comparePeers(home)
+    else if (options.million) await measureMillionOnly(home)
     else if (options.memory !== undefined) await measureMemoryOnly(home, options.memory)
     else await measureGateway(home, servers)
   } finally {
@@ -52,6 +54,11 @@ async function measureMemoryOnly (home: string, file: string): Promise<void> {
   finish({ memory: { ...quality, scale, loop, beside } }, [
     ...memoryBars(quality), ...scaleBars(scale), ...loopBars(loop), ...besideBars(beside)
   ])
+}
+
+async function measureMillionOnly (home: string): Promise<void> {
+  const million = await measureMillion(home, quick ? 100_000 : 1_000_000, say)
+  finish({ million }, millionBars(million))
 }
 
 async function comparePeers (home: string): Promise<void> {

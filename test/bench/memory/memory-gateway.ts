@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import builtins from '../../../plugins/index.js'
 import { createGateway } from '../../../kernel/gateway.js'
 import { createFakeProviderPlugin, FakeEngineRuntime } from '../../../kernel/testing/index.js'
 import type { EngineInspection } from '../../../kernel/contract/provider/engine-runtime.js'
+import { TurnWatch } from '../thread-use.js'
 
 /**
  * The gateway as it ships, with its memory on, a chat slot and one that embeds. Asked for `held`, it tells what held its event
@@ -29,23 +29,6 @@ class PinnedRuntime extends FakeEngineRuntime {
   }
 }
 
-/** Time of the processor that the main thread has used, in milliseconds. */
-function threadMs (): number | null {
-  try {
-    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6
-  } catch {
-    return null
-  }
-}
-
-let used: number | null = null
-let before = threadMs()
-function turned (): void {
-  const now = threadMs()
-  if (now !== null && before !== null) used = Math.max(used ?? 0, now - before)
-  before = now
-}
-
 await mkdir(join(home, 'etc/svc/slots'), { recursive: true })
 await writeFile(join(home, 'etc/svc/svc.toml'), '[slots]\nautostart = false\n[server]\nlog_level = "warn"\n[memory]\nenabled = true\n')
 for (const [name, type] of Object.entries({ agent: 'llm', embed: 'embedding' })) {
@@ -61,13 +44,12 @@ const gateway = createGateway({ builtins, plugins: [provider], home, port: 0, ru
 const { baseUrl } = await gateway.start()
 const loop = monitorEventLoopDelay({ resolution: 1 })
 loop.enable()
-setInterval(turned, 1)
+const turns = new TurnWatch()
 process.stdout.write(`${JSON.stringify({ port: Number(new URL(baseUrl).port) })}\n`)
 process.on('message', what => {
   if (what !== 'held') return void process.send!({ rss: process.memoryUsage().rss, cpu: process.cpuUsage() })
-  const held: Held = { most: loop.max / 1e6, p999: loop.percentile(99.9) / 1e6, used }
+  const held: Held = { most: loop.max / 1e6, p999: loop.percentile(99.9) / 1e6, used: turns.take() }
   loop.reset()
-  used = null
   process.send!(held)
 })
 process.on('disconnect', () => {

@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { EmbeddedEngine } from '../../../plugins/services/memory-engine/embedded-engine.js'
+import type { Errand, ErrandAnswer } from '../../../plugins/services/memory-engine/messages.js'
+import { codeOf, modelNumber, normalized } from '../../../plugins/services/memory-engine/recall/vector-table.js'
+import { openStore } from '../../../plugins/services/memory-engine/store/open.js'
+import type { Bar } from '../lists.js'
+import { callsOf, type Call } from './memory.js'
+import { createTexts, madeUpVector } from './memory-texts.js'
+
+/** A bank of a million memories: what of it is in the memory of the process. Mebibytes and milliseconds. */
+export interface MemoryMillion {
+  readonly memories: number
+  /** Of the process, after the same calls in a bank of one memory. */
+  readonly rss_before_mib: number
+  readonly rss_first_recalls_mib: number
+  readonly rss_end_mib: number
+  readonly recall_p50_ms: number
+  readonly recall_p99_ms: number
+  readonly disk_mib: number
+}
+
+const MODEL = 'made-up'
+/** Texts that the bank is made of; each is there many times, with a number of its own. */
+const TEXTS = 5_000
+const SLICE = 50_000
+const RECALLS = 100
+const ROUNDS = 3
+const RETAINED = 500
+/** The signs of so many vectors are 52 MiB, and 128 MiB of the file may be mapped. */
+const MOST_GROWN_MIB = 300
+
+/** Writes the rows that as many retains would have made: a million of those take a quarter of an hour. */
+export function fill (path: string, memories: number): void {
+  const store = openStore(path)
+  const { sentence } = createTexts(3)
+  const bank = store.get<{ seq: number }>(`SELECT seq FROM banks WHERE bank_id = 'large'`)!.seq
+  const model = modelNumber(store, MODEL, madeUpVector('x').length)
+  store.exec('CREATE TEMP TABLE texts (seq INTEGER PRIMARY KEY, text TEXT, vector BLOB, code BLOB)')
+  for (let i = 0; i < TEXTS; i++) {
+    const text = sentence(14)
+    const vector = normalized(madeUpVector(text))!
+    store.run('INSERT INTO temp.texts (seq, text, vector, code) VALUES (?, ?, ?, ?)', [i, text, Buffer.from(vector.buffer), Buffer.from(codeOf(vector).buffer)])
+  }
+  const first = store.get<{ seq: number }>('SELECT max(seq) AS seq FROM memories')!.seq + 1
+  for (let from = first; from < first + memories; from += SLICE) {
+    const range = `WITH RECURSIVE n(seq) AS (SELECT ${from} UNION ALL SELECT seq + 1 FROM n WHERE seq < ${Math.min(from + SLICE, first + memories) - 1})`
+    const joined = `FROM n JOIN temp.texts t ON t.seq = n.seq % ${TEXTS}`
+    store.transaction(() => {
+      store.exec(`${range} INSERT INTO memories (seq, id, bank, text, text_hash, fact_type, mentioned_at, vector_model, created_at, updated_at)
+        SELECT n.seq, '${randomUUID().slice(0, 24)}' || printf('%012x', n.seq), ${bank}, t.text || ' n' || n.seq, randomblob(16), 'world', ${Date.now()}, ${model}, ${Date.now()}, ${Date.now()} ${joined}`)
+      store.exec(`${range} INSERT INTO text_${bank} (rowid, text, context, entities) SELECT n.seq, t.text || ' n' || n.seq, '', '' ${joined}`)
+      store.exec(`${range} INSERT INTO vectors (memory, bank, model, vector) SELECT n.seq, ${bank}, ${model}, t.vector ${joined}`)
+      store.exec(`${range} INSERT INTO vector_codes (bank, model, memory, code) SELECT ${bank}, ${model}, n.seq, t.code ${joined}`)
+    })
+  }
+  store.close()
+}
+
+export async function measureMillion (home: string, memories: number, say: (text: string) => void): Promise<MemoryMillion> {
+  const path = join(home, 'million.db')
+  const off = { model: null, why: 'not in this run' } as const
+  const run = (errand: Errand): Promise<ErrandAnswer> => {
+    const { input } = JSON.parse(Buffer.from((errand as { body: Uint8Array }).body).toString('utf8')) as { input: string[] }
+    const data = input.map((text, index) => ({ index, embedding: madeUpVector(text) }))
+    return Promise.resolve({ status: 200, body: Buffer.from(JSON.stringify({ data })) })
+  }
+  const open = (): EmbeddedEngine => new EmbeddedEngine({
+    path: () => path, abilities: () => ({ embed: { model: MODEL, why: null }, rerank: off, chat: off }), run, log: () => {}
+  })
+  const made = open()
+  for (const bank of ['small', 'large']) await callsOf(made)('POST', `${bank}/memories`, { items: [{ content: 'A dog sleeps.' }] })
+  await made.close()
+  // in a process of its own: what it needs is not to be counted
+  execFileSync(process.execPath, ['--input-type=module', '-e', `(await import(${JSON.stringify(import.meta.url)})).fill(${JSON.stringify(path)}, ${memories})`])
+  const disk = statSync(path).size / 2 ** 20
+  say(`  ${memories} memories are there, ${disk.toFixed(0)} MiB on disk`)
+  const engine = open()
+  const call = callsOf(engine)
+  const { sentence, item } = createTexts(4)
+  await recalls(call, 'small', sentence)
+  const before = rss()
+  let times = await recalls(call, 'large', sentence)
+  const first = rss()
+  say(`  ${before.toFixed(0)} MiB resident beside a bank of one memory, ${first.toFixed(0)} after ${RECALLS} recalls in the large one`)
+  for (let round = 0; round < ROUNDS; round++) {
+    await call('POST', 'large/memories', { items: Array.from({ length: RETAINED }, item) })
+    await call('GET', 'large/memories/list?limit=100&offset=500000')
+    times = await recalls(call, 'large', sentence)
+  }
+  const end = rss()
+  await engine.close()
+  const [p50, p99] = [times[RECALLS / 2]!, times[Math.floor(RECALLS * 0.99)]!]
+  const further = `${ROUNDS * RETAINED} retains and ${ROUNDS * RECALLS} recalls more`
+  say(`  ${end.toFixed(0)} MiB after ${further}; recall p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`)
+  return {
+    memories, rss_before_mib: before, rss_first_recalls_mib: first, rss_end_mib: end, recall_p50_ms: p50, recall_p99_ms: p99,
+    disk_mib: disk
+  }
+}
+
+async function recalls (call: Call, bank: string, sentence: (words: number) => string): Promise<number[]> {
+  const times: number[] = []
+  for (let i = 0; i < RECALLS; i++) {
+    const start = performance.now()
+    const { status } = await call('POST', `${bank}/memories/recall`, { query: sentence(6) })
+    if (status !== 200) throw new Error(`a recall was answered ${status}`)
+    times.push(performance.now() - start)
+  }
+  return times.sort((a, b) => a - b)
+}
+
+function rss (): number {
+  return process.memoryUsage().rss / 2 ** 20
+}
+
+export function millionBars ({ rss_before_mib: before, rss_end_mib: end }: MemoryMillion): readonly Bar[] {
+  const grown = end - before
+  return [{ name: 'memory: grown by a million memories, MiB', value: grown, limit: `<= ${MOST_GROWN_MIB}`, ok: grown <= MOST_GROWN_MIB }]
+}
