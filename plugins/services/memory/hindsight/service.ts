@@ -22,9 +22,9 @@ export function hindsightService (memory: Pick<MemoryService, 'health' | 'status
       ? ['the gateway runs as root, for whom its database does not start: name one in HINDSIGHT_API_DATABASE_URL, in [plugins.config.api-services.services.hindsight] env']
       : []
     if (isUsed()) return [`the memory of this gateway is kept there: [memory] url is ${urlOf()}`, ...root]
-    return [...root, enabled
+    return [enabled
       ? 'the memory of this gateway is the embedded engine, which runs within it and needs no server: svc memory status'
-      : 'the memory of this gateway is off: svc memory enable']
+      : 'the memory of this gateway is off: svc memory enable', ...root]
   }
   return defineService({
     id: 'hindsight',
