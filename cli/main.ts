@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { Cli, type CliProcess, type Usual } from './cli.js'
 import { CliFailure, exitCodes, Interrupted, PipeClosed, ProgramEnded, RestartWanted } from './failure.js'
+import { lostOutput } from './lost-output.js'
 import { ownCommand, type OwnCommand } from './own-command.js'
 import { createProgram } from './program.js'
 import { harmless } from './terminal/text-width.js'
@@ -12,22 +13,30 @@ const LONGEST_INTERVAL_MS = 2 ** 31 - 1
 export async function main (argv: readonly string[], process: CliProcess, usual?: Usual): Promise<number> {
   let command: OwnCommand | undefined
   const cli = new Cli(process, () => command ??= ownCommand(argv[1] ?? '', process.env), usual)
+  let lost: CliFailure | null = null
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') cli.interrupts.abort(new PipeClosed())
+      const problem = lostOutput(error)
+      if (problem === null) cli.interrupts.abort(new PipeClosed())
+      else if (stream === process.stdout) cli.interrupts.abort(lost ??= new CliFailure(problem))
     })
+  }
+  // what a disk did not take is not there, however well the command went
+  const allWritten = async (code: number): Promise<number> => {
+    await flushed(process.stdout)
+    return code === exitCodes.ok && lost !== null ? await report(cli, lost) : code
   }
   // the clock's timers keep no process alive: a command that waits for nothing else would end in the middle, with 0
   const awake = setInterval(() => {}, LONGEST_INTERVAL_MS)
   try {
     await (await createProgram(cli, argv.slice(2))).parseAsync(argv)
-    return exitCodes.ok
+    return await allWritten(exitCodes.ok)
   } catch (error) {
-    return await report(cli, error)
+    return await allWritten(await report(cli, error))
   } finally {
     clearInterval(awake)
     cli.interrupts.close()
-    await Promise.all([process.stdout, process.stderr].map(flushed))
+    await flushed(process.stderr)
   }
 }
 

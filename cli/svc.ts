@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import { setHeapFlags } from './heap-flags.js'
+import { writeOnly } from './lost-output.js'
 import { version } from './version.js'
 
 const [, , ...words] = process.argv
 if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
-  process.stdout.on('error', () => {}).write(`svc ${version}\n`)
+  writeOnly(`svc ${version}\n`)
 } else {
   setHeapFlags()
   const { main } = await import('./main.js')

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { setHeapFlags } from '../heap-flags.js'
+import { writeOnly } from '../lost-output.js'
 import type * as main from '../main.js'
 
 /** Set where the bundle is made. */
@@ -8,7 +9,7 @@ declare const SVC_VERSION: string
 const [, , ...words] = process.argv
 if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
-  process.stdout.on('error', () => {}).write(`svc ${SVC_VERSION}\n`)
+  writeOnly(`svc ${SVC_VERSION}\n`)
 } else {
   setHeapFlags()
   void import('./chunks.js')

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Command } from 'commander'
@@ -8,6 +8,7 @@ import { Cli } from '../../cli/cli.js'
 import { exitCodes } from '../../cli/failure.js'
 import { createProgram } from '../../cli/program.js'
 import { shellWords } from '../../kernel/contract/text/shell-words.js'
+import { shippedProgram } from '../program.js'
 import { documents, root, sources } from '../repository.js'
 import { bin, FakeProcess, run } from './support.js'
 
@@ -328,4 +329,14 @@ t.test('the real program: version, environment, and a reader that leaves early',
   t.match(failed, { code: 1, stderr: /no gateway answers at http:\/\/localhost:9\s/ }, 'a scheme may be left out')
   const piped = await exec('sh', ['-c', `"${process.execPath}" "${bin}" slot --help 2>&1 | head -1; echo ok`])
   t.match(piped.stdout, /Usage: svc slot.*\nok/)
+})
+
+t.test('output that cannot be written is said on standard error, and the command fails', { skip: !existsSync('/dev/full') }, async t => {
+  const exec = promisify(execFile)
+  for (const program of [bin, shippedProgram()]) {
+    for (const line of ['--version', '--help', 'slot --help', 'completion bash']) {
+      const ended = await exec('sh', ['-c', `"${process.execPath}" "${program}" ${line} >/dev/full`]).catch((error: unknown) => error)
+      t.match(ended, { code: 1, stderr: /^Error: standard output could not be written: ENOSPC[^\n]*\n$/ }, `${line} of ${program}`)
+    }
+  }
 })
