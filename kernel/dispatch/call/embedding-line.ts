@@ -1,13 +1,12 @@
 import { svcError, type RequestPriority, type SlotLease, type SvcError } from '../../contract/index.js'
 import type { AnswerSink } from '../answer/answer-sink.js'
 import { joinedBody, splitAnswer, type EmbeddingTexts } from '../body/embedding-body.js'
-import { without } from '../answer/headers.js'
+import { WholeAnswer } from '../answer/whole-answer.js'
 import { boardSlot } from './board-slot.js'
 
 /** Texts and bytes of one joined call: enough that calls cost nothing, few enough that no text waits for many others. */
 const MOST_TEXTS = 64
 const MOST_BYTES = 256 * 1024
-const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 /** How often a call is given to an engine that turns out not to be there. */
 const MOST_ATTEMPTS = 3
 const QUEUE_RETRY_S = 5
@@ -219,42 +218,4 @@ function lineFull (slot: string, bytes: number): SvcError {
   return svcError('slot.queue_full', `slot '${slot}' has ${Math.round(bytes / 1024)} KiB of texts waiting and takes no more for now; ask again later`, {
     details: { slot, retry_after_s: QUEUE_RETRY_S }
   })
-}
-
-/** Collects an answer, which is split before any client gets a byte of it. */
-class WholeAnswer implements AnswerSink {
-  readonly #done: (status: number, headers: readonly string[], body: Buffer) => void
-  readonly #failed: (error: SvcError) => void
-  #chunks: Buffer[] | null = []
-  #size = 0
-  #status = 0
-  #headers: readonly string[] = []
-
-  constructor (done: (status: number, headers: readonly string[], body: Buffer) => void, failed: (error: SvcError) => void) {
-    this.#done = done
-    this.#failed = failed
-  }
-
-  head (status: number, rawHeaders: readonly Buffer[] | readonly string[]): void {
-    this.#status = status
-    this.#headers = without(rawHeaders.map(text => text.toString('latin1')), ['content-length', 'transfer-encoding', 'etag'])
-  }
-
-  data (chunk: Buffer): boolean {
-    this.#size += chunk.length
-    if (this.#size > LONGEST_ANSWER_BYTES) this.#chunks = null
-    this.#chunks?.push(chunk)
-    return true
-  }
-
-  end (): void {
-    if (this.#chunks !== null) return this.#done(this.#status, this.#headers, Buffer.concat(this.#chunks, this.#size))
-    this.#failed(svcError('dispatch.upstream_failed', `the vectors for one call are larger than ${LONGEST_ANSWER_BYTES} bytes`))
-  }
-
-  fail (error: SvcError): void {
-    this.#failed(error)
-  }
-
-  onDrain (): void {}
 }
