@@ -29,7 +29,8 @@ export function isSpace (c: number | undefined): boolean {
 
 export function skipSpace (body: Buffer, at: number): number {
   let pos = at
-  while (isSpace(body[pos])) pos++
+  // a look behind the end would make every later one slow: the compiled code gives up on it
+  while (pos < body.length && isSpace(body[pos])) pos++
   return pos
 }
 

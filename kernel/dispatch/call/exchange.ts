@@ -134,7 +134,7 @@ export class Exchange implements Dispatcher.DispatchHandler, WireReader {
     if (this.#headLimitMs > 0) this.#await(this.#headLimitMs, () => new errors.HeadersTimeoutError())
   }
 
-  onHeaders (status: number, rawHeaders: Buffer[] | string[], resume: () => void): boolean {
+  onHeaders (status: number, rawHeaders: readonly Buffer[] | readonly string[], resume: () => void): boolean {
     if (status < 200) return true
     this.#hasHead = true
     if (this.#bodyLimitMs === 0) {

@@ -4,7 +4,7 @@ export type Framing = 'none' | 'length' | 'chunks' | 'close'
 export interface WireHead {
   readonly status: number
   /** Flat list of names and values. */
-  readonly headers: string[]
+  readonly headers: readonly string[]
   readonly framing: Framing
   /** Of the body, where `framing` is `length`. */
   readonly length: number

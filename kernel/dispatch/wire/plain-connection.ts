@@ -7,8 +7,8 @@ import { readHead, type WireHead } from './answer-head.js'
 export interface WireReader {
   /** The connection stands; nothing has been sent yet. */
   onConnect (abort: (reason?: Error) => void): void
-  /** @param headers flat list of names and values */
-  onHeaders (status: number, headers: string[], resume: () => void): unknown
+  /** @param headers flat list of names and values, which other answers may have, too */
+  onHeaders (status: number, headers: readonly string[], resume: () => void): unknown
   /** False pauses what comes until `resume` is called. */
   onData (chunk: Buffer): boolean
   /** @param isSent nothing of the request is on its way out any more */
@@ -48,6 +48,8 @@ export class PlainConnection {
   /** What came of a head so far. */
   #partial: Buffer = EMPTY
   #answer: WireHead | null = null
+  /** The last head that came, and what it says. */
+  #last: { readonly text: string, readonly head: WireHead } | null = null
   #left = 0
   #chunks: ChunkedBody | null = null
   #failure: Error | null = null
@@ -153,7 +155,7 @@ export class PlainConnection {
         else this.#partial = Buffer.from(rest)
         return -1
       }
-      const answer = readHead(bytes.toString('latin1', start, end))
+      const answer = this.#headOf(bytes.toString('latin1', start, end))
       start = end + HEAD_END.length
       if (typeof answer === 'string') {
         this.#malformed(answer)
@@ -168,6 +170,14 @@ export class PlainConnection {
       this.#partial = EMPTY
       return this.#begin(answer) ? start - before : -1
     }
+  }
+
+  /** An engine begins most of its answers alike, within one second at least: the same text is not taken apart again. */
+  #headOf (text: string): WireHead | string {
+    if (this.#last?.text === text) return this.#last.head
+    const head = readHead(text)
+    if (typeof head !== 'string') this.#last = { text, head }
+    return head
   }
 
   #begin (answer: WireHead): boolean {
