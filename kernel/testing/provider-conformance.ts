@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { z } from 'zod'
 import {
-  ENV_NAME_PATTERN, hardwareSchema, hostFeatures, isProvider, messageOf, modelRowSchema, slotConfigSchema, surfaceNames,
-  type EngineClient, type EngineProvider, type HealthReport, type HealthVerdict, type LaunchInput, type LaunchSpecInput,
-  type SlotConfig, type SlotConfigInput
+  ENV_NAME_PATTERN, hostFeatures, isProvider, messageOf, surfaceNames, type EngineClient, type EngineProvider,
+  type HealthReport, type HealthVerdict, type LaunchInput
 } from '../contract/index.js'
 import { defaultVerdict } from '../slots/life/watch/health.js'
-import { planArgv, planLaunch } from '../slots/plan/launch/launch-plan.js'
+import { furtherPorts, launchInput, plan, PORT, specInput, type ConformanceLaunch } from './conformance-launch.js'
 
 /**
  * One rule. Give it to the test runner of your choice:
@@ -24,19 +23,12 @@ export interface FedAnswer {
   readonly json?: unknown
 }
 
-export interface ProviderConformanceOptions {
-  /** A slot the provider can run, besides its name: type, device, options. */
-  readonly slot?: SlotConfigInput
+export interface ProviderConformanceOptions extends ConformanceLaunch {
   /** Answers of the engine's health path that must count as well, and as not yet well. */
   readonly healthy?: FedAnswer
   readonly loading?: FedAnswer
-  /** For an engine with models of its own: one of them, as people write it. */
-  readonly engineModel?: string
 }
 
-const PORT = 7654
-/** Of the first further port; the others follow. */
-const FURTHER_PORT = 7655
 const verdicts: readonly HealthVerdict[] = ['ok', 'loading', 'failed']
 
 /** What every provider must keep to, checked without starting an engine. */
@@ -232,54 +224,6 @@ function assertVerdict (provider: EngineProvider, answer: FedAnswer, wanted: rea
   const verdict = judgeHealth(provider, answer)
   const fed = `fed ${answer.status} with ${JSON.stringify(answer.json ?? null)}`
   assert.ok((wanted as readonly string[]).includes(verdict), `${fed}, health.verdict says '${verdict}' and must say ${wanted.map(word => `'${word}'`).join(' or ')}`)
-}
-
-function plan (provider: EngineProvider, launch: LaunchInput): unknown {
-  return planLaunch({
-    launch,
-    provider,
-    mtp: false,
-    access: { devices: [], cdiDevices: [], groups: [], securityOpts: [], env: {} },
-    image: { ref: 'image', digest: null },
-    publishHost: '127.0.0.1'
-  })
-}
-
-function specInput (provider: EngineProvider, launch: LaunchInput): LaunchSpecInput {
-  return { ...launch, argv: planArgv(provider, launch, false).argv }
-}
-
-function launchInput (
-  provider: EngineProvider, form: 'container' | 'process', { slot = {}, engineModel }: ProviderConformanceOptions
-): LaunchInput {
-  const model = { ...modelRowSchema.parse({ path: '/models/test.gguf' }), id: 'test' }
-  const own = { type: provider.slotTypes[0], device: provider.devices[0], provider: provider.name }
-  const config = { ...slotConfigSchema.parse({ ...own, ...slot }), provider: provider.name }
-  const options = provider.slotOptions?.parse(config.options) as SlotConfig['options'] | undefined
-  return {
-    slot: { ...config, options: options ?? config.options, name: 'conformance' },
-    device: provider.devices[0]!,
-    form,
-    bindHost: form === 'container' ? '0.0.0.0' : '127.0.0.1',
-    port: PORT,
-    ports: furtherPorts(provider),
-    model: provider.takesModel ?? provider.needsModel ? model : null,
-    ...provider.models === undefined
-      ? {}
-      : { engineModels: { id: engineModel === undefined ? null : provider.models.canonical(engineModel), store: '/store/models' } },
-    profile: null,
-    contextSize: 8192,
-    chatTemplatePath: null,
-    mmprojPath: null,
-    modelRoots: ['/models'],
-    hardware: hardwareSchema.parse({}),
-    stateDir: '/var/lib/svc/slots/conformance',
-    engineKey: 'sk-svc-key-of-the-conformance-kit'
-  }
-}
-
-function furtherPorts ({ ports = [] }: EngineProvider): Readonly<Record<string, number>> {
-  return Object.fromEntries(ports.map((name, i) => [name, FURTHER_PORT + i]))
 }
 
 function assertNamesPort (words: readonly string[]): void {

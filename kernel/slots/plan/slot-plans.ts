@@ -20,7 +20,7 @@ import { planArgv, planLaunch, type DeviceAccess, type LaunchPlan } from './laun
 import type { PreparedLaunch } from './launch/prepared-launch.js'
 import { renderedLaunch } from './launch/rendered-launch.js'
 import { KeptPlans } from './launch/kept-plans.js'
-import { missingFiles, projectorOf, type MissingFile } from './launch/missing-files.js'
+import { projectorOf, type MissingFile } from './launch/missing-files.js'
 import { mtpEffective } from './mtp.js'
 import type { EffectiveSlot } from './effective-slot.js'
 import { launchTroubles } from './launch/launch-troubles.js'
