@@ -75,7 +75,8 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
   const gateway = await wireGateway(t, {
     plugins: [responseRoutes],
     files: {
-      'etc/svc/upstreams.toml': `[[upstream]]\nname = "far"\nurl = "${upstream.origin}/v1"\nauth_style = "anthropic"\nauth_value_env = "FAR_KEY"\n`,
+      'etc/svc/upstreams.toml': `[[upstream]]\nname = "far"\nurl = "${upstream.origin}/v1"\nauth_style = "anthropic"\nauth_value_env = "FAR_KEY"\n` +
+        `[[upstream]]\nname = "near"\nurl = "${upstream.origin}/v1"\nauth_style = "none"\n`,
       'etc/svc/api.env': 'FAR_KEY=sk-far\n'
     }
   })
@@ -149,6 +150,14 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     })
     await post({})
     t.strictSame(asked(), { model: 'claude-9', max_tokens: 4096, messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] })
+  })
+
+  t.test('a 404 of an upstream of another kind passes as it is', async t => {
+    const seen = upstream.requests.length
+    const answer = await post({ model: 'near/claude-9' })
+    t.equal(answer.status, 404)
+    t.equal(await answer.text(), refusal('not_found_error'))
+    t.strictSame(upstream.requests.slice(seen).map(({ url }) => url), ['/v1/chat/completions'])
   })
 
   t.test('what the API has no words for is refused by its name', async t => {
