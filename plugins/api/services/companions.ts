@@ -1,12 +1,13 @@
 import {
-  messageOf, pause, SerialQueue, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
+  messageOf, SerialQueue, type Clock, type Logger, type ServiceCatalog, type ServiceDescriptor, type ServiceVerb
 } from 'svc-gateway/plugin'
 import { servicesError } from './errors.js'
 import { ServiceInstaller, type InstallerDeps } from './installer.js'
+import { OwnPrograms, type ProgramOutcome } from './own-programs.js'
 import { probe, type Probed } from './probe.js'
 import type { Companions, FindRunner, InstallForm, InstallStatus, ServiceForm, ServiceOffer, ServiceRunner } from './ref.js'
-import { verbTimeoutMs, type Systemd, type UnitState, type VerbOutcome } from './systemd.js'
-import { placeOf, programOf } from './world.js'
+import type { Systemd, UnitState, VerbOutcome } from './systemd.js'
+import { placeOf } from './world.js'
 
 export interface CompanionDeps extends InstallerDeps {
   readonly catalog: ServiceCatalog
@@ -20,19 +21,20 @@ export interface ActionOutcome extends VerbOutcome {
   readonly active: boolean
 }
 
-type ProgramOutcome = Omit<ActionOutcome, 'problem'>
-
-const LOOK_EVERY_MS = 200
-
 /** The services that plugins describe: how each runs on this machine, and its verbs. */
 export class ServiceManager implements Companions {
   readonly installer: ServiceInstaller
   readonly #deps: CompanionDeps
+  readonly #programs: OwnPrograms
   readonly #turns = new Map<string, SerialQueue>()
 
   constructor (deps: CompanionDeps) {
     this.#deps = deps
     this.installer = new ServiceInstaller(deps)
+    const { installer } = this
+    this.#programs = new OwnPrograms(deps, {
+      installer, probe: service => this.probe(service), runnerOf: service => this.runnerOf(service)
+    })
   }
 
   /** Takes over what an earlier gateway left running, and starts what is enabled. Waits for nothing to answer. */
@@ -50,7 +52,7 @@ export class ServiceManager implements Companions {
     const units = await this.units()
     for (const { service, form } of wanted) {
       if (units.has(service.unit)) continue
-      await this.#launch(service, form, signal).catch((error: unknown) => {
+      await this.#programs.launch(service, form, signal).catch((error: unknown) => {
         log.warn({ service: service.id }, `${service.name} could not be started: ${messageOf(error)}`)
       })
     }
@@ -129,7 +131,7 @@ export class ServiceManager implements Companions {
         if (form === 'unit') return await this.#actOnUnit(service, verb)
         const done = form === 'slot' ? await this.#actOnSlot(service, verb)
           : form === 'agent' ? await this.#actOnAgent(service, verb)
-            : await this.#actOnProgram(service, verb, form)
+            : await this.#programs.act(service, verb, form)
         return { ...done, problem: done.ok ? null : 'failed' }
       } catch (error) {
         return { ok: false, active: this.#runs(service), message: messageOf(error), problem: 'failed' }
@@ -166,7 +168,7 @@ export class ServiceManager implements Companions {
   /** What runs already goes on with what was installed. */
   async #takeUp (service: ServiceDescriptor, status: InstallStatus): Promise<InstallStatus> {
     await this.#inTurn(service.id, async () => {
-      if (this.#runs(service)) await this.#launch(service, status.form!, this.#deps.signal)
+      if (this.#runs(service)) await this.#programs.launch(service, status.form!, this.#deps.signal)
       await this.installer.sweep(service)
     })
     return status
@@ -200,64 +202,6 @@ export class ServiceManager implements Companions {
   async #actOnAgent (service: ServiceDescriptor, verb: ServiceVerb): Promise<ProgramOutcome> {
     const message = await this.runnerOf(service)!.act(verb)
     return { ok: true, active: this.#runs(service), message }
-  }
-
-  async #actOnProgram (service: ServiceDescriptor, verb: ServiceVerb, form: ServiceForm | null): Promise<ProgramOutcome> {
-    const { daemons, kept, signal } = this.#deps
-    const { id, name } = service
-    if (verb === 'stop') {
-      await daemons.end(id)
-      return { ok: true, active: false, message: `${name} does not run` }
-    }
-    if (verb === 'disable') {
-      kept.change(id, { enabled: false })
-      return { ok: true, active: this.#runs(service), message: `${name} does not start with the gateway` }
-    }
-    if (form !== 'python' && form !== 'container') throw await this.#absent(service)
-    const isNew = kept.get(id).form === null
-    const told = isNew ? (await (await this.installer.begin(service, form)).done).settings : await this.installer.prepare(service)
-    const also = told.length === 0 ? '' : `; svc.toml has ${told.join(' and ')} for it now`
-    if (verb === 'enable') {
-      kept.change(id, { enabled: true })
-      return { ok: true, active: this.#runs(service), message: `${name} starts with the gateway${also}` }
-    }
-    if (verb === 'restart') await daemons.end(id)
-    await this.#launch(service, form, signal)
-    const problem = await this.#untilUp(service, verbTimeoutMs[verb])
-    return { ok: problem === null, active: this.#runs(service), message: problem ?? `${name} answers${also}` }
-  }
-
-  async #launch (service: ServiceDescriptor, form: InstallForm, signal: AbortSignal): Promise<void> {
-    const { daemons, kept } = this.#deps
-    await daemons.run(await programOf(this.#deps, service, form, kept.get(service.id)), { signal })
-  }
-
-  /** Null once it answers; otherwise why it does not. */
-  async #untilUp (service: ServiceDescriptor, withinMs: number): Promise<string | null> {
-    const { clock, daemons, signal } = this.#deps
-    const until = clock.monotonic() + withinMs
-    for (;;) {
-      const { up, detail } = await this.probe(service)
-      if (up) return null
-      const { state, problem } = daemons.status(service.id)
-      if (state !== 'running') return problem ?? `${service.name} does not run`
-      if (clock.monotonic() > until) return `${service.name} runs and does not answer yet: ${detail}`
-      signal.throwIfAborted()
-      await pause(clock, LOOK_EVERY_MS, signal)
-    }
-  }
-
-  async #absent (service: ServiceDescriptor): Promise<Error> {
-    const { id, name, unit } = service
-    const canBring = service.python !== undefined || service.container !== undefined
-    const systemd = `systemd has no unit ${unit}`
-    const runner = this.runnerOf(service)
-    if (runner !== undefined) return new Error(`${name} is not here: ${systemd}; \`${runner.brings}\` brings it`)
-    if (!canBring) return new Error(`${name} is not here: ${systemd}`)
-    const forms = await this.installer.forms(service)
-    return new Error(forms.length > 0
-      ? `${name} is not installed: \`svc service install ${id}\` brings it`
-      : `${name} is not installed, and neither a Python that fits nor a container engine is here`)
   }
 
   #runs (service: ServiceDescriptor): boolean {
