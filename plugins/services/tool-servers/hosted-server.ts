@@ -1,29 +1,18 @@
 import {
-  abortable, backoffMs, canonicalJson, crashAttempts, isSvcError, mayHeal, messageOf, svcError, type EventBus,
-  type NamedToolServer, type SvcError, type Timer
+  abortable, isSvcError, messageOf, svcError, type EventBus, type NamedToolServer, type SvcError, type Timer
 } from 'svc-gateway/plugin'
 import { callError, endsConnection, isLostSession } from './call-errors.js'
 import { connect, type ChangeKind, type Connection, type ConnectionDeps } from './connection.js'
 import { mcpError } from './errors.js'
-import { answerSchema, keyOf, learn, type Learned } from './learned.js'
+import { Failures } from './failures.js'
+import { answerSchema, keyOf, learn } from './learned.js'
+import { Offer, type OfferDeps } from './offer.js'
 import type { CallOptions, OfferedTool, ServerState, ServerStatus, ToolAnswer } from './ref.js'
 import { isRemote } from './spec.js'
-import { isDeeper, isGated, offered } from './tool-list.js'
+import { isDeeper, isGated } from './tool-list.js'
 
-export interface HostedServerDeps extends ConnectionDeps {
+export interface HostedServerDeps extends ConnectionDeps, OfferDeps {
   readonly events: EventBus
-  /** Tools, resources or prompts are others than before. */
-  readonly onChange: () => void
-  /** What was learned of a server in an earlier run; the key changes with what is run. */
-  readonly recall: (id: string, key: string) => Learned | null
-  readonly remember: (id: string, key: string, learned: Learned) => void
-}
-
-interface Failure {
-  readonly attempts: number
-  readonly at: number
-  readonly message: string
-  readonly heals: boolean
 }
 
 /** A server that could not be asked for its tools is asked again by itself, for what is not listed cannot be called. */
@@ -36,10 +25,8 @@ export class HostedServer {
   #server: NamedToolServer
   #connection: Connection | null = null
   #opening: Promise<Connection> | null = null
-  #failure: Failure | null = null
-  /** Failures in a row: a start that went well ends none, time without a crash does. */
-  #attempts = 0
-  #learned: Learned | null
+  readonly #failures: Failures
+  readonly #offer: Offer
   #readyAt: number | null = null
   #running = 0
   #idle: Timer | null = null
@@ -53,41 +40,33 @@ export class HostedServer {
   constructor (server: NamedToolServer, deps: HostedServerDeps) {
     this.#server = server
     this.#deps = deps
-    this.#learned = deps.recall(server.id, keyOf(server))
+    this.#failures = new Failures(deps.clock)
+    this.#offer = new Offer(server, deps)
   }
 
   readonly #clean = (text: string): string => this.#deps.config.withoutSecrets(text)
 
   get server (): NamedToolServer { return this.#server }
 
-  get tools (): readonly OfferedTool[] {
-    return this.#server.enabled && this.#learned !== null ? offered(this.#learned.list.tools, this.#server.tools) : []
-  }
+  get tools (): readonly OfferedTool[] { return this.#offer.tools(this.#server) }
 
-  get instructions (): string | null { return this.#learned?.instructions ?? null }
+  get instructions (): string | null { return this.#offer.instructions }
 
-  get parts (): { readonly resources: boolean, readonly prompts: boolean } {
-    return { resources: this.#learned?.hasResources ?? false, prompts: this.#learned?.hasPrompts ?? false }
-  }
+  get parts (): Offer['parts'] { return this.#offer.parts }
 
   isGated (tool: OfferedTool): boolean {
     return isGated(tool, this.#server.tools)
   }
 
   status (): ServerStatus {
-    const { list = null, resources = 0, prompts = 0, version = null } = this.#learned ?? {}
-    const pauseMs = this.#pauseMs()
+    const pauseMs = this.#failures.pauseMs()
     return {
       state: this.#state(),
       pid: this.#connection?.pid ?? null,
       protocol: this.#connection?.client.getNegotiatedProtocolVersion() ?? null,
-      version,
-      tools: list === null ? null : this.tools,
-      dropped: list?.dropped ?? [],
-      resources,
-      prompts,
+      ...this.#offer.status(this.#server),
       running: this.#running,
-      error: this.#failure?.message ?? null,
+      error: this.#failures.message,
       retryInMs: pauseMs === 0 ? null : pauseMs,
       log: count => this.#deps.log.last(count)
     }
@@ -97,9 +76,9 @@ export class HostedServer {
   async update (server: NamedToolServer): Promise<void> {
     const isOther = keyOf(server) !== keyOf(this.#server)
     this.#server = server
-    if (isOther) this.#learned = this.#deps.recall(server.id, keyOf(server))
+    if (isOther) this.#offer.replace(server)
     if (isOther || !server.enabled) {
-      this.#forgive()
+      this.#failures.forgive()
       await this.stop('its configuration has changed')
     } else {
       this.#armIdle()
@@ -108,13 +87,13 @@ export class HostedServer {
 
   /** Learns what it offers, where that is not known; fails into its state. */
   async learn (): Promise<void> {
-    if (!this.#server.enabled || this.#learned !== null || this.#closing.signal.aborted) return
+    if (!this.#server.enabled || this.#offer.isKnown || this.#closing.signal.aborted) return
     await this.#ready(this.#closing.signal).then(() => this.#armIdle(), () => this.#learnAgain())
   }
 
   /** An operator's verb: past the back-off. */
   async start (signal: AbortSignal): Promise<void> {
-    this.#forgive()
+    this.#failures.forgive()
     await this.#ready(signal)
     this.#armIdle()
   }
@@ -208,8 +187,8 @@ export class HostedServer {
     if (!enabled) throw mcpError('mcp.server_disabled', `tool server ${id} is disabled; enable it with PATCH /api/mcp/${id}/config`, { details: { id } })
     if (this.#connection !== null) return this.#connection
     if (this.#opening === null) {
-      const pauseMs = this.#pauseMs()
-      if (pauseMs > 0) throw this.#paused(pauseMs)
+      const pauseMs = this.#failures.pauseMs()
+      if (pauseMs > 0) throw this.#failures.paused(id, pauseMs)
       this.#opening = this.#open().finally(() => { this.#opening = null })
     }
     return await abortable(this.#opening, signal)
@@ -223,7 +202,7 @@ export class HostedServer {
     this.#closing.signal.addEventListener('abort', stop, { once: true })
     const late = clock.setTimer(server.start_timeout_s * 1000, () => starting.abort(
       mcpError('mcp.server_failed', `tool server ${server.id} did not answer within its start_timeout_s of ${server.start_timeout_s} s`)))
-    this.#failure = null
+    this.#failures.retried()
     log.begin()
     this.#tell('starting', isRemote(server) ? 'connecting' : 'starting')
     let connection: Connection | null = null
@@ -233,7 +212,7 @@ export class HostedServer {
       starting.signal.throwIfAborted()
       this.#connection = connection
       this.#readyAt = clock.monotonic()
-      this.#take(learned)
+      this.#offer.take(this.#server, learned)
       this.#tell('running', `ready, ${learned.list.tools.length} tools`)
       for (const { name, reason } of learned.list.dropped) log.add('state', `tool ${name} is left out: ${reason}`)
       const open = connection
@@ -271,43 +250,15 @@ export class HostedServer {
   }
 
   #fail (error: SvcError, readyAt: number | null): void {
-    const now = this.#deps.clock.monotonic()
-    const heals = mayHeal(error)
-    this.#attempts = heals ? crashAttempts(this.#attempts === 0 ? null : { attempts: this.#attempts }, readyAt, now) : 1
-    this.#failure = { attempts: this.#attempts, at: now, message: error.message, heals }
+    this.#failures.add(error, readyAt)
     this.#tell('failed', error.message)
   }
 
-  #forgive (): void {
-    this.#failure = null
-    this.#attempts = 0
-  }
-
-  #pauseMs (): number {
-    if (this.#failure === null) return 0
-    return Math.max(0, this.#failure.at + backoffMs(this.#failure.attempts) - this.#deps.clock.monotonic())
-  }
-
-  #paused (pauseMs: number): SvcError {
-    const seconds = Math.ceil(pauseMs / 1000)
-    return mcpError('mcp.server_failed',
-      `tool server ${this.#server.id} failed ${this.#failure!.attempts} times and is tried again in ${seconds} s; POST /api/mcp/${this.#server.id}/restart does not wait. The last failure: ${this.#failure!.message}`,
-      { details: { id: this.#server.id, retry_after_s: seconds } })
-  }
-
   #learnAgain (): void {
-    const waitMs = Math.max(LEARN_AGAIN_MS, this.#pauseMs())
-    if (this.#failure?.heals !== true) return
+    const waitMs = Math.max(LEARN_AGAIN_MS, this.#failures.pauseMs())
+    if (!this.#failures.mayHeal) return
     this.#again?.cancel()
     this.#again = this.#deps.clock.setTimer(waitMs, () => void this.learn())
-  }
-
-  #take (learned: Learned): void {
-    const isSame = this.#learned !== null && canonicalJson(this.#learned) === canonicalJson(learned)
-    if (isSame) return
-    this.#learned = learned
-    this.#deps.remember(this.#server.id, keyOf(this.#server), learned)
-    this.#deps.onChange()
   }
 
   /** Called at most a few times a second, however often the server says so. */
@@ -315,7 +266,7 @@ export class HostedServer {
     const connection = this.#connection
     if (connection === null) return
     this.#deps.log.add('state', `says that its ${kind} have changed`)
-    learn(connection, this.#closing.signal).then(learned => this.#take(learned), (error: unknown) => {
+    learn(connection, this.#closing.signal).then(learned => this.#offer.take(this.#server, learned), (error: unknown) => {
       this.#deps.log.add('state', `cannot be asked for its ${kind}: ${messageOf(error)}`)
     })
   }
@@ -333,7 +284,7 @@ export class HostedServer {
     if (!this.#server.enabled) return 'disabled'
     const isFar = isRemote(this.#server)
     if (this.#connection !== null) return isFar ? 'reachable' : 'running'
-    if (this.#failure !== null) return isFar ? 'unreachable' : 'failed'
+    if (this.#failures.message !== null) return isFar ? 'unreachable' : 'failed'
     if (this.#opening !== null) return 'starting'
     return 'stopped'
   }
