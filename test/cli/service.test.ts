@@ -12,7 +12,7 @@ import { createTestGateway, FakeEngineRuntime } from '../../kernel/testing/index
 import logs from '../../plugins/api/logs/index.js'
 import services from '../../plugins/api/services/index.js'
 import slots from '../../plugins/api/slots/index.js'
-import { bin, FakeProcess, run, spawnSvc, type Finished } from './support.js'
+import { bin, fakeApi, FakeProcess, run, spawnSvc, type Finished } from './support.js'
 
 const exec = promisify(execFile)
 const has = (command: string, ...args: string[]): Promise<boolean> => exec(command, args).then(() => true, () => false)
@@ -159,4 +159,19 @@ while True: print(listener.recv(4096).decode().replace(chr(10), ' '))
   serving.child.kill('SIGTERM')
   await hears(/STOPPING=1/)
   t.match(await serving.finished, { code: 0, stderr: '' })
+})
+
+t.test('a service that is not here has no address in the list, and the line below says what brings it', async t => {
+  const none = { unit_state: null, up: false, detail: 'nothing listens', licence: { name: 'MIT', note: null, url: null }, installation: { state: 'absent', form: null, version: null, message: '', settings: [] } }
+  const fake = await fakeApi({
+    'GET /api/services': { services: [
+      { ...none, id: 'notes', name: 'Notes', description: '', managed: false, runs_as: null, unit: 'notes.service', url: 'http://127.0.0.1:4777/', hints: ['`svc service install notes` brings it'] },
+      { ...none, id: 'other', name: 'Other', description: '', managed: true, up: true, runs_as: 'unit', unit: 'other.service', url: 'http://127.0.0.1:4778/', hints: [] }
+    ] }
+  })
+  t.teardown(() => fake.close())
+  const { code, stdout, stderr } = await run(['service', 'list', '--url', fake.url])
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^notes +not here +- +- +-\nother +up +unit +- +http:\/\/127\.0\.0\.1:4778\/\n$/m)
+  t.equal(stderr, 'notes: `svc service install notes` brings it\n')
 })

@@ -28,10 +28,12 @@ export function addServiceList (service: Command, cli: Cli): void {
         { title: 'STATE', cell: record => stateOf(record).word, paint: (text, record) => cli.out.paint(stateOf(record).colour, text) },
         { title: 'RUNS AS', cell: ({ runs_as: form }) => form ?? '-' },
         { title: 'STARTS', cell: ({ unit_state: unit }) => unit?.unit_file_state === 'enabled' ? 'by itself' : '-', expendable: 1 },
-        { title: 'ADDRESS', cell: ({ url }) => url ?? '-', flexible: true }
+        { title: 'ADDRESS', cell: ({ url, managed, up }) => managed || up ? url ?? '-' : '-', flexible: true }
       ], services)
       for (const record of services) {
         if (!record.up && record.unit_state?.active_state === 'failed') cli.out.line(harmless(`${record.id}: ${record.detail}`))
+        const brings = record.hints.find(hint => hint.endsWith('brings it'))
+        if (!record.managed && !record.up && brings !== undefined) cli.out.note(harmless(`${record.id}: ${brings}`))
       }
     })
 }
