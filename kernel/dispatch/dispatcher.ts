@@ -22,7 +22,7 @@ import { embeddingTexts } from './body/embedding-body.js'
 import { EmbeddingLine } from './call/embedding-line.js'
 import { Flights } from './call/flights.js'
 import { Interceptors } from './route/interceptors.js'
-import { gatewaysOf } from './requests/loop-guard.js'
+import { gatewaysOf, VIA_HEADER } from './requests/loop-guard.js'
 import type { RequestHistory } from './requests/request-history.js'
 import type { Asked, Prepared } from './call/prepared.js'
 import { bodyError, missingModel } from './route/resolution-errors.js'
@@ -106,7 +106,13 @@ export class GatewayDispatcher implements DispatchService {
     signal.throwIfAborted()
     keepBody(body)
     const sink = new CallSink(signal)
-    const headers = priority === undefined ? { 'content-type': contentType } : { 'content-type': contentType, [PRIORITY_HEADER]: priority }
+    // the chain of gateways goes on: a part of a request that came back is refused like the whole
+    const via = origin?.[VIA_HEADER]
+    const headers = {
+      'content-type': contentType,
+      ...priority === undefined ? {} : { [PRIORITY_HEADER]: priority },
+      ...via === undefined ? {} : { [VIA_HEADER]: via }
+    }
     const asked: Asked = {
       requestId, body, origin, request: { headers, raw: { rawHeaders: ['content-type', contentType] } }
     }

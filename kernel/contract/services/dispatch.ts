@@ -122,7 +122,7 @@ export interface PluginCall extends Omit<ForwardOptions, 'dialect'> {
   readonly priority?: RequestPriority
   /** Engines and logs see it; the id of the client's request that this is a part of. */
   readonly requestId: string
-  /** Headers of the client's request that this is a part of: by them it is known who pays. They are not sent on. */
+  /** Headers of the client's request that this is a part of: by them it is known who pays. Only `X-Svc-Via` is sent on. */
   readonly origin?: OutgoingCall['headers'] | undefined
   readonly signal: AbortSignal
 }

@@ -66,6 +66,19 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.end()
   })
 
+  t.test('the chain of gateways goes on, and ends where it comes back', async t => {
+    const passed = (via: string): Promise<Response> => gateway.fetch('/v1/messages', {
+      method: 'POST', body: JSON.stringify({ ...question, model: 'gpt-9' }), headers: { 'x-svc-via': via }
+    })
+    await (await passed('elsewhere')).body?.cancel()
+    const via = upstream.calls.at(-1)!.headers['x-svc-via'] as string
+    t.match(via, /^elsewhere, [0-9a-f]{12}$/)
+    const { length } = upstream.calls
+    const again = await passed(via)
+    t.match(await again.json(), { type: 'error', error: { type: /./, message: /came back to this gateway/ } })
+    t.equal(upstream.calls.length, length)
+  })
+
   t.test('a conversation with everything in it reaches the model', async t => {
     says({ deltas: [{ content: 'ok' }] })
     const picture = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
