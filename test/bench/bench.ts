@@ -100,15 +100,15 @@ async function measureAll (home: string, servers: BenchServer[], lists: ListsRes
   const plain = await measurePlain(new Map<string, PlainTarget>([
     ['upstream alone', { server: upstream }],
     ...(nginx ? [['nginx as proxy', { server: await start(startNginx(upstream.origin)) }] as const] : []),
-    ['bare node proxy', { server: await start(startProgram('bare-proxy', [upstream.origin])) }],
-    ['light node proxy', { server: await start(startProgram('light-proxy', [upstream.origin])) }],
+    ['bare node proxy', { server: await start(startProgram('peers/bare-proxy', [upstream.origin])) }],
+    ['light node proxy', { server: await start(startProgram('peers/light-proxy', [upstream.origin])) }],
     ['svc, slot', { server: gateway }],
     ['svc, upstream', { server: gateway, call: { model: 'remote/bench' } }],
     ['svc, upstream with retries and fallback', { server: gateway, call: { model: 'chained/bench' } }]
   ]), ROUNDS, SECONDS, say)
   const streaming = await start(startProgram('bench-gateway', [String(streamer.port), join(home, 'streaming')]))
   const idleRss = await streaming.memory()
-  const proxy = await start(startProgram('bare-proxy', [streamer.origin]))
+  const proxy = await start(startProgram('peers/bare-proxy', [streamer.origin]))
   const { results: streams, rssAt1000 } = await measureStreams(new Map([
     ['upstream alone', streamer], ['bare node proxy', proxy], ['svc gateway', streaming]
   ]), streaming, streamer.origin, say)

@@ -93,8 +93,8 @@ async function chatBeside (origin: string): Promise<{ gap (): number, leave (): 
 }
 
 export async function measureLoop (home: string, memories: number, say: (text: string) => void): Promise<MemoryLoop> {
-  const upstream = await startProgram('memory-upstream', [])
-  const gateway = await startProgram('memory-gateway', [String(upstream.port), join(home, 'loop')])
+  const upstream = await startProgram('memory/memory-upstream', [])
+  const gateway = await startProgram('memory/memory-gateway', [String(upstream.port), join(home, 'loop')])
   const client = new Client(gateway.origin)
   const chat = await chatBeside(gateway.origin)
   try {

@@ -37,7 +37,7 @@ export async function measurePeers (home: string, options: PeersOptions): Promis
   say(`peers: ${['nginx', ...here.map(({ peer }) => peer.name)].filter(name => name !== 'nginx' || nginx !== null).join(', ')}`)
   const starters = new Map<string, Starter>()
   if (nginx !== null) starters.set('nginx', async up => ({ server: await startNginx(up.origin, nginx), startMs: null }))
-  starters.set('bare node proxy', async up => ({ server: await startProgram('bare-proxy', [up.origin]), startMs: null }))
+  starters.set('bare node proxy', async up => ({ server: await startProgram('peers/bare-proxy', [up.origin]), startMs: null }))
   starters.set('svc, slot', up => startGateway(up, join(home, `slot-${up.port}`), 'agent'))
   starters.set('svc, remote upstream', up => startGateway(up, join(home, `remote-${up.port}`), 'remote/bench'))
   for (const { peer, path } of here) starters.set(peer.name, up => startPeer(peer, path, home, up.origin))
