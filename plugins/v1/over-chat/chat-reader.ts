@@ -72,7 +72,7 @@ export class ChatReader {
   /** There is no more. Throws when the answer cannot be complete. */
   end (): void {
     if (this.#isDone) return
-    if (this.#reason === null) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
+    if (this.#reason === null || !this.#begun) throw svcError('dispatch.upstream_failed', 'the answer of the engine ended early')
     this.#isDone = true
     this.#listener.end({ reason: this.#reason, stop: this.#stop, usage: this.#usage })
   }

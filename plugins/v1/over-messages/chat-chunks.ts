@@ -90,6 +90,7 @@ export class ChatChunks {
 
   /** The data of one event. Throws what it tells of a failure, and for what is no event of a message. */
   event (data: string): void {
+    if (this.#isOver) return
     const event = parsed(data)
     switch (event.type) {
       case 'message_start': return this.#begin(isObject(event.message) ? event.message : {})
@@ -142,7 +143,7 @@ export class ChatChunks {
     if (delta.type === 'text_delta') return this.#text('content', delta.text)
     if (delta.type === 'thinking_delta') return this.#text('reasoning_content', delta.thinking)
     const call = this.#calls.get(index)
-    if (delta.type !== 'input_json_delta' || call === undefined || delta.partial_json === '') return
+    if (delta.type !== 'input_json_delta' || call === undefined || textOr(delta.partial_json, '') === '') return
     this.#chunk(`{"tool_calls":[{"index":${call},"function":{"arguments":${JSON.stringify(delta.partial_json)}}}]}`)
   }
 
@@ -158,6 +159,7 @@ export class ChatChunks {
   }
 
   #chunk (delta: string, reason = 'null'): void {
+    if (this.#head === '') throw notMessage()
     this.#out += `data: ${this.#head},"choices":[{"index":0,"delta":${delta},"finish_reason":${reason}}]}\n\n`
   }
 }

@@ -192,6 +192,25 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
     script = {}
   })
 
+  t.test('whatever an upstream streams, each chunk for the client is JSON and the answer ends once', async t => {
+    const all = events()
+    const delta = (text: object): string => `data: ${JSON.stringify({ type: 'content_block_delta', index: 2, delta: text })}\n\n`
+    for (const chunks of [
+      all.slice(1), all.slice(-1), [...all, ...all], [all[0]!, ...all],
+      ...[{ type: 'input_json_delta' }, { type: 'input_json_delta', partial_json: { a: 1 } }, { type: 'text_delta', text: 5 }, { type: 'thinking_delta' }]
+        .map(text => [...all.slice(0, -4), delta(text), ...all.slice(-4)])
+    ]) {
+      script = { chunks }
+      const answer = await (await post({ stream: true })).text()
+      const said = answer.split('\n\n').filter(event => event.startsWith('data: ')).map(event => event.slice(6))
+      t.ok(said.filter(data => data === '[DONE]').length <= 1)
+      for (const data of said) if (data !== '[DONE]') t.doesNotThrow(() => { JSON.parse(data) }, data)
+      if (chunks[0] === all[0]) t.ok(said.includes('[DONE]'))
+      else t.match(answer, /"code":"dispatch\.upstream_failed"/)
+    }
+    script = {}
+  })
+
   t.test('a client that leaves frees the upstream', async t => {
     script = { everyMs: 20 }
     const stream = await client.chat.completions.create({ ...question, stream: true })

@@ -200,6 +200,8 @@ t.test('the Messages API over an engine and an upstream that speak chat alone', 
     t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: 'out of memory' } } })
     says(busy, { chunks: ['data: <html>\n\n'] })
     t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: /no chat completion/ } } })
+    says(busy, { chunks: ['data: [DONE]\n\n'] })
+    t.match(await failure(client.messages.stream(question).finalMessage()), { error: { error: { message: /ended early/ } } })
   })
 
   t.test('a client that leaves frees the engine', async t => {
