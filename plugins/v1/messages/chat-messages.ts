@@ -1,4 +1,4 @@
-import { given, isObject, malformed, objectsIn, stringIn, textOr, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 /**
  * The conversation of a request of the Messages API as chat messages. Throws `validation.invalid` for what chat has no words for.
@@ -22,7 +22,7 @@ function blocksOf (content: unknown, at: string): readonly Json[] {
 
 function systemText (system: unknown, at: string): string {
   return blocksOf(system, at).map((block, i) => {
-    if (block.type !== 'text') throw untranslatable(`${at}.${i}`, `a block of type '${String(block.type)}'`)
+    if (block.type !== 'text') throw untranslatable(`${at}.${i}`, `a block of type ${typeName(block.type)}`)
     return stringIn(block.text, `${at}.${i}.text`)
   }).join('\n\n')
 }
@@ -62,9 +62,9 @@ function partOf (block: Json, at: string): object {
     case 'document': return documentPart(block, at)
     case 'search_result': {
       const { source, title, content } = block
-      return { type: 'text', text: [title, source, ...blocksOf(content, `${at}.content`).map(({ text }) => text)].filter(Boolean).join('\n') }
+      return { type: 'text', text: [title, source, ...blocksOf(content, `${at}.content`).map(({ text }) => text)].filter(said => typeof said === 'string' && said !== '').join('\n') }
     }
-    default: throw untranslatable(at, `a block of type '${String(block.type)}'`)
+    default: throw untranslatable(at, `a block of type ${typeName(block.type)}`)
   }
 }
 
@@ -106,7 +106,7 @@ function assistantMessage (blocks: readonly Json[], at: string, keepsThoughts: b
         type: 'function',
         function: { name: stringIn(name, `${at}.${i}.name`), arguments: JSON.stringify(input) }
       }); break
-      default: throw untranslatable(`${at}.${i}`, `a block of type '${String(block.type)}'`)
+      default: throw untranslatable(`${at}.${i}`, `a block of type ${typeName(block.type)}`)
     }
   }
   const content = texts.join('')

@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { chatMessages } from './chat-messages.js'
 
 export interface ChatRequest {
@@ -64,7 +64,7 @@ function functionTools (asked: unknown, warnings: string[]): object[] {
       warnings.push(`tools.${i}: '${type}' was left out, nothing here runs it`)
       return []
     }
-    if (type !== 'custom' && type !== null && parameters === undefined) throw untranslatable(`tools.${i}`, `a tool of type '${String(type)}'`)
+    if (type !== 'custom' && type !== null && parameters === undefined) throw untranslatable(`tools.${i}`, `a tool of type ${typeName(type)}`)
     return [{ type: 'function', function: given({ name: stringIn(name, `tools.${i}.name`), description, parameters, strict }) }]
   })
 }

@@ -49,6 +49,11 @@ export function malformed (at: string, problem: string): SvcError {
   return svcError('validation.invalid', `'${at}' ${problem}`, { param: at })
 }
 
+/** A type as a client wrote it, for messages: of any length, and perhaps no text at all. */
+export function typeName (type: unknown): string {
+  return `'${typeof type === 'string' ? type.slice(0, 64) : typeof type}'`
+}
+
 /** Refuses what the other wire format has no words for: leaving it out would be another request than the client's. */
 export function untranslatable (at: string, what: string): SvcError {
   return svcError('validation.invalid', `'${at}': ${what} cannot be passed to this model, which speaks another wire format`, { param: at })

@@ -1,4 +1,4 @@
-import { isObject, malformed, objectsIn, stringIn, textOr, untranslatable, type Json } from '../over-chat/ref.js'
+import { isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 interface Turn {
   readonly role: 'user' | 'assistant'
@@ -91,7 +91,7 @@ function blockOf (part: Json, at: string): object[] {
       if (source === null) throw untranslatable(at, 'a file that is not in the request')
       return [{ type: 'document', source, ...typeof filename === 'string' ? { title: filename } : {} }]
     }
-    default: throw untranslatable(at, `a part of type '${String(part.type)}'`)
+    default: throw untranslatable(at, `a part of type ${typeName(part.type)}`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, malformed, objectsIn, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { conversationOf } from './conversation.js'
 
 export interface MessagesRequest {
@@ -65,7 +65,7 @@ export function messagesRequest (asked: Json): MessagesRequest {
 }
 
 function toolOf ({ type, function: said }: Json, at: string): object {
-  if (type !== 'function' || !isObject(said)) throw untranslatable(at, `a tool of type '${String(type)}'`)
+  if (type !== 'function' || !isObject(said)) throw untranslatable(at, `a tool of type ${typeName(type)}`)
   const { name, description, parameters, strict } = said
   return given({
     name: stringIn(name, `${at}.function.name`), description, input_schema: parameters ?? { type: 'object', properties: {} }, strict
@@ -91,7 +91,7 @@ function outputConfig ({ response_format: format, reasoning_effort: effort }: Js
 function formatOf (format: unknown): object | null {
   if (!isObject(format) || format.type === 'text') return null
   if (format.type !== 'json_schema' || !isObject(format.json_schema)) {
-    throw untranslatable('response_format', `a format of type '${String(format.type)}' that is no JSON schema`)
+    throw untranslatable('response_format', `a format of type ${typeName(format.type)} that is no JSON schema`)
   }
   return { type: 'json_schema', schema: format.json_schema.schema }
 }

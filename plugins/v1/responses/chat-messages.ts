@@ -1,4 +1,4 @@
-import { given, isObject, malformed, objectsIn, stringIn, textOr, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { flatName } from './chat-tools.js'
 
 /** What reasoning that only this gateway can read begins with. */
@@ -54,8 +54,8 @@ export class ChatMessages {
       case 'custom_tool_call_output': return this.#output(item, at)
       case 'reasoning': return this.#reasoning(item)
       default: {
-        if (!hosted.has(type)) throw untranslatable(at, `an item of type '${String(type)}'`)
-        this.#warnings.push(`${at}: '${String(type)}' was left out`)
+        if (!hosted.has(type)) throw untranslatable(at, `an item of type ${typeName(type)}`)
+        this.#warnings.push(`${at}: ${typeName(type)} was left out`)
       }
     }
   }
@@ -142,7 +142,7 @@ function partOf (part: Json, at: string): Part {
     }
     case 'input_audio': return { type: 'input_audio', input_audio: part.input_audio }
     case 'input_file': return filePart(part, at)
-    default: throw untranslatable(at, `a part of type '${String(part.type)}'`)
+    default: throw untranslatable(at, `a part of type ${typeName(part.type)}`)
   }
 }
 
@@ -158,7 +158,7 @@ function filePart ({ file_data: data, filename }: Json, at: string): Part {
 function textsOf (parts: readonly Part[], at: string): string {
   return parts.map(part => {
     if ('text' in part) return String(part.text)
-    throw untranslatable(at, `a part of type '${String(part.type)}' that is not the user's`)
+    throw untranslatable(at, `a part of type ${typeName(part.type)} that is not the user's`)
   }).join('\n')
 }
 

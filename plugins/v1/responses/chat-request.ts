@@ -1,5 +1,5 @@
 import type { NamedSlotConfig } from 'svc-gateway/plugin'
-import { given, isObject, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, stringIn, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 import { ChatMessages } from './chat-messages.js'
 import { ChatTools } from './chat-tools.js'
 
@@ -73,7 +73,7 @@ function refuseMembers (asked: Json): void {
 function responseFormat (format: unknown): object | null {
   if (!isObject(format) || format.type === 'text') return null
   if (format.type === 'json_object') return { type: 'json_object' }
-  if (format.type !== 'json_schema') throw untranslatable('text.format', `a format of type '${String(format.type)}'`)
+  if (format.type !== 'json_schema') throw untranslatable('text.format', `a format of type ${typeName(format.type)}`)
   const { name = 'answer', description, schema, strict } = format
   return { type: 'json_schema', json_schema: given({ name, description, schema, strict }) }
 }

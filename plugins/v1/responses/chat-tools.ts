@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { given, isObject, malformed, objectsIn, stringIn, untranslatable, type Json } from '../over-chat/ref.js'
+import { given, isObject, malformed, objectsIn, stringIn, textOr, typeName, untranslatable, type Json } from '../over-chat/ref.js'
 
 /** A tool as the client knows it. */
 export interface ClientTool {
@@ -46,7 +46,7 @@ export class ChatTools {
   }
 
   #nameOf ({ type, name, namespace }: Json, at: string): string {
-    if (type !== 'function' && type !== 'custom') throw untranslatable(at, `a tool of type '${String(type)}'`)
+    if (type !== 'function' && type !== 'custom') throw untranslatable(at, `a tool of type ${typeName(type)}`)
     return flatName(stringIn(name, `${at}.name`), typeof namespace === 'string' ? namespace : null)
   }
 
@@ -65,7 +65,7 @@ export class ChatTools {
         return
       }
       default: {
-        if (typeof type !== 'string' || !SERVER_TOOL.test(type)) throw untranslatable(at, `a tool of type '${String(type)}'`)
+        if (typeof type !== 'string' || !SERVER_TOOL.test(type)) throw untranslatable(at, `a tool of type ${typeName(type)}`)
         warnings.push(`${at}: '${type}' was left out, nothing here runs it`)
       }
     }
@@ -90,5 +90,5 @@ export function flatName (name: string, namespace: string | null): string {
 function withFormat (description: unknown, format: unknown): unknown {
   if (!isObject(format) || format.type !== 'grammar') return description
   const { syntax, definition } = format
-  return `${typeof description === 'string' ? `${description}\n\n` : ''}The input must follow this ${String(syntax)} grammar:\n${String(definition)}`
+  return `${typeof description === 'string' ? `${description}\n\n` : ''}The input must follow this ${textOr(syntax, '')} grammar:\n${textOr(definition, '')}`
 }

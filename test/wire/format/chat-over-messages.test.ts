@@ -166,6 +166,8 @@ t.test('chat completions over an upstream that speaks the Messages API alone', a
       [{ n: 2 }, /'n'/], [{ logprobs: true }, /'logprobs'/], [{ logit_bias: { 5: 1 } }, /'logit_bias'/], [{ presence_penalty: 1 }, /'presence_penalty'/],
       [{ response_format: { type: 'json_object' } }, /'response_format'/], [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, /'tools\.0': a tool of type 'custom'/],
       [{ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, /'messages\.0\.content\.0': a part of type 'input_audio'/],
+      [{ messages: [{ role: 'user', content: [{ type: 'x'.repeat(100_000) }] }] }, /'messages\.0\.content\.0': a part of type 'x{64}' cannot/],
+      [{ messages: [{ role: 'user', content: [{ type: { toString: 1 } }] }] }, /'messages\.0\.content\.0': a part of type 'object'/],
       [{ messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'f' } }] }] }, /'messages\.0\.content\.0': a file that is not in the request/]
     ]
     for (const [body, expected] of bodies) {

@@ -186,6 +186,8 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
       [{ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, /'input\.0\.content\.0': an image that is not in the request/],
       [{ input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }] }, /'input\.0\.content\.0': a file that is not in the request/],
       [{ input: [{ type: 'computer_call' }] }, /'input\.0': an item of type 'computer_call'/],
+      [{ input: [{ type: 'x'.repeat(100_000) }] }, /'input\.0': an item of type 'x{64}' cannot/],
+      [{ input: [{ type: { toString: 1 } }] }, /'input\.0': an item of type 'object'/],
       [{ input: [{ role: 'nobody', content: '' }] }, /'input\.0\.role'/],
       [{ input: 7 }, /'input' must be a list/]
     ]
