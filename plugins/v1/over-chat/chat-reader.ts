@@ -1,5 +1,5 @@
 import { svcError } from 'svc-gateway/plugin'
-import { countOf, isObject, type Json } from './json.js'
+import { countOf, isObject, textOr, type Json } from './json.js'
 
 /** What an answer cost, in tokens. `input` has `cached` in it, `output` has `reasoning`. */
 export interface ChatUsage {
@@ -90,7 +90,8 @@ export class ChatReader {
 
   #choice (choice: Json, key: 'delta' | 'message'): void {
     const said = choice[key]
-    if (isObject(choice.logprobs) && Array.isArray(choice.logprobs.content)) this.#listener.logprobs(choice.logprobs.content)
+    const rows = isObject(choice.logprobs) ? choice.logprobs.content : null
+    if (Array.isArray(rows) && !isThought(said)) this.#listener.logprobs(rows)
     if (isObject(said)) this.#said(said)
     if (typeof choice.finish_reason === 'string') this.#reason = choice.finish_reason
     if (typeof choice.stop_reason === 'string') this.#stop = choice.stop_reason
@@ -117,6 +118,11 @@ export class ChatReader {
       )
     }
   }
+}
+
+/** Reasoning and no text. */
+function isThought (said: unknown): boolean {
+  return isObject(said) && textOr(said.content, '') === '' && textOr(said.reasoning_content ?? said.reasoning, '') !== ''
 }
 
 function usageOf (

@@ -172,6 +172,10 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     says({ deltas: [], finish: 'stop' }, { headers: JSON_TYPE, chunks: [JSON.stringify({ choices: [{ index: 0, message: { content: 'x' }, logprobs: { content: [row] }, finish_reason: 'stop' }] })] })
     t.match(await client.responses.create({ ...question, include: ['message.output_text.logprobs'], top_logprobs: 2 }), { output: [{ content: [{ text: 'x', logprobs: [row] }] }] })
     t.match(asked(), { logprobs: true, top_logprobs: 2 })
+    const piece = (token: string, delta: object): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta, logprobs: { content: [{ ...row, token }] } }] })}\n\n`
+    says(busy, { chunks: [piece('hm', { reasoning_content: 'hm' }), piece('x', { content: 'x' }), ...chunksOf({ deltas: [] }).slice(1)] })
+    const stream = client.responses.stream({ ...question, include: ['message.output_text.logprobs'] })
+    t.match((await stream.finalResponse()).output[1], { content: [{ text: 'x', logprobs: [{ token: 'x' }] }] }, 'the tokens of a thought are none of the text')
   })
 
   t.test('what chat has no words for is refused by its name', async t => {
