@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import type { SvcError } from 'svc-gateway/plugin'
+import { svcError, type SvcError } from 'svc-gateway/plugin'
 import { NO_USAGE, type AnswerWriter, type ChatEnd, type ChatUsage } from '../over-chat/ref.js'
 import { CallItem } from './call-item.js'
 import { sealed } from './chat-messages.js'
 import type { ChatRequest } from './chat-request.js'
+
+/** What is kept of an answer at most, in characters: its last events repeat it, and no real one comes near. */
+const MOST_KEPT = 32 * 1024 * 1024
 
 interface TextItem {
   readonly kind: 'reasoning' | 'message'
@@ -36,7 +39,8 @@ export class ResponseWriter implements AnswerWriter {
   readonly #output: string[] = []
   #items = 0
   #open: TextItem | null = null
-  #logprobs: readonly unknown[] = []
+  #logprobs: unknown[] = []
+  #kept = 0
   readonly #calls = new Map<number, CallItem>()
   #end: ChatEnd | null = null
 
@@ -55,22 +59,25 @@ export class ResponseWriter implements AnswerWriter {
   }
 
   text (piece: string): void {
+    this.#keep(piece)
     const item = this.#openFor('message')
     item.text += piece
     const rows = this.#logprobs
     this.#logprobs = []
-    item.logprobs.push(...rows)
+    for (const row of rows) item.logprobs.push(row)
     this.#event('response.output_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)},"logprobs":${JSON.stringify(rows)}`)
   }
 
   reasoning (piece: string): void {
+    this.#keep(piece)
     const item = this.#openFor('reasoning')
     item.text += piece
     this.#event('response.reasoning_text.delta', `${this.#part(item)},"delta":${JSON.stringify(piece)}`)
   }
 
   logprobs (rows: readonly unknown[]): void {
-    this.#logprobs = [...this.#logprobs, ...rows]
+    this.#keep(JSON.stringify(rows))
+    for (const row of rows) this.#logprobs.push(row)
   }
 
   /** Calls stay open up to the end: engines may write several at once. */
@@ -84,6 +91,7 @@ export class ResponseWriter implements AnswerWriter {
       this.#event('response.output_item.added', `"output_index":${call.index},"item":${call.json('in_progress')}`)
     }
     if (args === '') return
+    this.#keep(args)
     const delta = call.add(args)
     if (delta !== null) this.#event(delta.event, delta.members)
   }
@@ -118,6 +126,12 @@ export class ResponseWriter implements AnswerWriter {
 
   #status (): 'completed' | 'incomplete' {
     return this.#end?.reason === 'length' || this.#end?.reason === 'content_filter' ? 'incomplete' : 'completed'
+  }
+
+  /** Throws when an engine does not come to an end. */
+  #keep (text: string): void {
+    this.#kept += text.length
+    if (this.#kept > MOST_KEPT) throw svcError('dispatch.upstream_failed', `the answer of the engine is longer than ${MOST_KEPT} characters`)
   }
 
   #openFor (kind: TextItem['kind']): TextItem {

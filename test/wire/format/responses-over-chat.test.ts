@@ -215,6 +215,14 @@ t.test('the Responses API over an engine and an upstream that speak chat alone',
     }
   })
 
+  t.test('an answer that does not end is cut off, and frees the engine', async t => {
+    const piece = chunksOf({ deltas: [call(0, 'call_a', 'weather', 'x'.repeat(4 * 1024 * 1024))], finish: null })
+    says(busy, { chunks: Array.from({ length: 12 }, () => piece).flat() })
+    const text = await (await post({ ...question, stream: true, tools })).text()
+    t.match(text.slice(text.lastIndexOf('event: ')).slice(0, 1000), /^event: response\.failed\n.*"message":"the answer of the engine is longer than \d+ characters"/)
+    await until(() => engine.active === 0, 'the engine is free')
+  })
+
   t.test('a client that leaves frees the engine', async t => {
     says({ deltas: Array.from({ length: 500 }, (_, i) => ({ content: `w${i} ` })) }, { everyMs: 2 })
     const stream = await client.responses.create({ ...question, stream: true })
