@@ -35,7 +35,7 @@ function userMessages (blocks: readonly Json[], at: string): object[] {
     if (block.type === 'tool_result') {
       const { text, pictures } = resultOf(block, `${at}.${i}`)
       results.push({ role: 'tool', tool_call_id: stringIn(block.tool_use_id, `${at}.${i}.tool_use_id`), content: text })
-      parts.push(...pictures)
+      for (const picture of pictures) parts.push(picture)
     } else {
       parts.push(partOf(block, `${at}.${i}`))
     }

@@ -18,8 +18,8 @@ export function conversationOf (asked: unknown): Conversation {
   const add = (role: Turn['role'], blocks: readonly object[]): void => {
     const last = messages.at(-1)
     if (blocks.length === 0) return
-    if (last?.role === role) last.content.push(...blocks)
-    else messages.push({ role, content: [...blocks] })
+    if (last?.role !== role) messages.push({ role, content: [...blocks] })
+    else for (const block of blocks) last.content.push(block)
   }
   for (const [i, message] of objectsIn(asked, 'messages').entries()) {
     const at = `messages.${i}`

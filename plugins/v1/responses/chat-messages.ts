@@ -78,9 +78,8 @@ export class ChatMessages {
   #call ({ call_id: id, name, namespace }: Json, at: string, args: string): void {
     const flat = flatName(stringIn(name, `${at}.name`), typeof namespace === 'string' ? namespace : null)
     const open = this.#assistant()
-    open.tool_calls = [
-      ...open.tool_calls ?? [], { id: stringIn(id, `${at}.call_id`), type: 'function', function: { name: flat, arguments: args } }
-    ]
+    open.tool_calls ??= []
+    open.tool_calls.push({ id: stringIn(id, `${at}.call_id`), type: 'function', function: { name: flat, arguments: args } })
   }
 
   /** Only text can be the result of a tool in chat: pictures follow it in the user's words. */
