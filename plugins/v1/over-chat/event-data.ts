@@ -14,10 +14,12 @@ export class EventData {
   /** The events that these bytes complete. Throws for one without an end. */
   push (chunk: Buffer): string[] {
     const events: string[] = []
-    const text = this.#rest + this.#decoder.write(chunk)
+    const piece = this.#decoder.write(chunk)
+    // looked for in the piece alone: a look into the whole would put a long line together again with every piece of it
+    const first = piece.indexOf('\n')
+    const text = this.#rest + piece
     let start = 0
-    // lines that came before have no end in them
-    let end = text.indexOf('\n', this.#rest.length)
+    let end = first === -1 ? -1 : this.#rest.length + first
     while (end !== -1) {
       this.#line(text, start, text.charCodeAt(end - 1) === 13 ? end - 1 : end, events)
       start = end + 1
