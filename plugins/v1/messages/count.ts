@@ -50,7 +50,7 @@ async function tokens (client: EngineClient, { messages, tools }: Body, signal: 
 
 async function asked (client: EngineClient, path: string, body: object, signal: AbortSignal): Promise<unknown> {
   const answer = await client.request({ method: 'POST', path, body, signal })
-  // read in any case: an answer that nobody reads holds its connection
+  // read in any case: an answer that is not read holds its connection
   const said = await answer.text()
   return answer.status === 200 ? JSON.parse(said) : null
 }
