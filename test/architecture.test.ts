@@ -364,6 +364,18 @@ t.test('no comment and no README cites a document that is not in the repository'
   t.strictSame(links.filter(({ path, to }) => !existsSync(join(root, dirname(path), to))), [], 'every link leads somewhere')
 })
 
+t.test('every source file that a README names is in the repository', async t => {
+  const all = sources('kernel', 'plugins', 'cli', 'test', 'plugin-template').map(({ path }) => path)
+  // the kernel's documents name each other's files from the kernel's folder
+  const from = (path: string): readonly string[] => [dirname(path), '.', path.split('/')[0]!]
+  const named = documents().flatMap(({ path, text }) =>
+    [...text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.ts)`/g)].map(([, file]) => ({ path, file: file! })))
+  t.ok(named.length > 50, `${named.length} files are named`)
+  t.strictSame(named.filter(({ path, file }) => file.includes('/')
+    ? !from(path).some(folder => existsSync(join(root, folder, file)))
+    : !all.some(known => known.endsWith(`/${file}`))), [], 'moved or renamed')
+})
+
 t.test('the top level has only what belongs there', async t => {
   const allowed = [
     'package.json', 'tsconfig.json', 'kernel', 'plugins', 'cli', 'test', 'plugin-template', 'README.md', 'package-lock.json',
