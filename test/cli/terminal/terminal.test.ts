@@ -81,15 +81,19 @@ t.test('no line of a start, of setup and of the reports is wider than a terminal
   setup.type('\r')
   const [base] = /http:\/\/127[^\s/]*/.exec(serve.lines().join('\n')) ?? []
   // offered where it can be brought: with a Python or a container engine
-  const { extensions } = await (await fetch(`${base}/api/install/state`)).json() as { extensions: readonly string[] }
-  if (extensions.includes('openwebui')) {
-    await setup.shows('Set up Open WebUI')
+  const { offers } = await (await fetch(`${base}/api/install/state`)).json() as { offers: ReadonlyArray<{ name: string, kind: string }> }
+  for (const { name } of offers.filter(({ kind }) => kind === 'app')) {
+    await setup.shows(`Set up ${name}`)
     setup.type('n\r')
   }
   await setup.shows('Which one?')
   setup.type('y\r')
   await setup.shows('is not one of these')
   setup.type('none\r')
+  if (offers.some(({ kind }) => kind === 'agent')) {
+    await setup.shows('Which one? [1]')
+    setup.type('\r')
+  }
   await setup.shows('Set this up?')
   setup.type('n\r')
   t.equal(await setup.code, 0)
