@@ -60,7 +60,8 @@ t.test('from nothing to an answer, through a real gateway', async t => {
   t.match((await svc('upstream', 'list')).stdout, /lab +off/)
   t.match((await svc('upstream', 'remove', 'lab')).stdout, 'Upstream lab is removed; its key LAB_KEY is kept.')
   t.match((await svc('upstream', 'rm', 'lab')).stderr, /upstream\.not_found/)
-  t.match((await svc('upstream', 'add', 'router', '--template', 'openrouter')).stdout, 'OPENROUTER_API_KEY is not set')
+  const routed = await new FakeProcess({ env: { npm_command: 'exec' } }).run('upstream', 'add', 'router', '--template', 'openrouter', '--url', gateway.baseUrl)
+  t.match(routed.stdout, 'OPENROUTER_API_KEY is not set; `npx svc upstream key router` sets it', 'the command as it is called here')
 })
 
 t.test('what makes no sense is not sent', async t => {

@@ -7,6 +7,7 @@ import { confirm } from '../../terminal/confirm.js'
 import { CliFailure, usageFailure } from '../../failure.js'
 import { examples } from '../../terminal/help.js'
 import { readSecret } from '../../terminal/secret-prompt.js'
+import { harmless } from '../../terminal/text-width.js'
 import { problemsOf, upstreamSchema } from '../../record/upstream-record.js'
 import { addUpstreamOptions, bodyOf, type UpstreamOptions } from './upstream-options.js'
 
@@ -28,7 +29,8 @@ export function addUpstreamAdd (upstream: Command, cli: Cli): void {
       const body = { name, url: address, catalog_id: options.template, ...bodyOf(options) }
       const record = await sendWithKey(cli, cli.client(command), { method: 'POST', path: '/api/upstreams', body })
       cli.out.line(`Upstream ${name} is added.`)
-      cli.out.lines(record.auth_configured && !record.auth_key_present ? problemsOf(record) : [`Try it: svc upstream test ${name}`])
+      const lacksKey = record.auth_configured && !record.auth_key_present
+      for (const line of lacksKey ? problemsOf(record) : [`Try it: svc upstream test ${name}`]) cli.out.line(harmless(line))
     })
 }
 
