@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import Anthropic from '@anthropic-ai/sdk'
-import { caller, check, failureOf, fitsTool, real, requestsOf, sentence, tool, url } from './check.mjs'
+import { caller, check, failureOf, fitsTool, requestsOf, sentence, tool, url } from './check.mjs'
 
 const client = new Anthropic({ baseURL: url, apiKey: 'anything' })
 const messages = [{ role: 'user', content: 'Who are you?' }]
@@ -20,69 +20,60 @@ await check('a model that nobody knows is refused once', async () => {
   assert.equal(took, 1)
 })
 
-if (!real) {
-  await check('what the engine lacks is refused once', async () => {
-    let error
-    const took = await requestsOf(async () => { error = await failureOf(client.messages.create(question)) })
-    assert.equal(error.status, 501)
-    assert.equal(took, 1)
-  })
-} else {
-  await check('messages', async () => {
-    const answer = await client.messages.create({ ...question, system: 'Be brief.' })
-    assert.equal(answer.content[0].text, sentence)
-    assert.equal(answer.stop_reason, 'end_turn')
-    assert.ok(answer.usage.output_tokens > 10)
-  })
-  await check('messages with content parts', async () => {
-    const content = [{ type: 'text', text: 'Who' }, { type: 'text', text: 'are you?', cache_control: { type: 'ephemeral' } }]
-    const answer = await client.messages.create({ ...question, system: [{ type: 'text', text: 'Be brief.' }], messages: [{ role: 'user', content }] })
-    assert.equal(answer.content[0].text, sentence)
-  })
-  await check('messages, streamed as plain events', async () => {
-    const types = []
-    for await (const { type } of await client.messages.create({ ...question, stream: true })) {
-      if (types.at(-1) !== type) types.push(type)
-    }
-    assert.deepEqual(types, ['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta', 'message_stop'])
-  })
-  await check('messages.stream', async () => {
-    const stream = client.messages.stream(question)
-    let text = ''
-    stream.on('text', delta => { text += delta })
-    const final = await stream.finalMessage()
-    assert.equal(text, sentence)
-    assert.equal(final.content[0].text, sentence)
-    assert.ok(final.usage.output_tokens > 10)
-  })
-  await check('a tool, whole and streamed, and its result', async () => {
-    const order = {
-      ...question, model: caller,
-      tools: [{ name: tool.name, description: tool.description, input_schema: tool.parameters }], tool_choice: { type: 'any' }
-    }
-    const whole = await client.messages.create(order)
-    assert.equal(whole.stop_reason, 'tool_use')
-    fitsTool(whole.content.find(({ type }) => type === 'tool_use').input)
-    const streamed = await client.messages.stream(order).finalMessage()
-    const call = streamed.content.find(({ type }) => type === 'tool_use')
-    fitsTool(call.input)
-    const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'done' }] }
-    const conversation = [...messages, { role: 'assistant', content: streamed.content }, result]
-    const after = await client.messages.create({ ...question, messages: conversation, tools: order.tools })
-    assert.ok(after.content.length > 0)
-  })
-  await check('countTokens', async () => {
-    assert.ok((await client.messages.countTokens({ model: 'agent', messages })).input_tokens > 0)
-  })
-  await check('beta.messages', async () => {
-    const answer = await client.beta.messages.create({ ...question, betas: ['context-1m-2025-08-07'] })
-    assert.equal(answer.content[0].text, sentence)
-  })
-  await check('a request that is wrong is refused once', async () => {
-    let error
-    const took = await requestsOf(async () => { error = await failureOf(client.messages.create({ model: 'agent', max_tokens: 5 })) })
-    assert.ok(error instanceof Anthropic.BadRequestError, String(error))
-    assert.ok(error.requestID)
-    assert.equal(took, 1)
-  })
-}
+await check('messages', async () => {
+  const answer = await client.messages.create({ ...question, system: 'Be brief.' })
+  assert.equal(answer.content[0].text, sentence)
+  assert.equal(answer.stop_reason, 'end_turn')
+  assert.ok(answer.usage.output_tokens > 10)
+})
+await check('messages with content parts', async () => {
+  const content = [{ type: 'text', text: 'Who' }, { type: 'text', text: 'are you?', cache_control: { type: 'ephemeral' } }]
+  const answer = await client.messages.create({ ...question, system: [{ type: 'text', text: 'Be brief.' }], messages: [{ role: 'user', content }] })
+  assert.equal(answer.content[0].text, sentence)
+})
+await check('messages, streamed as plain events', async () => {
+  const types = []
+  for await (const { type } of await client.messages.create({ ...question, stream: true })) {
+    if (types.at(-1) !== type) types.push(type)
+  }
+  assert.deepEqual(types, ['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta', 'message_stop'])
+})
+await check('messages.stream', async () => {
+  const stream = client.messages.stream(question)
+  let text = ''
+  stream.on('text', delta => { text += delta })
+  const final = await stream.finalMessage()
+  assert.equal(text, sentence)
+  assert.equal(final.content[0].text, sentence)
+  assert.ok(final.usage.output_tokens > 10)
+})
+await check('a tool, whole and streamed, and its result', async () => {
+  const order = {
+    ...question, model: caller,
+    tools: [{ name: tool.name, description: tool.description, input_schema: tool.parameters }], tool_choice: { type: 'any' }
+  }
+  const whole = await client.messages.create(order)
+  assert.equal(whole.stop_reason, 'tool_use')
+  fitsTool(whole.content.find(({ type }) => type === 'tool_use').input)
+  const streamed = await client.messages.stream(order).finalMessage()
+  const call = streamed.content.find(({ type }) => type === 'tool_use')
+  fitsTool(call.input)
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'done' }] }
+  const conversation = [...messages, { role: 'assistant', content: streamed.content }, result]
+  const after = await client.messages.create({ ...question, messages: conversation, tools: order.tools })
+  assert.ok(after.content.length > 0)
+})
+await check('countTokens', async () => {
+  assert.ok((await client.messages.countTokens({ model: 'agent', messages })).input_tokens > 0)
+})
+await check('beta.messages', async () => {
+  const answer = await client.beta.messages.create({ ...question, betas: ['context-1m-2025-08-07'] })
+  assert.equal(answer.content[0].text, sentence)
+})
+await check('a request that is wrong is refused once', async () => {
+  let error
+  const took = await requestsOf(async () => { error = await failureOf(client.messages.create({ model: 'agent', max_tokens: 5 })) })
+  assert.ok(error instanceof Anthropic.BadRequestError, String(error))
+  assert.ok(error.requestID)
+  assert.equal(took, 1)
+})

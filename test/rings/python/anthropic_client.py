@@ -1,6 +1,6 @@
 import anthropic
 
-from check import CALLER, MESSAGES, REAL, SENTENCE, TOOL, URL, check, fits_tool, requests_of
+from check import CALLER, MESSAGES, SENTENCE, TOOL, URL, check, fits_tool, requests_of
 
 client = anthropic.Anthropic(base_url=URL, api_key="anything")
 QUESTION = {"model": "agent", "max_tokens": 200, "messages": MESSAGES}
@@ -21,57 +21,53 @@ def _():
     assert took == 1, took
 
 
-if not REAL:
+@check("messages")
+def _():
+    answer = client.messages.create(**QUESTION, system="Be brief.")
+    assert answer.content[0].text == SENTENCE and answer.stop_reason == "end_turn"
 
-    @check("what the engine lacks is refused once")
-    def _():
-        took, error = requests_of(lambda: client.messages.create(**QUESTION))
-        assert error.status_code == 501, error
-        assert took == 1, took
 
-else:
+@check("messages, streamed as plain events")
+def _():
+    types = [event.type for event in client.messages.create(**QUESTION, stream=True)]
+    assert types[0] == "message_start" and types[-1] == "message_stop", types
 
-    @check("messages")
-    def _():
-        answer = client.messages.create(**QUESTION, system="Be brief.")
-        assert answer.content[0].text == SENTENCE and answer.stop_reason == "end_turn"
 
-    @check("messages, streamed as plain events")
-    def _():
-        types = [event.type for event in client.messages.create(**QUESTION, stream=True)]
-        assert types[0] == "message_start" and types[-1] == "message_stop", types
+@check("messages.stream")
+def _():
+    with client.messages.stream(**QUESTION) as stream:
+        assert "".join(stream.text_stream) == SENTENCE
+        assert stream.get_final_message().usage.output_tokens > 10
 
-    @check("messages.stream")
-    def _():
-        with client.messages.stream(**QUESTION) as stream:
-            assert "".join(stream.text_stream) == SENTENCE
-            assert stream.get_final_message().usage.output_tokens > 10
 
-    @check("a tool, whole and streamed, and its result")
-    def _():
-        tools = [{"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}]
-        order = {**QUESTION, "model": CALLER, "tools": tools, "tool_choice": {"type": "any"}}
-        whole = client.messages.create(**order)
-        fits_tool(next(block.input for block in whole.content if block.type == "tool_use"))
-        with client.messages.stream(**order) as stream:
-            call = next(block for block in stream.get_final_message().content if block.type == "tool_use")
-        fits_tool(call.input)
-        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "done"}]}
-        messages = [*MESSAGES, {"role": "assistant", "content": whole.content[-1:]}, result]
-        result["content"][0]["tool_use_id"] = whole.content[-1].id
-        assert client.messages.create(**{**QUESTION, "messages": messages, "tools": tools}).content
+@check("a tool, whole and streamed, and its result")
+def _():
+    tools = [{"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}]
+    order = {**QUESTION, "model": CALLER, "tools": tools, "tool_choice": {"type": "any"}}
+    whole = client.messages.create(**order)
+    fits_tool(next(block.input for block in whole.content if block.type == "tool_use"))
+    with client.messages.stream(**order) as stream:
+        call = next(block for block in stream.get_final_message().content if block.type == "tool_use")
+    fits_tool(call.input)
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "done"}]}
+    messages = [*MESSAGES, {"role": "assistant", "content": whole.content[-1:]}, result]
+    result["content"][0]["tool_use_id"] = whole.content[-1].id
+    assert client.messages.create(**{**QUESTION, "messages": messages, "tools": tools}).content
 
-    @check("with_raw_response")
-    def _():
-        raw = client.messages.with_raw_response.create(**QUESTION)
-        assert raw.headers["request-id"] and raw.parse().content[0].text == SENTENCE
 
-    @check("count_tokens")
-    def _():
-        assert client.messages.count_tokens(model="agent", messages=MESSAGES).input_tokens > 0
+@check("with_raw_response")
+def _():
+    raw = client.messages.with_raw_response.create(**QUESTION)
+    assert raw.headers["request-id"] and raw.parse().content[0].text == SENTENCE
 
-    @check("async")
-    async def _():
-        async with anthropic.AsyncAnthropic(base_url=URL, api_key="anything") as many:
-            async with many.messages.stream(**QUESTION) as stream:
-                assert await stream.get_final_text() == SENTENCE
+
+@check("count_tokens")
+def _():
+    assert client.messages.count_tokens(model="agent", messages=MESSAGES).input_tokens > 0
+
+
+@check("async")
+async def _():
+    async with anthropic.AsyncAnthropic(base_url=URL, api_key="anything") as many:
+        async with many.messages.stream(**QUESTION) as stream:
+            assert await stream.get_final_text() == SENTENCE
