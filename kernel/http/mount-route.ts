@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { z } from 'zod'
 import {
-  handled, isJsonAnswer, isSse, isWebSocket, jsonExcess, svcError, type AnyRoute, type BodyKind, type Clock,
-  type Logger, type RouteSchema, type SvcError
+  handled, isJsonAnswer, isSse, isWebSocket, jsonExcess, SvcError, svcError, type AnyRoute, type BodyKind, type Clock,
+  type ErrorCode, type ErrorKind, type Logger, type RouteSchema
 } from '../contract/index.js'
 import { withoutMark } from '../dispatch/body/json-scan.js'
 import type { BodyReads } from './body/body-reads.js'
@@ -50,7 +50,7 @@ export function mountRoute (app: FastifyInstance, route: AnyRoute, deps: MountDe
     const [paramsSchema, querystring] = [partOf('params'), partOf('querystring')]
     const params = paramsSchema === undefined ? EMPTY : checkPart(paramsSchema, request.params, 'the path')
     const query = querystring === undefined ? EMPTY : checkPart(querystring, request.query, 'the query', route.queryError)
-    const body = kind === 'stream' ? raw : readBody(kind, kind === 'json' ? partOf('body') : undefined, raw, route.bodyError)
+    const body = kind === 'stream' ? raw : readBody(kind, kind === 'json' ? partOf('body') : undefined, raw, route)
     return route.handler(new Call(request, reply, deps.log, params, query, body) as never)
   }
   // no promise unless there is something to wait for: an inference request is handed over in one go
@@ -135,16 +135,18 @@ async function answer (
   return reply.code(route.status ?? reply.statusCode).send(isText ? result.json : result)
 }
 
-function readBody (kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, code: AnyRoute['bodyError']): unknown {
+function readBody (
+  kind: BodyKind, schema: z.ZodType | undefined, raw: unknown, { bodyError, unreadableBody }: Pick<AnyRoute, 'bodyError' | 'unreadableBody'>
+): unknown {
   if (kind === 'none') return undefined
   const bytes = Buffer.isBuffer(raw) ? raw : Buffer.alloc(0)
   if (kind === 'buffer') return bytes
-  const body = parseJson(bytes)
-  return schema === undefined ? body : checkPart(schema, body, 'the body', code)
+  const body = parseJson(bytes, unreadableBody)
+  return schema === undefined ? body : checkPart(schema, body, 'the body', bodyError)
 }
 
 /** An empty body counts as an empty object: what is required is then told by name. */
-function parseJson (body: Buffer): unknown {
+function parseJson (body: Buffer, unreadable?: ErrorKind): unknown {
   const bytes = withoutMark(body)
   if (bytes.length === 0) return {}
   const excess = jsonExcess(bytes)
@@ -153,12 +155,16 @@ function parseJson (body: Buffer): unknown {
   try {
     parsed = JSON.parse(bytes.toString('utf8'))
   } catch (error) {
-    throw svcError('request.invalid_json', 'the body is not valid JSON', { cause: error })
+    throw unread('request.invalid_json', 'the body is not valid JSON', unreadable, error)
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw svcError('request.not_an_object', 'the body is JSON but not an object')
+    throw unread('request.not_an_object', 'the body is JSON but not an object', unreadable)
   }
   return parsed
+}
+
+function unread (code: ErrorCode, message: string, own?: ErrorKind, cause?: unknown): SvcError {
+  return own === undefined ? svcError(code, message, { cause }) : new SvcError(own.code, own.status, message, { cause })
 }
 
 function checkAnswer (route: AnyRoute, result: unknown): void {

@@ -14,7 +14,7 @@ export interface PluginErrors<C extends string = string> {
   readonly domain: string
   /** By the whole code. */
   readonly rows: Readonly<Record<C, ErrorRow>>
-  /** For `queryError` and `bodyError` of a route. */
+  /** For `queryError`, `bodyError` and `unreadableBody` of a route. */
   kind (code: C): ErrorKind
 }
 

@@ -74,6 +74,8 @@ export interface RouteDefinition<S extends RouteSchema = RouteSchema, B extends 
   /** Refuses a query or body which does not fit its schema, where the group has a code of its own: `notesError.kind(code)`. */
   readonly queryError?: ErrorCode | ErrorKind
   readonly bodyError?: ErrorCode | ErrorKind
+  /** Refuses a body that is no JSON object, where the group has a code of its own for that too. */
+  readonly unreadableBody?: ErrorKind
   /** Largest body in bytes; default is the server's limit for the kind of route. */
   readonly bodyLimit?: number
   /** Status of a plain success answer; default what the handler set on `reply`, else 200, or 204 when it returned undefined. */

@@ -14,6 +14,7 @@ export interface BudgetServices {
 }
 
 const tag = 'Agents'
+const unreadableBody = budgetError.kind('budget.invalid_body')
 const BUDGET = '/api/agents/:agent/personas/:pid/budget'
 
 export function budgetRoutes ({ activity, budgets, personas }: BudgetServices): AnyRoute[] {
@@ -42,6 +43,7 @@ export function budgetRoutes ({ activity, budgets, personas }: BudgetServices): 
       description: 'What is left out stays as it is. From then on requests that carry the name of the agent and go to an upstream are counted while the persona is active.',
       schema: { params: personaParamsSchema, body: budgetPatchSchema, response: viewSchema },
       bodyError: budgetError.kind('budget.invalid'),
+      unreadableBody,
       example: { daily_usd: 2, monthly_usd: 20 },
       handler: call => {
         const [agent, persona] = purse(call.params)
@@ -66,6 +68,7 @@ export function budgetRoutes ({ activity, budgets, personas }: BudgetServices): 
       summary: 'Whether a budget holds an amount; changes nothing',
       schema: { params: personaParamsSchema, body: checkBodySchema, response: checkSchema },
       bodyError: budgetError.kind('budget.invalid_estimate'),
+      unreadableBody,
       example: { estimated_cost_usd: 0.25 },
       handler: ({ params, body }) => budgets.check(...purse(params), body.estimated_cost_usd)
     }),
@@ -77,6 +80,7 @@ export function budgetRoutes ({ activity, budgets, personas }: BudgetServices): 
       description: 'For what an agent spends elsewhere. Beyond a cap it is 429 `budget.exceeded` and nothing is written, unless `spent` says that the money has gone.',
       schema: { params: personaParamsSchema, body: chargeBodySchema, response: chargedSchema },
       bodyError: budgetError.kind('budget.invalid_charge'),
+      unreadableBody,
       example: { surface: 'search', model: 'web', cost_usd: 0.01 },
       handler: async ({ params, body: { request_id: requestId = null, ...charge } }) => {
         const [agent, persona] = purse(params)

@@ -73,6 +73,7 @@ export function personaRoutes ({ activity, personas, tools }: PersonaServices): 
       description: 'What is left out stays as it is. Written to personas.toml, whose comments stay. A running agent learns of it by `activate`.',
       schema: { params: personaParamsSchema, body: personaPatchSchema, response: personaSchema },
       bodyError: personaError.kind('persona.invalid'),
+      unreadableBody: personaError.kind('persona.malformed'),
       example: { display_name: 'Reviewer', system_prompt: 'You review changes.', approval: { default_policy: 'ask' } },
       handler: call => audited('write', call, async () => {
         const { params: { agent, pid }, body } = call

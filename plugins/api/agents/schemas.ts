@@ -72,6 +72,7 @@ export const statusSchema = z.strictObject({
   problem: z.string().nullable(),
   phases: z.partialRecord(z.enum(agentPhases), phaseStatusSchema),
   data_dir: z.string(),
+  config_path: z.string().meta({ description: 'The file that says what it may do here; without it, what every agent may' }),
   program: z.string().nullable().meta({ description: 'null for a container, and before it is there' }),
   unit_active: z.boolean().nullable().meta({ description: 'Whether its server runs; null for an agent without one' })
 }).meta({ title: 'AgentStatus' })

@@ -1,5 +1,5 @@
 import { stringify } from 'smol-toml'
-import { messageOf, type AgentCatalog, type ConfigFile, type ConfigService } from 'svc-gateway/plugin'
+import { isSvcError, messageOf, type AgentCatalog, type ConfigFile, type ConfigService } from 'svc-gateway/plugin'
 import { agentError } from '../agents/ref.js'
 import { personaError } from './errors.js'
 import type { AgentPersonas, FindRunning, Persona, PersonaPatch, Reload } from './ref.js'
@@ -66,7 +66,7 @@ export class PersonaBook implements AgentPersonas {
     if (!PERSONA_ID_PATTERN.test(id)) {
       throw personaError('persona.invalid', `'${id}' cannot be a persona: its name takes lower case letters, digits and -, at most 32`, { param: 'pid' })
     }
-    await this.#deps.file.patch({ agents: { [agent]: { [id]: patch } } })
+    await this.#patch({ agents: { [agent]: { [id]: patch } } })
     return this.get(agent, id)
   }
 
@@ -79,13 +79,13 @@ export class PersonaBook implements AgentPersonas {
     if (!isSeed && this.active(agent) === id) {
       throw personaError('persona.active_stays', `persona '${id}' is active; activate another one first`)
     }
-    await this.#deps.file.patch({ agents: { [agent]: { [id]: null } } })
+    await this.#patch({ agents: { [agent]: { [id]: null } } })
   }
 
   async activate (agent: string, id: string): Promise<string> {
     this.get(agent, id)
     const before = this.active(agent)
-    if (this.#written('active', agent) !== id) await this.#deps.file.patch({ active: { [agent]: id } })
+    if (this.#written('active', agent) !== id) await this.#patch({ active: { [agent]: id } })
     return before
   }
 
@@ -104,6 +104,15 @@ export class PersonaBook implements AgentPersonas {
     this.#running = find
     return () => {
       if (this.#running === find) this.#running = () => Promise.resolve(null)
+    }
+  }
+
+  async #patch (patch: Parameters<ConfigFile<PersonasFile>['patch']>[0]): Promise<void> {
+    try {
+      await this.#deps.file.patch(patch)
+    } catch (error) {
+      if (!isSvcError(error) || error.code !== 'config.write_failed') throw error
+      throw personaError('persona.write_failed', error.message, { cause: error, details: error.details })
     }
   }
 

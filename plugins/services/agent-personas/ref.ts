@@ -48,11 +48,11 @@ export interface AgentPersonas {
   get (agent: string, id: string): Persona
   /** Its table in personas.toml as TOML; a built-in one that was not changed, as it would be written. */
   toml (agent: string, id: string): string
-  /** Creates it, or changes what the patch names. Throws `persona.invalid`, `config.write_failed`. */
+  /** Creates it, or changes what the patch names. Throws `persona.invalid`, `persona.write_failed`. */
   write (agent: string, id: string, patch: PersonaPatch): Promise<Persona>
-  /** A built-in one is what it was at first then. Throws `persona.seed_stays`, `persona.active_stays`. */
+  /** A built-in one is what it was at first then. Throws `persona.seed_stays`, `persona.active_stays`, `persona.write_failed`. */
   remove (agent: string, id: string): Promise<void>
-  /** Resolves with what was active before. Throws `persona.not_found`. */
+  /** Resolves with what was active before. Throws `persona.not_found`, `persona.write_failed`. */
   activate (agent: string, id: string): Promise<string>
   /** Throws `persona.reload_url_refused` for an address that may not be told. */
   requireReloadable (url: string): void

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { core, definePlugin } from 'svc-gateway/plugin'
 import { z } from 'zod'
 import { environmentsRef, runnersRef } from '../../api/services/ref.js'
@@ -46,6 +47,7 @@ export default definePlugin({
       ...ctx.services,
       known,
       version: info.version,
+      configOf: id => join(config.paths.etc, 'agents', `${id}.toml`),
       port: () => config.snapshot.svc.server.port,
       root: () => ctx.stateDir,
       signal: ctx.signal,

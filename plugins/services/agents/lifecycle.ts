@@ -19,6 +19,8 @@ import { Supervision } from './supervision.js'
 export interface LifecycleDeps extends PhaseDeps, AgentBookDeps {
   readonly log: Logger
   readonly version: GatewayInfo['version']
+  /** The file that says what an agent may do here. */
+  readonly configOf: (id: string) => string
 }
 
 const AROUND: readonly AgentPhase[] = ['data', 'wiring', 'start', 'probe']
@@ -204,6 +206,7 @@ export class Lifecycle implements AgentLifecycle {
     return shownStatus(record, {
       agent: this.#deps.known.find(name),
       dataDir: this.#work.home.dataOf(name),
+      configPath: this.#deps.configOf(name),
       programOf: agent => this.#work.home.programOf(agent, record),
       isUp: this.#work.servers.runs(name)
     })

@@ -73,6 +73,8 @@ export interface AgentStatus {
   readonly problem: string | null
   readonly phases: Readonly<Partial<Record<AgentPhase, PhaseStatus>>>
   readonly data_dir: string
+  /** The file that says what it may do here, which need not be there. */
+  readonly config_path: string
   /** Its program; null for a container, and before it is there. */
   readonly program: string | null
   /** Whether its server runs; null for an agent without one. */

@@ -7,13 +7,15 @@ export interface AgentAround {
   /** Undefined while the plugin that describes it is not active. */
   readonly agent: AgentDescriptor | undefined
   readonly dataDir: string
+  /** Its file in `agents/`. */
+  readonly configPath: string
   readonly programOf: (agent: AgentDescriptor) => string | null
   /** Whether its server runs. */
   readonly isUp: boolean
 }
 
 /** Pure. */
-export function shownStatus (record: AgentRecord, { agent, dataDir, programOf, isUp }: AgentAround): AgentStatus {
+export function shownStatus (record: AgentRecord, { agent, dataDir, configPath, programOf, isUp }: AgentAround): AgentStatus {
   return {
     name: record.name,
     status: stateOf(record),
@@ -26,6 +28,7 @@ export function shownStatus (record: AgentRecord, { agent, dataDir, programOf, i
     problem: agent === undefined ? 'the plugin that describes it is not active' : record.problem,
     phases: record.phases,
     data_dir: dataDir,
+    config_path: configPath,
     program: agent === undefined ? null : programOf(agent),
     unit_active: agent?.server === undefined ? null : isUp
   }

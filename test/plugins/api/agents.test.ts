@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,7 +38,7 @@ async function rig (t: Test, options: WireOptions = {}): Promise<Rig> {
   return Object.assign(gateway, {
     ask: async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
       const response = await gateway.fetch(path, {
-        method, ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } })
+        method, ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } })
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, json: text === '' ? null : JSON.parse(text) as unknown }
@@ -82,6 +82,9 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
     [{ tools_allowed: ['rm -rf'] }, 'tools_allowed.0'], [{ display_name: 'two\nlines' }, 'display_name'], [{ daily_usd: 3 }, 'daily_usd'], [{ system_prompt: 'x'.repeat(65_537) }, 'system_prompt']
   ]
   for (const [body, param] of wrong) t.match(await ask('PUT', `${path}/coder`, body), { status: 400, json: { error: { code: 'persona.invalid', param } } }, param)
+  for (const body of ['{"tone":', '[]', 'null']) {
+    t.match(await ask('PUT', `${path}/coder`, body), { status: 400, json: { error: { code: 'persona.malformed' } } }, body)
+  }
   t.match(await ask('PUT', `${path}/Loud`, {}), { status: 400, json: { error: { code: 'persona.invalid', param: 'pid' } } })
   t.equal(file(), text, 'what is refused writes nothing')
 
@@ -94,6 +97,11 @@ t.test('personas: built-in ones and those of the file, changed and chosen by rou
   t.match(await ask('DELETE', `${path}/reviewer`), { status: 409, json: { error: { code: 'persona.active_stays' } } })
   t.match((await ask('GET', '/api/activity?category=agent')).json.records[0], { action: 'agent.persona_remove', target: 'hermes/reviewer', outcome: 'error' })
   t.match((await ask('GET', '/api/agents/persona-enums')).json, { tones: ['neutral', 'concise', 'friendly', 'formal', 'playful'], tools: Array })
+  const etc = join(gateway.home, 'etc/svc')
+  renameSync(etc, `${etc}.away`)
+  writeFileSync(etc, '')
+  const unwritten = await ask('PUT', `${path}/coder`, { tone: 'formal' })
+  t.match(unwritten, { status: 500, json: { error: { code: 'persona.write_failed', message: /cannot be written: / } } })
 })
 
 t.test('the calls of tools by an agent, and of no other, with their arguments', async t => {
@@ -280,7 +288,9 @@ t.test('budgets and charges by routes: what they may say, and one transaction fo
     ['PUT', BUDGET, { daily_usd: -1 }, 'budget.invalid'], ['PUT', BUDGET, { daily_usd: true }, 'budget.invalid'], ['PUT', BUDGET, { weekly_usd: 1 }, 'budget.invalid'],
     ['PUT', BUDGET, { hard_cap: 1 }, 'budget.invalid'], ['POST', `${BUDGET}/check`, {}, 'budget.invalid_estimate'], ['POST', `${BUDGET}/check`, { estimated_cost_usd: '1' }, 'budget.invalid_estimate'],
     ['POST', `${BUDGET}/charge`, { surface: 'search', cost_usd: 1 }, 'budget.invalid_charge'], ['PATCH', '/api/agents/prices', { prices: { 'up/x': { input_usd_per_mtok: -1 } } }, 'budget.invalid_price'],
-    ['PATCH', '/api/agents/prices', { prices: { 'no upstream': {} } }, 'budget.invalid_price']
+    ['PATCH', '/api/agents/prices', { prices: { 'no upstream': {} } }, 'budget.invalid_price'],
+    ['PUT', BUDGET, '{"daily_usd":', 'budget.invalid_body'], ['PUT', BUDGET, '[]', 'budget.invalid_body'],
+    ['POST', `${BUDGET}/check`, 'null', 'budget.invalid_body'], ['POST', `${BUDGET}/charge`, '"1"', 'budget.invalid_body']
   ]
   for (const [method, path, body, code] of wrong) {
     t.match(await ask(method, path, body), { status: 400, json: { error: { code } } }, JSON.stringify(body))

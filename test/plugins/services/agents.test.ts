@@ -134,7 +134,9 @@ t.test('an agent is installed in phases, wired, asked, upgraded and taken away w
   t.match(begun, { status: 202, json: { status: 'installing', version: null } })
   t.match(await gateway.call('POST', '/api/agents/serves/restart'), { status: 404 })
   const installed = await gateway.ended('asks')
-  t.match(installed, { status: 'installed', version: '1.0.0', wanted_version: '1.0.0', problem: null, unit_active: null })
+  const config = join(gateway.home, 'etc/svc/agents/asks.toml')
+  t.match(installed, { status: 'installed', version: '1.0.0', wanted_version: '1.0.0', problem: null, unit_active: null, config_path: config })
+  t.match((await gateway.call('GET', '/api/agents')).json, { agents: [{ name: 'asks', config_path: config, data_dir: installed.data_dir }], count: 1 })
   t.strictSame(Object.entries(installed.phases).map(([phase, { status }]) => `${phase} ${status}`),
     ['packages done', 'data done', 'wiring done', 'start done', 'probe done'])
   t.equal(await readFile(join(installed.data_dir, 'conf/model'), 'utf8'), 'svc/agent')
