@@ -1,19 +1,19 @@
 import { join } from 'node:path'
 import type { AgentDescriptor, GatewayInfo, Logger } from 'svc-gateway/plugin'
-import { AgentBook, type AgentBookDeps } from './agent-book.js'
+import { AgentBook, type AgentBookDeps } from './book/agent-book.js'
 import { agentError } from './errors.js'
-import { errandsOf } from './errands.js'
-import { fittingForm, nothingHere } from './fitting.js'
-import { PhaseWork, type PhaseDeps } from './phases.js'
-import { planned, type Plan } from './plan.js'
-import { Provisioning } from './provisioning.js'
-import { isUnderWay, type AgentRecord } from './record.js'
+import { errandsOf } from './home/errands.js'
+import { fittingForm, nothingHere } from './provision/fitting.js'
+import { PhaseWork, type PhaseDeps } from './provision/phases.js'
+import { planned, type Plan } from './provision/plan.js'
+import { Provisioning } from './provision/provisioning.js'
+import { isUnderWay, type AgentRecord } from './book/record.js'
 import {
   agentPhases, type AgentLifecycle, type AgentPhase, type AgentSkill, type AgentStatus, type InstallOrder, type ReprovisionOrder
 } from './ref.js'
-import { skillsIn } from './skills.js'
+import { skillsIn } from './skills/skills.js'
 import { SoleWork } from './sole-work.js'
-import { shownStatus } from './status.js'
+import { shownStatus } from './book/status.js'
 import { Supervision } from './supervision.js'
 
 export interface LifecycleDeps extends PhaseDeps, AgentBookDeps {
@@ -114,14 +114,12 @@ export class Lifecycle implements AgentLifecycle {
       this.#deps.known.get(id)
       return false
     }
-    this.#sole.requireFree(id)
     await this.#sole.begin(id, () => this.#provisioning.remove(id))
     return true
   }
 
   async restart (id: string): Promise<AgentStatus> {
     const { agent, record } = this.#both(id)
-    this.#sole.requireFree(id)
     await this.#sole.begin(id, async () => {
       await this.#work.servers.end(id)
       await this.#work.servers.launch(agent, record)
@@ -147,7 +145,6 @@ export class Lifecycle implements AgentLifecycle {
   /** Ends its server until it, or the gateway, is started again. Throws `agent.not_installed` and `agent.busy`. */
   async halt (id: string): Promise<void> {
     this.#book.get(id)
-    this.#sole.requireFree(id)
     await this.#sole.begin(id, () => this.#work.servers.end(id))
   }
 
@@ -167,7 +164,9 @@ export class Lifecycle implements AgentLifecycle {
   /** Its status where an installation has nothing to do. */
   #inPlace (id: string): AgentStatus | null {
     const record = this.#book.find(id)
-    const isThere = record !== undefined && (isUnderWay(record) || (record.installed_at !== null && record.problem === null))
+    // work whose steps cannot be written, as on a full disk, is under way by the record alone: it is begun anew
+    const isThere = record !== undefined &&
+      (isUnderWay(record) ? this.#sole.isUnderWay(id) : record.installed_at !== null && record.problem === null)
     return isThere ? this.#shown(record) : null
   }
 
@@ -181,19 +180,20 @@ export class Lifecycle implements AgentLifecycle {
 
   async #begin (agent: AgentDescriptor, verb: AgentRecord['verb'], plan: Plan): Promise<AgentStatus> {
     const { id } = agent
-    if (plan.dryRun === true) return { ...this.#shown(this.#planned(agent, verb, plan)), status: 'planned' }
-    this.#sole.requireFree(id)
-    const record = { ...this.#planned(agent, verb, plan), job: this.#book.beginJob(id, verb) }
-    const written = this.#book.write(record)
-    void this.#sole.begin(id, async () => {
-      await written
-      await this.#provisioning.carryOn(agent)
-    }).catch(() => undefined)
-    await written
-    return this.status(id)
+    if (plan.dryRun === true) return { ...this.#shown({ ...this.#planned(agent, verb, plan), job: null }, true), status: 'planned' }
+    return await new Promise((resolve, reject) => {
+      // what goes wrong once it has begun is told by the record
+      this.#sole.begin(id, async () => {
+        await this.#book.begin(this.#planned(agent, verb, plan))
+        resolve(this.status(id))
+        await this.#provisioning.carryOn(agent)
+      }).catch(reject)
+    })
   }
 
-  #planned (agent: AgentDescriptor, verb: AgentRecord['verb'], plan: Plan): AgentRecord {
+  #planned (agent: AgentDescriptor, verb: AgentRecord['verb'], plan: Plan): Omit<AgentRecord, 'job'> {
+    // it may have been taken away while others were asked for it
+    if (verb !== 'install') this.#book.get(agent.id)
     return { ...planned(agent, verb, plan, this.#book.find(agent.id), this.#book.now()), svc_version: this.#deps.version }
   }
 
@@ -201,14 +201,15 @@ export class Lifecycle implements AgentLifecycle {
     return { agent: this.#deps.known.get(id), record: this.#book.get(id) }
   }
 
-  #shown (record: AgentRecord): AgentStatus {
+  #shown (record: AgentRecord, isWorkedOn = this.#sole.isUnderWay(record.name)): AgentStatus {
     const { name } = record
     return shownStatus(record, {
       agent: this.#deps.known.find(name),
       dataDir: this.#work.home.dataOf(name),
       configPath: this.#deps.configOf(name),
       programOf: agent => this.#work.home.programOf(agent, record),
-      isUp: this.#work.servers.runs(name)
+      isUp: this.#work.servers.runs(name),
+      isWorkedOn
     })
   }
 }

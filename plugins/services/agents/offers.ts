@@ -1,5 +1,5 @@
 import type { AgentDescriptor, Clock } from 'svc-gateway/plugin'
-import { fittingForm, type FittingDeps } from './fitting.js'
+import { fittingForm, type FittingDeps } from './provision/fitting.js'
 import type { AgentLifecycle, AgentOffer, AgentOffers, InstallForm } from './ref.js'
 
 export interface OfferDeps extends FittingDeps {

@@ -1,8 +1,8 @@
 import { createServiceRef, type AgentDescriptor, type AgentSetting } from 'svc-gateway/plugin'
-import type { AgentSkill } from './skills.js'
+import type { AgentSkill } from './skills/skills.js'
 
 export { agentError } from './errors.js'
-export type { AgentSkill } from './skills.js'
+export type { AgentSkill } from './skills/skills.js'
 
 /** Where an agent is run that is to be wired. */
 export interface WiringPlace {

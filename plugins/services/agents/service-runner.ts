@@ -1,7 +1,7 @@
 import type { DaemonService } from 'svc-gateway/plugin'
 import type { ServiceRunner } from '../../api/services/ref.js'
 import type { Lifecycle } from './lifecycle.js'
-import { daemonOf } from './agent-server.js'
+import { daemonOf } from './home/agent-server.js'
 
 /** An agent with a server, as a service: here while it is installed, and then it starts with the gateway. */
 export function serviceRunner (lifecycle: Lifecycle, daemons: DaemonService, id: string): ServiceRunner {

@@ -1,32 +1,40 @@
 import { agentError } from './errors.js'
 
-/** Work on agents, one at a time of whatever agent. */
+interface Piece {
+  readonly id: string
+  /** Over in a moment: others wait for it instead of being refused. */
+  readonly isBrief: boolean
+  readonly done: Promise<void>
+}
+
+/** Work on agents, one piece at a time of whatever agent, in the order that it came. */
 export class SoleWork {
-  #under: { readonly id: string, readonly done: Promise<void> } | null = null
+  /** What is under way, and what waits behind it. */
+  readonly #line: Piece[] = []
 
-  /** Throws `agent.busy`. */
-  requireFree (id: string): void {
-    if (this.#under === null) return
-    throw agentError('agent.busy',
-      `${this.#under.id} is being changed: try it again when \`svc agent status ${this.#under.id}\` says that it is done`, { details: { agent: id, under_way: this.#under.id } })
+  /** Throws `agent.busy` while other work than brief one is under way or waits. */
+  async begin<T> (id: string, work: () => Promise<T>): Promise<T> {
+    const first = this.#line.find(({ isBrief }) => !isBrief)
+    if (first !== undefined) {
+      throw agentError('agent.busy',
+        `${first.id} is being changed: try it again when \`svc agent status ${first.id}\` says that it is done`, { details: { agent: id, under_way: first.id } })
+    }
+    return await this.#enter(id, false, work)
   }
 
-  /** Nothing may be awaited between `requireFree` and this. */
-  begin (id: string, work: () => Promise<void>): Promise<void> {
-    const running = work()
-    const under = { id, done: running.then(() => undefined, () => undefined) }
-    this.#under = under
-    void under.done.then(() => { if (this.#under === under) this.#under = null })
-    return running
+  /** After all that is under way. */
+  async after<T> (id: string, work: () => Promise<T>): Promise<T> {
+    return await this.#enter(id, false, work)
   }
 
-  /** After what is under way. */
-  after (id: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#under?.done
-    return this.begin(id, async () => {
-      await before
-      await work()
-    })
+  /** After all that is under way; no order is refused for it. */
+  async briefly<T> (id: string, work: () => Promise<T>): Promise<T> {
+    return await this.#enter(id, true, work)
+  }
+
+  /** Whether there is any that is not over. */
+  isUnderWay (id: string): boolean {
+    return this.#line.some(piece => piece.id === id)
   }
 
   /**
@@ -34,6 +42,19 @@ export class SoleWork {
    * @param id only that on this agent
    */
   async settled (id?: string): Promise<void> {
-    while (this.#under !== null && (id === undefined || this.#under.id === id)) await this.#under.done
+    for (;;) {
+      const piece = this.#line.find(each => id === undefined || each.id === id)
+      if (piece === undefined) return
+      await piece.done
+    }
+  }
+
+  async #enter<T> (id: string, isBrief: boolean, work: () => Promise<T>): Promise<T> {
+    const before = this.#line.at(-1)?.done
+    const running = before === undefined ? work() : before.then(work)
+    const over = (): void => { this.#line.splice(this.#line.indexOf(piece), 1) }
+    const piece: Piece = { id, isBrief, done: running.then(over, over) }
+    this.#line.push(piece)
+    return await running
   }
 }

@@ -1,9 +1,9 @@
 import type { AgentDescriptor, Logger } from 'svc-gateway/plugin'
-import type { AgentBook } from './agent-book.js'
+import type { AgentBook } from './book/agent-book.js'
 import type { KnownAgents } from './known-agents.js'
-import type { PhaseWork } from './phases.js'
-import type { Provisioning } from './provisioning.js'
-import { isUnderWay, type AgentRecord } from './record.js'
+import type { PhaseWork } from './provision/phases.js'
+import type { Provisioning } from './provision/provisioning.js'
+import { isUnderWay, type AgentRecord } from './book/record.js'
 import type { SoleWork } from './sole-work.js'
 
 export interface SupervisionDeps {
@@ -27,7 +27,7 @@ export class Supervision {
 
   /** Mends what an earlier gateway left half done, and starts what runs with the gateway. Waits for neither. */
   async start (): Promise<void> {
-    const { book, known, provisioning, work } = this.#deps
+    const { book, known, provisioning, sole, work } = this.#deps
     await book.load()
     for (const id of await work.servers.found()) if (book.find(id) === undefined) await work.servers.end(id)
     // a removal first: it may be that of the agent that another one replaces
@@ -41,7 +41,7 @@ export class Supervision {
       // what the end of an installation that failed did not come to
       await work.packages.sweep(name, environment)
       if (agent === undefined) await work.servers.end(name)
-      else if (isServed(agent, record)) void provisioning.launch(agent)
+      else if (isServed(agent, record)) void sole.briefly(name, () => provisioning.launch(agent)).catch(() => undefined)
     }
   }
 
@@ -55,7 +55,7 @@ export class Supervision {
       const isNew = this.#seen.has(name) && this.#seen.get(name) === undefined
       this.#seen.set(name, agent)
       if (isUnderWay(record)) this.#resume(record)
-      else void sole.after(name, () => this.#takeUp(name, isNew)).catch(() => undefined)
+      else void sole.briefly(name, () => this.#takeUp(name, isNew)).catch(() => undefined)
     }
   }
 

@@ -390,12 +390,55 @@ t.test('a gateway that stops in the middle of an installation goes on with it at
 
   // as a disk leaves it that was full when the end was to be written
   const { id: job } = next.jobs.create({ kind: 'agent', target: 'plain', state: 'running', message: 'install' })
+  const { id: unbegun } = next.jobs.create({ kind: 'agent', target: 'plain', state: 'running', message: 'upgrade' })
   await next.close()
   const record = join(dirname(done.data_dir), 'provision.json')
   await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')) as object, job }))
   const last = await gatewayOf(t, { home })
   t.match(last.jobs.get(job), { state: 'completed', progress: 1 }, 'a job that is over is not under way after the next start')
+  t.match(last.jobs.get(unbegun), { state: 'failed', error: /before it began/ }, 'nor is one whose work never began')
   await last.close()
+})
+
+t.test('an order whose record cannot be written, as on a full disk, has an end, and is taken again once it can', async t => {
+  const gateway = await gatewayOf(t)
+  t.match((await gateway.call('POST', '/api/agents/install', { name: 'plain', dry_run: true })).json, { status: 'planned', problem: null })
+  const { data_dir: data } = (await gateway.call('POST', '/api/agents/install', { name: 'plain', dry_run: true })).json as AgentStatus
+  const inTheWay = join(dirname(data), 'provision.json.new')
+  await mkdir(inTheWay, { recursive: true })
+  t.equal((await gateway.call('POST', '/api/agents/install', { name: 'plain' })).status, 500)
+  const jobs = (): ReadonlyArray<{ readonly state: string }> => gateway.jobs.list({ kind: 'agent' })
+  t.match(jobs(), [{ state: 'failed', error: /EISDIR/ }])
+  t.match(await gateway.call('GET', '/api/agents/plain'), { status: 404 }, 'nothing has begun')
+
+  await rm(inTheWay, { recursive: true })
+  let release = (): void => undefined
+  brought.hold = new Promise(resolve => { release = resolve })
+  t.match(await gateway.call('POST', '/api/agents/install', { name: 'plain' }), { status: 202, json: { status: 'installing' } })
+  while (!existsSync(join(dirname(data), 'provision-logs/packages.log'))) await new Promise(resolve => { setImmediate(resolve) })
+  await mkdir(inTheWay)
+  brought.hold = null
+  release()
+  t.match(await gateway.ended('plain'), { status: 'broken', problem: /cut off/ }, 'in the middle of it')
+  t.equal(jobs()[0]!.state, 'failed')
+  await rm(inTheWay, { recursive: true })
+  t.match(await gateway.call('POST', '/api/agents/install', { name: 'plain' }), { status: 202, json: { status: 'installing', problem: null } })
+  t.match(await gateway.ended('plain'), { status: 'installed' })
+  t.strictSame(jobs().map(({ state }) => state), ['completed', 'failed', 'failed'])
+})
+
+t.test('an agent that is taken away while the gateway starts it leaves nothing', async t => {
+  const home = await mkdtemp(join(tmpdir(), 'svc-agents-home-'))
+  t.teardown(() => rm(home, { recursive: true, force: true }))
+  const first = await gatewayOf(t, { home })
+  await first.call('POST', '/api/agents/install', { name: 'serves' })
+  const { data_dir: data } = await first.ended('serves')
+  await first.close()
+  const next = await gatewayOf(t, { home })
+  t.match(await next.call('DELETE', '/api/agents/serves'), { status: 200, json: { status: 'uninstalled' } }, 'a start is no reason to refuse it')
+  await next.lifecycle.settled('serves')
+  t.notOk(existsSync(dirname(data)))
+  await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'nor its server')
 })
 
 t.test('npm brings the version that was asked for, or the installation fails; an agent with a server is a service as well', async t => {

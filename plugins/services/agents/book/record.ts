@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { agentPhases, installForms, phaseStates, type AgentPhase } from './ref.js'
+import { agentPhases, installForms, phaseStates, type AgentPhase } from '../ref.js'
 
 const phaseSchema = z.object({
   status: z.enum(phaseStates),

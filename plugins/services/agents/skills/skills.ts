@@ -27,7 +27,7 @@ const LONGEST_DESCRIPTION = 1_024
 export async function skillsIn (agent: string, root: string): Promise<readonly AgentSkill[]> {
   const found: AgentSkill[] = []
   const folders = [{ path: root, name: '', depth: 0 }]
-  for (let at = 0; at < folders.length && at < MOST_FOLDERS && found.length < MOST_SKILLS; at++) {
+  for (let at = 0; at < folders.length && found.length < MOST_SKILLS; at++) {
     const { path, name: folder, depth } = folders[at]!
     const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
     const file = entries.find(({ name }) => name === FILE)
@@ -41,7 +41,9 @@ export async function skillsIn (agent: string, root: string): Promise<readonly A
     // what is below a skill belongs to it
     if (head !== null || depth === DEPTH) continue
     const inner = entries.filter(entry => entry.isDirectory() && !entry.name.startsWith('.') && entry.name !== 'node_modules')
-    folders.push(...inner.map(({ name }) => ({ path: join(path, name), name, depth: depth + 1 })))
+    for (const { name } of inner.slice(0, MOST_FOLDERS - folders.length)) {
+      folders.push({ path: join(path, name), name, depth: depth + 1 })
+    }
   }
   return found.toSorted((a, b) => a.path < b.path ? -1 : 1)
 }

@@ -3,8 +3,8 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AgentDescriptor, AgentErrand } from 'svc-gateway/plugin'
 import type { AgentHome } from './agent-home.js'
-import type { AgentRecord } from './record.js'
-import type { Errand } from './ref.js'
+import type { AgentRecord } from '../book/record.js'
+import type { Errand } from '../ref.js'
 
 /** Runs of an agent's program for one task each; null where it takes none. */
 export function errandsOf (

@@ -1,11 +1,11 @@
 import { access } from 'node:fs/promises'
 import type { AgentDescriptor, DaemonService } from 'svc-gateway/plugin'
-import type { Environments, PackageOrder } from '../../api/services/ref.js'
-import type { AgentHome } from './agent-home.js'
-import { agentError } from './errors.js'
+import type { Environments, PackageOrder } from '../../../api/services/ref.js'
+import type { AgentHome } from '../home/agent-home.js'
+import { agentError } from '../errors.js'
 import { imageVersion, withVersion } from './image-name.js'
-import type { AgentRecord } from './record.js'
-import type { InstallForm } from './ref.js'
+import type { AgentRecord } from '../book/record.js'
+import type { InstallForm } from '../ref.js'
 
 export interface PackageDeps {
   readonly environments: Environments

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { messageOf, type Clock, type JobPatch, type JobStore, type Logger } from 'svc-gateway/plugin'
 import { removeAll } from './data.js'
-import { agentError } from './errors.js'
-import type { KnownAgents } from './known-agents.js'
+import { agentError } from '../errors.js'
+import type { KnownAgents } from '../known-agents.js'
 import { agentFolders, isUnderWay, readRecord, writeRecord, type AgentRecord } from './record.js'
-import type { AgentPhase } from './ref.js'
+import type { AgentPhase } from '../ref.js'
 
 export interface AgentBookDeps {
   readonly jobs: JobStore
@@ -38,8 +38,7 @@ export class AgentBook {
       else if (record === 'unreadable') log.warn({ agent: id }, `the record of ${id} in ${folder} cannot be read: \`svc agent install ${id}\` makes it anew, with the data that is there`)
       else this.#records.set(id, record)
     }
-    // a row that could not be written then, as on a full disk, would say for good that the work is under way
-    for (const record of this.all()) if (!isUnderWay(record)) this.tellEnd(record.name)
+    this.#endLost()
     this.#changed()
   }
 
@@ -94,16 +93,35 @@ export class AgentBook {
     return () => { this.#listeners.delete(listener) }
   }
 
-  beginJob (id: string, verb: string): string {
-    return this.#deps.jobs.create({ kind: JOB_KIND, target: id, state: 'running', message: verb }).id
+  /** With a job of its own. Resolves when both are on the disk; where one cannot be, nothing has begun. */
+  async begin (record: Omit<AgentRecord, 'job'>): Promise<void> {
+    const { name, verb } = record
+    const before = this.#records.get(name)?.job ?? null
+    const job = this.#deps.jobs.create({ kind: JOB_KIND, target: name, state: 'running', message: verb }).id
+    try {
+      await this.write({ ...record, job })
+    } catch (error) {
+      this.#patchJob(name, job, { state: 'failed', error: messageOf(error) })
+      throw error
+    }
+    // that of work whose end could not be written
+    this.#patchJob(name, before, { state: 'cancelled' })
   }
 
   /** The record counts; a row that cannot be written is no reason to stop. */
   tellJob (id: string, patch: JobPatch): void {
+    this.#patchJob(id, this.#records.get(id)?.job ?? null, patch)
+  }
+
+  tellEnd (id: string): void {
+    const { problem } = this.get(id)
+    this.tellJob(id, problem === null ? { state: 'completed', progress: 1, message: '' } : { state: 'failed', error: problem })
+  }
+
+  #patchJob (id: string, job: string | null, patch: JobPatch): void {
     const { jobs, log } = this.#deps
-    const job = this.#records.get(id)?.job
-    if (job == null || jobs.get(job)?.finished_at !== null) return
     try {
+      if (job === null || jobs.get(job)?.finished_at !== null) return
       jobs.update(job, patch)
       jobs.prune(JOB_KIND, KEPT_JOBS)
     } catch (error) {
@@ -111,9 +129,18 @@ export class AgentBook {
     }
   }
 
-  tellEnd (id: string): void {
-    const { problem } = this.get(id)
-    this.tellJob(id, problem === null ? { state: 'completed', progress: 1, message: '' } : { state: 'failed', error: problem })
+  /** A row whose end could not be written then, as on a full disk, would say for good that the work is under way. */
+  #endLost (): void {
+    const { jobs, log } = this.#deps
+    for (const record of this.all()) if (!isUnderWay(record)) this.tellEnd(record.name)
+    const goesOn = new Set(this.all().map(({ job }) => job))
+    try {
+      for (const { id, target } of jobs.list({ kind: JOB_KIND, unfinished: true })) {
+        if (!goesOn.has(id)) this.#patchJob(target ?? '', id, { state: 'failed', error: 'the gateway ended before it began' })
+      }
+    } catch (error) {
+      log.warn(`jobs of agents cannot be read: ${messageOf(error)}`)
+    }
   }
 
   #changed (): void {

@@ -1,7 +1,7 @@
 import type { AgentDescriptor } from 'svc-gateway/plugin'
 import { orderOf, versionOf } from './packages.js'
-import type { AgentRecord } from './record.js'
-import type { AgentPhase, InstallForm } from './ref.js'
+import type { AgentRecord } from '../book/record.js'
+import type { AgentPhase, InstallForm } from '../ref.js'
 
 /** What an order is to do. */
 export interface Plan {
@@ -22,7 +22,7 @@ export interface Plan {
  */
 export function planned (
   agent: AgentDescriptor, verb: AgentRecord['verb'], plan: Plan, before: AgentRecord | undefined, at: string
-): Omit<AgentRecord, 'svc_version'> {
+): Omit<AgentRecord, 'svc_version' | 'job'> {
   const { phases, skip = [], replaces = null } = plan
   const form = plan.form ?? before!.form
   const asked = versionOf(orderOf(agent, form, plan.version ?? null))
@@ -35,7 +35,6 @@ export function planned (
     ...before?.form === form ? {} : { version: null, environment: null },
     name: agent.id,
     verb,
-    job: null,
     form,
     wanted_version: phases.includes('packages') || before === undefined ? asked : before.wanted_version,
     previous: null,

@@ -1,7 +1,7 @@
 import { pause, type AgentDescriptor, type Clock, type DaemonService } from 'svc-gateway/plugin'
 import type { AgentHome } from './agent-home.js'
-import { agentError } from './errors.js'
-import type { AgentRecord } from './record.js'
+import { agentError } from '../errors.js'
+import type { AgentRecord } from '../book/record.js'
 
 export interface ServerDeps {
   readonly clock: Clock

@@ -1,8 +1,8 @@
 import { appendFile, mkdir, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from 'svc-gateway/plugin'
-import { logsOf } from './data.js'
-import { agentPhases, type AgentPhase } from './ref.js'
+import { logsOf } from '../book/data.js'
+import { agentPhases, type AgentPhase } from '../ref.js'
 
 /** An installer may say much, and phases are done again: beyond this a log is the one before, which replaces what was. */
 const LARGEST = 512 * 1024

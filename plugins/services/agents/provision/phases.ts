@@ -1,12 +1,12 @@
 import { createLineSplitter, type AgentDescriptor, type Programs } from 'svc-gateway/plugin'
-import { AgentHome, type HomeDeps } from './agent-home.js'
-import { AgentServers, UP_MS, type ServerDeps } from './agent-server.js'
-import { makeData } from './data.js'
-import { agentError } from './errors.js'
+import { AgentHome, type HomeDeps } from '../home/agent-home.js'
+import { AgentServers, UP_MS, type ServerDeps } from '../home/agent-server.js'
+import { makeData } from '../book/data.js'
+import { agentError } from '../errors.js'
 import { AgentPackages, type PackageDeps } from './packages.js'
 import { PhaseLog } from './phase-log.js'
-import type { AgentRecord } from './record.js'
-import type { AgentPhase } from './ref.js'
+import type { AgentRecord } from '../book/record.js'
+import type { AgentPhase } from '../ref.js'
 
 export interface PhaseDeps extends HomeDeps, ServerDeps, PackageDeps {
   readonly programs: Programs

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import type { AgentDescriptor, SvcError } from 'svc-gateway/plugin'
-import { agentError } from './errors.js'
+import { agentError } from '../errors.js'
 import type { PhaseDeps } from './phases.js'
-import { installForms, type InstallForm } from './ref.js'
+import { installForms, type InstallForm } from '../ref.js'
 
 export type FittingDeps = Pick<PhaseDeps, 'known' | 'environments' | 'daemons' | 'root' | 'signal'>
 

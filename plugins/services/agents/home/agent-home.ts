@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { AgentDescriptor, GatewayInfo } from 'svc-gateway/plugin'
-import { dataOf, secretOf, writeFiles } from './data.js'
-import { runOf, type KnownAgents } from './known-agents.js'
-import type { AgentRecord } from './record.js'
-import type { AgentRun } from './ref.js'
+import { dataOf, secretOf, writeFiles } from '../book/data.js'
+import { runOf, type KnownAgents } from '../known-agents.js'
+import type { AgentRecord } from '../book/record.js'
+import type { AgentRun } from '../ref.js'
 
 export interface HomeDeps {
   readonly info: Pick<GatewayInfo, 'baseUrl'>

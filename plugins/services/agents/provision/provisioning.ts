@@ -1,10 +1,10 @@
 import { messageOf, type AgentDescriptor, type Logger } from 'svc-gateway/plugin'
-import type { AgentBook } from './agent-book.js'
-import { removeAll } from './data.js'
-import { agentError } from './errors.js'
+import type { AgentBook } from '../book/agent-book.js'
+import { removeAll } from '../book/data.js'
+import { agentError } from '../errors.js'
 import type { PhaseOutcome, PhaseWork } from './phases.js'
-import { nextPhase, type AgentRecord } from './record.js'
-import { agentPhases, type AgentPhase } from './ref.js'
+import { nextPhase, type AgentRecord } from '../book/record.js'
+import { agentPhases, type AgentPhase } from '../ref.js'
 
 /**
  * Work on an agent, by its record, which is written before and after each phase: the gateway may be killed anywhere, and the
@@ -26,6 +26,7 @@ export class Provisioning {
   /** Its phases from the first that is not over. Rejects with what went wrong, which the record says as well. */
   async carryOn (agent: AgentDescriptor): Promise<void> {
     const { id } = agent
+    this.#signal.throwIfAborted()
     if (this.#book.get(id).problem !== null) return await this.#endFailed(agent)
     for (let phase = nextPhase(this.#book.get(id)); phase !== null; phase = nextPhase(this.#book.get(id))) {
       try {
@@ -36,7 +37,7 @@ export class Provisioning {
       } catch (error) {
         // cut off: the next gateway goes on with it
         this.#signal.throwIfAborted()
-        await this.#failed(agent, phase, messageOf(error))
+        await this.#failed(agent, phase, messageOf(error)).catch((unwritten: unknown) => this.#untold(id, error, unwritten))
         throw error
       }
     }
@@ -65,6 +66,8 @@ export class Provisioning {
   async launch (agent: AgentDescriptor): Promise<void> {
     const { id, name } = agent
     try {
+      // taken away while it waited
+      if (this.#book.find(id) === undefined) return
       await this.#work.servers.launch(agent, this.#book.get(id))
     } catch (error) {
       if (!this.#signal.aborted) this.#log.warn({ agent: id }, `${name} could not be started: ${messageOf(error)}`)
@@ -79,6 +82,12 @@ export class Provisioning {
     // in one: killed in between, the next gateway would take the phases behind for all that is left to do
     await this.#note(id, phase, 'failed', { reason: problem, change })
     await this.#endFailed(agent)
+  }
+
+  /** As on a full disk: the record says that it goes on, which the next order or the next gateway sees to. */
+  #untold (id: string, error: unknown, unwritten: unknown): void {
+    this.#log.error({ agent: id }, `the work on ${id} has stopped: ${messageOf(error)}; its record cannot be written: ${messageOf(unwritten)}`)
+    this.#book.tellJob(id, { state: 'failed', error: messageOf(error) })
   }
 
   async #endFailed (agent: AgentDescriptor): Promise<void> {
