@@ -257,8 +257,9 @@ export class GatewayDispatcher implements DispatchService {
   }
 
   /** From here on the client's answer is the sink's: nothing may escape. */
-  #go (prepared: Prepared, route: Route): void {
+  #go (prepared: Prepared, found: Route): void {
     try {
+      const route = this.#deps.catalog.ableRoute(found, prepared)
       if (this.#elsewhere.takes(prepared, route)) return
       if (route.kind === 'slot') this.#toSlot(prepared, route)
       else new UpstreamTrip(this.#trips, prepared, route).start()

@@ -27,6 +27,7 @@ export const errorCodes = {
   'validation.invalid': { status: 400, when: 'a field is missing or has a wrong value' },
   'validation.unknown_keys': { status: 400, when: 'the body has keys that do not exist' },
   'model.not_found': { status: 404, when: 'the model matches no slot, registry entry or upstream' },
+  'model.ability_missing': { status: 400, when: 'the request needs what no slot of this name can do: tools, images, sound or a JSON schema' },
   'model.not_loaded': { status: 404, when: 'the model is known but no enabled slot serves it, or it is not listed and can be requested anyway' },
   'model.path_missing': { status: 400, when: 'the path of a model leads to no file that can be read' },
   'model.file_invalid': { status: 400, when: 'the file of a model is cut short, damaged or no model' },

@@ -5,6 +5,7 @@ import { envSchema, PLUGIN_NAME_PATTERN, PORT_NAME_PATTERN, runtimeNameSchema } 
 import { hostFeatures } from './engine-requirements.js'
 import { exclusivities } from './provider.js'
 import { profileSchema } from '../schemas/profile.js'
+import { slotAbilities } from './slot-abilities.js'
 import { surfaceNames } from '../surface-names.js'
 
 /** One of `ports`; absent: the main one. */
@@ -53,6 +54,8 @@ export const providerDescriptorSchema = z.strictObject({
   }).prefault({}).meta({ description: 'What the engine needs of the machine' }),
   about: engineAboutSchema.optional().meta({ description: 'Licence and homepage, shown before the image is pulled for the first time' }),
   health: z.strictObject({ path: enginePath.default('/health'), port: namedPort }).prefault({}),
+  abilities: z.partialRecord(z.enum(slotAbilities), z.boolean()).default({})
+    .meta({ description: 'What every slot of it can do (true) or certainly cannot (false); what is left out is unknown, and the engine judges' }),
   surfaces: z.partialRecord(z.enum(surfaceNames), z.strictObject({
     path: enginePath,
     port: namedPort,

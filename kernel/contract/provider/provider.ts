@@ -10,6 +10,7 @@ import type {
 } from './provider-launch.js'
 import { factsProblem, type ProviderFacts } from './provider-facts.js'
 import type { Surfaces } from './provider-surface.js'
+import type { AbilityInput, SlotAbilities } from './slot-abilities.js'
 import type { Device, SlotType } from '../schemas/enums.js'
 import type { Model } from '../schemas/model-row.js'
 import type { NamedProfile } from '../schemas/profile.js'
@@ -140,6 +141,11 @@ export interface EngineProvider extends ProviderFacts {
   /** Whose it is, shown to the operator before its image is pulled for the first time. */
   readonly about?: EngineAbout
   readonly surfaces: Surfaces
+  /**
+   * What a slot can do and what it cannot. Where a name stands for several slots, a request goes to one that does not lack
+   * what it needs; where all of them lack it, it is refused before anything is loaded. Absent: all is unknown. Pure.
+   */
+  readonly abilities?: (input: AbilityInput) => SlotAbilities
   /**
    * Paths of the engine that cost it next to nothing, besides everything that is only read: a request that is passed to it
    * there (`/upstream`) takes no worker of the slot and waits for none.

@@ -33,7 +33,7 @@ export interface ModelObject {
   readonly max_model_len?: unknown
   /** Of an entry that leads to a slot: one of `modelStatuses`. */
   readonly status?: unknown
-  /** Of an entry that leads to a slot: words of `modelCapabilities`. */
+  /** Of an entry that leads to a slot: what it is for (`modelCapabilities`), and what it can do for sure (`slotAbilities`). */
   readonly capabilities?: unknown
   readonly _svc?: unknown
   readonly [field: string]: unknown

@@ -1,7 +1,16 @@
-import { slotRoleOf, type Clock, type ConfigService, type ModelObject, type ModelRegistry, type SurfaceName } from '../../contract/index.js'
+import {
+  slotRoleOf, type Clock, type ConfigService, type EngineProvider, type Model, type ModelObject, type ModelRegistry,
+  type NamedProfile, type NamedSlotConfig, type SlotAbilities, type SurfaceName
+} from '../../contract/index.js'
+import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context/context-size.js'
+import { projectorOf } from '../../slots/plan/launch/missing-files.js'
 import { needsModel } from '../../slots/plan/needs-model.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
+import type { BodyView } from '../body/body-view.js'
+import { ableSlot, type Inability } from './able-slots.js'
 import { modelRows } from './model-rows.js'
+import { needsOf } from './request-needs.js'
+import { abilityMissing } from './resolution-errors.js'
 import { isRoute, meantBy, resolveAnywhere, resolveModel, type Resolution, type Route, type RouteSnapshot, type SlotRoute } from './resolve.js'
 import { spellingsOf, type Spellings } from './spellings.js'
 import type { UpstreamPool } from '../upstream/upstream-pool.js'
@@ -12,6 +21,15 @@ export interface CatalogDeps {
   readonly models: ModelRegistry
   readonly slots: SlotManager
   readonly upstreams: () => UpstreamPool
+}
+
+/** A request whose name is resolved. */
+interface AskedOf {
+  /** Null for a body that is not JSON. */
+  readonly view: BodyView | null
+  readonly surface: SurfaceName
+  /** As the client named it. */
+  readonly model: string
 }
 
 /** Names that mean the same slot, where only one of the two is a slot's. */
@@ -58,6 +76,21 @@ export class Catalog {
     return found
   }
 
+  /**
+   * Where a request goes whose name stands for slots that differ in what they can do. Looks into the body, and only then.
+   * Throws `model.ability_missing` where none of them can.
+   */
+  ableRoute (route: Route, { view, surface, model }: AskedOf): Route {
+    if (route.kind !== 'slot' || route.choice === undefined || view === null) return route
+    const needs = needsOf(view, surface)
+    if (needs === null) return route
+    const able: SlotRoute | Inability = ableSlot(route.choice, needs)
+    if (!('ability' in able)) return able.name === route.slot ? route : { ...route, slot: able.name, modelId: able.modelId }
+    const others = [...this.snapshot.slots.values()]
+      .filter(slot => slot.enabled && slot.surfaces.has(surface) && slot.abilities[able.ability] === true)
+    throw abilityMissing(able, model, needs.field(able.ability), others.map(({ name }) => name).slice(0, 8))
+  }
+
   #resolve (model: string, surface: SurfaceName): Resolution {
     const found = resolveModel(this.snapshot, model, surface)
     const spelling = found.kind === 'not-found' ? this.spelling(model) : null
@@ -101,6 +134,7 @@ export class Catalog {
       const config = manager.config(name)
       const provider = manager.provider(name)
       const { state, modelId } = manager.status(name)
+      const model = modelId === null ? null : models.get(modelId) ?? null
       const servesNothing = config.served_by === null && provider?.carriesOnly?.(config) === true
       const route: SlotRoute = {
         name,
@@ -116,6 +150,8 @@ export class Catalog {
         role: slotRoleOf(config),
         isDefault: config.default,
         surfaces: new Set(servesNothing ? [] : Object.keys(provider?.surfaces ?? {}) as SurfaceName[]),
+        abilities: this.#abilitiesOf(provider, config, model, modelId),
+        contextSize: hasContext(config) ? contextSizeFor(config, modelId, nativeContext(provider, modelId, model)) : null,
         catalogue: provider?.catalogue?.filter(({ problem }) => problem === null).map(({ id }) => id) ?? [],
         ...(provider === null && config.served_by === null ? { missingProvider: config.provider } : {})
       }
@@ -134,6 +170,21 @@ export class Catalog {
       upstreamModels: upstreams().routes(),
       unlisted: upstreams().unlisted(),
       switchedOff: upstreams().switchedOff()
+    }
+  }
+
+  /** A slot whose model has a projector sees, unless its provider says otherwise; labels are the operator's own word. */
+  #abilitiesOf (
+    provider: EngineProvider | null, slot: NamedSlotConfig, model: Model | null, modelId: string | null
+  ): SlotAbilities {
+    const mmprojPath = slot.type === 'llm' ? projectorOf(slot, model) : null
+    const { vision: takesImages, model: { labels }, profile: named } = slot
+    const profile = (): NamedProfile | null => named === null ? null : this.#deps.config.snapshot.profiles.get(named) ?? null
+    return {
+      ...mmprojPath === null ? {} : { vision: true },
+      ...provider?.abilities?.({ slot, model, modelId, profile: profile(), mmprojPath }),
+      ...takesImages && labels.includes('vision') ? { vision: true } : {},
+      ...labels.includes('tool-calling') ? { tools: true } : {}
     }
   }
 }

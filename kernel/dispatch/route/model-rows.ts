@@ -1,8 +1,7 @@
 import {
-  slotRoleOf, type Model, type ModelCapability, type ModelObject, type ModelRegistry, type ModelStatus, type SlotType,
-  type SvcConfig
+  slotAbilities, slotRoleOf, type Model, type ModelCapability, type ModelObject, type ModelRegistry, type ModelStatus,
+  type SlotType, type SvcConfig
 } from '../../contract/index.js'
-import { contextSizeFor, hasContext, nativeContext } from '../../slots/plan/context/context-size.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
 import type { SlotManager } from '../../slots/slot-manager.js'
 import { endpoints } from './resolution-errors.js'
@@ -13,7 +12,7 @@ import { isoOf, listedUpstreamRow } from '../upstream/upstream-row.js'
 export interface ModelRowsDeps {
   readonly snapshot: RouteSnapshot
   readonly models: Pick<ModelRegistry, 'get'>
-  readonly slots: Pick<SlotManager, 'config' | 'device' | 'provider'>
+  readonly slots: Pick<SlotManager, 'config' | 'device'>
   readonly upstreams: Pick<UpstreamPool, 'listed'>
   readonly settings: Pick<SvcConfig['dispatcher'], 'list_unloaded' | 'list_virtual'>
   /** Epoch seconds, for what has no date of its own. */
@@ -23,7 +22,7 @@ export interface ModelRowsDeps {
 const OWNER = 'svc'
 const roles = ['agent', 'utility', 'npu']
 
-const abilities: Readonly<Record<SlotType, ModelCapability>> = {
+const purposes: Readonly<Record<SlotType, ModelCapability>> = {
   llm: 'chat', embedding: 'embed', reranking: 'rerank', transcription: 'asr', tts: 'tts', image: 'image'
 }
 
@@ -132,7 +131,7 @@ function isVirtual ({ snapshot }: ModelRowsDeps, id: string): boolean {
 
 function row (deps: ModelRowsDeps, slot: SlotRoute, id: string, owner: string, name: string): ModelObject {
   const model = modelOf(deps, slot)
-  const context = contextOf(deps, slot, model)
+  const context = slot.contextSize
   const created = createdOf(model) ?? deps.since
   return {
     id,
@@ -145,7 +144,7 @@ function row (deps: ModelRowsDeps, slot: SlotRoute, id: string, owner: string, n
     display_name: name,
     ...(context === null ? {} : { context_length: context, max_model_len: context }),
     status: statusOf(slot),
-    capabilities: abilitiesOf(deps, slot, model),
+    capabilities: capabilitiesOf(slot),
     supported_endpoints: [...slot.surfaces].filter(name => surfaceTypes[name] === slot.type).map(name => endpoints[name])
   }
 }
@@ -155,9 +154,9 @@ function statusOf ({ state }: SlotRoute): ModelStatus {
   return isLoading(state) ? 'loading' : 'unloaded'
 }
 
-function abilitiesOf ({ slots }: ModelRowsDeps, slot: SlotRoute, model: Model | null): readonly ModelCapability[] {
-  const sees = slot.type === 'llm' && slots.config(slot.name).vision && model?.mmproj != null
-  return sees ? [abilities.llm, 'vision'] : [abilities[slot.type]]
+/** What it is for, and what it can do besides for sure. */
+function capabilitiesOf ({ type, abilities }: SlotRoute): readonly string[] {
+  return [purposes[type], ...slotAbilities.filter(ability => type === 'llm' && abilities[ability] === true)]
 }
 
 function modelOf ({ models }: ModelRowsDeps, { modelId }: SlotRoute): Model | null {
@@ -166,12 +165,6 @@ function modelOf ({ models }: ModelRowsDeps, { modelId }: SlotRoute): Model | nu
 
 function displayName (deps: ModelRowsDeps, slot: SlotRoute): string | null {
   return modelOf(deps, slot)?.name || slot.modelId
-}
-
-function contextOf ({ slots }: ModelRowsDeps, slot: SlotRoute, model: Model | null): number | null {
-  const config = slots.config(slot.name)
-  if (!hasContext(config)) return null
-  return contextSizeFor(config, slot.modelId, nativeContext(slots.provider(slot.name), slot.modelId, model))
 }
 
 /** When the model came here, as far as the registry knows. */

@@ -1,6 +1,7 @@
-import { shownName, svcError, type SvcError, type SurfaceName, type Upstream } from '../../contract/index.js'
+import { shownName, svcError, type SlotAbility, type SvcError, type SurfaceName, type Upstream } from '../../contract/index.js'
 import { unservedError } from '../../slots/schedule/slot-errors.js'
 import type { BodyProblem } from '../body/body-view.js'
+import type { Inability } from './able-slots.js'
 import type { Resolution, Route } from './resolve.js'
 
 export function bodyError (problem: BodyProblem): SvcError {
@@ -71,6 +72,24 @@ export function resolutionError (
       return svcError('dispatch.no_route', `${model} cannot be used here: ${resolution.reason}`,
         { param: 'model', details: { ...details, slot: resolution.slot } })
   }
+}
+
+const needed: Readonly<Record<SlotAbility, string>> = {
+  tools: 'calls tools', vision: 'takes images', audio: 'takes sound', json_schema: 'holds its answer to a JSON schema'
+}
+
+/**
+ * The refusal of a request that no slot of the name can do.
+ * @param able slots that could
+ */
+export function abilityMissing ({ ability, slots }: Inability, name: string, param: string, able: readonly string[]): SvcError {
+  const model = shownName(name)
+  const way = able.length === 0
+    ? 'GET /v1/models shows the `capabilities` of each'
+    : `${able.map(slot => `'${slot}'`).join(', ')} can be asked instead`
+  return svcError('model.ability_missing',
+    `model '${model}' cannot take this request: it needs a model that ${needed[ability]}, and slot ${slots.map(slot => `'${slot}'`).join(', ')} cannot; ${way}`,
+    { param, details: { model, ability, slots, able } })
 }
 
 /** An upstream that a name was resolved to. Throws `model.not_found` when it was removed since. */

@@ -1,4 +1,5 @@
 import type { ErrorKind, SlotRole, SlotType, SurfaceName } from '../../contract/index.js'
+import { choiceOf, type SlotChoice } from './able-slots.js'
 import type { RouteSnapshot, SlotRoute } from './route-snapshot.js'
 import { onlySlotFor } from './usual-names.js'
 import { isLoading, isServing } from '../../slots/schedule/slot-machine.js'
@@ -12,7 +13,7 @@ export type { RouteSnapshot, SlotRoute }
 type Via = 'slot' | 'virtual' | 'registry' | 'usual' | 'spelling'
 
 export type Resolution =
-  | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via }
+  | { readonly kind: 'slot', readonly slot: string, readonly modelId: string | null, readonly via: Via, readonly choice?: SlotChoice }
   | { readonly kind: 'upstream', readonly upstream: string, readonly modelId: string }
   | { readonly kind: 'not-loaded', readonly reason: string, readonly slot: string | null }
   | { readonly kind: 'unserved', readonly slot: string, readonly anchor: string, readonly enabled: boolean, readonly unserved?: ErrorKind }
@@ -84,15 +85,16 @@ export function resolveAnywhere (snapshot: RouteSnapshot, model: string): Route 
 export function resolveModel (snapshot: RouteSnapshot, name: string, surface: SurfaceName): Resolution {
   const model = meantBy(snapshot, name)
   const named = snapshot.slots.get(model) ?? snapshot.slots.get(snapshot.aliases.get(model) ?? '')
-  if (named !== undefined) return toSlot(named, surface, 'slot')
+  if (named !== undefined) return toSlots([named], surface, 'slot')
   if (model.startsWith(VIRTUAL_PREFIX)) {
-    const virtual = resolveVirtual(snapshot, model.slice(VIRTUAL_PREFIX.length), surfaceTypes[surface])
-    if (virtual !== null) return toSlot(virtual, surface, 'virtual')
+    const role = model.slice(VIRTUAL_PREFIX.length)
+    const virtual = resolveVirtual(snapshot, role, surfaceTypes[surface])
+    if (virtual.length > 0) return toSlots(virtual, surface, 'virtual', othersOf(snapshot, role, virtual))
   }
-  const owner = ownerOf(snapshot.byModel.get(model) ?? [], surface)
-  if (owner !== null) return toSlot(owner, surface, 'registry')
-  const host = ownerOf(snapshot.byCatalogue.get(model) ?? [], surface)
-  if (host !== null) {
+  const owners = ownersOf(snapshot.byModel.get(model) ?? [], surface)
+  if (owners.length > 0) return toSlots(owners, surface, 'registry')
+  const [host] = ownersOf(snapshot.byCatalogue.get(model) ?? [], surface)
+  if (host !== undefined) {
     const resolution = toSlot(host, surface, 'registry')
     return resolution.kind === 'slot' ? { ...resolution, modelId: model } : resolution
   }
@@ -144,21 +146,28 @@ export function virtualChain (snapshot: RouteSnapshot, role: string, type: SlotT
  * A role goes to the first member of its chain that is up, else to the first that there is. A slot asked for
  * by its own name is that slot, cold or not: another model would be a silent fallback.
  */
-function resolveVirtual (snapshot: RouteSnapshot, role: string, type: SlotType): SlotRoute | null {
+function resolveVirtual (snapshot: RouteSnapshot, role: string, type: SlotType): readonly SlotRoute[] {
   const chain = chains.has(role) ? virtualChain(snapshot, role, type) : []
-  return chain.find(slot => isServing(slot.state)) ?? chain[0] ?? snapshot.slots.get(role) ?? null
+  const named = snapshot.slots.get(role)
+  if (chain.length === 0) return named === undefined ? [] : [named]
+  return [...chain.filter(slot => isServing(slot.state)), ...chain.filter(slot => !isServing(slot.state))]
+}
+
+/** Slots that do a role's work where those of its chain cannot. A slot that was asked for by its name has none. */
+function othersOf ({ slots }: RouteSnapshot, role: string, chain: readonly SlotRoute[]): readonly SlotRoute[] {
+  return chains.has(role) ? [...slots.values()].filter(slot => !chain.includes(slot)) : []
 }
 
 function playsRole (slot: SlotRoute, role: SlotRole): boolean {
   return slot.role === role || (role === 'npu' && slot.isNpu)
 }
 
-/** Of several slots with the same model, the one closest to serving that fits the surface. */
-function ownerOf (owners: readonly SlotRoute[], surface: SurfaceName): SlotRoute | null {
+/** Of several slots with the same model, those that fit the surface, the one closest to serving first. */
+function ownersOf (owners: readonly SlotRoute[], surface: SurfaceName): readonly SlotRoute[] {
   const usable = owners.filter(slot => slot.enabled)
   const fitting = usable.filter(slot => slot.type === surfaceTypes[surface] && slot.surfaces.has(surface))
   const candidates = fitting.length > 0 ? fitting : usable.length > 0 ? usable : owners
-  return [...candidates].sort((a, b) => distance(a) - distance(b))[0] ?? null
+  return [...candidates].sort((a, b) => distance(a) - distance(b))
 }
 
 function distance (slot: SlotRoute): number {
@@ -166,6 +175,21 @@ function distance (slot: SlotRoute): number {
   if (isLoading(slot.state)) return 1
   if (slot.anchor !== null) return 4
   return slot.state === 'error' ? 3 : 2
+}
+
+/**
+ * To the first of the slots; where it depends on the request which of them, or whether any, the choice stands beside it.
+ * @param others stand in for what all of them lack
+ */
+function toSlots (
+  slots: readonly SlotRoute[], surface: SurfaceName, via: Via, others: readonly SlotRoute[] = []
+): Resolution {
+  const resolution = toSlot(slots[0]!, surface, via)
+  if (resolution.kind !== 'slot') return resolution
+  const serves = (slot: SlotRoute): boolean => toSlot(slot, surface, via).kind === 'slot'
+  const among = slots.filter(serves)
+  const choice = choiceOf(among, others.filter(serves))
+  return choice === null ? resolution : { ...resolution, choice }
 }
 
 function toSlot (slot: SlotRoute, surface: SurfaceName, via: Via): Resolution {

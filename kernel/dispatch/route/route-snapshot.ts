@@ -1,4 +1,4 @@
-import type { ErrorKind, SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
+import type { ErrorKind, SlotAbilities, SlotRole, SlotState, SlotType, SurfaceName } from '../../contract/index.js'
 import type { UpstreamRoute } from '../upstream/upstream-row.js'
 
 /** What resolution knows of a slot. */
@@ -23,6 +23,9 @@ export interface SlotRoute {
   /** The operator's default among the slots of its type. */
   readonly isDefault: boolean
   readonly surfaces: ReadonlySet<SurfaceName>
+  readonly abilities: SlotAbilities
+  /** Tokens that a conversation may have; null for slot types without a context. */
+  readonly contextSize: number | null
   /** Models that the engine switches between by itself. */
   readonly catalogue: readonly string[]
   /** Name of its provider when no active plugin has one of that name. */

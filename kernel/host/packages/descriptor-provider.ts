@@ -22,6 +22,7 @@ export function providerOfDescriptor (descriptor: ProviderDescriptor): EnginePro
     profiles: descriptor.profiles,
     surfaces: descriptor.surfaces as EngineProvider['surfaces'],
     health: descriptor.health as EngineProvider['health'],
+    abilities: () => descriptor.abilities,
     exclusivity: descriptor.exclusivity,
     ...(descriptor.ports.length === 0 ? {} : { ports: descriptor.ports }),
     flags: { managed: managedOf([...descriptor.command, ...program?.slice(1) ?? []]) },

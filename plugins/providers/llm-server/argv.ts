@@ -63,6 +63,15 @@ export function slotProblem (slot: NamedSlotConfig, profile: NamedProfile | null
   }
 }
 
+/** The flags that people wrote for a slot: in its profile, for its model and for itself. Null where they cannot be read. Pure. */
+export function writtenFlags (slot: NamedSlotConfig, model: Model | null, profile: NamedProfile | null): readonly Flag[] | null {
+  try {
+    return [...profileFlags(profile), ...parseFlags(shellWords(model?.defaults.extra_args ?? '')), ...extraFlags(slot)]
+  } catch {
+    return null
+  }
+}
+
 function profileFlags (profile: NamedProfile | null): Flag[] {
   return parseFlags(profile === null ? [] : words(profile.flags, `flags of profile '${profile.name}'`))
 }

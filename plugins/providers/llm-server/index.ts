@@ -3,6 +3,7 @@ import {
   core, definePlugin, defineProvider, type BodyEdits, type Device, type JsonBody, type SlotType, type Surface
 } from 'svc-gateway/plugin'
 import { z } from 'zod'
+import { abilities } from './abilities.js'
 import { argvSegments, parallelOf, slotProblem } from './argv.js'
 import { locateEmbeddedEngine } from './embedded-engine.js'
 import { facts } from './facts.js'
@@ -61,6 +62,7 @@ export default definePlugin({
         // counting needs the tokenizer alone
         'count-tokens': { ...surface('/v1/messages/count_tokens', false), light: true }
       },
+      abilities,
       lightPaths: ['/tokenize', '/detokenize', '/apply-template', '/props', '/lora-adapters', '/v1/messages/count_tokens'],
       // 200 serves, 503 loads: the kernel's default verdict
       health: { path: '/health' },

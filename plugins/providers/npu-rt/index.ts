@@ -5,7 +5,7 @@ import { healthVerdict, npuMetrics } from './engine-status.js'
 import { npuError } from './errors.js'
 import { argvSegments, containerSpec, processSpec } from './launch.js'
 import { ASR_MODEL, EMBED_MODEL } from './model-table.js'
-import { models } from './models.js'
+import { models, takesImages } from './models.js'
 import { storeSettings } from './settings.js'
 import { warmUp } from './warm-up.js'
 
@@ -33,6 +33,12 @@ export const provider = defineProvider({
     completions: text('/v1/completions'),
     embeddings: { path: '/v1/embeddings', streaming: false, body: 'json', adapt: adaptEmbeddings },
     transcription: { path: '/v1/audio/transcriptions', streaming: false, body: 'multipart', refusal }
+  },
+  // the engine reads a schema as any other option that it does not know: it answers without
+  abilities: ({ slot: { type }, modelId }) => {
+    if (type !== 'llm') return {}
+    const vision = modelId === null ? undefined : takesImages(modelId)
+    return { json_schema: false, ...vision === undefined ? {} : { vision } }
   },
   health: { path: '/v1/models', verdict: healthVerdict, listensLate: true },
   keepsConnections: false,

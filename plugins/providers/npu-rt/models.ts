@@ -39,6 +39,11 @@ function canonical (id: string): string | null {
   return known ?? (TAG.test(bare) ? bare : null)
 }
 
+/** Whether a model takes images; undefined for one that is not in the table. Pure. */
+export function takesImages (id: string): boolean | undefined {
+  return byTag.get(canonical(id) ?? '')?.capabilities.includes('vision')
+}
+
 async function list (store: string): Promise<EngineModel[]> {
   const folders = new Set(await readdir(store).catch(() => []))
   return await Promise.all(tableModels.map(model => entryOf(model, store, folders)))

@@ -18,7 +18,7 @@ function slot (name: string, route: Partial<SlotRoute> = {}): SlotRoute {
   const modelId = route.modelId === undefined ? `${name}-model` : route.modelId
   return {
     name, type, enabled: true, state: 'offline', modelId, configuredModel: modelId, needsModel: true, isNpu: false, anchor: null, role: slotRoleOf({ name, role: null }), isDefault: false,
-    surfaces: new Set(surfacesOf[type] ?? llm), catalogue: [], ...route
+    surfaces: new Set(surfacesOf[type] ?? llm), abilities: {}, contextSize: null, catalogue: [], ...route
   }
 }
 

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { LaunchInput, ProviderSegments } from '../../../../kernel/contract/index.js'
 import { mergeArgv } from '../../../../kernel/slots/plan/argv/merge.js'
 import { shellWords } from '../../../../kernel/contract/text/shell-words.js'
+import { abilities } from '../../../../plugins/providers/llm-server/abilities.js'
 import { argvSegments, parallelOf } from '../../../../plugins/providers/llm-server/argv.js'
 import { llamaFlags } from '../../../../plugins/providers/llm-server/flags.js'
 import { launchInput, testModel, testProfile, type LaunchWish } from './support.js'
@@ -39,6 +40,31 @@ t.test('every command line begins with model, port and context size', async t =>
   t.match(segments({ form: 'container', device: 'gpu-vulkan' }).base?.join(' '), /--host 0\.0\.0\.0 .*--n-gpu-layers 999/)
   t.notMatch(segments({ device: 'gpu-cuda' }).base?.join(' '), /--device/)
   t.notMatch(segments({ model: null, contextSize: null }).base?.join(' '), /--model|--alias|--ctx-size/)
+})
+
+t.test('a slot without a projector takes no images, unless one may come from elsewhere', async t => {
+  const of = (wish: LaunchWish): unknown => {
+    const { slot, model, profile, mmprojPath } = launchInput(wish)
+    return abilities({ slot, model, modelId: model?.id ?? null, profile, mmprojPath })
+  }
+  const schema = { json_schema: true }
+  const blind = { ...schema, vision: false, audio: false }
+  const table: ReadonlyArray<readonly [what: string, wish: LaunchWish, expected: unknown]> = [
+    ['no projector', {}, blind],
+    ['a projector', { mmprojPath: '/p.gguf' }, { ...schema, vision: true }],
+    ['a template that knows tools', { model: testModel({ metadata: { tool_calling: true } }) }, { ...blind, tools: true }],
+    ['one that does not', { model: testModel({ metadata: { tool_calling: false } }) }, blind],
+    ['a model that the registry does not have', { model: null }, schema],
+    ['a model that is said to see', { model: testModel({ capabilities: ['chat', 'vision'] }) }, schema],
+    ['the same, switched off', { model: testModel({ capabilities: ['chat', 'vision'] }), slot: { vision: false } }, blind],
+    ['a projector of the slot\'s arguments', { slot: { server: { extra_args: '-mm /p.gguf' } } }, schema],
+    ['of the model\'s', { model: testModel({ defaults: { extra_args: '--mmproj-url https://x' } }) }, schema],
+    ['of the profile', { profile: testProfile('--mmproj=/p.gguf') }, schema],
+    ['of the environment', { slot: { server: { env: { LLAMA_ARG_MMPROJ: '/p.gguf' } } } }, schema],
+    ['arguments that cannot be read', { slot: { server: { extra_args: '"' } } }, schema],
+    ['vectors', { slot: { type: 'embedding' } }, {}]
+  ]
+  for (const [what, wish, expected] of table) t.strictSame(of(wish), expected, what)
 })
 
 t.test('each value in its segment', async t => {

@@ -19,6 +19,16 @@ t.test('keeps to the contract', async t => {
   }
 })
 
+t.test('a model of the table says whether it sees, and no model is held to a schema', async t => {
+  const abilities = (modelId: string | null, slot: SlotConfigInput = {}): unknown =>
+    provider.abilities!({ slot: slotOf(slot), model: null, modelId, profile: null, mmprojPath: null })
+  t.strictSame(abilities('gemma3:4b'), { json_schema: false, vision: true })
+  t.strictSame(abilities('llama3.2-1b-FLM'), { json_schema: false, vision: false })
+  t.strictSame(abilities('tomorrow:7b'), { json_schema: false }, 'one of a newer engine')
+  t.strictSame(abilities(null), { json_schema: false })
+  t.strictSame(abilities('embed-gemma:300m', { type: 'embedding' }), {})
+})
+
 t.test('names of models', async t => {
   const cases: ReadonlyArray<readonly [string, string | null]> = [
     ['llama3.2:1b', 'llama3.2:1b'],
