@@ -258,10 +258,10 @@ export async function respondsInShape (t: Test, url: string): Promise<void> {
 export async function refusesForGood (t: Test, url: string): Promise<void> {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }
   const table: Array<[path: string, body: object, message: RegExp]> = [
-    ['/v1/chat/completions', { messages: [{ role: 'user', content: [image] }] }, /image input is not supported/],
+    ['/v1/chat/completions', { messages: [{ role: 'user', content: [image] }] }, /image input is not supported|takes images/],
     ['/v1/chat/completions', { messages, tools: [{ type: 'function' }] }, /tool/],
     ['/v1/messages', { max_tokens: 5 }, /'messages' is required/],
-    ['/v1/responses', { input: [{ role: 'user', content: [{ type: 'input_image', image_url: image.image_url.url }] }] }, /image input/]
+    ['/v1/responses', { input: [{ role: 'user', content: [{ type: 'input_image', image_url: image.image_url.url }] }] }, /image input|takes images/]
   ]
   for (const [path, body, message] of table) {
     const headers = { 'content-type': 'application/json' }
