@@ -1,10 +1,23 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * How V8 collects what requests are made of. To be called before anything else is loaded: V8 takes cached code only under the
- * flags that it was made under.
+ * Node's own modules that a gateway needs at its start. V8 takes cached code only under the flags that it was made under, and
+ * theirs was made under those that V8 comes with: loaded behind a change they are all compiled anew, 22 ms instead of 8.
  */
+const ownModules = [
+  'node:assert', 'node:child_process', 'node:cluster', 'node:crypto', 'node:dgram', 'node:dns', 'node:fs/promises', 'node:http', 'node:https',
+  'node:module', 'node:os', 'node:perf_hooks', 'node:process', 'node:readline', 'node:readline/promises', 'node:stream/promises',
+  'node:timers/promises', 'node:url', 'node:vm', 'node:worker_threads', 'node:zlib'
+]
+
+/** Whether a command line is that of a gateway. Other commands are over before the state of their heap matters. */
+export function isGateway (words: readonly string[]): boolean {
+  return words.find(word => !word.startsWith('-')) === 'serve'
+}
+
+/** How V8 collects what requests are made of. To be called before anything else is loaded, for the code that is cached. */
 export function setHeapFlags (): void {
+  for (const name of ownModules) process.getBuiltinModule(name)
   // V8 allocates in the old generation what outlived its first collections. The first ones of a gateway come while its first
   // requests run, so it would take all that requests are made of for long-lived: from then on each request would keep
   // everything it refers to until the next full collection, and pay more for collections than for all of its routing

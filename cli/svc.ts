@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { setHeapFlags } from './heap-flags.js'
+import { isGateway, setHeapFlags } from './heap-flags.js'
 import { writeOnly } from './lost-output.js'
 import { version } from './version.js'
 
@@ -8,7 +8,7 @@ if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
   writeOnly(`svc ${version}\n`)
 } else {
-  setHeapFlags()
+  if (isGateway(words)) setHeapFlags()
   const { main } = await import('./main.js')
   process.exit(await main(process.argv, process))
 }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
+import { isGateway } from '../heap-flags.js'
 import { CodeCache } from './code-cache.js'
 import { nameSources } from './source-lines.js'
 
@@ -20,7 +21,7 @@ const SAVED_AFTER_MS = 2_500
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const requireOutside = createRequire(import.meta.url)
 const loaded = new Map<string, { exports: object }>()
-const cache = new CodeCache({ build: SVC_BUILD, folder, use: process.argv[2] === 'serve' ? 'serve' : 'command' })
+const cache = new CodeCache({ build: SVC_BUILD, folder, use: isGateway(process.argv.slice(2)) ? 'serve' : 'command' })
 
 /** Loads a part of the bundle, once in a process: what is imported by two ways is one module. */
 export function loadChunk (name: string): object {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { setHeapFlags } from '../heap-flags.js'
+import { isGateway, setHeapFlags } from '../heap-flags.js'
 import { writeOnly } from '../lost-output.js'
 import type * as main from '../main.js'
 
@@ -11,7 +11,7 @@ if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
   // scripts ask for it often: nothing else is loaded
   writeOnly(`svc ${SVC_VERSION}\n`)
 } else {
-  setHeapFlags()
+  if (isGateway(words)) setHeapFlags()
   void import('./chunks.js')
     .then(({ loadChunk }) => (loadChunk('main.cjs') as typeof main).main(process.argv, process))
     .then(code => process.exit(code))

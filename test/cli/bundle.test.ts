@@ -61,7 +61,7 @@ t.test('what outlives collections while the gateway is young is allocated as bef
     return /=> (maybe )?tenure/.test(stdout)
   }
   t.equal(await judged('-e', '0'), true, 'what V8 does unasked')
-  t.equal(await judged(program, 'slot', '--help'), false)
+  t.equal(await judged(program, 'serve', '--help'), false)
 })
 
 t.test('a start makes the schemas of configuration, not those of requests, answers and documents', async t => {
@@ -79,6 +79,26 @@ t.test('a start makes the schemas of configuration, not those of requests, answe
   const made = Number(/schemas made: (\d+)/.exec(await told)?.[1])
   t.ok(made > 100, 'they are counted')
   t.ok(made < MOST_SCHEMAS, `${made} are made: see what makes them at the top of a module or in 'register'`)
+})
+
+t.test('the modules of Node that a start needs are loaded before the flags of V8 change, while their cached code is taken', async t => {
+  const late = `const v8 = require('node:v8'), set = v8.setFlagsFromString
+    let before = null
+    v8.setFlagsFromString = flag => {
+      before ??= new Set(process.moduleLoadList)
+      set(flag)
+    }
+    process.on('exit', () => process.stderr.write('loaded late: ' + process.moduleLoadList.filter(name => {
+      return name.startsWith('NativeModule ') && !name.includes('internal/') && !before.has(name)
+    }).join(', ')))`
+  const home = t.testdir({ 'late.cjs': late })
+  const gateway = spawn(process.execPath, [
+    '--require', join(home, 'late.cjs'), program, 'serve', '--home', join(home, 'svc'), '--port', '0', '--ready-json'
+  ], { env: { HOME: home } })
+  const told = textOf(gateway.stderr)
+  await once(gateway.stdout, 'data')
+  gateway.kill('SIGTERM')
+  t.equal(/loaded late: (.*)/.exec(await told)?.[1], '', 'those named here go into cli/heap-flags')
 })
 
 t.test('stack traces of what ships name functions, and with source maps the sources', async t => {
