@@ -1,6 +1,7 @@
 import type { Plain } from './plain.js'
 import type { Streams } from './streams.js'
-import type { SurfaceResult, Surfaces } from './surfaces.js'
+import type { ClientsResult } from './clients.js'
+import type { Surfaces } from './surfaces.js'
 
 /** Of the gateway, in bytes. */
 export interface MemoryResult {
@@ -33,7 +34,7 @@ export function reportLines (plain: Plain, streams: Streams, surfaces: Surfaces,
   }
   lines.push('\nother surfaces                     bare proxy/s   gateway/s   MiB/s   of the bare proxy   errors')
   for (const [name, by] of surfaces) {
-    const [bare, svc] = ['bare node proxy', 'svc gateway'].map(target => by.get(target)!) as [SurfaceResult, SurfaceResult]
+    const [bare, svc] = ['bare node proxy', 'svc gateway'].map(target => by.get(target)!) as [ClientsResult, ClientsResult]
     lines.push(`${name.padEnd(32)} ${num(bare.requestsPerS, 1).padStart(14)} ${num(svc.requestsPerS, 1).padStart(11)} ${num(svc.mibPerS, 0).padStart(7)} ` +
       `${num(svc.requestsPerS / bare.requestsPerS).padStart(19)} ${String(bare.errors + svc.errors).padStart(8)}`)
   }

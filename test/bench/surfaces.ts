@@ -1,31 +1,17 @@
-import { Agent, request } from 'node:http'
+import { runClients, type ClientCall, type ClientsResult } from './clients.js'
 import type { Bar } from './lists.js'
 import { atLeast } from './plain.js'
 import type { BenchServer } from './servers.js'
-import { percentile } from './streams.js'
 
 /** One kind of request whose body or answer is large. */
-export interface SurfaceLoad {
+export interface SurfaceLoad extends ClientCall {
   readonly name: string
-  readonly path: string
-  readonly contentType: string
-  readonly body: Buffer
   /** Clients, each with one request at a time. */
   readonly clients: number
 }
 
-export interface SurfaceResult {
-  readonly requestsPerS: number
-  /** Bytes of bodies and answers together, in MiB a second. */
-  readonly mibPerS: number
-  readonly p50: number
-  readonly requests: number
-  readonly errors: number
-}
-
 const BOUNDARY = 'svc-bench-boundary'
 const MIB = 1024 * 1024
-
 const CLIENTS = 4
 
 function json (name: string, path: string, body: object, clients = CLIENTS): SurfaceLoad {
@@ -69,60 +55,20 @@ export const surfaceLoads: readonly SurfaceLoad[] = [
   json('speech, 2 MB of sound', '/v1/audio/speech', { model: 'tts', input: 'hello', voice: 'a' })
 ]
 
-/** Some clients, each with one request at a time, for some seconds. */
-export async function runSurface (
-  origin: string, { path, contentType, body, clients }: SurfaceLoad, seconds: number
-): Promise<SurfaceResult> {
-  const agent = new Agent({ keepAlive: true, maxSockets: clients })
-  const times: number[] = []
-  let [bytes, errors] = [0, 0]
-  const from = performance.now()
-  const end = from + seconds * 1000
-  const one = (): Promise<void> => new Promise(resolve => {
-    const sent = performance.now()
-    const headers = { 'content-type': contentType, 'content-length': body.length }
-    const req = request(`${origin}${path}`, { method: 'POST', agent, headers }, res => {
-      let size = 0
-      res.on('data', (chunk: Buffer) => { size += chunk.length })
-      res.on('close', () => {
-        if (res.statusCode === 200 && res.complete) {
-          times.push(performance.now() - sent)
-          bytes += body.length + size
-        } else {
-          errors++
-        }
-        resolve()
-      })
-    })
-    req.on('error', () => {
-      errors++
-      resolve()
-    })
-    req.end(body)
-  })
-  await Promise.all(Array.from({ length: clients }, async () => {
-    do await one(); while (performance.now() < end)
-  }))
-  agent.destroy()
-  const took = (performance.now() - from) / 1000
-  const requests = times.length
-  return { requestsPerS: requests / took, mibPerS: bytes / MIB / took, p50: percentile(times, 50), requests, errors }
-}
-
 /** By kind of request, then by target. */
-export type Surfaces = ReadonlyMap<string, ReadonlyMap<string, SurfaceResult>>
+export type Surfaces = ReadonlyMap<string, ReadonlyMap<string, ClientsResult>>
 
 /** Rounds are interleaved; of each target's the one in the middle counts. */
 export async function measureSurfaces (
   targets: ReadonlyMap<string, BenchServer>, rounds: number, seconds: number, say: (text: string) => void
 ): Promise<Surfaces> {
-  const all = new Map<string, Map<string, SurfaceResult>>()
+  const all = new Map<string, Map<string, ClientsResult>>()
   for (const kind of surfaceLoads) {
-    const runs = new Map([...targets.keys()].map(name => [name, [] as SurfaceResult[]]))
+    const runs = new Map([...targets.keys()].map(name => [name, [] as ClientsResult[]]))
     for (let round = 0; round < rounds; round++) {
-      for (const [name, { origin }] of targets) runs.get(name)!.push(await runSurface(origin, kind, seconds))
+      for (const [name, { origin }] of targets) runs.get(name)!.push(await runClients(origin, kind, kind.clients, seconds))
     }
-    const middle = (list: SurfaceResult[]): SurfaceResult => {
+    const middle = (list: ClientsResult[]): ClientsResult => {
       return list.sort((a, b) => a.requestsPerS - b.requestsPerS)[Math.floor(list.length / 2)]!
     }
     all.set(kind.name, new Map([...runs].map(([name, list]) => [name, middle(list)])))
