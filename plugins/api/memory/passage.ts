@@ -32,12 +32,17 @@ export async function passOn (
   for (const bank of banksOf(target, query)) await memory.enter(identity.agent, bank, call.signal)
   const destruction = target.kind === 'bank' ? destructionOf(method, target.bank, target.rest) : null
   const isJudged = identity.agent !== null && (target.kind === 'banks' || target.kind === 'chunk')
+  const limit = config.snapshot.svc.server.upload_limit_bytes
+  const body = call.body === undefined || !hasBody(headers) ? null : await bodyOf(call.body, headers, limit).catch((error: unknown) => {
+    call.signal.throwIfAborted()
+    throw error
+  })
   const request: EngineRequest = {
     method,
     path,
     query,
     headers: isJudged ? { ...headers, 'accept-encoding': undefined } : headers,
-    body: call.body === undefined || !hasBody(headers) ? null : bounded(call.body, Number(headers['content-length'] ?? 0), config.snapshot.svc.server.upload_limit_bytes),
+    body,
     signal: destruction === null ? call.signal : deletionSignal()
   }
   const ask = async (): Promise<EngineAnswer> => {
@@ -104,6 +109,25 @@ function headersFor ({ headers }: EngineAnswer, host: string | undefined): Recor
 
 function hasBody (headers: EngineRequest['headers']): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** A body of so few bytes is there nearly as soon as its head. */
+const SMALL_BYTES = 64 * 1024
+
+/** A small body as a whole, which costs a tenth of a stream. Rejects when it breaks off. Throws `request.too_large`. */
+async function bodyOf (body: Readable, headers: EngineRequest['headers'], limit: number): Promise<Buffer | Readable> {
+  const announced = Number(headers['content-length'] ?? NaN)
+  return announced <= Math.min(SMALL_BYTES, limit) ? await whole(body) : bounded(body, announced || 0, limit)
+}
+
+function whole (body: Readable): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    body.on('data', (chunk: Buffer) => { chunks.push(chunk) })
+      .on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+      .on('error', reject)
+      .on('close', () => reject(new Error('the body broke off')))
+  })
 }
 
 /** Ends with an error where more comes than may. Throws `request.too_large` for what says so itself. */

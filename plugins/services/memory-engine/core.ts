@@ -30,6 +30,7 @@ export interface Answered {
   readonly method: string
   /** The route's pattern; null if none matched. */
   readonly route: string | null
+  /** The bank by its own name. */
   readonly params: Readonly<Record<string, string>>
   readonly status: number
   readonly startedAt: number

@@ -193,13 +193,17 @@ function send (thread: Thread, message: ToEngine, transfer: readonly ArrayBuffer
 
 /** Gives a request to the thread, its body piece by piece as it comes. */
 async function hand (thread: Thread, id: number, { method, path, query, headers, body }: EngineRequest): Promise<void> {
-  for await (const piece of body === null ? [] : piecesOf(body)) {
+  const read: Record<string, string> = {}
+  for (const name of readHeaders) if (typeof headers[name] === 'string') read[name] = headers[name]
+  const whole = (bytes: Uint8Array<ArrayBuffer> | null): void =>
+    send(thread, { kind: 'request', id, bytes, method, path, query, headers: read }, bytes === null ? [] : [bytes.buffer])
+  // most bodies are small: one message, and no turn of the event loop
+  if (body === null || (Buffer.isBuffer(body) && body.length <= PIECE_BYTES)) return whole(body === null ? null : new Uint8Array(body))
+  for await (const piece of piecesOf(body)) {
     if (!thread.pending.has(id)) return
     send(thread, { kind: 'piece', id, bytes: piece }, [piece.buffer])
   }
-  if (!thread.pending.has(id)) return
-  const read = Object.fromEntries(readHeaders.flatMap(name => typeof headers[name] === 'string' ? [[name, headers[name]]] : []))
-  send(thread, { kind: 'request', id, method, path, query, headers: read })
+  if (thread.pending.has(id)) whole(null)
 }
 
 /** To copy more at once would hold up all other requests of the gateway. */

@@ -1,9 +1,11 @@
 /** What the gateway and the engine's thread say to each other. */
 
-/** A request of the wire, after the pieces of its body. Paths and queries as the client sent them. */
+/** A request of the wire, after the pieces of its body but the last. Paths and queries as the client sent them. */
 export interface RequestMessage {
   readonly kind: 'request'
   readonly id: number
+  /** The last piece of its body, and all of a small one. */
+  readonly bytes: Uint8Array | null
   readonly method: string
   readonly path: string
   readonly query: string

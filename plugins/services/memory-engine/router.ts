@@ -47,21 +47,25 @@ export interface WireRequest {
   readonly signal: AbortSignal
 }
 
+/** With the names of its parameters, in their order. */
+type NamedRoute = WireRoute & { readonly names: readonly string[] }
+
 interface Branch {
   readonly fixed: Map<string, Branch>
   param: { readonly branch: Branch } | null
   /** By method; parameter names differ between routes of one path. */
-  readonly routes: Map<string, WireRoute>
+  readonly routes: Map<string, NamedRoute>
   /** Takes the rest of the path. */
-  readonly rest: Map<string, WireRoute>
+  readonly rest: Map<string, NamedRoute>
 }
 
 const root = branch()
 for (const route of table) {
   let at = root
+  const named = { ...route, names: [...route.path.matchAll(/\{([a-z_]+)\*?\}/g)].map(([, name]) => name!) }
   for (const part of route.path.split('/').slice(1)) {
     if (part.endsWith('*}')) {
-      at.rest.set(route.method, route)
+      at.rest.set(route.method, named)
     } else if (part.startsWith('{')) {
       at.param ??= { branch: branch() }
       at = at.param.branch
@@ -71,7 +75,7 @@ for (const route of table) {
       at = next
     }
   }
-  if (!route.path.endsWith('*}')) at.routes.set(route.method, route)
+  if (!route.path.endsWith('*}')) at.routes.set(route.method, named)
 }
 
 function branch (): Branch {
@@ -83,8 +87,10 @@ export async function answerRequest (core: Core, request: WireRequest): Promise<
   const startedAt = core.now()
   const start = performance.now()
   const found = find(request)
-  const answer = 'answer' in found ? found.answer : await handle(core, request, found)
-  const { route, params } = 'answer' in found ? { route: null, params: {} } : { route: found.route.path, params: found.params }
+  const isFound = !('answer' in found)
+  if (isFound && found.params.bank_id !== undefined) found.params.bank_id = bankOf(core.store, found.params.bank_id)
+  const answer = isFound ? await handle(core, request, found) : found.answer
+  const { route, params } = isFound ? { route: found.route.path, params: found.params } : { route: null, params: {} }
   for (const listener of core.hooks.answered) {
     listener({ method: request.method, route, params, status: answer.status, startedAt, durationMs: performance.now() - start })
   }
@@ -93,7 +99,7 @@ export async function answerRequest (core: Core, request: WireRequest): Promise<
 
 interface Found {
   readonly route: WireRoute
-  readonly params: Readonly<Record<string, string>>
+  readonly params: Record<string, string>
 }
 
 function find (request: WireRequest): Found | { readonly answer: WireAnswer } {
@@ -115,12 +121,13 @@ function find (request: WireRequest): Found | { readonly answer: WireAnswer } {
     const allow = [...at.routes.keys()].join(', ')
     return { answer: json({ detail: 'Method Not Allowed' }, 405, { allow }) }
   }
-  const names = [...route.path.matchAll(/\{([a-z_]+)\*?\}/g)].map(([, name]) => name!)
-  return { route, params: Object.fromEntries(names.map((name, i) => [name, at.values[i]!])) }
+  const params: Record<string, string> = {}
+  route.names.forEach((name, i) => { params[name] = at.values[i]! })
+  return { route, params }
 }
 
 interface Reached {
-  readonly routes: Map<string, WireRoute>
+  readonly routes: Map<string, NamedRoute>
   readonly values: readonly string[]
 }
 
@@ -151,11 +158,10 @@ function notFound (): WireAnswer {
 async function handle (core: Core, request: WireRequest, { route, params }: Found): Promise<WireAnswer> {
   const ignored = new Set<string>()
   const { headers, body, signal } = request
-  const named = params.bank_id === undefined ? params : { ...params, bank_id: bankOf(core.store, params.bank_id) }
   let answer: WireAnswer
   try {
     answer = await route.handler({
-      core, params: named, query: new URLSearchParams(request.query), headers, body, signal, ignored
+      core, params, query: new URLSearchParams(request.query), headers, body, signal, ignored
     })
   } catch (error) {
     if (!(error instanceof WireError)) throw error

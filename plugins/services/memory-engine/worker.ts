@@ -87,12 +87,11 @@ function open (): Core | null {
   }
 }
 
-async function take (core: Core, { id, method, path, query, headers }: RequestMessage): Promise<void> {
+async function take (core: Core, { id, bytes: last, method, path, query, headers }: RequestMessage): Promise<void> {
   const control = new AbortController()
   running.set(id, control)
   try {
-    const body = Buffer.concat(pieces.get(id) ?? [])
-    pieces.delete(id)
+    const body = bodyOf(id, last)
     const answer = await answerRequest(core, { method, path, query, headers, signal: control.signal, body })
     const bytes = new Uint8Array(answer.body)
     if (control.signal.aborted) send({ kind: 'dropped', id })
@@ -112,6 +111,14 @@ const pieces = new Map<number, Uint8Array[]>()
 /** Those not begun, the oldest first. */
 const waiting = new Map<number, RequestMessage>()
 let isDue = false
+
+/** What came of a request's body; it is let go. */
+function bodyOf (id: number, last: Uint8Array | null): Buffer {
+  const before = pieces.get(id)
+  pieces.delete(id)
+  const all = [...before ?? [], ...last === null ? [] : [last]]
+  return all.length === 1 ? Buffer.from(all[0]!.buffer, all[0]!.byteOffset, all[0]!.byteLength) : Buffer.concat(all)
+}
 
 /** Begins one request at a turn, and reads messages between them: what its client left is not begun. */
 function later (core: Core): void {

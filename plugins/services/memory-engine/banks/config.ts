@@ -66,7 +66,7 @@ export type BankConfig = { readonly [K in ConfigKey]: unknown }
 
 /** Defaults and the bank's own. */
 export function configOf (bank: BankRow): BankConfig {
-  return { ...configDefaults, ...overridesOf(bank) }
+  return bank.overrides === '{}' ? configDefaults : { ...configDefaults, ...overridesOf(bank) }
 }
 
 /** Why the wire refuses these updates; null if it does not. A null value takes the bank's own away. Pure. */

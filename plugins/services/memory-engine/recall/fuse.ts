@@ -52,18 +52,17 @@ export function fuse (byText: readonly Found[], byVector: readonly Found[] | nul
 /** Pairs of memories that stand beside each other in a document; both ways. */
 export type Neighbours = ReadonlyMap<number, readonly (readonly number[])[]>
 
-/** Each memory gains a share of the best on either side of it; those that were not found themselves join. Pure. */
-export function expand (scored: ReadonlyMap<number, Scored>, neighbours: Neighbours): Map<number, Scored> {
-  const before = new Map([...scored].map(([seq, { score }]) => [seq, score]))
-  const all = new Map([...scored].map(([seq, each]) => [seq, { ...each }]))
-  for (const [seq, sides] of neighbours) {
-    const gain = sides.reduce((sum, side) => sum + Math.max(0, ...side.map(other => before.get(other) ?? 0)), 0) * NEIGHBOUR_SHARE
+/** Adds to each memory a share of the best on either side of it; those that were not found themselves join. */
+export function expand (scored: Map<number, Scored>, neighbours: Neighbours): void {
+  const bestOf = (side: readonly number[]): number => Math.max(0, ...side.map(other => scored.get(other)?.score ?? 0))
+  // all gains are shares of what was found, and not of what others have gained
+  const gains = [...neighbours].map(([seq, sides]) => ({ seq, gain: sides.reduce((sum, side) => sum + bestOf(side), 0) * NEIGHBOUR_SHARE }))
+  for (const { seq, gain } of gains) {
     if (gain === 0) continue
-    const known = all.get(seq)
-    if (known === undefined) all.set(seq, { seq, score: gain, keyword: null, semantic: null, reranker: null })
+    const known = scored.get(seq)
+    if (known === undefined) scored.set(seq, { seq, score: gain, keyword: null, semantic: null, reranker: null })
     else known.score += gain
   }
-  return all
 }
 
 const DAY_MS = 86_400_000
@@ -76,9 +75,11 @@ export function recency (mentionedAt: number | null, now: number): number {
   return Math.max(0, 1 - Math.log1p(days) / Math.log1p(OLDEST_DAYS))
 }
 
-/** Newer ones win among equals. Pure. */
-export function addRecency (scored: ReadonlyMap<number, Scored>, times: ReadonlyMap<number, number | null>, now: number): void {
-  for (const each of scored.values()) each.score += RECENCY_WEIGHT * recency(times.get(each.seq) ?? null, now)
+/** Newer ones win among equals. */
+export function addRecency (
+  scored: ReadonlyMap<number, Scored>, known: ReadonlyMap<number, { readonly mentionedAt: number | null }>, now: number
+): void {
+  for (const each of scored.values()) each.score += RECENCY_WEIGHT * recency(known.get(each.seq)?.mentionedAt ?? null, now)
 }
 
 /** Best first; the newer of equals. Pure. */

@@ -35,26 +35,56 @@ export function embedIdentity (core: Core): string | null {
   return embed.model === null ? null : embed.identity ?? embed.model
 }
 
+/** Models that refuse to answer vectors as base64. */
+const numbersOnly = new WeakMap<Core, Set<string>>()
+
 /** Vectors of these texts, in their order, each of length one. Throws `ModelError`, or why it was not answered. */
 export async function embed (
   core: Core, texts: readonly string[], background: boolean, signal: AbortSignal
 ): Promise<readonly Vector[]> {
   const { model } = core.outside.abilities.embed
-  const answer = await ask(core, 'embed', { model, input: texts, encoding_format: 'float' }, background, signal)
-  const { data } = (answer ?? {}) as { readonly data?: unknown }
-  if (!Array.isArray(data) || data.length !== texts.length) {
-    throw new ModelError(`${texts.length} texts were not answered with as many vectors`, false)
+  const identity = embedIdentity(core) ?? ''
+  const askFor = async (encoding: 'base64' | 'float'): Promise<readonly Vector[]> =>
+    vectorsIn(await ask(core, 'embed', { model, input: texts, encoding_format: encoding }, background, signal), texts.length)
+  let refusing = numbersOnly.get(core)
+  if (refusing === undefined) numbersOnly.set(core, refusing = new Set())
+  if (refusing.has(identity)) return await askFor('float')
+  try {
+    // a quarter of the bytes of numbers, and nothing to parse
+    return await askFor('base64')
+  } catch (error) {
+    if (!(error instanceof ModelError) || !error.permanent) throw error
+    const vectors = await askFor('float')
+    refusing.add(identity)
+    return vectors
   }
-  const vectors: (Vector | null)[] = texts.map(() => null)
+}
+
+/** So many vectors, as numbers or as base64 of 32-bit floats: some servers answer numbers whatever they are asked for. */
+function vectorsIn (answer: unknown, count: number): readonly Vector[] {
+  const { data } = (answer ?? {}) as { readonly data?: unknown }
+  if (!Array.isArray(data) || data.length !== count) {
+    throw new ModelError(`${count} texts were not answered with as many vectors`, false)
+  }
+  const vectors: (Vector | null)[] = Array.from({ length: count }, () => null)
   for (const [at, item] of (data as { readonly index?: unknown, readonly embedding?: unknown }[]).entries()) {
     const index = typeof item?.index === 'number' ? item.index : at
-    if (Array.isArray(item?.embedding) && vectors[index] === null) vectors[index] = normalized(item.embedding as number[])
+    const numbers = numbersIn(item?.embedding)
+    if (numbers !== null && vectors[index] === null) vectors[index] = normalized(numbers)
   }
   const dimensions = vectors[0]?.length
   if (vectors.some(vector => vector === null || vector.length !== dimensions)) {
     throw new ModelError('vectors that hold no numbers, or differ in length', false)
   }
   return vectors as Vector[]
+}
+
+function numbersIn (embedding: unknown): ArrayLike<number> | null {
+  if (Array.isArray(embedding)) return embedding as number[]
+  if (typeof embedding !== 'string') return null
+  const bytes = Buffer.from(embedding, 'base64')
+  // floats stand at places that their length divides, which those of a pooled buffer need not
+  return bytes.length % Float32Array.BYTES_PER_ELEMENT === 0 ? new Float32Array(new Uint8Array(bytes).buffer) : null
 }
 
 /** A score for each document. Throws where any is missing, twice there, or no number. */

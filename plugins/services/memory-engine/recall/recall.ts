@@ -7,7 +7,7 @@ import type { FactType } from '../store/memory-table.js'
 import { embed, embedIdentity, rerank } from './model-calls.js'
 import { neighboursOf } from './neighbours.js'
 import { recalledRows, type RecalledRow } from './recalled-row.js'
-import { tokensOf } from './tokens.js'
+import { tokensIn } from './tokens.js'
 import type { RecallRequest } from './request.js'
 import { searchText } from './text-search.js'
 import { vectorIndexOf, type Found } from './vector-index.js'
@@ -60,20 +60,20 @@ export async function recall (core: Core, bank: BankRow, request: RecallRequest,
   const query = await asked
   const byVector = await timed('vectors', () =>
     query.vector === null ? null : byVectors(core, bank, query.vector, wanted, condition))
-  let scored = fuse(byText, byVector)
+  const scored = fuse(byText, byVector)
   if (config.enable_graph_retrieval !== false) {
     const first = ordered(scored).slice(0, EXPANDED).map(({ seq }) => seq)
-    scored = await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
+    await timed('neighbours', () => expand(scored, neighboursOf(store, first, condition)))
   }
   const known = await timed('known', () => knownOf(core, [...scored.keys()]))
   for (const seq of scored.keys()) if (!known.has(seq)) scored.delete(seq)
-  addRecency(scored, new Map([...known].map(([seq, each]) => [seq, each.mentioned_at])), request.at)
+  addRecency(scored, known, request.at)
   const rerankOff = config.enable_reranking === false ? 'the bank has it switched off'
-    : await timed('rerank', () => secondPass(core, request.query, ordered(scored).slice(0, RERANKED), signal))
+    : await timed('rerank', () => secondPass(core, request.query, scored, signal))
   const order = ordered(scored)
   const scale = certainty(scored.values()) / (order[0]?.score || 1)
   const finals = order.map(each => (
-    { scores: each, final: Math.min(1, each.score * scale), type: known.get(each.seq)!.fact_type }))
+    { scores: each, final: Math.min(1, each.score * scale), known: known.get(each.seq)! }))
   const results = await timed('rows', () =>
     fitting(core, chosen(finals, request).slice(0, MOST_RESULTS), request.max_tokens))
   return {
@@ -139,10 +139,11 @@ function byVectors (
 
 /** Null if the reranker had its say, else why it did not. */
 async function secondPass (
-  core: Core, query: string, top: readonly Scored[], signal: AbortSignal
+  core: Core, query: string, scored: ReadonlyMap<number, Scored>, signal: AbortSignal
 ): Promise<string | null> {
   const { rerank: ability, patience } = core.outside.abilities
   if (ability.model === null) return ability.why
+  const top = ordered(scored).slice(0, RERANKED)
   if (top.length < 2) return 'there is nothing to order'
   const rows = recalledRows(core.store, top.map(({ seq }) => seq))
   const texts = top.map(({ seq }) => rows.get(seq)?.text ?? '')
@@ -184,42 +185,35 @@ async function patiently<T> (
 
 /** What the order needs of each candidate that is still valid. */
 interface Known {
-  readonly seq: number
-  readonly mentioned_at: number | null
-  readonly fact_type: FactType
+  readonly mentionedAt: number | null
+  readonly type: FactType
+  readonly tokens: number
 }
 
 function knownOf ({ store }: Core, memories: readonly number[]): ReadonlyMap<number, Known> {
-  const { rows } = store.get<{ rows: string }>(
-    `SELECT json_group_array(json_object('seq', m.seq, 'mentioned_at', m.mentioned_at, 'fact_type', m.fact_type)) AS rows
-     FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])!
-  return new Map((JSON.parse(rows) as Known[]).map(row => [row.seq, row]))
+  const rows = store.lists<[number, number | null, FactType, number]>('m.seq, m.mentioned_at, m.fact_type, length(m.text)',
+    `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value WHERE m.state = 'valid'`, [JSON.stringify(memories)])
+  return new Map(rows.map(([seq, mentionedAt, type, length]) => [seq, { mentionedAt, type, tokens: tokensIn(length) }]))
 }
 
 interface Final {
   readonly scores: Scored
   readonly final: number
-  readonly type: FactType
+  readonly known: Known
 }
 
-const PAGE = 50
-
 /** Those that fit into the budget of tokens, with their rows; the first one whatever its size. */
-function fitting (core: Core, finals: readonly Final[], maxTokens: number): Recalled['results'] {
-  const results: { readonly row: RecalledRow, readonly scores: Scored, readonly final: number }[] = []
-  if (maxTokens === 0) return results
+function fitting ({ store }: Core, finals: readonly Final[], maxTokens: number): Recalled['results'] {
+  if (maxTokens === 0) return []
   let sum = 0
-  for (let from = 0; from < finals.length; from += PAGE) {
-    const page = finals.slice(from, from + PAGE)
-    const rows = recalledRows(core.store, page.map(({ scores }) => scores.seq))
-    for (const { scores, final } of page) {
-      const row = rows.get(scores.seq)!
-      sum += tokensOf(row.text)
-      if (sum > maxTokens && results.length > 0) return results
-      results.push({ row, scores, final })
-    }
-  }
-  return results
+  const over = finals.findIndex(({ known: { tokens } }, i) => (sum += tokens) > maxTokens && i > 0)
+  const kept = over < 0 ? finals : finals.slice(0, over)
+  const rows = recalledRows(store, kept.map(({ scores }) => scores.seq))
+  // it may have been deleted while the reranker was asked
+  return kept.flatMap(({ scores, final }) => {
+    const row = rows.get(scores.seq)
+    return row === undefined ? [] : [{ row, scores, final }]
+  })
 }
 
 /** A score that is missing is below any bound. */
@@ -231,6 +225,6 @@ function chosen (results: readonly Final[], request: RecallRequest): readonly Fi
     return bounds.every(([name, bound]) => (all[name] ?? -Infinity) >= bound)
   })
   if (prefers !== true) return kept
-  const isObservation = ({ type }: Final): boolean => type === 'observation'
+  const isObservation = ({ known }: Final): boolean => known.type === 'observation'
   return [...kept.filter(isObservation), ...kept.filter(each => !isObservation(each))]
 }

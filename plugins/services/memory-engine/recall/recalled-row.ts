@@ -3,6 +3,8 @@ import type { Store } from '../store/store.js'
 
 const COLUMNS = `m.seq, m.id, m.chunk, m.text, m.context, m.fact_type, m.entities, m.tags, m.metadata, m.occurred_start, m.occurred_end,
   m.mentioned_at, m.updated_at, d.document_id, c.chunk_index`
+const FROM = `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value
+  LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk WHERE m.state = 'valid'`
 
 /** What answers say of a memory that was found. */
 export type RecalledRow = Pick<ShownMemory,
@@ -17,12 +19,7 @@ type Values = [
 
 /** Those of these memories that are valid, by their `seq`. */
 export function recalledRows (store: Store, memories: readonly number[]): Map<number, RecalledRow> {
-  // one row of text is had in a fifth of the time of as many rows as there are memories
-  const { rows } = store.get<{ rows: string }>(
-    `SELECT json_group_array(json_array(${COLUMNS})) AS rows FROM json_each(?) AS wanted
-     CROSS JOIN memories m ON m.seq = wanted.value LEFT JOIN documents d ON d.seq = m.document LEFT JOIN chunks c ON c.seq = m.chunk
-     WHERE m.state = 'valid'`, [JSON.stringify(memories)])!
-  return new Map((JSON.parse(rows) as Values[]).map(values => [values[0], rowOf(values)]))
+  return new Map(store.lists<Values>(COLUMNS, FROM, [JSON.stringify(memories)]).map(values => [values[0], rowOf(values)]))
 }
 
 function rowOf ([

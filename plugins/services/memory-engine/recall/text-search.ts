@@ -34,10 +34,10 @@ function run (
   // of what even the rarest word finds too often, the newest are scored
   const first = !isLarge ? undefined : store.get<{ seq: number }>(
     `SELECT rowid AS seq FROM ${index} WHERE ${index} MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ${MOST_SCORED}`, [match])
-  return store.all<Found>(
-    `SELECT ${index}.rowid AS seq, -bm25(${index}, ${WEIGHTS}) AS score FROM ${index} ${join}
-     WHERE ${index} MATCH ? AND ${index}.rowid > ? ${where} ORDER BY score DESC, seq DESC LIMIT ?`,
-    [match, first?.seq ?? 0, ...values, wanted])
+  return store.lists<[number, number]>('seq, score',
+    `FROM (SELECT ${index}.rowid AS seq, -bm25(${index}, ${WEIGHTS}) AS score FROM ${index} ${join}
+     WHERE ${index} MATCH ? AND ${index}.rowid > ? ${where} ORDER BY score DESC, seq DESC LIMIT ?)`,
+    [match, first?.seq ?? 0, ...values, wanted]).map(([seq, score]) => ({ seq, score }))
 }
 
 /** The words that are looked for, rarest first, as many as can be scored in time. */

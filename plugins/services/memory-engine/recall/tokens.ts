@@ -1,4 +1,9 @@
 /** About a quarter of the characters. Pure. */
+export function tokensIn (characters: number): number {
+  return Math.ceil(characters / 4)
+}
+
+/** Of a text. Pure. */
 export function tokensOf (text: string): number {
-  return Math.ceil(text.length / 4)
+  return tokensIn(text.length)
 }

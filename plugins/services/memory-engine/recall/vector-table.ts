@@ -78,9 +78,7 @@ export function vectorsOfBank (
 
 /** Which of these memories have a vector of the model and are valid. */
 export function withVectors (store: Store, model: number, memories: readonly number[]): ReadonlySet<number> {
-  // one row of text is had sooner than hundreds of rows; without CROSS the index of models would be gone through
-  const { seqs } = store.get<{ seqs: string }>(
-    `SELECT json_group_array(m.seq) AS seqs FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value
-     WHERE m.vector_model = ? AND m.state = 'valid'`, [JSON.stringify(memories), model])!
-  return new Set(JSON.parse(seqs) as number[])
+  // without CROSS the index of models would be gone through
+  return new Set(store.lists<[number]>('m.seq', `FROM json_each(?) AS wanted CROSS JOIN memories m ON m.seq = wanted.value
+     WHERE m.vector_model = ? AND m.state = 'valid'`, [JSON.stringify(memories), model]).map(([seq]) => seq))
 }

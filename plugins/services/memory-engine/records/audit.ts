@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { configOf } from '../banks/config.js'
 import type { Answered, Core } from '../core.js'
 import { operationsOf } from '../operations/operations.js'
-import { bankOf } from '../aliases/alias.js'
 import { findBank } from '../store/bank-table.js'
 
 /** What requests are called in the record, by method and the path behind the bank. Those that only read are not recorded. */
@@ -81,7 +80,7 @@ export class AuditLog {
   #answered ({ method, route, params, status, startedAt, durationMs }: Answered): void {
     if (route === null || !route.startsWith(BANK_PATH) || status >= 400) return
     const action = actions[`${method} ${route.slice(BANK_PATH.length)}`]
-    if (action !== undefined) this.add({ bankId: bankOf(this.#core.store, params.bank_id!), action, transport: 'http', startedAt, durationMs, facts: { status } })
+    if (action !== undefined) this.add({ bankId: params.bank_id!, action, transport: 'http', startedAt, durationMs, facts: { status } })
   }
 }
 

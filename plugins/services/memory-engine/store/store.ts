@@ -16,6 +16,14 @@ export class Store extends SqlFile {
     return result
   }
 
+  /**
+   * The rows of `SELECT columns rest`, each as a list, for columns of text and numbers: they come as one text, which costs a fifth
+   * of as many rows.
+   */
+  lists<T extends readonly unknown[]> (columns: string, rest: string, values: readonly Cell[] = []): T[] {
+    return JSON.parse(this.get<{ rows: string }>(`SELECT json_group_array(json_array(${columns})) AS rows ${rest}`, values)!.rows) as T[]
+  }
+
   /** Changes these columns of the rows that `where` selects. A column that is undefined stays as it is. */
   update (table: string, columns: Readonly<Record<string, Cell | undefined>>, where: string, values: readonly Cell[]): void {
     const given = Object.entries(columns).filter((column): column is [string, Cell] => column[1] !== undefined)
