@@ -46,6 +46,7 @@ export class Announcements {
   #begun: Promise<unknown> = Promise.resolve()
   #telling: Promise<unknown> | null = null
   #teller: Teller | null = null
+  #withdrawals = 0
   /** Ends with the announcements. */
   #following: AbortController | null = null
 
@@ -73,7 +74,9 @@ export class Announcements {
 
   /** Null, or why it could not be done. Never rejects. */
   async advertise (services: readonly ServiceDescriptor[]): Promise<string | null> {
+    const before = this.#withdrawals
     const problem = await this.#tell(services)
+    if (this.#withdrawals > before) return 'they were withdrawn while they were being announced'
     if (problem === null) this.#follow(services)
     return problem
   }
@@ -88,11 +91,15 @@ export class Announcements {
   async withdraw (): Promise<string | null> {
     this.#following?.abort()
     this.#following = null
-    // what is only about to be announced would stay
-    await this.#begun
-    await this.#responder.withdraw()
-    this.#teller = null
-    return await this.#removeFiles()
+    this.#withdrawals++
+    // behind what is only about to be announced, which would stay, and before what is announced next
+    const withdrawn = this.#begun.then(async () => {
+      await this.#responder.withdraw()
+      this.#teller = null
+      return await this.#removeFiles()
+    })
+    this.#begun = withdrawn
+    return await withdrawn
   }
 
   async #removeFiles (): Promise<string | null> {

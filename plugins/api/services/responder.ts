@@ -29,19 +29,21 @@ export class Responder {
 
   /** These and no others. Null, or why it could not be done. Never rejects. */
   async announce (services: readonly Announcement[]): Promise<string | null> {
-    const reply = await this.#ask(services, ANNOUNCE_MS)
+    const worker = this.#worker ??= this.#start()
+    const reply = await this.#ask(worker, services, ANNOUNCE_MS)
     if ('announced' in reply) {
       this.#advertised = reply.announced
       return null
     }
-    await this.#end()
+    // the thread of a later order stays
+    if (this.#worker === worker) await this.#end()
     return `the local network cannot be told: ${reply.problem}`
   }
 
   /** Tells the network that they are gone. Never rejects. */
   async withdraw (): Promise<void> {
     if (this.#worker === null) return
-    const reply = await this.#ask([], WITHDRAW_MS)
+    const reply = await this.#ask(this.#worker, [], WITHDRAW_MS)
     if ('problem' in reply) this.#log.warn({ error: reply.problem }, 'services may be listed in the local network until their records run out')
     await this.#end()
   }
@@ -53,8 +55,7 @@ export class Responder {
     await worker?.terminate()
   }
 
-  #ask (announce: ResponderOrder['announce'], ms: number): Promise<ResponderReply> {
-    const worker = this.#worker ??= this.#start()
+  #ask (worker: Worker, announce: ResponderOrder['announce'], ms: number): Promise<ResponderReply> {
     const id = ++this.#orders
     return new Promise(resolve => {
       const settle = (reply: ResponderReply): void => {

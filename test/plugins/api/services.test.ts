@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { access, chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -380,6 +381,31 @@ t.test('services are announced by files of avahi, and files that are not ours st
   await rm(held)
   await stopped
   t.strictSame(await readdir(join(next.folder, 'avahi')), [], 'also when it stops before it has announced them')
+})
+
+t.test('services that are withdrawn while they are being announced stay withdrawn', async t => {
+  const clock = new AheadClock()
+  const systemctl = '[ "$2" != avahi-daemon.service ] || { : > "${0%/*}/looks"; while [ -e "${0%/*}/held" ]; do sleep 0.02; done; echo active; }'
+  const gateway = await gatewayOf(t, { systemctl, clock })
+  const [held, looks] = [join(gateway.folder, 'held'), join(gateway.folder, 'looks')]
+  const announce = (advertise: boolean): Promise<Answer> => gateway.call('POST', '/services/mdns', { advertise })
+  await writeFile(held, '')
+  const announced = announce(true)
+  await until(() => existsSync(looks), 'it is asked who tells the network')
+  const withdrawn = announce(false)
+  // it has come when what is asked behind it is answered
+  for (let i = 0; i < 3; i++) await gateway.call('GET', '/slots')
+  const again = announce(true)
+  for (let i = 0; i < 3; i++) await gateway.call('GET', '/slots')
+  const last = announce(false)
+  for (let i = 0; i < 3; i++) await gateway.call('GET', '/slots')
+  await rm(held)
+  for (const answer of [announced, again]) t.match(await answer, { json: { ok: false, message: /withdrawn while they were being announced/ } })
+  for (const answer of [withdrawn, last]) t.match(await answer, { json: { ok: true } })
+  clock.jump(20_000)
+  // each takes as long as a look whether they are announced
+  for (let i = 0; i < 4; i++) t.strictSame((await gateway.call('GET', '/services/mdns')).json.advertised, [])
+  t.match((await announce(true)).json, { ok: true, advertised: ['comfyui', 'openwebui'] }, 'until they are announced again')
 })
 
 t.test('a descriptor that cannot be used falls with its plugin, and so does one whose id is taken', async t => {
