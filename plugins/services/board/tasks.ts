@@ -91,16 +91,22 @@ export class Tasks {
   }
 
   comment (board: string, id: string, author: string, body: string): Task {
-    const { database, now } = this.#deps
+    const { database } = this.#deps
     return database.transaction(() => {
       const row = this.row(board, id)
       const { count } = database.get<{ count: number }>('SELECT count(*) AS count FROM comments WHERE task = ?', id)!
       if (count >= MOST_COMMENTS) throw boardError('board.full', `task '${id}' has ${MOST_COMMENTS} comments, which is as many as may be`)
-      database.run('INSERT INTO comments (task, author, at, body) VALUES (?, ?, ?, ?)', id, author, now(), body)
-      this.#touch(id)
-      this.note(row, 'commented', { author })
+      this.say(row, author, body)
       return this.get(board, id)
     })
+  }
+
+  /** However many comments there are: for what the gateway itself says once in the life of a task. Part of a transaction. */
+  say (row: Pick<TaskRow, 'board' | 'id'>, author: string, body: string): void {
+    const { database, now } = this.#deps
+    database.run('INSERT INTO comments (task, author, at, body) VALUES (?, ?, ?, ?)', row.id, author, now(), body)
+    this.#touch(row.id)
+    this.note(row, 'commented', { author })
   }
 
   link (board: string, parent: string, child: string): void {

@@ -119,11 +119,12 @@ export class AutoPlans {
   }
 
   /** Told on the task, where its people see it. */
-  #giveUp ({ task, board }: WaitingTask, why: string): void {
+  #giveUp ({ task }: WaitingTask, why: string): void {
     const { database, tasks } = this.#board
     database.transaction(() => {
       this.#queue.planned(task)
-      if (tasks.rows.find(task)?.status === 'triage') tasks.comment(board, task, 'system', `Not decomposed by itself: ${why}`.slice(0, 2000))
+      const row = tasks.rows.find(task)
+      if (row?.status === 'triage') tasks.say(row, 'system', `Not decomposed by itself: ${why}`.slice(0, 2000))
     })
   }
 }

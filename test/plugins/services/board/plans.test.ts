@@ -4,6 +4,7 @@ import t from 'tap'
 import { WebSocket } from 'ws'
 import apiBoard from '../../../../plugins/api/board/index.js'
 import board from '../../../../plugins/services/board/index.js'
+import { openSqlFile } from '../../../../kernel/sqlite/sql-file.js'
 import { chatAnswer, FakeClock, type EngineScript, type SeenRequest } from '../../../../kernel/testing/index.js'
 import { until, wireGateway, type WireGateway } from '../../../wire/wire-gateway.js'
 
@@ -15,13 +16,23 @@ interface Task {
   readonly assignee: string | null
   readonly revision: number
   readonly deps: { readonly parents: readonly string[] }
+  readonly comments: ReadonlyArray<{ readonly author: string, readonly body: string }>
   readonly events: ReadonlyArray<{ readonly kind: string }>
 }
+
+const BOARD = 'var/lib/svc/plugin-state/board'
 
 interface Asked {
   readonly messages: ReadonlyArray<{ readonly content: string }>
   readonly max_tokens: number
   readonly response_format?: unknown
+}
+
+/** Gives a task as many comments as it may have. */
+async function talkedOver ({ home }: WireGateway, task: string): Promise<void> {
+  const file = await openSqlFile({ path: join(home, BOARD, 'board.db'), form: () => {}, durability: 'normal' })
+  file.transaction(() => { for (let i = 0; i < 1_000; i++) file.run('INSERT INTO comments (task, author, at, body) VALUES (?, \'ann\', 0, \'hm\')', [task]) })
+  file.close()
 }
 
 const json = (status: number, body: string): EngineScript => ({ status, headers: { 'content-type': 'application/json' }, chunks: [body] })
@@ -34,7 +45,7 @@ t.test('a model specifies and decomposes tasks', async t => {
   const gateway = await wireGateway(t, {
     clock,
     plugins: [board, apiBoard],
-    pluginConfig: { board: { plan: { most_parts: 3, most_depth: 1, max_tokens: 300, timeout_s: 60, auto_per_hour: 8 } } },
+    pluginConfig: { board: { plan: { most_parts: 3, most_depth: 1, max_tokens: 300, timeout_s: 60, auto_per_hour: 9 } } },
     onStart: ({ engine }) => engine.answer(request => {
       seen.push(request)
       const chat = JSON.parse(request.body.toString()) as Asked
@@ -194,14 +205,20 @@ t.test('a model specifies and decomposes tasks', async t => {
 
     answer = () => json(500, '{"error":{"message":"out of memory"}}')
     const failing = await add({ title: 'failing' })
+    await talkedOver(gateway, failing.id)
     for (const [tries, ms] of [[1, 60_000], [2, 600_000], [3, 0]] as const) {
       await until(() => questions().filter(title => title === 'failing').length === tries, `try ${tries}`)
       await until(() => gateway.gateway.inference().dispatcher.active.size === 0, 'it is over')
       await clock.advance(ms)
     }
     await until(() => events.includes(`commented ${failing.id}`), 'it is told')
-    t.match(await task(failing.id), { status: 'triage', comments: [{ author: 'system', body: /^Not decomposed by itself: .*out of memory/ }] })
+    const { status, comments } = await task(failing.id)
+    t.equal(status, 'triage')
+    t.match(comments.at(-1), { author: 'system', body: /^Not decomposed by itself: .*out of memory/ }, 'also where nobody else can comment')
+    t.match(await call('POST', `/tasks/${failing.id}/comments`, { body: 'why?' }), { error: { code: 'board.full' } })
     says(split)
+    const behind = await add({ title: 'behind it' })
+    await decomposed(behind.id)
     const count = asked.length
     await add({ title: 'one too many within the hour' })
     await clock.advance(60_000)
@@ -239,12 +256,11 @@ t.test('a task that a killed gateway was having decomposed is decomposed by the 
   let answer: EngineScript = { headAfterMs: Infinity }
   const homes = t.testdir({})
   let homesMade = 0
-  const state = 'var/lib/svc/plugin-state/board'
   const start = async (crashed: WireGateway | null): Promise<WireGateway> => {
     const home = join(homes, String(homesMade++))
     // as it lies on the disk, without an end
     if (crashed !== null) {
-      await cp(join(crashed.home, state), join(home, state), { recursive: true })
+      await cp(join(crashed.home, BOARD), join(home, BOARD), { recursive: true })
       await crashed.close()
     }
     return await wireGateway(t, {
