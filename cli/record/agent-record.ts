@@ -44,7 +44,8 @@ export const agentSettingsSchema = z.looseObject({
     folder: z.looseObject({ variable: z.string(), file: z.string() }).nullable(),
     format: z.enum(['json', 'toml', 'yaml']),
     path: z.array(z.string()).min(1),
-    value: z.unknown()
+    value: z.unknown(),
+    only_if_new: z.boolean().default(false)
   })),
   hints: z.array(z.string())
 })

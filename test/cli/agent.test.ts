@@ -95,20 +95,21 @@ t.test('svc agent run points each program that is built in at the gateway', asyn
   const openai = { OPENAI_API_KEY: 'none' }
   type Program = readonly [agent: string, program: string, args: RegExp, env: object, file?: string, text?: object]
   const programs: readonly Program[] = [
-    ['codex', 'codex', new RegExp(`^-c\nmodel="svc/agent"\n[^]*model_providers\\.svc=\\{ [^\n]*"${v1}", "wire_api" = "responses"[^\n]*"X-svc-Agent" = "codex"[^]*mcp_servers\\.svc=\\{ "url" = "${tools}"[^]*\nhello\n$`),
+    ['codex', 'codex', new RegExp(`^-c\nmodel="svc/agent"\n[^]*model_providers\\.svc=\\{ [^\n]*"${v1}", "wire_api" = "responses"[^\n]*"X-svc-Agent" = "codex"[^]*mcp_servers\\.svc=\\{ "url" = "${tools}"[^]*model_context_window=8192\n[^]*\nhello\n$`),
       { SVC_KEY: 'none' }],
-    ['claude-code', 'claude', /^--mcp-config\n\S+mcp\.json\nhello\n$/,
-      { ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_AUTH_TOKEN: 'none', ANTHROPIC_MODEL: 'svc/agent', ANTHROPIC_CUSTOM_HEADERS: 'X-svc-Agent: claude-code', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    ['claude-code', 'claude', /^--mcp-config=\S+mcp\.json\nhello\n$/,
+      { CLAUDE_CODE_MAX_CONTEXT_TOKENS: '8192', ANTHROPIC_BASE_URL: baseUrl, ANTHROPIC_AUTH_TOKEN: 'none', ANTHROPIC_MODEL: 'svc/agent', ANTHROPIC_CUSTOM_HEADERS: 'X-svc-Agent: claude-code', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
       'mcp.json', { mcpServers: { svc: { type: 'http', url: tools, headers: headers('claude-code') } } }],
     ['opencode', 'opencode', /^hello\n$/, { OPENCODE_CONFIG: /opencode\.json$/, OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1' },
       'opencode.json', { model: 'svc/svc/agent', provider: { svc: { ...provider, models: { 'svc/agent': { limit: { context: 8192 } } } } }, mcp: { svc: { url: tools, headers: headers('opencode') } } }],
     ['qwen-code', 'qwen', /^hello\n$/, { ...openai, OPENAI_BASE_URL: v1, OPENAI_MODEL: 'svc/agent', QWEN_CODE_SYSTEM_SETTINGS_PATH: /settings\.json$/ },
-      'settings.json', { security: { auth: { selectedType: 'openai' } }, mcpServers: { svc: { httpUrl: tools, headers: headers('qwen-code') } } }],
-    ['cline', 'cline', /^-P\nopenai\n-m\nsvc\/agent\nhello\n$/, { CLINE_DIR: /agents\/cline$/ },
+      'settings.json', { security: { auth: { selectedType: 'openai' } }, model: { generationConfig: { contextWindowSize: 8192 } }, mcpServers: { svc: { httpUrl: tools, headers: headers('qwen-code') } } }],
+    ['cline', 'cline', /^-P\nopenai\n-m\nsvc\/agent\nhello\n$/, { CLINE_DIR: /agents\/cline$/, CLINE_SESSION_BACKEND_MODE: 'local' },
       'data/settings/cline_mcp_settings.json', { mcpServers: { svc: { url: tools, headers: headers('cline') } } }],
     ['continue', 'cn', /^--config\n\S+config\.yaml\nhello\n$/, { CONTINUE_TELEMETRY_ENABLED: '0' },
-      'config.yaml', { models: [{ model: 'svc/agent', apiBase: v1, requestOptions: { headers: headers('continue') } }], mcpServers: [{ url: tools }] }],
-    ['aider', 'aider', /^--model\nopenai\/svc\/agent\n--no-analytics\n--no-check-update\nhello\n$/, { ...openai, OPENAI_API_BASE: v1 }],
+      'config.yaml', { models: [{ model: 'svc/agent', apiBase: v1, requestOptions: { headers: headers('continue') }, defaultCompletionOptions: { contextLength: 8192 } }], mcpServers: [{ url: tools }] }],
+    ['aider', 'aider', /^--model\nopenai\/svc\/agent\n--no-analytics\n--no-check-update\n--model-settings-file\n\S+\n--model-metadata-file\n\S+\nhello\n$/, { ...openai, OPENAI_API_BASE: v1 },
+      'model-metadata.json', { 'openai/svc/agent': { max_input_tokens: 8192 } }],
     ['pi', 'pi', /^--model\nsvc\/svc\/agent\nhello\n$/, { PI_CODING_AGENT_DIR: /agents\/pi$/, PI_OFFLINE: '1' },
       'models.json', { providers: { svc: { baseUrl: v1, headers: headers('pi'), models: [{ id: 'svc/agent', contextWindow: 8192 }] } } }],
     ['hermes', 'hermes', /^hello\n$/, { HERMES_HOME: /agents\/hermes$/ }]
@@ -160,7 +161,12 @@ t.test('svc agent connect writes the models and the tools of the programs that a
     provider: { svc: { models: { 'svc/agent': { limit: { context: 8192 } } } } }, mcp: { svc: { url: `${baseUrl}/mcp/admin` } }
   })
   t.match(JSON.parse(await read('.qwen/settings.json')), { security: { auth: { selectedType: 'openai' } }, mcpServers: { svc: {} } })
-  t.match(await read('.continue/config.yaml'), /^models:\n {2}- name: svc\/agent\n[^]*^mcpServers:\n/m)
+  t.match(await read('.continue/config.yaml'), /^name: svc\nversion: "1\.0\.0"\nschema: v1\nmodels:\n {2}- name: svc\/agent\n[^]*^mcpServers:\n/m)
+  const own = join(home, 'has-continue')
+  await mkdir(join(own, '.continue'), { recursive: true })
+  await writeFile(join(own, '.continue/config.yaml'), 'name: mine\nversion: 0.0.1\nschema: v1\n')
+  t.match(await svc(['agent', 'connect', 'continue', '--write'], { HOME: own }), { code: 0 })
+  t.match(await readFile(join(own, '.continue/config.yaml'), 'utf8'), /^name: mine\nversion: 0\.0\.1\nschema: v1\nmodels:\n[^]*^mcpServers:\n/m, 'what a file begins with is the user\'s')
   t.match(await read('.aider.conf.yml'), /^model: openai\/svc\/agent$/m)
   t.match(JSON.parse(await read('.pi/agent/models.json')), { providers: { svc: { models: [{ id: 'svc/agent' }] } } })
   t.match(await read('.hermes/config.yaml'), /^model:\n {2}provider: custom\n[^]*^mcp_servers:/m)

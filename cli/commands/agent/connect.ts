@@ -55,16 +55,15 @@ function textOf (pieces: readonly Named[]): string {
   }, null) ?? ''
 }
 
-function pieceOf (
-  { file, folder, format, path, value }: AgentSettingRecord, home: string, env: Readonly<Record<string, string | undefined>>
-): Named {
+function pieceOf (setting: AgentSettingRecord, home: string, env: Readonly<Record<string, string | undefined>>): Named {
+  const { file, folder, format, path, value, only_if_new: onlyIfNew } = setting
   const told = folder === null ? undefined : env[folder.variable]
   const place = told === undefined || told === '' ? join(home, file) : join(told, folder!.file)
   const name = path.at(-1)!
   const outer = path.slice(0, -1)
   const text = format === 'json' ? `${JSON.stringify(path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value), null, 2)}\n`
     : format === 'toml' ? tomlTable(path, value) : `${name}:${yamlBlock(value, '  ')}\n`
-  return { name, connection: { file: place, format, path: outer, entry: value, text } }
+  return { name, connection: { file: place, format, path: outer, entry: value, text, onlyIfNew } }
 }
 
 function tomlTable (path: readonly string[], value: unknown): string {

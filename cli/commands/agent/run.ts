@@ -11,8 +11,8 @@ import { pathTo } from '../../program-path.js'
 import { agentRunSchema } from '../../record/agent-record.js'
 import { runFolder } from './run-folder.js'
 
-const NOTE = 'What follows -- goes to the program as it is. Its configuration and its sessions of these runs are in ' +
-  '~/.local/state/svc/agents/<agent>; what it has of its own is not touched.'
+const NOTE = 'What follows -- goes to the program as it is. What the gateway writes for it is in ~/.local/state/svc/agents/<agent>; ' +
+  'its own configuration stays as it is.'
 
 export function addAgentRun (agent: Command, cli: Cli): void {
   agent.command('run <agent> [args...]')

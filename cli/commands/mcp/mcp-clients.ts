@@ -15,6 +15,8 @@ export interface Connection {
   readonly entry: unknown
   /** The whole block, or for JSON a file with nothing else in it. */
   readonly text: string
+  /** Left out where the file is there. */
+  readonly onlyIfNew?: boolean
 }
 
 export interface ConnectionInput {

@@ -18,7 +18,9 @@ export async function writeConnections (cli: Cli, file: string, pieces: readonly
       if (error.code === 'ENOENT') return null
       throw error
     })
-    const after = pieces.reduce((text, piece) => merged(file, text, piece), before)
+    const isNew = before === null || before.trim() === ''
+    const wanted = pieces.filter(({ connection: { onlyIfNew = false } }) => isNew || !onlyIfNew)
+    const after = wanted.reduce((text, piece) => merged(file, text, piece), before)
     if (after === before || after === null) return isQuiet ? undefined : cli.out.line(`${file} has it already.`)
     await mkdir(dirname(target), { recursive: true })
     if (before !== null) await copyFile(target, `${target}.svc-backup`)

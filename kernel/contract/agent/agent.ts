@@ -47,6 +47,8 @@ export interface AgentSetting {
   readonly path: readonly [string, ...string[]]
   /** JSON. */
   readonly value: unknown
+  /** What a file has to begin with: not written to one that is there. */
+  readonly onlyIfNew?: boolean
 }
 
 /** A package of the npm registry, in a folder of its own. Scripts of packages do not run. */

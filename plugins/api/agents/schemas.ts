@@ -34,7 +34,8 @@ export const settingsSchema = z.strictObject({
       .meta({ description: 'A variable that names the folder instead, and the file in that folder' }),
     format: z.enum(['json', 'toml', 'yaml']),
     path: z.array(z.string()).meta({ description: 'Keys that lead to the value' }),
-    value: z.unknown()
+    value: z.unknown(),
+    only_if_new: z.boolean().meta({ description: 'Not written to a file that is there' })
   })),
   hints: z.array(z.string())
 }).meta({ title: 'AgentSettings' })

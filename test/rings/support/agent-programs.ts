@@ -10,6 +10,21 @@ export interface AgentProgram {
   readonly ask: (prompt: string, model: string, home: string) => readonly string[]
 }
 
+/** How a program is asked once that `svc agent` has pointed at the gateway: its model and its tools. */
+export interface OwnProgram {
+  /** As `svc agent` calls it. */
+  readonly agent: string
+  /** What follows the `--` of `svc agent run`. */
+  readonly words: (prompt: string) => readonly string[]
+  /** Arguments of the program alone once `svc agent connect --write` has written its configuration, by its hints. */
+  readonly bare: (prompt: string) => readonly string[]
+  readonly bareEnv?: Readonly<Record<string, string>>
+  /** A run that the hints ask for. */
+  readonly prepare?: (gateway: string) => readonly string[]
+  /** It uses no tools, and alone it tells nobody who it is. */
+  readonly plain?: true
+}
+
 const json = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
 
 export const agentPrograms: readonly AgentProgram[] = [
@@ -84,4 +99,22 @@ export const agentPrograms: readonly AgentProgram[] = [
     env: (_model, home) => ({ HERMES_HOME: `${home}/.hermes` }),
     ask: prompt => ['-z', prompt]
   }
+]
+
+const same = (words: OwnProgram['words']): Pick<OwnProgram, 'words' | 'bare'> => ({ words, bare: words })
+
+export const ownPrograms: readonly OwnProgram[] = [
+  {
+    agent: 'codex',
+    words: prompt => ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
+    bare: prompt => ['-c', 'model_provider=svc', '-m', 'scripted', 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
+    bareEnv: { SVC_KEY: 'none' }
+  },
+  // the prompt comes first: it must not be taken for a part of what the gateway puts before it
+  { agent: 'claude-code', ...same(prompt => [prompt, '-p', '--allowedTools', 'mcp__svc__slot_list']) },
+  { agent: 'opencode', words: prompt => ['run', prompt], bare: prompt => ['run', '--model', 'svc/scripted', prompt] },
+  { agent: 'qwen-code', ...same(prompt => ['--approval-mode', 'yolo', '-p', prompt]) },
+  { agent: 'cline', ...same(prompt => [prompt]), prepare: gateway => ['auth', '-p', 'openai', '-k', 'none', '-m', 'scripted', '-b', `${gateway}/v1`] },
+  { agent: 'continue', ...same(prompt => ['--auto', '-p', prompt]) },
+  { agent: 'aider', ...same(prompt => ['--no-git', '--yes-always', '--no-show-release-notes', '--message', prompt]), plain: true }
 ]

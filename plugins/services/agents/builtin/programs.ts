@@ -6,6 +6,13 @@ const USUAL_CONTEXT = 32_768
 const text = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
 const tools = ({ gateway }: AgentWorld): string => `${gateway}/mcp/admin`
 const named = ({ agent }: AgentWorld): Record<string, string> => ({ 'X-svc-Agent': agent })
+/** The window of the model under the program's own name for it; nothing where it is unknown. */
+function window ({ contextLength: length }: AgentWorld, key: string): Record<string, number> {
+  return length === null ? {} : { [key]: length }
+}
+
+/** Tokens of an answer, so that there is room for what is asked. */
+const answerOf = ({ contextLength }: AgentWorld): number => Math.min(8_192, Math.floor((contextLength ?? USUAL_CONTEXT) / 4))
 
 const codex = defineAgent({
   id: 'codex',
@@ -20,6 +27,7 @@ const codex = defineAgent({
       'model_provider': 'svc',
       'model_providers.svc': codexProvider(world),
       'mcp_servers.svc': { url: tools(world), http_headers: named(world) },
+      ...window(world, 'model_context_window'),
       'analytics.enabled': false,
       'features.plugins': false,
       'features.apps': false
@@ -41,7 +49,7 @@ function inlineToml (value: unknown): string {
   return `{ ${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)} = ${inlineToml(inner)}`).join(', ')} }`
 }
 
-/** It takes unknown models to hold a million tokens; what it sends to them is compacted by itself only near that. */
+/** It takes unknown models to hold a million tokens, and compacts what it sends to them only near that, unless it is told. */
 const claudeCode = defineAgent({
   id: 'claude-code',
   name: 'Claude Code',
@@ -52,18 +60,20 @@ const claudeCode = defineAgent({
   wiring: world => ({
     env: claudeEnv(world),
     files: { 'mcp.json': text({ mcpServers: { svc: { type: 'http', url: tools(world), headers: named(world) } } }) },
-    args: ['--mcp-config', `${world.dataDir}/mcp.json`]
+    // in one: it would take the words behind for more files
+    args: [`--mcp-config=${world.dataDir}/mcp.json`]
   }),
   settings: world => Object.entries(claudeEnv(world)).map(([name, value]) => ({ file: '.claude/settings.json', format: 'json', path: ['env', name], value }))
 })
 
-function claudeEnv ({ agent, gateway, model }: AgentWorld): Record<string, string> {
+function claudeEnv ({ agent, gateway, model, contextLength }: AgentWorld): Record<string, string> {
   return {
     ANTHROPIC_BASE_URL: gateway,
     ANTHROPIC_AUTH_TOKEN: 'none',
     ANTHROPIC_MODEL: model,
     ANTHROPIC_SMALL_FAST_MODEL: model,
     ANTHROPIC_CUSTOM_HEADERS: `X-svc-Agent: ${agent}`,
+    ...contextLength === null ? {} : { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextLength) },
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1'
   }
 }
@@ -99,12 +109,11 @@ const opencode = defineAgent({
 
 function opencodeProvider (world: AgentWorld): Record<string, unknown> {
   const { gateway, model, contextLength } = world
-  const context = contextLength ?? USUAL_CONTEXT
   return {
     npm: '@ai-sdk/openai-compatible',
     name: 'svc',
     options: { baseURL: `${gateway}/v1`, apiKey: 'none', headers: named(world) },
-    models: { [model]: { name: model, limit: { context, output: Math.min(8_192, Math.floor(context / 4)) } } }
+    models: { [model]: { name: model, limit: { context: contextLength ?? USUAL_CONTEXT, output: answerOf(world) } } }
   }
 }
 
@@ -118,10 +127,18 @@ const qwenCode = defineAgent({
   wiring: world => ({
     // its user's own settings stay under these
     env: { ...qwenEnv(world), QWEN_CODE_SYSTEM_SETTINGS_PATH: `${world.dataDir}/settings.json` },
-    files: { 'settings.json': text({ ...qwenSettings, mcpServers: { svc: { httpUrl: tools(world), headers: named(world) } } }) }
+    files: {
+      'settings.json': text({
+        ...qwenSettings,
+        model: { generationConfig: window(world, 'contextWindowSize') },
+        mcpServers: { svc: { httpUrl: tools(world), headers: named(world) } }
+      })
+    }
   }),
   settings: world => [
     { file: '.qwen/settings.json', format: 'json', path: ['security', 'auth', 'selectedType'], value: 'openai' },
+    ...Object.entries(window(world, 'contextWindowSize'))
+      .map(([name, value]) => ({ file: '.qwen/settings.json', format: 'json', path: ['model', 'generationConfig', name], value } as const)),
     ...Object.entries(qwenEnv(world)).map(([name, value]) => ({ file: '.qwen/settings.json', format: 'json', path: ['env', name], value } as const))
   ]
 })
@@ -138,18 +155,29 @@ const cline = defineAgent({
   description: 'A coding agent for the terminal and for editors',
   licence: { name: 'Apache-2.0', url: 'https://github.com/cline/cline/blob/main/LICENSE' },
   program: 'cline',
-  requests: [{ 'user-agent': /^ai-sdk\/openai-compatible/ }],
+  // others have the same library, but not on this runtime
+  requests: [{ 'user-agent': /^ai-sdk\/openai-compatible.* runtime\/bun\// }],
   wiring: world => ({
-    env: { CLINE_DIR: world.dataDir, CLINE_DATA_DIR: `${world.dataDir}/data` },
+    // local: a daemon would stay, with this gateway
+    env: { CLINE_DIR: world.dataDir, CLINE_DATA_DIR: `${world.dataDir}/data`, CLINE_SESSION_BACKEND_MODE: 'local' },
     files: {
+      'data/settings/providers.json': text(clineProviders(world)),
       'data/settings/cline_mcp_settings.json': text({ mcpServers: { svc: { type: 'streamableHttp', url: tools(world), headers: named(world), disabled: false } } })
     },
-    // where it keeps its provider is its own affair
+    // it keeps the headers and the window that it finds there
     prepare: [['auth', ...clineAccess(world)]],
     args: ['-P', 'openai', '-m', world.model]
   }),
   hints: world => [`Tell it of the model: cline auth ${clineAccess(world).join(' ')}`]
 })
+
+function clineProviders (world: AgentWorld): Record<string, unknown> {
+  const provider = 'openai-compatible'
+  const settings = {
+    provider, apiKey: 'none', model: world.model, baseUrl: `${world.gateway}/v1`, headers: named(world), ...window(world, 'contextWindow'), maxTokens: answerOf(world)
+  }
+  return { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: { settings, updatedAt: new Date(0).toISOString(), tokenSource: 'manual' } } }
+}
 
 function clineAccess ({ gateway, model }: AgentWorld): string[] {
   return ['-p', 'openai', '-k', 'none', '-m', model, '-b', `${gateway}/v1`]
@@ -167,22 +195,28 @@ const continueAgent = defineAgent({
     // JSON is YAML as well
     files: {
       'config.yaml': text({
-        name: 'svc',
-        version: '1.0.0',
-        schema: 'v1',
+        ...continueHead,
         models: [continueModel(world)],
         mcpServers: [{ name: 'svc', type: 'streamable-http', url: tools(world), requestOptions: { headers: named(world) } }]
       })
     },
     args: ['--config', `${world.dataDir}/config.yaml`]
   }),
-  settings: world => [{ file: '.continue/config.yaml', format: 'yaml', path: ['models'], value: [continueModel(world)] }]
+  settings: world => [
+    ...Object.entries(continueHead).map(([name, value]) => ({ ...continueFile, path: [name], value, onlyIfNew: true } as const)),
+    { ...continueFile, path: ['models'], value: [continueModel(world)] }
+  ]
 })
+
+const continueFile = { file: '.continue/config.yaml', format: 'yaml' } as const
+/** It reads no configuration without. */
+const continueHead = { name: 'svc', version: '1.0.0', schema: 'v1' }
 
 function continueModel (world: AgentWorld): Record<string, unknown> {
   const { gateway, model } = world
   return {
-    name: model, provider: 'openai', model, apiBase: `${gateway}/v1`, apiKey: 'none', capabilities: ['tool_use'], requestOptions: { headers: named(world) }
+    name: model, provider: 'openai', model, apiBase: `${gateway}/v1`, apiKey: 'none', capabilities: ['tool_use'], requestOptions: { headers: named(world) },
+    defaultCompletionOptions: window(world, 'contextLength')
   }
 }
 
@@ -194,9 +228,18 @@ const aider = defineAgent({
   licence: { name: 'Apache-2.0', url: 'https://github.com/Aider-AI/aider/blob/main/LICENSE.txt' },
   program: 'aider',
   requests: [],
-  wiring: ({ gateway, model }) => ({
-    env: { OPENAI_API_BASE: `${gateway}/v1`, OPENAI_API_KEY: 'none' },
-    args: ['--model', `openai/${model}`, '--no-analytics', '--no-check-update']
+  wiring: world => ({
+    // its library would fetch prices of models
+    env: { OPENAI_API_BASE: `${world.gateway}/v1`, OPENAI_API_KEY: 'none', LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+    files: {
+      // JSON is YAML as well; this name stands for all models
+      'model-settings.yml': text([{ name: 'aider/extra_params', extra_params: { extra_headers: named(world) } }]),
+      'model-metadata.json': text({ [`openai/${world.model}`]: { litellm_provider: 'openai', mode: 'chat', ...window(world, 'max_input_tokens') } })
+    },
+    args: [
+      '--model', `openai/${world.model}`, '--no-analytics', '--no-check-update',
+      '--model-settings-file', `${world.dataDir}/model-settings.yml`, '--model-metadata-file', `${world.dataDir}/model-metadata.json`
+    ]
   }),
   settings: ({ gateway, model }) => Object.entries({ 'openai-api-base': `${gateway}/v1`, 'openai-api-key': 'none', 'model': `openai/${model}` })
     .map(([key, value]) => ({ file: '.aider.conf.yml', format: 'yaml', path: [key], value }))
