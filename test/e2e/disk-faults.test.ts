@@ -6,8 +6,8 @@ import t, { type Test } from 'tap'
 import { createFakeProviderPlugin, createTestGateway, FakeEngineRuntime, type TestGateway } from '../../kernel/testing/index.js'
 import builtins from '../../plugins/index.js'
 import { readOnly, smallDisk } from '../mounts.js'
-import { bin } from '../program.js'
 import { chat, liveHome, readStream, startLive, writeHome } from './live-gateway.js'
+import { mayBeNobody, NOBODY } from './nobody.js'
 
 t.setTimeout(120_000)
 
@@ -140,14 +140,6 @@ t.test('a file where the folder of slots should be', async t => {
   t.match(await status(), { status: 'ok', diagnostics: [] })
   t.equal((await chat(gateway.baseUrl, {})).status, 200)
 })
-
-const NOBODY = 65_534
-
-/** Whether another user can run this checkout at all. */
-function mayBeNobody (): boolean {
-  if (process.getuid?.() !== 0) return false
-  return spawnSync(process.execPath, [bin, '--version'], { uid: NOBODY, gid: NOBODY }).status === 0
-}
 
 t.test('a folder that is read-only for a moment, while a change lets go of its lock', async t => {
   const home = await liveHome(t, files)

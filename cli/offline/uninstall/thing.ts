@@ -1,6 +1,6 @@
 import { lstat, opendir, readFile, readlink, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { messageOf } from '../../../kernel/contract/index.js'
+import { messageOf, shellText } from '../../../kernel/contract/index.js'
 
 export const kinds = ['service', 'engine', 'file', 'image', 'configuration', 'data', 'user', 'release'] as const
 
@@ -25,7 +25,21 @@ export function merged (...all: readonly Found[]): Found {
 }
 
 export function fileThing (kind: Thing['kind'], path: string): Thing {
-  return { kind, name: path, remove: () => removeTree(path) }
+  const remove = (): Promise<void> => removeTree(path).catch((error: unknown) => {
+    throw isForbidden(error) ? forbidden(path, error) : error
+  })
+  return { kind, name: path, remove }
+}
+
+/** A container whose program is another user leaves folders in which this one may remove nothing. */
+function forbidden (path: string, error: unknown): Error {
+  return new Error(`${messageOf(error)}; this user may not remove what is left: sudo ${shellText(['rm', '-rf', '--', path])}`)
+}
+
+function isForbidden (error: unknown): boolean {
+  if (process.getuid?.() === 0) return false
+  for (let at = error; at instanceof Error; at = at.cause) if (['EACCES', 'EPERM'].includes((at as NodeJS.ErrnoException).code ?? '')) return true
+  return false
 }
 
 /** Removes a file, a link or a folder with all that is in it. A link is never followed; another file system stays, and fails. */
@@ -51,7 +65,7 @@ async function removeFolder (path: string, device: number, allowed: number): Pro
     await removing.catch((error: unknown) => { failures.push(error) })
   }
   const [first, ...more] = failures
-  if (first !== undefined) throw new Error(more.length === 0 ? messageOf(first) : `${messageOf(first)}, and ${more.length} more`)
+  if (first !== undefined) throw new Error(more.length === 0 ? messageOf(first) : `${messageOf(first)}, and ${more.length} more`, { cause: first })
   await rmdir(path).catch(unlessAbsent)
 }
 

@@ -1,5 +1,6 @@
-import { rm, statfs } from 'node:fs/promises'
-import { messageOf, type Clock, type DaemonService, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { statfs } from 'node:fs/promises'
+import { messageOf, shellText, type Clock, type DaemonService, type PythonProgram, type ServiceDescriptor } from 'svc-gateway/plugin'
+import { removeFolder } from './data-folder.js'
 import { servicesError } from './errors.js'
 import type { KeptServices } from './kept.js'
 import { findPython, installPython, noPython, sweepEnvironments } from './python-env.js'
@@ -84,12 +85,17 @@ export class ServiceInstaller {
     return { done: work.done }
   }
 
-  async remove ({ id }: ServiceDescriptor, withData: boolean): Promise<void> {
+  /** Throws `services.data_left` once all else is gone. */
+  async remove ({ id, name }: ServiceDescriptor, withData: boolean): Promise<void> {
     const folder = folderOf(this.#deps, id)
     await sweepEnvironments(folder, null)
-    if (withData) await rm(folder, { recursive: true, force: true })
+    const remains = withData ? await removeFolder(folder) : null
     this.#deps.kept.forget(id)
     this.#works.delete(id)
+    if (remains === null) return
+    const command = `sudo ${shellText(['rm', '-rf', '--', folder])}`
+    throw servicesError('services.data_left', `${name} is uninstalled, but the gateway's user may not delete all of its data (${remains.count} left; ${messageOf(remains.first)}): ${command}`,
+      { details: { service: id, folder, left: remains.count, command } })
   }
 
   /** Environments that no program needs any more. */

@@ -1,0 +1,29 @@
+import { readdir, rm, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** What could not be removed, and why the first of it could not. */
+export interface Remains { readonly count: number, readonly first: Error }
+
+/**
+ * Removes a folder with all that is in it, and goes on over what cannot be removed: a container whose program is another user
+ * leaves folders in which the gateway's may change nothing. Links are not followed. Null when nothing is left.
+ */
+export async function removeFolder (path: string): Promise<Remains | null> {
+  let remains: Remains | null = null
+  const add = (more: Remains | null): void => {
+    if (more !== null) remains = { count: (remains?.count ?? 0) + more.count, first: remains?.first ?? more.first }
+  }
+  const failed = (error: NodeJS.ErrnoException): void => { if (error.code !== 'ENOENT') add({ count: 1, first: error }) }
+  // `rm` with `recursive` ends with the first failure, and what it had begun goes on behind its back
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    failed(error)
+    return []
+  })
+  for (const entry of entries) {
+    const place = join(path, entry.name)
+    if (entry.isDirectory()) add(await removeFolder(place))
+    else await rm(place, { force: true }).catch(failed)
+  }
+  if (remains === null) await rmdir(path).catch(failed)
+  return remains
+}
